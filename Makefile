@@ -1,0 +1,91 @@
+# Every target makes the environment it needs; nothing is reinstalled while its pins are unchanged.
+#
+#   make PYTHON=/path/to/python3.12 test     another interpreter (3.11 or newer)
+#   make test PYTEST_ARGS="tests/sdk -x"     other arguments for pytest
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell for candidate in python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
+	&& { echo "$$candidate"; break; }; done)
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-quick test-long check bench format requirements chromium clean
+
+help: ## say what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+demo: $(VENV)/.server ## a server on a fresh database and a fleet of simulated agents, until Ctrl-C
+	@exec $(BIN)/toolfault demo $(DEMO_ARGS)
+
+test: $(VENV)/.dev chromium ## every test but the long ones
+	$(PYTEST) -m "not long" $(PYTEST_ARGS)
+
+test-quick: $(VENV)/.dev ## the tests that run in under three minutes
+	$(PYTEST) -m "not long and not slow and not browser" $(PYTEST_ARGS)
+
+test-long: $(VENV)/.dev chromium ## the tests that take more than some minutes
+	$(PYTEST) -m "long" --timeout 3600 $(PYTEST_ARGS)
+
+check: $(VENV)/.dev ## format, lint, types and import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+bench: $(VENV)/.dev ## measure; every program of benchmarks/, one after the other
+	@set -e; for program in $$(grep -l __main__ benchmarks/*/*.py); do \
+		echo "== $$program"; $(BIN)/python "$$program" $(BENCH_ARGS); done
+
+format: $(VENV)/.dev ## format the code and fix what lint can fix
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+requirements: $(VENV)/.lock ## pin requirements/*.in anew, keeping what still fits
+	cd requirements && ./compile ../$(VENV)/lock/bin/uv
+
+clean: ## remove the environment, builds and caches
+	rm -rf $(VENV) build dist sdk/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A browser is wanted, never required: without one the browser tests are skipped and say so.
+chromium:
+	@if command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 \
+		|| command -v google-chrome >/dev/null 2>&1; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+		echo "Installing Chromium for the browser tests."; \
+		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+			apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1 \
+		|| echo "Chromium could not be installed: the browser tests will be skipped."; \
+	else \
+		echo "No Chromium found (install it with your package manager): the browser tests will be skipped."; \
+	fi
+
+$(VENV)/.made:
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "toolfault needs Python 3.11 or newer and found none." >&2; \
+		echo "Install one, or name it: make PYTHON=/path/to/python3.12" >&2; exit 1; fi
+	@$(PYTHON) -m venv $(VENV) || { \
+		echo "$(PYTHON) cannot make environments; on Debian or Ubuntu: apt-get install python3-venv" >&2; \
+		exit 1; }
+	@touch $@
+
+$(VENV)/.server: requirements/build.txt requirements/server.txt pyproject.toml sdk/pyproject.toml | $(VENV)/.made
+	@echo "Installing toolfault into $(VENV) (once; about a minute)."
+	@$(PIP) install --quiet --require-hashes -r requirements/build.txt -r requirements/server.txt
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable ./sdk --editable .
+	@touch $@
+
+# dev.txt contains every pin of server.txt and build.txt, hence the server's stamp is touched too.
+$(VENV)/.dev: requirements/dev.txt pyproject.toml sdk/pyproject.toml | $(VENV)/.made
+	@echo "Installing toolfault and the development tools into $(VENV) (once; some minutes)."
+	@$(PIP) install --quiet --require-hashes -r requirements/dev.txt
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable ./sdk --editable .
+	@touch $@ $(VENV)/.server
+
+$(VENV)/.lock: | $(VENV)/.made
+	$(PYTHON) -m venv $(VENV)/lock
+	$(VENV)/lock/bin/python -m pip install --quiet uv
+	@touch $@

@@ -1,0 +1,27 @@
+"""``python -m toolfault_collector``: a collector without pages, set by the environment alone."""
+
+from __future__ import annotations
+
+import sys
+
+from toolfault_collector.app import create_app
+from toolfault_collector.errors import CollectorError
+from toolfault_collector.log import configure
+from toolfault_collector.serve import serve
+from toolfault_collector.settings import Settings
+
+
+def main() -> int:
+    """Serve until told to stop; the exit code is 0 only then."""
+    settings = Settings()
+    configure(settings.log_level)
+    try:
+        serve(create_app(settings), settings)
+    except (CollectorError, OSError) as error:
+        sys.stderr.write(f"toolfault-collector: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,214 @@
+"""The collector as a web application: ingest, health, metrics, and its own error answers.
+
+The dashboard composes the same parts: it calls `create_app` and adds its pages.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import structlog
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from toolfault_collector.collector import Collector
+from toolfault_collector.headers import check_headers
+from toolfault_collector.ingest import IngestEndpoint
+from toolfault_collector.problems import Problem, send_problem
+from toolfault_collector.schema import is_at_head
+from toolfault_collector.settings import Settings
+
+__all__ = ["IngestLane", "RequestScope", "create_app", "create_router", "problem_response"]
+
+_log = structlog.get_logger(__name__)
+
+_CODES: Final = {
+    400: "bad_request",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "body_too_large",
+    415: "unsupported_media_type",
+    422: "wrong_shape",
+}
+
+
+def create_app(settings: Settings, *, collector: Collector | None = None) -> FastAPI:
+    """Return the application of a collector without pages; its lifespan starts and stops it.
+
+    Args:
+        settings: The settings of the process.
+        collector: The collector to serve, if it exists already.
+    """
+    collector = collector or Collector(settings)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        await run_in_threadpool(collector.start)
+        try:
+            yield
+        finally:
+            await run_in_threadpool(collector.stop)
+
+    app = FastAPI(
+        title="toolfault collector",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+    )
+    app.state.collector = collector
+    app.include_router(create_router(collector))
+    app.add_middleware(RequestScope)
+    app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(RequestValidationError, _on_invalid_request)
+    return app
+
+
+def create_router(collector: Collector) -> APIRouter:
+    """Return the routes of *collector*: ``/v1/events``, ``/healthz``, ``/readyz``, ``/metrics``."""
+    router = APIRouter()
+    router.routes.append(Route("/v1/events", IngestEndpoint(collector)))
+
+    @router.get("/healthz")
+    async def healthz() -> dict[str, str]:
+        """Say that the process answers."""
+        return {"status": "ok"}
+
+    @router.get("/readyz")
+    def readyz() -> Response:
+        """Say whether events can be stored: schema at head, database and writer answer."""
+        return _readiness(collector)
+
+    @router.get("/metrics")
+    def metrics() -> Response:
+        """Return the counters of this process in the text format of Prometheus."""
+        text = generate_latest(collector.metrics.registry)
+        return Response(text, media_type=CONTENT_TYPE_LATEST)
+
+    return router
+
+
+def problem_response(request: Request, problem: Problem) -> Response:
+    """Return *problem* as the answer to *request*."""
+    request_id = request.scope.get("state", {}).get("request_id")
+    return JSONResponse(
+        problem.document(request_id),
+        problem.status,
+        headers={**problem.headers, "Cache-Control": "no-store"},
+        media_type="application/problem+json",
+    )
+
+
+def _readiness(collector: Collector) -> Response:
+    try:
+        reason = None if is_at_head(collector.engine) else "schema"
+    except SQLAlchemyError:
+        reason = "database"
+    if reason is None and not collector.writer.alive:
+        reason = "writer"
+    if reason is None:
+        return JSONResponse({"status": "ok"})
+    return JSONResponse({"status": "unavailable", "reason": reason}, 503, {"Retry-After": "2"})
+
+
+def _on_http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    code = _CODES.get(error.status_code, "error")
+    detail = {
+        404: "nothing is here",
+        405: "this method is not allowed here",
+    }.get(error.status_code, str(error.detail))
+    headers = dict(error.headers or {})
+    return problem_response(request, Problem(error.status_code, code, detail, headers))
+
+
+def _on_invalid_request(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    # Where it is wrong, never what was sent: the framework's own answer repeats the input.
+    pointers = ["/" + "/".join(str(part) for part in each["loc"]) for each in error.errors()]
+    detail = "a parameter is missing or wrong"
+    members = {"pointers": pointers[:20]}
+    return problem_response(request, Problem(422, "wrong_shape", detail, members=members))
+
+
+class IngestLane:
+    """Takes ``/v1/events`` past the layers that pages need; everything else goes through them.
+
+    Those layers (session, origin, templates, the framework's routing) have nothing to say about a
+    batch with a key, and would cost as much as storing it.
+    """
+
+    def __init__(self, app: ASGIApp, collector: Collector) -> None:
+        self._app = app
+        self._ingest = RequestScope(IngestEndpoint(collector))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        ingest = scope["type"] == "http" and scope["path"] == "/v1/events"
+        await (self._ingest if ingest else self._app)(scope, receive, send)
+
+
+class RequestScope:
+    """Outermost layer: a request id on everything, and no exception without an answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        # Names a line of the log, guards nothing.
+        request_id = f"{random.getrandbits(64):016x}"
+        scope.setdefault("state", {})["request_id"] = request_id
+        started = False
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                message["headers"] = [
+                    *message.get("headers", ()),
+                    (b"x-request-id", request_id.encode()),
+                ]
+                _log_request(scope, message["status"])
+            await send(message)
+
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        try:
+            check_headers(scope)
+            await self._app(scope, receive, send_with_id)
+        except Problem as refusal:
+            await send_problem(scope, send_with_id, refusal)
+        except Exception:
+            # The exception may hold data of the request, so the log has its place, not its text.
+            _log.exception("request_failed", path=_path(scope))
+            if started:
+                raise
+            detail = f"a fault of the server; its log has more under {request_id}"
+            problem = Problem(500, "internal_error", detail, members={"error_id": request_id})
+            await send_problem(scope, send_with_id, problem)
+        finally:
+            structlog.contextvars.unbind_contextvars("request_id")
+
+
+def _log_request(scope: Scope, status: int) -> None:
+    say: Callable[..., Any] = _log.debug if status < 400 else _log.info
+    say("request", method=scope["method"][:16], path=_path(scope), status=status)
+
+
+def _path(scope: Scope) -> str:
+    return str(scope["path"])[:200]

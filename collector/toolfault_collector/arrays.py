@@ -1,0 +1,112 @@
+"""PostgreSQL, given many rows at once: COPY, columns as arrays, and lookups by index.
+
+Every row of an ``executemany`` is a message to bind and run; a COPY or a statement over arrays is
+one. A lookup by a list of keys is written as one index scan per key: on a table that has grown
+since it was last analysed, the planner would rather read all of it.
+"""
+
+# ruff: noqa: S608 - only names of this code are put into statements, values are bound
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import psycopg
+from sqlalchemy import JSON, BigInteger, Boolean, Connection, Float, Integer, Table
+
+__all__ = ["copy_rows", "find_keys", "insert_arrays", "update_arrays"]
+
+Rows = Sequence[tuple[Any, ...]]
+
+# The order matters: BigInteger is an Integer to SQLAlchemy.
+_TYPES: Final = (
+    (BigInteger, "bigint"),
+    (Integer, "integer"),
+    (Float, "double precision"),
+    (Boolean, "boolean"),
+)
+
+
+def copy_rows(conn: Connection, table: Table, names: tuple[str, ...], rows: Rows) -> None:
+    """Copy *rows*, whose values are in the order of the columns *names*, into *table*."""
+    driver = conn.connection.driver_connection
+    assert isinstance(driver, psycopg.Connection)
+    quoted = ", ".join(f'"{name}"' for name in names)
+    sql = f'COPY "{table.name}" ({quoted}) FROM STDIN'
+    with driver.cursor() as cursor, cursor.copy(sql.encode()) as copy:
+        for row in rows:
+            copy.write_row(row)
+
+
+def insert_arrays(
+    conn: Connection, table: Table, names: tuple[str, ...], *, rows: Rows, conflict: str
+) -> None:
+    """Insert *rows* in their order; *conflict* says what happens where one is there already."""
+    quoted = ", ".join(f'"{name}"' for name in names)
+    source, shown = _unnest(table, names)
+    sql = f'INSERT INTO "{table.name}" ({quoted}) SELECT {shown} FROM {source} {conflict}'
+    conn.exec_driver_sql(sql, _columns(rows))
+
+
+def update_arrays(
+    conn: Connection, table: Table, names: tuple[str, ...], *, change: str, rows: Rows
+) -> int:
+    """Update the rows whose ``id`` is the first of *names*; return how many there were.
+
+    Args:
+        conn: In a write transaction.
+        table: What to update.
+        names: Columns of the rows of *rows*, named ``given`` in *change*.
+        change: The SET clause.
+        rows: In the order of their ids, in which they are locked.
+    """
+    ids = [row[0] for row in rows]
+    lock = f'SELECT id FROM "{table.name}" WHERE id = ANY(%s) ORDER BY id FOR UPDATE'
+    conn.exec_driver_sql(lock, (ids,))
+    source, _ = _unnest(table, names)
+    sql = f'UPDATE "{table.name}" AS t SET {change} FROM {source} WHERE t.id = given.id'
+    return conn.exec_driver_sql(sql, _columns(rows)).rowcount
+
+
+def find_keys(
+    conn: Connection,
+    table: Table,
+    names: tuple[str, ...],
+    *,
+    project_id: int,
+    key: str,
+    values: list[str],
+    lock: bool,
+) -> Sequence[Any]:
+    """Return the columns *names* of the rows whose unique *key* is one of *values*."""
+    shown = ", ".join(names)
+    one = f"SELECT {shown} FROM {table.name} WHERE project_id = %s AND {key} = wanted.k LIMIT 1"
+    locked = " FOR UPDATE" if lock else ""
+    sql = (
+        "SELECT found.* FROM unnest(%s::text[]) WITH ORDINALITY AS wanted(k, place)"
+        f" CROSS JOIN LATERAL ({one}{locked}) AS found"
+    )
+    return conn.exec_driver_sql(sql, (values, project_id)).all()
+
+
+@lru_cache(maxsize=128)
+def _unnest(table: Table, names: tuple[str, ...]) -> tuple[str, str]:
+    """Return a row source over one array per column, and the list that selects from it."""
+    arguments = ", ".join(f"%s::{_type(table, name)}[]" for name in names)
+    quoted = ", ".join(f'"{name}"' for name in names)
+    shown = ", ".join(
+        f'given."{name}"::json' if isinstance(table.c[name].type, JSON) else f'given."{name}"'
+        for name in names
+    )
+    return f"unnest({arguments}) AS given({quoted})", shown
+
+
+def _type(table: Table, name: str) -> str:
+    kind = table.c[name].type
+    return next((text for each, text in _TYPES if isinstance(kind, each)), "text")
+
+
+def _columns(rows: Rows) -> tuple[list[Any], ...]:
+    return tuple(list(column) for column in zip(*rows, strict=True))

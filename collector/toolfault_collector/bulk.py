@@ -1,0 +1,166 @@
+"""Many rows in few statements: plain SQL for the write path, spelled for both engines.
+
+Ingest writes some 70 columns per call; building and compiling expression objects per batch would
+cost more than the database does. Names come from `tables`, values are always bound. SQLite runs a
+prepared statement once per row; PostgreSQL, where every row of that kind is a message, is given
+columns as arrays, or a COPY (see `arrays`).
+"""
+
+# ruff: noqa: S608 - only names of this code are put into statements, values are bound
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Table
+
+from toolfault_collector import arrays
+from toolfault_collector.engine import is_sqlite
+
+__all__ = [
+    "allocate_ids",
+    "bind",
+    "columns",
+    "find_rows",
+    "insert_rows",
+    "run",
+    "select_in",
+    "upsert_rows",
+]
+
+Rows = Sequence[tuple[Any, ...]]
+
+
+def columns(names: str) -> tuple[str, ...]:
+    """Return the column names in *names*, which are separated by spaces."""
+    return tuple(names.split())
+
+
+def bind(conn: Connection, sql: str) -> str:
+    """Return *sql* with its ``?`` as the driver of *conn* spells bound values."""
+    return sql if is_sqlite(conn) else sql.replace("?", "%s")
+
+
+def run(conn: Connection, sql: str, rows: Rows) -> int:
+    """Run *sql* once per row of *rows*, each ``?`` one bound value; return the rows it changed."""
+    return conn.exec_driver_sql(bind(conn, sql), list(rows)).rowcount if rows else 0
+
+
+def insert_rows(conn: Connection, table: Table, names: tuple[str, ...], rows: Rows) -> None:
+    """Insert *rows* of *table*, whose values are in the order of the columns *names*."""
+    if not rows:
+        return
+    if is_sqlite(conn):
+        conn.exec_driver_sql(_insert(table, names), list(rows))
+    else:
+        arrays.copy_rows(conn, table, names, rows)
+
+
+def upsert_rows(
+    conn: Connection,
+    table: Table,
+    names: tuple[str, ...],
+    *,
+    key: tuple[str, ...],
+    rows: Rows,
+    add: bool = False,
+) -> None:
+    """Insert *rows* of *table*, or overwrite those that share the columns *key*.
+
+    Args:
+        conn: In a write transaction.
+        table: Where to.
+        names: The columns of a row, in order.
+        key: A unique constraint; *rows* are in its order, in which PostgreSQL locks them.
+        rows: The rows.
+        add: Add the other columns to those that are stored, instead of overwriting them.
+    """
+    if not rows:
+        return
+    conflict = _on_conflict(table, names, key, add)
+    if is_sqlite(conn):
+        conn.exec_driver_sql(f"{_insert(table, names)} {conflict}", list(rows))
+    else:
+        arrays.insert_arrays(conn, table, names, rows=rows, conflict=conflict)
+
+
+def find_rows(
+    conn: Connection,
+    table: Table,
+    names: tuple[str, ...],
+    *,
+    project_id: int,
+    key: str,
+    among: Iterable[str],
+    lock: bool = False,
+) -> Sequence[Any]:
+    """Return the columns *names* of the rows whose *key*, unique in its project, is in *among*.
+
+    Args:
+        conn: An open connection.
+        table: Where to look.
+        names: What to return.
+        project_id: The project.
+        key: A column that is unique within a project.
+        among: Its values, in the order in which rows are locked.
+        lock: Keep the rows locked until the transaction ends (PostgreSQL).
+    """
+    values = list(among)
+    if not values:
+        return []
+    if not is_sqlite(conn):
+        return arrays.find_keys(
+            conn, table, names, project_id=project_id, key=key, values=values, lock=lock
+        )
+    shown = ", ".join(names)
+    sql = f"SELECT {shown} FROM {table.name} WHERE project_id = ? AND {key} IN ?"
+    return select_in(conn, sql, fixed=(project_id,), among=values)
+
+
+def select_in(
+    conn: Connection, sql: str, *, fixed: tuple[Any, ...] = (), among: Iterable[Any]
+) -> Sequence[Any]:
+    """Return the rows of *sql*, in which ``?`` are *fixed* and ``IN ?`` ends in the list *among*.
+
+    The list is one bound value on both engines, so its length changes no statement and meets no
+    limit on parameters.
+    """
+    values = list(among)
+    if not values:
+        return []
+    if is_sqlite(conn):
+        text = sql.replace("IN ?", "IN (SELECT value FROM json_each(?))")
+        return conn.exec_driver_sql(text, (*fixed, msgspec.json.encode(values).decode())).all()
+    text = bind(conn, sql.replace("IN ?", "= ANY(?)"))
+    return conn.exec_driver_sql(text, (*fixed, values)).all()
+
+
+def allocate_ids(conn: Connection, table: Table, count: int) -> Sequence[int]:
+    """Return *count* unused ids of *table*; the caller is in a write transaction."""
+    if is_sqlite(conn):
+        # Nobody else can insert until this transaction ends.
+        newest = conn.exec_driver_sql(f"SELECT max(id) FROM {table.name}").scalar() or 0
+        return range(newest + 1, newest + 1 + count)
+    sql = f"SELECT nextval('{table.name}_id_seq') FROM generate_series(1, %s)"
+    return conn.exec_driver_sql(sql, (count,)).scalars().all()
+
+
+@lru_cache(maxsize=128)
+def _insert(table: Table, names: tuple[str, ...]) -> str:
+    quoted = ", ".join(f'"{name}"' for name in names)
+    marks = ", ".join("?" * len(names))
+    return f'INSERT INTO "{table.name}" ({quoted}) VALUES ({marks})'
+
+
+@lru_cache(maxsize=128)
+def _on_conflict(table: Table, names: tuple[str, ...], key: tuple[str, ...], add: bool) -> str:
+    """Return the clause that makes an insert an upsert; both engines spell it alike."""
+    old = f'"{table.name}"."{{0}}" + ' if add else ""
+    changed = ", ".join(
+        f'"{name}" = {old.format(name)}excluded."{name}"' for name in names if name not in key
+    )
+    quoted = ", ".join(f'"{name}"' for name in key)
+    return f"ON CONFLICT ({quoted}) DO UPDATE SET {changed}"

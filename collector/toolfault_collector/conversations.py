@@ -1,0 +1,207 @@
+"""Conversations: what is known of a session beyond its single calls, kept at constant cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import Connection
+
+from toolfault_collector.bulk import columns, find_rows, upsert_rows
+from toolfault_collector.engine import is_sqlite
+from toolfault_collector.prepared import PreparedCall, PreparedEnd
+from toolfault_collector.tables import conversation
+
+__all__ = [
+    "Conversation",
+    "ConversationKey",
+    "load_conversations",
+    "select_conversations",
+    "write_conversations",
+]
+
+ConversationKey = tuple[int, str]
+Success = tuple[int, int, str, str | None]
+
+# A conversation whose calls come from several sources counts as timed if any of them has times.
+_TIME_SOURCES: Final = ("client", "server", "import", "none")
+
+
+@dataclass(slots=True)
+class Conversation:
+    """One row of ``conversation``; the members up to ``received_at`` are its columns in order."""
+
+    project_id: int
+    session_id: str
+    first_at: int
+    last_at: int
+    ended_at: int | None = None
+    end_event_id: str | None = None
+    end_calls: dict[str, int] | None = None
+    success_tool: str | None = None
+    success_at: int | None = None
+    success_seq: int | None = None
+    success_turn: str | None = None
+    other_success_tool: str | None = None
+    other_success_at: int | None = None
+    other_success_seq: int | None = None
+    other_success_turn: str | None = None
+    time_source: str = "none"
+    received_at: int = 0
+    stored: bool = field(default=False, compare=False)
+
+    def add_call(self, call: PreparedCall) -> None:
+        """Take in a call that is new."""
+        self.add(
+            call.started_at, call.occurred_at, received_at=call.received_at, source=call.time_source
+        )
+        if call.success:
+            self.add_success((call.started_at, call.event.seq, call.event.tool, call.event.turn))
+
+    def add(self, started_at: int, occurred_at: int, *, received_at: int, source: str) -> None:
+        """Take in that something happened, and whose the times are."""
+        self.first_at = min(self.first_at, started_at)
+        self.last_at = max(self.last_at, occurred_at)
+        self.received_at = max(self.received_at, received_at)
+        if _TIME_SOURCES.index(source) < _TIME_SOURCES.index(self.time_source):
+            self.time_source = source
+
+    def add_end(self, end: PreparedEnd) -> None:
+        """Take in an end that is new."""
+        self.add_end_at(
+            end.occurred_at, end.event_id, received_at=end.received_at, calls=end.event.calls
+        )
+
+    def add_end_at(
+        self, at: int, event_id: str, *, received_at: int, calls: Mapping[str, int]
+    ) -> None:
+        """Take in that the conversation ended; the calls of several ends add up."""
+        self.add(at, at, received_at=received_at, source="none")
+        if (at, event_id) > (self.ended_at or 0, self.end_event_id or ""):
+            self.ended_at, self.end_event_id = at, event_id
+        known = Counter(self.end_calls or {})
+        known.update(calls)
+        self.end_calls = dict(sorted(known.items()))
+
+    def add_success(self, new: Success) -> None:
+        """Keep the newest success and the newest one of any other tool."""
+        candidates = sorted(filter(None, (self._newest(), self._newest_other(), new)), key=_order)
+        newest = candidates[-1]
+        others = [success for success in candidates if success[2] != newest[2]]
+        at, seq, tool, turn = newest
+        self.success_at, self.success_seq = at, seq
+        self.success_tool, self.success_turn = tool, turn
+        if others:
+            at, seq, tool, turn = others[-1]
+            self.other_success_at, self.other_success_seq = at, seq
+            self.other_success_tool, self.other_success_turn = tool, turn
+
+    def _newest(self) -> Success | None:
+        if self.success_tool is None or self.success_at is None:
+            return None
+        return (self.success_at, self.success_seq or 0, self.success_tool, self.success_turn)
+
+    def _newest_other(self) -> Success | None:
+        if self.other_success_tool is None or self.other_success_at is None:
+            return None
+        seq, turn = self.other_success_seq or 0, self.other_success_turn
+        return (self.other_success_at, seq, self.other_success_tool, turn)
+
+
+_COLUMNS: Final = tuple(member.name for member in fields(Conversation))[:-1]
+_VALUES: Final = attrgetter(*_COLUMNS)
+_CALLS: Final = _COLUMNS.index("end_calls")
+_KEY: Final = columns("project_id session_id")
+
+
+def load_conversations(
+    conn: Connection, members: Iterable[PreparedCall | PreparedEnd]
+) -> dict[ConversationKey, Conversation]:
+    """Return the conversation of each of *members*, locked until the transaction ends.
+
+    A conversation that is not ``stored`` had no row before, so it had no calls either. On
+    PostgreSQL rows are made and locked in the order of their keys: two collectors that write the
+    same conversations take turns and never wait for each other in a circle.
+    """
+    wanted: dict[ConversationKey, int] = {}
+    for member in members:
+        if member.session_id is not None:
+            wanted.setdefault((member.project_id, member.session_id), member.occurred_at)
+    made: set[ConversationKey] = set()
+    if not is_sqlite(conn):
+        made = _make_rows(conn, wanted)
+    found = select_conversations(conn, wanted)
+    for (project_id, session_id), at in wanted.items():
+        key = (project_id, session_id)
+        if key in found:
+            found[key].stored = key not in made
+        else:
+            found[key] = Conversation(project_id, session_id, at, at)
+    return found
+
+
+def write_conversations(conn: Connection, conversations: Iterable[Conversation]) -> None:
+    """Write *conversations* as they are now."""
+    rows = sorted((_row(each) for each in conversations), key=_place)
+    upsert_rows(conn, conversation, _COLUMNS, key=_KEY, rows=rows)
+
+
+def _make_rows(conn: Connection, wanted: dict[ConversationKey, int]) -> set[ConversationKey]:
+    sql = (
+        "INSERT INTO conversation (project_id, session_id, first_at, last_at, time_source)"
+        " SELECT p, s, a, a, 'none' FROM unnest(%s::int[], %s::text[], %s::bigint[])"
+        " AS wanted(p, s, a) ORDER BY p, s ON CONFLICT DO NOTHING RETURNING project_id, session_id"
+    )
+    keys = list(wanted)
+    lists = ([key[0] for key in keys], [key[1] for key in keys], list(wanted.values()))
+    return {(row[0], row[1]) for row in conn.exec_driver_sql(sql, lists)}
+
+
+def select_conversations(
+    conn: Connection, wanted: Iterable[ConversationKey]
+) -> dict[ConversationKey, Conversation]:
+    """Return the stored conversations among *wanted*; PostgreSQL locks them."""
+    by_project: dict[int, list[str]] = {}
+    for project_id, session_id in wanted:
+        by_project.setdefault(project_id, []).append(session_id)
+    found = {}
+    for project_id, sessions in sorted(by_project.items()):
+        for row in find_rows(
+            conn,
+            conversation,
+            _COLUMNS,
+            project_id=project_id,
+            key="session_id",
+            among=sorted(sessions),
+            lock=True,
+        ):
+            values = dict(zip(_COLUMNS, row, strict=True))
+            values["end_calls"] = _object(values["end_calls"])
+            found[project_id, row[1]] = Conversation(**values, stored=True)
+    return found
+
+
+def _place(row: tuple[Any, ...]) -> ConversationKey:
+    return (row[0], row[1])
+
+
+def _row(each: Conversation) -> tuple[Any, ...]:
+    values: tuple[Any, ...] = _VALUES(each)
+    if each.end_calls is None:
+        return values
+    calls = msgspec.json.encode(each.end_calls).decode()
+    return (*values[:_CALLS], calls, *values[_CALLS + 1 :])
+
+
+def _object(value: Any) -> Any:
+    """Return a JSON column read by plain SQL: text on SQLite, already an object on PostgreSQL."""
+    return msgspec.json.decode(value) if isinstance(value, str) else value
+
+
+def _order(success: Success) -> tuple[int, int, str, str]:
+    at, seq, tool, turn = success
+    return (at, seq, tool, turn or "")

@@ -1,0 +1,30 @@
+"""The dialect seam: the few statements SQLite and PostgreSQL spell differently."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, Insert, Table
+from sqlalchemy.dialects import postgresql, sqlite
+
+from toolfault_collector.engine import is_sqlite
+
+__all__ = ["insert_ignore", "upsert"]
+
+
+def insert_ignore(conn: Connection, table: Table) -> Insert:
+    """Return an insert into *table* that skips rows a unique constraint already holds."""
+    if is_sqlite(conn):
+        return sqlite.insert(table).on_conflict_do_nothing()
+    return postgresql.insert(table).on_conflict_do_nothing()
+
+
+def upsert(conn: Connection, table: Table, *, key: list[str], update: list[str]) -> Insert:
+    """Return an insert into *table* that overwrites the columns *update* where *key* exists."""
+    if is_sqlite(conn):
+        lite = sqlite.insert(table)
+        return lite.on_conflict_do_update(
+            index_elements=key, set_={name: lite.excluded[name] for name in update}
+        )
+    full = postgresql.insert(table)
+    return full.on_conflict_do_update(
+        index_elements=key, set_={name: full.excluded[name] for name in update}
+    )

@@ -1,0 +1,164 @@
+"""``toolfault doctor``: what could hurt this installation, found before it does."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import shutil
+import sqlite3
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from sqlalchemy import Engine, func, select
+from sqlalchemy.exc import SQLAlchemyError
+
+import toolfault_migrations as migrations
+from toolfault_collector.clock import MINUTE_US, format_time, now_us
+from toolfault_collector.engine import is_sqlite, read_connection, sqlite_path
+from toolfault_collector.settings import Settings
+from toolfault_collector.tables import tool_call, user_account
+
+__all__ = ["Finding", "examine"]
+
+Level = Literal["ok", "warning", "problem"]
+
+# https://sqlite.org/wal.html#walresetbug: two connections that write or checkpoint at once may
+# corrupt the file in these versions, apart from the corrected ones of older branches.
+RACE_FROM: Final = (3, 7, 0)
+RACE_FIXED: Final = (3, 51, 3)
+RACE_BACKPORTS: Final = frozenset({(3, 44, 6), (3, 50, 7)})
+# A day of a busy project, or the copy that a migration makes of a small database.
+MIN_FREE_BYTES: Final = 1024**3
+NETWORK_FILE_SYSTEMS: Final = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "fuse.sshfs"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at: its name, how bad it is, and what to do."""
+
+    name: str
+    level: Level
+    text: str
+
+
+def examine(
+    settings: Settings, engine: Engine, *, clock: Callable[[], int] = now_us
+) -> list[Finding]:
+    """Return what was found about the installation of *settings*, the worst first."""
+    findings = [*_schema(engine), *_clock(engine, clock()), *_exposure(settings, engine)]
+    if is_sqlite(engine):
+        findings += [*_sqlite(engine, settings), *_file(sqlite_path(engine))]
+    order = {"problem": 0, "warning": 1, "ok": 2}
+    return sorted(findings, key=lambda finding: order[finding.level])
+
+
+def _schema(engine: Engine) -> Iterator[Finding]:
+    try:
+        found = migrations.current(engine)
+    except SQLAlchemyError as error:
+        yield Finding("database", "problem", f"does not answer: {type(error).__name__}")
+        return
+    wanted = migrations.head()
+    if found == wanted:
+        yield Finding("schema", "ok", f"{found}, as this version needs")
+    elif found is not None and not migrations.knows(found):
+        yield Finding("schema", "problem", f"{found} is of a newer toolfault; upgrade the server")
+    else:
+        text = f"{found or 'none'}, this version needs {wanted}; run `toolfault db upgrade`"
+        yield Finding("schema", "problem", text)
+
+
+def _clock(engine: Engine, now: int) -> Iterator[Finding]:
+    newest = _scalar(engine, select(func.max(tool_call.c.received_at)))
+    if newest is not None and newest > now + MINUTE_US:
+        text = (
+            f"it is {format_time(now)} here, but events were received at {format_time(newest)};"
+            " set the clock, and keep it set (NTP)"
+        )
+        yield Finding("clock", "problem", text)
+    else:
+        yield Finding("clock", "ok", format_time(now))
+
+
+def _exposure(settings: Settings, engine: Engine) -> Iterator[Finding]:
+    try:
+        loopback = ipaddress.ip_address(settings.host).is_loopback
+    except ValueError:
+        loopback = settings.host == "localhost"
+    users = _scalar(engine, select(func.count()).select_from(user_account))
+    if loopback:
+        yield Finding("address", "ok", f"{settings.host} is reached from this machine only")
+    elif not users:
+        text = f"{settings.host} is reached from other machines and nobody has an account"
+        yield Finding("address", "problem", f"{text}; run `toolfault sign-in-link`")
+    else:
+        text = f"{settings.host} is reached from other machines; put TLS in front of it"
+        yield Finding("address", "warning", text)
+
+
+def _sqlite(engine: Engine, settings: Settings) -> Iterator[Finding]:
+    version = sqlite3.sqlite_version_info
+    if RACE_FROM <= version < RACE_FIXED and version not in RACE_BACKPORTS:
+        text = (
+            f"{sqlite3.sqlite_version} has the WAL-reset race (fixed in 3.51.3); let one server"
+            " process write at a time, and do not copy the file by hand"
+        )
+        yield Finding("sqlite", "warning", text)
+    else:
+        yield Finding("sqlite", "ok", sqlite3.sqlite_version)
+    with engine.connect() as conn:
+        mode = conn.exec_driver_sql("PRAGMA journal_mode").scalar_one()
+    if mode != "wal":
+        text = f"journal mode {mode}; readers will block writers (is the file system shared?)"
+        yield Finding("journal", "problem", text)
+    elif settings.synchronous != "FULL":
+        text = "synchronous=NORMAL: a loss of power may take the last events with it"
+        yield Finding("journal", "warning", text)
+    else:
+        yield Finding("journal", "ok", "WAL, synchronous=FULL")
+
+
+def _file(path: Path) -> Iterator[Finding]:
+    system = _file_system(path)
+    if system in NETWORK_FILE_SYSTEMS:
+        text = f"{path} is on {system}; SQLite's locks do not hold there, use a local disk"
+        yield Finding("file system", "problem", text)
+    free = shutil.disk_usage(path.parent).free
+    level: Level = "ok" if free >= MIN_FREE_BYTES else "problem"
+    yield Finding("disk", level, f"{free / 1024**3:.1f} GiB free at {path.parent}")
+    for each in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
+        if each.exists() and each.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            mode = oct(each.stat().st_mode & 0o777)
+            text = f"{each} has mode {mode}; others can read it: chmod 600 {each}"
+            yield Finding("file mode", "problem", text)
+    if not os.access(path, os.W_OK):
+        yield Finding("file", "problem", f"{path} cannot be written")
+
+
+def _file_system(path: Path) -> str:
+    """Return the type of the file system that *path* is on, where the system tells."""
+    try:
+        mounts = Path("/proc/self/mounts").read_text("utf-8").splitlines()
+    except OSError:
+        return ""
+    best, system = "", ""
+    for line in mounts:
+        _, point, kind, *_ = line.split(" ")
+        inside = path.is_relative_to(point.replace("\\040", " "))
+        if inside and len(point) >= len(best):
+            best, system = point, kind
+    return system
+
+
+def _scalar(engine: Engine, query: object) -> int | None:
+    try:
+        with read_connection(engine) as conn:
+            value = conn.execute(query).scalar_one_or_none()  # type: ignore[call-overload]
+    except SQLAlchemyError:
+        return None
+    return None if value is None else int(value)

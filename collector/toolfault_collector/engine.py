@@ -1,0 +1,185 @@
+"""Database engines: one place that knows how SQLite and PostgreSQL are opened.
+
+SQLite runs in WAL mode with ``synchronous=FULL`` (an acknowledged event survives power loss) and
+one writer at a time: a write transaction takes the lock at ``BEGIN IMMEDIATE``, so it never fails
+half-way because another writer came first.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import platformdirs
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
+
+from toolfault_collector.errors import DatabaseUrlError
+
+__all__ = [
+    "default_database_url",
+    "is_sqlite",
+    "open_engine",
+    "read_connection",
+    "sqlite_path",
+    "write_transaction",
+    "writer_connection",
+]
+
+# Writers wait this long for the lock of another process (a long import, a backup) before they
+# answer "busy"; group commits hold it for tens of milliseconds.
+BUSY_SECONDS: Final = 10.0
+# Page cache per connection in KiB (a negative cache_size): readers are many, so it is small.
+CACHE_KIB: Final = 8_192
+# The writer's own page cache: the pages of ten indexes that a busy hour touches.
+WRITER_CACHE_KIB: Final = 65_536
+# Pages of the write-ahead log (32 MiB) before it is copied into the file: pages that change with
+# every batch are then copied once for many of them.
+CHECKPOINT_PAGES: Final = 8_000
+# Connections for readers; each page holds one for the length of its queries.
+POOL_SIZE: Final = 8
+
+_PRAGMAS: Final = (
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA synchronous={synchronous}",
+    "PRAGMA busy_timeout={busy_ms}",
+    "PRAGMA foreign_keys=ON",
+    f"PRAGMA cache_size=-{CACHE_KIB}",
+    f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}",
+    "PRAGMA temp_store=MEMORY",
+)
+
+
+def default_database_url() -> str:
+    """Return the URL of the SQLite file in the user's data directory."""
+    folder = platformdirs.user_data_path("toolfault", appauthor=False)
+    return f"sqlite:///{folder / 'toolfault.db'}"
+
+
+def open_engine(
+    url: str, *, synchronous: str = "FULL", busy_seconds: float = BUSY_SECONDS
+) -> Engine:
+    """Open the database of *url* (``sqlite:///file`` or ``postgresql://...``).
+
+    A new SQLite file and its folder are created readable by their owner alone. Statement
+    parameters never appear in error messages or logs.
+
+    Args:
+        url: Database URL. ``postgresql://`` is driven by psycopg 3.
+        synchronous: SQLite only: ``FULL`` or ``NORMAL``. With ``NORMAL`` a loss of power may take
+            the last commits with it; a crash of the process never does.
+        busy_seconds: SQLite only: how long to wait for the lock of another writer.
+
+    Raises:
+        DatabaseUrlError: The URL cannot be read or names another engine.
+    """
+    parsed = _parse_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        return _open_sqlite(parsed, synchronous=synchronous, busy_seconds=busy_seconds)
+    return create_engine(
+        parsed.set(drivername="postgresql+psycopg"),
+        hide_parameters=True,
+        pool_size=POOL_SIZE,
+        max_overflow=POOL_SIZE,
+        pool_pre_ping=True,
+        pool_timeout=BUSY_SECONDS,
+        connect_args={
+            "connect_timeout": 5,
+            "application_name": "toolfault",
+            # A plan that was made when a table was small would be used until it is analysed: of a
+            # new database every batch would read all that there is.
+            "options": "-c plan_cache_mode=force_custom_plan",
+        },
+    )
+
+
+def is_sqlite(target: Engine | Connection) -> bool:
+    """Return whether *target* speaks SQLite (else it is PostgreSQL)."""
+    return target.dialect.name == "sqlite"
+
+
+def sqlite_path(engine: Engine) -> Path:
+    """Return the database file of an SQLite *engine*."""
+    return Path(engine.url.database or "")
+
+
+@contextmanager
+def read_connection(engine: Engine) -> Iterator[Connection]:
+    """Yield a connection inside one read transaction: every query sees the same snapshot."""
+    with engine.connect() as conn, conn.begin():
+        yield conn
+
+
+@contextmanager
+def write_transaction(engine: Engine) -> Iterator[Connection]:
+    """Yield a connection inside a write transaction, committed at the end, rolled back on error."""
+    with engine.connect().execution_options(toolfault_write=True) as conn, conn.begin():
+        yield conn
+
+
+def writer_connection(engine: Engine) -> Connection:
+    """Return a connection whose transactions are write transactions, for one busy writer."""
+    conn = engine.connect().execution_options(toolfault_write=True)
+    if is_sqlite(conn):
+        driver = conn.connection.driver_connection
+        assert driver is not None
+        driver.execute(f"PRAGMA cache_size=-{WRITER_CACHE_KIB}")
+    return conn
+
+
+def _parse_url(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        # The text is not repeated: it may hold a password.
+        message = (
+            "the database URL cannot be read; write sqlite:///FILE or postgresql://USER@HOST/NAME"
+        )
+        raise DatabaseUrlError(message) from None
+    if parsed.drivername == "postgres":  # the spelling of libpq and of many hosting services
+        parsed = parsed.set(drivername="postgresql")
+    backend = parsed.get_backend_name()
+    if backend not in ("sqlite", "postgresql"):
+        message = f"no support for {backend!r} databases; use sqlite:///FILE or postgresql://..."
+        raise DatabaseUrlError(message)
+    if backend == "sqlite" and parsed.database in (None, "", ":memory:"):
+        message = "an SQLite database needs a file: sqlite:///FILE"
+        raise DatabaseUrlError(message)
+    return parsed
+
+
+def _open_sqlite(url: URL, *, synchronous: str, busy_seconds: float) -> Engine:
+    _create_private(Path(url.database or ""))
+    engine = create_engine(
+        url,
+        hide_parameters=True,
+        pool_size=POOL_SIZE,
+        max_overflow=POOL_SIZE,
+        pool_timeout=BUSY_SECONDS,
+    )
+    busy_ms = int(busy_seconds * 1_000)
+    pragmas = [each.format(synchronous=synchronous, busy_ms=busy_ms) for each in _PRAGMAS]
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: Any, _record: object) -> None:
+        # The driver must not open transactions by itself: "begin" below decides their kind.
+        connection.isolation_level = None
+        for pragma in pragmas:
+            connection.execute(pragma)
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        write = connection.get_execution_options().get("toolfault_write", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    return engine
+
+
+def _create_private(path: Path) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not path.exists():
+        # SQLite gives the -wal and -shm files the mode of the database file.
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))

@@ -1,0 +1,80 @@
+"""Errors of the collector.
+
+::
+
+    CollectorError
+    ├── BackupError           a backup cannot be made or restored
+    ├── DatabaseUrlError      the database URL cannot be used
+    ├── PruneRefused          retention would remove more than it should
+    ├── SchemaError           the database has another schema than this version needs
+    │   ├── SchemaTooOld      migrate it: the message names the command
+    │   └── SchemaTooNew      written by a newer version: upgrade the program
+    ├── StaleIds              a remembered row is gone: forget what is remembered, try again
+    ├── StoreUnavailable      the database is full, busy or gone: nothing was stored
+    ├── UnknownProject        no project of that name
+    └── WriterBusy            the write queue is full or the collector is stopping: try again
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BackupError",
+    "CollectorError",
+    "DatabaseUrlError",
+    "PruneRefused",
+    "SchemaError",
+    "SchemaTooNew",
+    "SchemaTooOld",
+    "StaleIds",
+    "StoreUnavailable",
+    "UnknownProject",
+    "WriterBusy",
+]
+
+
+class CollectorError(Exception):
+    """Base of every error the collector raises on purpose."""
+
+
+class BackupError(CollectorError):
+    """A backup cannot be made or restored; the message says why."""
+
+
+class DatabaseUrlError(CollectorError):
+    """The database URL names no engine or file that can be used."""
+
+
+class PruneRefused(CollectorError):  # noqa: N818
+    """Retention would remove more than half of a project at once; the message says what to do."""
+
+
+class SchemaError(CollectorError):
+    """The database has another schema than this version needs."""
+
+
+class SchemaTooOld(SchemaError):  # noqa: N818 - the tree reads as states
+    """The database must be migrated first; the message names the command."""
+
+
+class SchemaTooNew(SchemaError):  # noqa: N818
+    """The database was written by a newer version of the program."""
+
+
+class StaleIds(CollectorError):  # noqa: N818
+    """A row whose id was remembered is gone; nothing was stored."""
+
+
+class StoreUnavailable(CollectorError):  # noqa: N818
+    """Nothing was stored; ``kind`` is ``full`` (no space) or ``unavailable`` (busy, gone)."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(f"the database is {kind}; nothing was stored")
+        self.kind = kind
+
+
+class UnknownProject(CollectorError):  # noqa: N818
+    """There is no project of that name."""
+
+
+class WriterBusy(CollectorError):  # noqa: N818
+    """Nothing was stored: the write queue is full or the collector is stopping."""

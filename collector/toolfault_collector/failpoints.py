@@ -1,0 +1,35 @@
+"""Places at which the process can be made to die, to prove what a crash there costs.
+
+``TOOLFAULT_FAILPOINT=calls:3`` kills it with SIGKILL as it reaches the point ``calls`` for the
+third time. Without the variable a point is one comparison.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from typing import Final
+
+__all__ = ["POINTS", "reach"]
+
+# In the order in which a batch passes them; COMMIT lies between "inserted" and "committed".
+POINTS: Final = (
+    "parsed",
+    "prepared",
+    "queued",
+    "begun",
+    "calls",
+    "inserted",
+    "committed",
+    "respond",
+)
+
+_NAME, _, _COUNT = os.environ.get("TOOLFAULT_FAILPOINT", "").partition(":")
+_left: Final = threading.Semaphore(int(_COUNT or 1) - 1)
+
+
+def reach(point: str) -> None:
+    """Die here if this is the point, and the time, that was asked for."""
+    if point == _NAME and not _left.acquire(blocking=False):
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,129 @@
+"""The queue in front of the writer: bounded in events and bytes, and fair between projects.
+
+Projects take turns, and none may fill more than half of the queue, so a project that sends twenty
+times as much as the others waits longer itself and no one else does.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import Final, Generic, TypeVar
+
+from toolfault_collector.errors import WriterBusy
+
+__all__ = ["FairQueue"]
+
+# Of the queue for one project; the other half is always open to the others.
+SHARE: Final = 0.5
+
+Item = TypeVar("Item")
+
+
+class FairQueue(Generic[Item]):
+    """Items of projects, each with its events and bytes.
+
+    Args:
+        max_events: Events waiting at a time. One item is always let in, whatever its size.
+        max_bytes: Bytes waiting at a time.
+    """
+
+    def __init__(self, *, max_events: int, max_bytes: int) -> None:
+        self._max_events = max_events
+        self._max_bytes = max_bytes
+        self._changed = threading.Condition()
+        self._waiting: dict[int, deque[tuple[Item, int, int]]] = {}
+        self._held: dict[int, tuple[int, int]] = {}
+        self._events = 0
+        self._bytes = 0
+        self._closed = True
+
+    @property
+    def events(self) -> int:
+        """Events that were let in and not yet released."""
+        return self._events
+
+    def open(self) -> None:
+        """Let items in from now on."""
+        with self._changed:
+            self._closed = False
+
+    def close(self) -> None:
+        """Let nothing in any more; what is there can still be taken."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def put(
+        self, item: Item, *, project_id: int, events: int, size: int, wake: bool = True
+    ) -> None:
+        """Add *item* of so many events and bytes.
+
+        Args:
+            item: What to queue.
+            project_id: Whose turn it takes.
+            events: Counted against the bound of events.
+            size: Counted against the bound of bytes.
+            wake: Wake who waits in `take`; otherwise `wake` must be called soon.
+
+        Raises:
+            WriterBusy: The queue, or the share of the project, is full, or it is closed.
+        """
+        with self._changed:
+            if self._closed:
+                message = "the collector is stopping"
+                raise WriterBusy(message)
+            own_events, own_bytes = self._held.get(project_id, (0, 0))
+            own_events, own_bytes = own_events + events, own_bytes + size
+            if self._events and (
+                self._events + events > self._max_events
+                or self._bytes + size > self._max_bytes
+                or own_events > max(SHARE * self._max_events, events)
+                or own_bytes > max(SHARE * self._max_bytes, size)
+            ):
+                message = "the write queue is full"
+                raise WriterBusy(message)
+            self._held[project_id] = own_events, own_bytes
+            self._events += events
+            self._bytes += size
+            self._waiting.setdefault(project_id, deque()).append((item, events, size))
+            if wake:
+                self._changed.notify()
+
+    def wake(self) -> None:
+        """Wake who waits in `take`."""
+        with self._changed:
+            self._changed.notify()
+
+    def take(self, max_events: int) -> list[tuple[int, Item, int, int]]:
+        """Wait for items and return some, projects in turn, up to about *max_events*.
+
+        Each is (project, item, events, bytes); `release` them when they are done. Empty means that
+        the queue is closed and nothing is left.
+        """
+        taken: list[tuple[int, Item, int, int]] = []
+        events = 0
+        with self._changed:
+            while not self._waiting and not self._closed:
+                self._changed.wait()
+            while self._waiting and events < max_events:
+                project_id = next(iter(self._waiting))
+                items = self._waiting.pop(project_id)
+                item, count, size = items.popleft()
+                if items:
+                    self._waiting[project_id] = items  # at the end: the others come first
+                taken.append((project_id, item, count, size))
+                events += count
+        return taken
+
+    def release(self, taken: list[tuple[int, Item, int, int]]) -> None:
+        """Make room for as much as *taken*."""
+        with self._changed:
+            for project_id, _, events, size in taken:
+                own_events, own_bytes = self._held[project_id]
+                if own_events == events and own_bytes == size:
+                    del self._held[project_id]
+                else:
+                    self._held[project_id] = own_events - events, own_bytes - size
+                self._events -= events
+                self._bytes -= size

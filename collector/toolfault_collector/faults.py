@@ -1,0 +1,57 @@
+"""What an error of the database means for the sender: wait, make room, or this event is bad."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Final, Literal
+
+import psycopg
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from toolfault_collector.errors import StaleIds
+
+__all__ = ["FaultKind", "classify"]
+
+FaultKind = Literal["full", "unavailable", "again", "data", "bug"]
+"""``full``: no space. ``unavailable``: busy, gone or broken; try later. ``again``: lost a race, try
+now. ``data``: what was to be stored cannot be. ``bug``: a fault of this program."""
+
+# https://www.postgresql.org/docs/current/errcodes-appendix.html
+_PG_AGAIN: Final = frozenset({"40001", "40P01", "23505"})
+_PG_FULL: Final = frozenset({"53100"})
+# Classes: 22 bad data, 23 constraint, 54 too large or complex, P0 raised in a
+# trigger. Everything else (connection, login, schema, locks, resources) is not the event's fault.
+_PG_DATA: Final = ("22", "23", "54", "P0")
+
+
+def classify(error: Exception) -> FaultKind:
+    """Return what *error*, raised while storing, means."""
+    if isinstance(error, StaleIds):
+        return "again"
+    if isinstance(error, PoolTimeout):
+        return "unavailable"
+    # COPY runs on the driver itself, so its errors come without SQLAlchemy's wrapping.
+    original = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(original, sqlite3.Error):
+        return _classify_sqlite(original)
+    return _classify_postgres(original) if isinstance(original, psycopg.Error) else "bug"
+
+
+def _classify_sqlite(error: sqlite3.Error) -> FaultKind:
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
+        return "full"
+    if isinstance(error, sqlite3.IntegrityError | sqlite3.DataError):
+        return "data"
+    return "unavailable"
+
+
+def _classify_postgres(error: psycopg.Error) -> FaultKind:
+    state = error.sqlstate
+    if state is None:
+        return "data" if isinstance(error, psycopg.DataError) else "unavailable"
+    if state in _PG_FULL:
+        return "full"
+    if state in _PG_AGAIN:
+        return "again"
+    return "data" if state.startswith(_PG_DATA) else "unavailable"

@@ -1,0 +1,197 @@
+"""``POST /v1/events``: authenticate, bound, decode, store, answer; in this order.
+
+A plain ASGI application: the framework's own body handling reads everything before it looks, and
+its validation errors repeat the input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope, Send
+
+from toolfault_collector import failpoints
+from toolfault_collector.body import ClientGone, Incoming, read_body
+from toolfault_collector.clock import now_us
+from toolfault_collector.decode import BadBatch, decode_batch
+from toolfault_collector.errors import StoreUnavailable, WriterBusy
+from toolfault_collector.keys import ApiKey
+from toolfault_collector.prepared import Context
+from toolfault_collector.problems import Problem, send_json, send_problem
+from toolfault_collector.store import Receipt, Submission, prepare_batch
+from toolfault_collector.writer import Result, Ticket, Writer
+
+if TYPE_CHECKING:
+    from toolfault_collector.collector import Collector
+
+__all__ = ["IngestEndpoint"]
+
+_log = structlog.get_logger(__name__)
+
+
+class IngestEndpoint:
+    """The ASGI application behind ``/v1/events``."""
+
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+        self._mail: _Mail | None = None
+        self._answered = collector.metrics.requests.labels("200")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; 2xx only after what was accepted is committed."""
+        incoming = Incoming(receive)
+        try:
+            receipt = await self._take_in(scope, incoming)
+        except ClientGone:
+            self._collector.metrics.requests.labels("gone").inc()
+            return
+        except Problem as problem:
+            self._collector.metrics.requests.labels(str(problem.status)).inc()
+            if problem.status != 408 and "expect" not in Headers(scope=scope):
+                await incoming.drain()
+            await send_problem(scope, send, problem)
+            return
+        failpoints.reach("respond")
+        self._answered.inc()
+        await send_json(send, 200, body=_answer(receipt))
+
+    async def _take_in(self, scope: Scope, receive: Receive) -> Receipt:
+        if scope["method"] != "POST":
+            raise Problem(405, "method_not_allowed", "send batches with POST", {"Allow": "POST"})
+        headers = Headers(scope=scope)
+        try:
+            key = await self._collector.gatekeeper.admit(scope, headers, kind="ingest")
+        except SQLAlchemyError as error:
+            raise _unavailable() from error
+        body = await read_body(receive, headers, self._collector.settings)
+        receipt = await self._store(body, key)
+        self._count(receipt)
+        return receipt
+
+    async def _store(self, body: bytes, key: ApiKey) -> Receipt:
+        loop = asyncio.get_running_loop()
+        if self._mail is None or self._mail.loop is not loop:
+            self._mail = _Mail(loop, self._collector.writer)
+        try:
+            result = await self._mail.send(partial(self._read, body, key), body, key.project_id)
+        except WriterBusy as error:
+            raise _unavailable() from error
+        if isinstance(result, StoreUnavailable):
+            raise _full() if result.kind == "full" else _unavailable() from result
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    def _read(self, body: bytes, key: ApiKey) -> Submission:
+        """Return what *body* says, ready to be stored; runs in the writer's thread."""
+        settings = self._collector.settings
+        try:
+            batch = decode_batch(
+                body, max_events=settings.max_events, max_event_bytes=settings.max_event_bytes
+            )
+        except BadBatch as bad:
+            raise _problem(bad) from bad
+        failpoints.reach("parsed")
+        self._collector.quota.spend(key.project_id, batch.size)
+        self._collector.metrics.count_dropped(batch.dropped)
+        context = Context(key.project_id, now_us(), resource=batch.resource)
+        submission = prepare_batch(batch, context)
+        submission.key_id = key.id
+        failpoints.reach("prepared")
+        return submission
+
+    def _count(self, receipt: Receipt) -> None:
+        self._collector.metrics.count_receipt(receipt)
+        if receipt.rejected:
+            codes = sorted({rejection.code for rejection in receipt.rejected})
+            _log.warning("events_rejected", count=len(receipt.rejected), codes=codes[:20])
+
+
+class _Mail:
+    """Carries batches from an event loop to the writer, and results back.
+
+    Both ways take everything that is ready at once: the writer is woken when the loop has run
+    every request it could, and the loop is woken once for a group.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, writer: Writer) -> None:
+        self.loop = loop
+        self._writer = writer
+        self._waiting: dict[Ticket, asyncio.Future[Result]] = {}
+        self._waking = False
+
+    async def send(self, read: partial[Submission], body: bytes, project_id: int) -> Result:
+        ticket = Ticket(read, self._deliver)
+        # Good enough to bound a queue; the batch is not decoded yet.
+        events = body.count(b'"event_id"') or 1
+        self._writer.submit(
+            ticket, project_id=project_id, events=events, size=len(body), wake=False
+        )
+        future = self._waiting[ticket] = self.loop.create_future()
+        if not self._waking:
+            self._waking = True
+            self.loop.call_soon(self._wake)
+        failpoints.reach("queued")
+        result: Result = await future
+        return result
+
+    def _wake(self) -> None:
+        self._waking = False
+        self._writer.wake()
+
+    def _deliver(self, results: list[tuple[Ticket, Result]]) -> None:
+        """Called by the writer's thread."""
+        self.loop.call_soon_threadsafe(self._settle, results)
+
+    def _settle(self, results: list[tuple[Ticket, Result]]) -> None:
+        for ticket, result in results:
+            future = self._waiting.pop(ticket)
+            if not future.done():  # a request that was cancelled no longer waits
+                future.set_result(result)
+
+
+def _answer(receipt: Receipt) -> bytes:
+    rejected = [
+        {
+            "index": each.index,
+            "event_id": each.event_id,
+            "code": each.code,
+            "pointer": each.pointer,
+        }
+        for each in receipt.rejected
+    ]
+    return msgspec.json.encode(
+        {"accepted": receipt.accepted, "duplicate": receipt.duplicate, "rejected": rejected}
+    )
+
+
+def _problem(bad: BadBatch) -> Problem:
+    details = {
+        400: "the body is not one JSON document in UTF-8",
+        413: "too many events in one batch; split it and send the parts",
+        422: 'the body is no batch; send {"schema_version": 1, "events": [...]}',
+    }
+    members = {"pointer": bad.pointer} if bad.pointer else {}
+    return Problem(bad.status, bad.code, details[bad.status], members=members)
+
+
+def _retry_after() -> dict[str, str]:
+    # Spread out, so that senders who were refused together do not come back together.
+    return {"Retry-After": str(random.randint(1, 5))}  # noqa: S311 - no secret
+
+
+def _unavailable() -> Problem:
+    detail = "nothing was stored; send the same batch again later"
+    return Problem(503, "unavailable", detail, _retry_after())
+
+
+def _full() -> Problem:
+    detail = "the disk is full and nothing was stored; send the same batch again later"
+    return Problem(507, "disk_full", detail, {"Retry-After": "60"})

@@ -1,0 +1,120 @@
+"""API keys: 256 random bits, shown once, kept only as their SHA-256.
+
+A slow password hash is not needed for a key that cannot be guessed, and looking the digest up by
+index leaves no comparison whose timing could tell how much of a key was right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from sqlalchemy import Connection, insert, select, update
+
+from toolfault_collector.clock import now_us
+from toolfault_collector.tables import api_key
+
+__all__ = [
+    "ApiKey",
+    "KeyKind",
+    "authenticate",
+    "create_key",
+    "list_keys",
+    "mark_used",
+    "revoke_key",
+]
+
+KeyKind = Literal["ingest", "read"]
+
+_KEY: Final = re.compile(r"tf_(?:ingest|read)_[A-Za-z0-9_-]{43}", re.ASCII)
+# "tf_ingest_" and four characters: enough to tell keys apart in a list, no help in guessing.
+_SHOWN: Final = 14
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """One key as it is listed; the key itself is not stored. Times are in microseconds."""
+
+    id: int
+    project_id: int
+    kind: str
+    prefix: str
+    label: str
+    created_at: int
+    last_used_at: int | None
+    revoked_at: int | None
+
+
+def create_key(conn: Connection, project_id: int, kind: KeyKind, *, label: str = "") -> str:
+    """Make a key of *kind* for *project_id* and return it; it cannot be shown again.
+
+    Raises:
+        ValueError: *kind* is neither ``ingest`` nor ``read``.
+    """
+    if kind not in ("ingest", "read"):
+        message = f"a key is of kind ingest or read, not {kind!r}"
+        raise ValueError(message)
+    token = f"tf_{kind}_{secrets.token_urlsafe(32)}"
+    row = {
+        "project_id": project_id,
+        "kind": kind,
+        "key_hash": _digest(token),
+        "prefix": token[:_SHOWN],
+        "label": label[:128],
+        "created_at": now_us(),
+    }
+    conn.execute(insert(api_key).values(row))
+    return token
+
+
+def list_keys(conn: Connection, project_id: int | None = None) -> list[ApiKey]:
+    """Return the keys of *project_id*, or of every project, oldest first, revoked ones included."""
+    query = select(*_LISTED).order_by(api_key.c.id)
+    if project_id is not None:
+        query = query.where(api_key.c.project_id == project_id)
+    return [ApiKey(**row) for row in conn.execute(query).mappings()]
+
+
+def revoke_key(conn: Connection, key_id: int, *, project_id: int | None = None) -> bool:
+    """Revoke the key *key_id*; return whether it was valid until now."""
+    query = update(api_key).where(api_key.c.id == key_id, api_key.c.revoked_at.is_(None))
+    if project_id is not None:
+        query = query.where(api_key.c.project_id == project_id)
+    return conn.execute(query.values(revoked_at=now_us())).rowcount == 1
+
+
+def mark_used(conn: Connection, key_ids: Iterable[int], *, at: int) -> None:
+    """Note that the keys were used *at* (microseconds), in the order of their ids."""
+    for key_id in sorted(key_ids):
+        conn.execute(update(api_key).where(api_key.c.id == key_id).values(last_used_at=at))
+
+
+def authenticate(conn: Connection, token: str) -> ApiKey | None:
+    """Return the key that *token* is, or None if it is malformed, unknown or revoked."""
+    if _KEY.fullmatch(token) is None:
+        return None
+    query = select(*_LISTED).where(
+        api_key.c.key_hash == _digest(token), api_key.c.revoked_at.is_(None)
+    )
+    row = conn.execute(query).mappings().one_or_none()
+    return None if row is None else ApiKey(**row)
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+_LISTED: Final = (
+    api_key.c.id,
+    api_key.c.project_id,
+    api_key.c.kind,
+    api_key.c.prefix,
+    api_key.c.label,
+    api_key.c.created_at,
+    api_key.c.last_used_at,
+    api_key.c.revoked_at,
+)

@@ -1,0 +1,63 @@
+"""Structured logs: one JSON object a line on standard error, without bodies, keys or values.
+
+Control characters are escaped by the JSON encoding, so no logged text can forge a line.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+__all__ = ["configure"]
+
+_LEVELS: Final = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+# A logged text longer than this is data that should not be in a log.
+MAX_TEXT: Final = 2_000
+
+
+def configure(level: str) -> None:
+    """Send the logs of the server and of its libraries to standard error, from *level* up."""
+    shared: list[structlog.types.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        _cut,
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.processors.JSONRenderer(serializer=_dump)],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
+        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
+            processor=structlog.processors.JSONRenderer(serializer=_dump),
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    # Libraries say at "info" what only their authors want to know.
+    root.setLevel(max(_LEVELS[level], logging.WARNING))
+
+
+def _cut(_logger: object, _method: str, event: Any) -> Any:
+    for key, value in event.items():
+        if isinstance(value, str) and len(value) > MAX_TEXT:
+            event[key] = value[:MAX_TEXT] + "…"
+    return event
+
+
+def _dump(event: Any, **_options: object) -> str:
+    return msgspec.json.encode(event, enc_hook=str).decode("utf-8", "replace")

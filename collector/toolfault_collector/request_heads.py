@@ -1,0 +1,79 @@
+"""What uvicorn leaves open about the head of a request: how long it may take, odd methods.
+
+uvicorn bounds the size of a head but not its time, so a client that sends a byte now and then
+would hold a connection for ever. (The body has its own limit, in `body`.) And its faster parser
+takes a method it does not know for no HTTP at all, where 405 is the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any, Final
+
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+__all__ = ["protocol_with_deadline"]
+
+_CLOSE: Final = b"connection: close\r\ncontent-length: 0\r\n\r\n"
+_TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\n" + _CLOSE
+_METHODS: Final = frozenset(
+    {b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS", b"TRACE", b"CONNECT"}
+)
+_UNKNOWN_METHOD: Final = re.compile(rb"([A-Za-z]{1,32}) (/[^ ]*) HTTP/1\.[01]\r\n")
+
+
+class _Deadline(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    seconds = 10.0
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._start_deadline()
+
+    def data_received(self, data: bytes) -> None:
+        if not self._answering():
+            if self._deadline is None:
+                self._start_deadline()
+            if self._refuse_method(data):
+                return
+        super().data_received(data)
+        if self._answering():
+            self._stop_deadline()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_deadline()
+        super().connection_lost(exc)
+
+    def _answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _start_deadline(self) -> None:
+        self._deadline = self.loop.call_later(self.seconds, self._expire)
+
+    def _stop_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _expire(self) -> None:
+        self._deadline = None
+        if not self._answering() and not self.transport.is_closing():
+            self.transport.write(_TOO_SLOW)
+            self.transport.close()
+
+    def _refuse_method(self, data: bytes) -> bool:
+        """Answer 405 if *data* begins a request with a method that nobody has."""
+        line = _UNKNOWN_METHOD.match(data)
+        if line is None or line[1] in _METHODS:
+            return False
+        allowed = b"POST" if line[2] == b"/v1/events" else b"GET, HEAD, POST"
+        head = b"HTTP/1.1 405 Method Not Allowed\r\nallow: " + allowed + b"\r\n"
+        self.transport.write(head + _CLOSE)
+        self.transport.close()
+        return True
+
+
+def protocol_with_deadline(seconds: float) -> type[asyncio.Protocol]:
+    """Return uvicorn's HTTP protocol with *seconds* for the head of each request."""
+    return type("Deadline", (_Deadline,), {"seconds": seconds})

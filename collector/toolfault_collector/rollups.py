@@ -1,0 +1,116 @@
+"""Rollups: how often what failed, added up in the transaction that stores the calls.
+
+======  =======  ======  =============  ============  =============================
+by      period   tool    name           failures      calls
+======  =======  ======  =============  ============  =============================
+code    hour     (none)  code           failed calls  0
+tool    day      (none)  tool           failed calls  individually reported calls
+field   day      tool    field pattern  issues        0
+======  =======  ======  =============  ============  =============================
+
+A period is the first microsecond of an hour or day, UTC; calls without a time are in period 0.
+"""
+
+# ruff: noqa: S608 - only names of this code are put into statements, values are bound
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from toolfault_collector.bulk import bind, columns, upsert_rows
+from toolfault_collector.clock import DAY_US, MINUTE_US
+from toolfault_collector.prepared import PreparedCall
+from toolfault_collector.tables import failure_counts
+
+__all__ = ["HOUR_US", "CountKey", "add_counts", "count_calls", "counted_by_sql"]
+
+HOUR_US: Final = 60 * MINUTE_US
+
+# (project, by, period, tool, name), the key of a row of ``failure_counts``.
+CountKey = tuple[int, str, int, str, str]
+Counts = tuple[Counter[CountKey], Counter[CountKey]]
+
+_KEY: Final = columns("project_id by period tool name")
+_COLUMNS: Final = (*_KEY, *columns("failures calls"))
+
+
+def count_calls(calls: Iterable[PreparedCall]) -> Counts:
+    """Return what *calls* add to the rollups: failures and calls by key."""
+    failures: Counter[CountKey] = Counter()
+    reported: Counter[CountKey] = Counter()
+    for call in calls:
+        timed, project_id, tool = call.time_source != "none", call.project_id, call.event.tool
+        day = _period(call.occurred_at, DAY_US, timed=timed)
+        by_tool = (project_id, "tool", day, "", tool)
+        reported[by_tool] += 1
+        if call.code is None:
+            continue
+        failures[by_tool] += 1
+        hour = _period(call.occurred_at, HOUR_US, timed=timed)
+        failures[project_id, "code", hour, "", call.code] += 1
+        for pattern, _ in call.fields:
+            failures[project_id, "field", day, tool, pattern] += 1
+    return failures, reported
+
+
+def add_counts(conn: Connection, counts: Counts) -> None:
+    """Add *counts*, which may be negative, to the stored ones.
+
+    In the order of their keys: two collectors that add to the same rows never wait in a circle.
+    """
+    failures, reported = counts
+    keys = sorted(failures.keys() | reported.keys())
+    rows = [(*key, failures[key], reported[key]) for key in keys]
+    upsert_rows(conn, failure_counts, _COLUMNS, key=_KEY, rows=rows, add=True)
+
+
+def counted_by_sql(
+    conn: Connection, where: str = "true", parameters: tuple[Any, ...] = ()
+) -> Counts:
+    """Return what the stored calls that satisfy *where* are counted as.
+
+    Args:
+        conn: An open connection.
+        where: SQL over ``tool_call`` as ``c``, with ``?`` for each of *parameters*.
+        parameters: Values of *where*.
+    """
+    failures: Counter[CountKey] = Counter()
+    reported: Counter[CountKey] = Counter()
+    for query in (_BY_CODE, _BY_TOOL, _BY_FIELD):
+        for row in conn.exec_driver_sql(bind(conn, query.format(where=where)), parameters):
+            key = (row[0], row[1], row[2], row[3], row[4])
+            failures[key] += int(row[5])
+            reported[key] += int(row[6])
+    return failures, reported
+
+
+def _period(at: int, width: int, *, timed: bool) -> int:
+    return at - at % width if timed else 0
+
+
+def _period_sql(width: int) -> str:
+    # Written without a percent sign, which psycopg would take for a placeholder. Times before 1970
+    # are none that a call can have.
+    start = f"c.occurred_at / {width} * {width}"
+    return f"CASE WHEN c.time_source = 'none' THEN 0 ELSE {start} END"
+
+
+_HOUR: Final = _period_sql(HOUR_US)
+_DAY: Final = _period_sql(DAY_US)
+_BY_CODE: Final = (
+    f"SELECT c.project_id, 'code', {_HOUR}, '', c.code, count(*), 0"
+    " FROM tool_call c WHERE c.code IS NOT NULL AND {where} GROUP BY 1, 3, 5"
+)
+_BY_TOOL: Final = (
+    f"SELECT c.project_id, 'tool', {_DAY}, '', c.tool,"
+    " sum(CASE WHEN c.success THEN 0 ELSE 1 END), count(*)"
+    " FROM tool_call c WHERE {where} GROUP BY 1, 3, 5"
+)
+_BY_FIELD: Final = (
+    f"SELECT c.project_id, 'field', {_DAY}, c.tool, i.field_pattern, count(*), 0"
+    " FROM issue i JOIN tool_call c ON c.id = i.tool_call_id WHERE {where} GROUP BY 1, 3, 4, 5"
+)

@@ -1,0 +1,71 @@
+"""The schema a database must have before anything is stored in it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import structlog
+from sqlalchemy import Engine
+
+import toolfault_migrations as migrations
+from toolfault_collector.engine import is_sqlite, sqlite_path
+from toolfault_collector.errors import SchemaTooNew, SchemaTooOld
+
+__all__ = ["backup_copy", "is_at_head", "prepare"]
+
+_log = structlog.get_logger(__name__)
+
+
+def prepare(engine: Engine, *, migrate: bool) -> None:
+    """Make sure that the database has the schema this version needs.
+
+    A new database and an older SQLite file are migrated (the file after a backup copy beside it);
+    an older PostgreSQL schema only with *migrate*, since other processes may be using it.
+
+    Raises:
+        SchemaTooOld: An older PostgreSQL schema and *migrate* is false.
+        SchemaTooNew: The schema is of a newer version of toolfault.
+    """
+    found, wanted = migrations.current(engine), migrations.head()
+    if found == wanted:
+        return
+    if found is not None and not migrations.knows(found):
+        message = (
+            f"the database has schema {found}, made by a newer toolfault (this one knows up to"
+            f" {wanted}); upgrade toolfault-server, or restore a backup of the older schema"
+        )
+        raise SchemaTooNew(message)
+    if not is_sqlite(engine) and not migrate:
+        message = (
+            f"the database has schema {found or 'none'}, this version needs {wanted};"
+            " run `toolfault db upgrade` (or start with --migrate)"
+        )
+        raise SchemaTooOld(message)
+    if is_sqlite(engine) and found is not None:
+        copy = backup_copy(sqlite_path(engine), suffix=f"schema-{found}")
+        _log.info("backup_before_migration", file=str(copy))
+    migrations.upgrade(engine)
+    _log.info("migrated", schema_before=found, schema=wanted)
+
+
+def is_at_head(engine: Engine) -> bool:
+    """Return whether the database answers and has exactly the schema this version needs."""
+    return migrations.current(engine) == migrations.head()
+
+
+def backup_copy(database: Path, *, suffix: str) -> Path:
+    """Copy a live SQLite *database* beside itself through SQLite's backup API.
+
+    Copying the file alone would miss what is still in the write-ahead log.
+    """
+    copy = database.with_name(f"{database.name}.{suffix}.bak")
+    partial = copy.with_name(copy.name + ".partial")
+    partial.unlink(missing_ok=True)
+    os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(partial)) as target:
+        source.backup(target)
+    partial.replace(copy)
+    return copy

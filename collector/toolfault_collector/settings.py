@@ -1,0 +1,116 @@
+"""Every setting of the server, each with the reason for its default.
+
+Read from the environment (``TOOLFAULT_*``) unless given; `docs/configuration.md` is generated
+from this class.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from toolfault_collector.engine import default_database_url
+
+__all__ = ["Settings", "settings_table"]
+
+KIB = 1_024
+MIB = 1_024 * KIB
+
+
+class Settings(BaseSettings):
+    """The settings of one server process; they do not change while it runs."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="TOOLFAULT_", frozen=True, extra="ignore", use_attribute_docstrings=True
+    )
+
+    database_url: str = Field(default_factory=default_database_url, repr=False)
+    """Where everything is stored: `sqlite:///FILE` or `postgresql://USER@HOST/NAME`. Default: an
+    SQLite file in the user's data directory, so that a first start needs nothing."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on. Loopback, since nobody should be served before there is a user."""
+
+    port: int = Field(default=8321, ge=0, le=65_535)
+    """Port to listen on; 0 takes a free one and prints it."""
+
+    migrate: bool = False
+    """Migrate an older PostgreSQL schema at start. Off, since other processes may be using it; an
+    SQLite file is always migrated, after a backup copy beside it."""
+
+    synchronous: Literal["FULL", "NORMAL"] = "FULL"
+    """SQLite only. `FULL`: an acknowledged event survives loss of power. `NORMAL`: the last
+    commits may be lost with the power, but never by a crash of the process."""
+
+    busy_seconds: float = Field(default=10.0, gt=0)
+    """SQLite only. How long a writer waits for another process that holds the write lock (an
+    import, a backup) before 503 is answered; longer than any of them holds it."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least severe log line written. Requests that went well are logged at `debug`: at 5,000
+    events a second a line each would cost more than storing them."""
+
+    max_body_bytes: int = Field(default=5 * MIB, ge=64 * KIB)
+    """Bytes of one request as sent. A batch of 1,000 large events compresses to less; senders
+    split what is refused with 413."""
+
+    max_decoded_bytes: int = Field(default=20 * MIB, ge=64 * KIB)
+    """Bytes of one request after decompression, counted while it streams: the memory one request
+    can take. 20 MiB is what OTLP recommends."""
+
+    max_events: int = Field(default=1_000, ge=1)
+    """Events in one request: some 100 ms of storing, so that no sender holds up the others."""
+
+    max_event_bytes: int = Field(default=256 * KIB, ge=4 * KIB, le=MIB)
+    """Bytes of one event. A failure with every text at its limit has about 190 KiB."""
+
+    head_timeout_seconds: float = Field(default=10.0, gt=0)
+    """How long the head of a request may take to arrive, and how long a new connection may stay
+    silent; for the same reason as the next."""
+
+    body_timeout_seconds: float = Field(default=10.0, gt=0)
+    """How long the body of a request may take to arrive; after that 408, so that slow senders do
+    not collect connections."""
+
+    queue_events: int = Field(default=20_000, ge=1_000)
+    """Events waiting to be stored before 503 is answered: about two seconds of work, so that those
+    who are let in are answered before they give up."""
+
+    queue_bytes: int = Field(default=64 * MIB, ge=MIB)
+    """Bytes waiting to be stored before 503 is answered; bounds the memory of the queue."""
+
+    group_events: int = Field(default=2_000, ge=1)
+    """Events stored in one transaction. More would make each wait longer than it saves."""
+
+    quota_events_per_minute: int = Field(default=0, ge=0)
+    """Events a minute that one project may send before 429 is answered; 0 sets no limit, since a
+    project that fails a lot is the one to look at."""
+
+    max_tools: int = Field(default=2_000, ge=1)
+    """Different tools of one project; further ones are stored as `other`. Shops with hundreds of
+    tools exist; thousands come from names made up by a model."""
+
+    max_codes: int = Field(default=500, ge=1)
+    """Different codes of one project; further ones are stored as `other`. The contract has 19."""
+
+    retention_days: int = Field(default=0, ge=0)
+    """Remove conversations that were received longer ago than this; 0 keeps everything, since only
+    the owner of the data knows how long it is wanted."""
+
+    retention_calls: int = Field(default=0, ge=0)
+    """Remove the oldest conversations of a project beyond about so many calls; 0 sets no limit."""
+
+    stop_seconds: float = Field(default=8.0, gt=0)
+    """How long running requests may take to finish after SIGTERM; supervisors kill after 10."""
+
+
+def settings_table() -> str:
+    """Return every setting as the Markdown table of `docs/configuration.md`."""
+    lines = ["| variable | default | what it is, and why that is the default |", "|---|---|---|"]
+    for name, field in Settings.model_fields.items():
+        default = "" if field.default_factory else f"`{field.default}`"
+        text = " ".join((field.description or "").split())
+        lines.append(f"| `TOOLFAULT_{name.upper()}` | {default} | {text} |")
+    return "\n".join(lines)

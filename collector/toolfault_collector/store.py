@@ -1,0 +1,371 @@
+"""Storing events: the one way anything is written, whoever sends it.
+
+A group is one transaction: calls, issues, chains, conversations, counts and the record of what
+was refused are committed together, so a rate and the list behind it can never disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlalchemy import Connection, Table
+
+from toolfault_collector import failpoints, rows
+from toolfault_collector.bulk import allocate_ids, find_rows, insert_rows
+from toolfault_collector.cardinality import NameLimits
+from toolfault_collector.catalog import Catalog
+from toolfault_collector.chain_rows import ChainKey
+from toolfault_collector.chain_store import continue_chains, write_chains
+from toolfault_collector.chains import Call
+from toolfault_collector.clean import Refused
+from toolfault_collector.conversations import (
+    Conversation,
+    ConversationKey,
+    load_conversations,
+    write_conversations,
+)
+from toolfault_collector.decode import Batch, Rejection, decode_events, event_id_of
+from toolfault_collector.engine import is_sqlite
+from toolfault_collector.prepared import (
+    Context,
+    Prepared,
+    PreparedCall,
+    PreparedChange,
+    PreparedCounts,
+    PreparedEnd,
+    TimePolicy,
+    prepare,
+)
+from toolfault_collector.rejects import keep_rejects
+from toolfault_collector.rollups import add_counts, count_calls
+from toolfault_collector.tables import (
+    call_counts,
+    change,
+    conversation_end,
+    issue,
+    tool_call,
+)
+
+__all__ = [
+    "Receipt",
+    "Rejection",
+    "Submission",
+    "prepare_batch",
+    "store_events",
+    "store_group",
+]
+
+EventKey = tuple[int, str]
+
+
+@dataclass(slots=True)
+class Receipt:
+    """What became of a batch: accepted + duplicate + len(rejected) = events sent.
+
+    Attributes:
+        conflicts: Duplicates that differ from what was stored first under their id.
+    """
+
+    accepted: int = 0
+    duplicate: int = 0
+    rejected: list[Rejection] = field(default_factory=list)
+    conflicts: int = 0
+
+    def add(self, other: Receipt) -> None:
+        """Add what became of another part of the same batch."""
+        self.accepted += other.accepted
+        self.duplicate += other.duplicate
+        self.conflicts += other.conflicts
+        self.rejected = sorted([*self.rejected, *other.rejected], key=lambda each: each.index)
+
+
+@dataclass(slots=True)
+class Submission:
+    """One batch ready to be stored."""
+
+    project_id: int
+    received_at: int
+    events: list[Prepared]
+    rejected: list[Rejection]
+    size: int
+    key_id: int | None = None
+
+    def part(self, events: list[Prepared], rejected: list[Rejection]) -> Submission:
+        """Return the part of this batch that has *events* and *rejected*."""
+        size = len(events) + len(rejected)
+        return Submission(self.project_id, self.received_at, events, rejected, size)
+
+
+def store_events(
+    conn: Connection,
+    project_id: int,
+    events: Sequence[Mapping[str, Any] | bytes],
+    *,
+    received_at: int,
+    time_policy: TimePolicy = "client",
+    resource: Mapping[str, str] | None = None,
+    source: str = "sdk",
+) -> Receipt:
+    """Store *events* of protocol v1 and say what became of each; repeating it changes nothing.
+
+    Args:
+        conn: In a write transaction; the caller commits.
+        project_id: The project they belong to.
+        events: Events as JSON objects.
+        received_at: Now, in microseconds since the epoch.
+        time_policy: ``client`` believes times within bounds; ``import`` believes all of them and
+            allows ``time_source`` (``import``, or ``none``: order is ``seq``) and ``detection``.
+        resource: agent, model, environment, release ... of events that name none.
+        source: Who recorded a change: sdk, cli, dashboard or api.
+    """
+    context = Context(project_id, received_at, time_policy, resource or {}, source)
+    batch = decode_events(list(events), imported=time_policy == "import")
+    return store_group(conn, [prepare_batch(batch, context)], catalog=Catalog())[0]
+
+
+def prepare_batch(batch: Batch, context: Context) -> Submission:
+    """Return *batch* ready to be stored; what cannot be is among its rejections."""
+    events: list[Prepared] = []
+    rejected = list(batch.rejected)
+    for decoded in batch.events:
+        try:
+            events.append(prepare(decoded, context))
+        except Refused as refused:
+            pointer = f"/events/{decoded.index}{refused.pointer}"
+            rejected.append(
+                Rejection(
+                    decoded.index,
+                    event_id_of(decoded.source),
+                    refused.code,
+                    pointer,
+                    decoded.source,
+                )
+            )
+    rejected.sort(key=lambda rejection: rejection.index)
+    return Submission(context.project_id, context.received_at, events, rejected, batch.size)
+
+
+def store_group(
+    conn: Connection,
+    submissions: Sequence[Submission],
+    *,
+    catalog: Catalog,
+    limits: NameLimits | None = None,
+) -> list[Receipt]:
+    """Store *submissions* in the open write transaction and return a receipt for each, in order.
+
+    The group is stored as one: few statements, whatever the number of batches in it.
+
+    Args:
+        conn: In a write transaction; the caller commits.
+        submissions: Batches, of any projects.
+        catalog: Ids of shared rows that are remembered between groups.
+        limits: Limits on the number of different names, if there are any.
+    """
+    group = _Group()
+    for submission in submissions:
+        group.receipts.append(Receipt(rejected=submission.rejected))
+        for event in submission.events:
+            group.sort_in(event, len(group.receipts) - 1)
+    group.drop_stored(conn)
+    conversations = load_conversations(conn, [*group.of_calls(), *group.of_ends()])
+    if not is_sqlite(conn):
+        # Another collector may have stored some of them while this one waited for the locks.
+        group.drop_stored(conn)
+    if limits is not None:
+        limits.apply(conn, group.of_calls())
+    _store_calls(conn, list(group.of_calls()), conversations, catalog=catalog)
+    _store_others(conn, group, conversations)
+    write_conversations(conn, conversations.values())
+    catalog.touch(conn)
+    for submission in submissions:
+        keep_rejects(
+            conn,
+            submission.project_id,
+            received_at=submission.received_at,
+            rejected=submission.rejected,
+        )
+    return group.finish()
+
+
+_STORED_IN: Final[dict[type[Prepared], Table]] = {
+    PreparedCall: tool_call,
+    PreparedCounts: call_counts,
+    PreparedEnd: conversation_end,
+    PreparedChange: change,
+}
+
+
+class _Group:
+    """The events of one transaction by kind, each id once: the first to come wins."""
+
+    def __init__(self) -> None:
+        self.receipts: list[Receipt] = []
+        self._events: dict[type[Prepared], dict[EventKey, tuple[Any, int]]] = {
+            kind: {} for kind in _STORED_IN
+        }
+
+    def sort_in(self, event: Prepared, submission: int) -> None:
+        known = self._events[type(event)]
+        key = (event.project_id, event.event_id)
+        if key in known:
+            first = known[key][0]
+            self._count_duplicate(submission, conflict=first.event != event.event)
+        else:
+            known[key] = (event, submission)
+
+    def drop_stored(self, conn: Connection) -> None:
+        """Leave only events that no earlier transaction has stored."""
+        for kind, events in self._events.items():
+            for key, at in _already_stored(conn, _STORED_IN[kind], events):
+                event, submission = events.pop(key)
+                conflict = _time_of(event) not in (None, at)
+                self._count_duplicate(submission, conflict=conflict)
+
+    def of_calls(self) -> Iterable[PreparedCall]:
+        return (event for event, _ in self._events[PreparedCall].values())
+
+    def of_ends(self) -> Iterable[PreparedEnd]:
+        return (event for event, _ in self._events[PreparedEnd].values())
+
+    def of_counts(self) -> Iterable[PreparedCounts]:
+        return (event for event, _ in self._events[PreparedCounts].values())
+
+    def of_changes(self) -> Iterable[PreparedChange]:
+        return (event for event, _ in self._events[PreparedChange].values())
+
+    def finish(self) -> list[Receipt]:
+        for events in self._events.values():
+            for _, submission in events.values():
+                self.receipts[submission].accepted += 1
+        return self.receipts
+
+    def _count_duplicate(self, submission: int, *, conflict: bool) -> None:
+        self.receipts[submission].duplicate += 1
+        self.receipts[submission].conflicts += conflict
+
+
+def _time_of(event: Prepared) -> int | None:
+    """Return the time by which a resend is compared with what was stored."""
+    if event.time_source in ("server", "none"):
+        return None  # not the sender's time: every resend has another
+    return event.minute if isinstance(event, PreparedCounts) else event.occurred_at
+
+
+def _already_stored(
+    conn: Connection, table: Table, events: Iterable[EventKey]
+) -> list[tuple[EventKey, int | None]]:
+    by_project: dict[int, list[str]] = {}
+    for project_id, event_id in events:
+        by_project.setdefault(project_id, []).append(event_id)
+    at = "minute" if table is call_counts else "occurred_at"
+    return [
+        ((project_id, row[0]), row[1])
+        for project_id, ids in by_project.items()
+        for row in find_rows(
+            conn, table, ("event_id", at), project_id=project_id, key="event_id", among=ids
+        )
+    ]
+
+
+def _store_calls(
+    conn: Connection,
+    calls: list[PreparedCall],
+    conversations: dict[ConversationKey, Conversation],
+    *,
+    catalog: Catalog,
+) -> None:
+    if not calls:
+        return
+    for call, call_id in zip(calls, allocate_ids(conn, tool_call, len(calls)), strict=True):
+        call.id = call_id
+        if call.session_id is not None:
+            _place(call, conversations[call.project_id, call.session_id])
+    catalog.resolve(conn, [call for call in calls if not call.success])
+    _store_chains(conn, calls, conversations)
+    insert_rows(conn, tool_call, rows.CALL_COLUMNS, [rows.call_row(call) for call in calls])
+    failpoints.reach("calls")
+    issues = [row for call in calls for row in rows.issue_rows(call)]
+    insert_rows(conn, issue, rows.ISSUE_COLUMNS, issues)
+    # Last, since the rows of the current hour are wanted by every writer.
+    add_counts(conn, count_calls(calls))
+
+
+def _place(call: PreparedCall, conversation: Conversation) -> None:
+    """Give a call without a time of its own the time its conversation was first imported."""
+    if call.time_source == "none":
+        call.occurred_at = call.started_at = conversation.first_at
+
+
+def _store_chains(
+    conn: Connection,
+    calls: list[PreparedCall],
+    conversations: dict[ConversationKey, Conversation],
+) -> None:
+    batches: dict[ChainKey, list[Call]] = {}
+    stored: set[ChainKey] = set()
+    for call in calls:
+        if call.session_id is None:
+            continue
+        conversation = conversations[call.project_id, call.session_id]
+        conversation.add_call(call)
+        key = (call.project_id, call.session_id, call.event.tool)
+        batches.setdefault(key, []).append(_as_folded(call))
+        if conversation.stored:
+            stored.add(key)
+    for batch in batches.values():
+        batch.sort(key=lambda call: call.key)
+    changes = continue_chains(conn, batches, stored=stored)
+    new = {(call.project_id, call.event_id): call for call in calls}
+    for key, chain in (*changes.new, *changes.changed):
+        for member, attempt in chain.members:
+            arrived = new.get((key[0], member.event_id))
+            if arrived is not None:
+                arrived.chain_id, arrived.attempt = chain.chain_id, attempt
+    write_chains(conn, changes)
+
+
+def _as_folded(call: PreparedCall) -> Call:
+    event, default = call.event, call.resource.get
+    return Call(
+        call.event_id,
+        call.started_at,
+        call.occurred_at,
+        event.seq,
+        event.turn,
+        call.success,
+        call.time_source,
+        call.code or "",
+        call.category,
+        call.fields,
+        call.message_id,
+        event.args_fingerprint,
+        event.tokens,
+        (
+            event.agent or default("agent"),
+            event.model or default("model"),
+            event.environment or default("environment"),
+            event.release or default("release"),
+            event.variant or default("variant"),
+        ),
+    )
+
+
+def _store_others(
+    conn: Connection, group: _Group, conversations: dict[ConversationKey, Conversation]
+) -> None:
+    ends = list(group.of_ends())
+    for end in ends:
+        conversations[end.project_id, end.session_id].add_end(end)
+    insert_rows(conn, conversation_end, rows.END_COLUMNS, [rows.end_row(end) for end in ends])
+    insert_rows(
+        conn,
+        call_counts,
+        rows.COUNTS_COLUMNS,
+        [rows.counts_row(counts) for counts in group.of_counts()],
+    )
+    insert_rows(
+        conn, change, rows.CHANGE_COLUMNS, [rows.change_row(each) for each in group.of_changes()]
+    )

@@ -1,0 +1,399 @@
+"""The schema of today: the one definition every statement is built from.
+
+Times are ``BIGINT`` microseconds since the Unix epoch, UTC (see ``clock.py``): they sort, group and
+compare alike on SQLite, PostgreSQL and ClickHouse. A conversation is keyed by the opaque
+``session_id`` of the wire; rows that belong together repeat it, so reading needs no join.
+
+``time_source`` ``none``: the source has no times, order is ``seq``, and no page shows any.
+``message_id`` and ``signature_id`` are no foreign keys: removing one message would read every call.
+History lives in ``toolfault_migrations``; a test compares both on each engine.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+NAMING: Final = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+metadata: Final = MetaData(naming_convention=NAMING)
+
+
+def _id() -> Column[int]:
+    return Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+
+
+def _project() -> Column[int]:
+    return Column("project_id", Integer, ForeignKey("project.id"), nullable=False)
+
+
+project = Table(
+    "project",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(128), nullable=False, unique=True),
+    Column("created_at", BigInteger, nullable=False),
+)
+
+api_key = Table(
+    "api_key",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    _project(),
+    Column("kind", String(8), nullable=False),  # ingest | read
+    Column("key_hash", String(64), nullable=False, unique=True),  # SHA-256 of a 256-bit key
+    Column("prefix", String(16), nullable=False),  # shown in lists so that a key is recognised
+    Column("label", String(128), nullable=False, server_default=""),
+    Column("created_at", BigInteger, nullable=False),
+    Column("last_used_at", BigInteger),
+    Column("revoked_at", BigInteger),
+)
+
+user_account = Table(
+    "user_account",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(128), nullable=False, unique=True),
+    Column("role", String(16), nullable=False),  # viewer | developer | operator | admin
+    Column("password_hash", String(255)),
+    Column("created_at", BigInteger, nullable=False),
+    Column("disabled_at", BigInteger),
+)
+
+login_session = Table(
+    "login_session",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("user_id", Integer, ForeignKey("user_account.id", ondelete="CASCADE"), nullable=False),
+    Column("kind", String(8), nullable=False),  # link | cookie
+    Column("token_hash", String(64), nullable=False, unique=True),
+    Column("created_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("used_at", BigInteger),
+    Column("revoked_at", BigInteger),
+)
+
+conversation = Table(
+    "conversation",
+    metadata,
+    Column("project_id", Integer, ForeignKey("project.id"), primary_key=True),
+    Column("session_id", String(256), primary_key=True),
+    Column("first_at", BigInteger, nullable=False),  # earliest start of a call
+    Column("last_at", BigInteger, nullable=False),  # latest occurred_at: idle time counts from here
+    Column("ended_at", BigInteger),  # latest conversation_end; counts when >= last_at
+    Column("end_event_id", String(36)),
+    Column("end_calls", JSON),  # {tool: calls}, the sum over its conversation_end events
+    # The latest success of any tool, and of any other tool than that: enough to know for every tool
+    # whether a different one succeeded after its chain.
+    Column("success_tool", String(256)),
+    Column("success_at", BigInteger),
+    Column("success_seq", BigInteger),
+    Column("success_turn", String(128)),
+    Column("other_success_tool", String(256)),
+    Column("other_success_at", BigInteger),
+    Column("other_success_seq", BigInteger),
+    Column("other_success_turn", String(128)),
+    Column("time_source", String(8), nullable=False, server_default="client"),
+    Column("received_at", BigInteger, nullable=False, server_default="0"),
+    Index(None, "project_id", "last_at"),
+)
+
+# One row per conversation_end event: a resend is known, and several ends of one add up.
+conversation_end = Table(
+    "conversation_end",
+    metadata,
+    _id(),
+    _project(),
+    Column("event_id", String(36), nullable=False),
+    Column("session_id", String(256), nullable=False),
+    Column("occurred_at", BigInteger, nullable=False),
+    Column("received_at", BigInteger, nullable=False),
+    Column("calls", JSON, nullable=False),  # {tool: calls}
+    UniqueConstraint("project_id", "event_id"),
+    Index(None, "project_id", "session_id"),
+)
+
+message = Table(
+    "message",
+    metadata,
+    _id(),
+    _project(),
+    Column("digest", String(32), nullable=False),
+    Column("text", Text, nullable=False),  # normalised LLM-visible text
+    Column("first_at", BigInteger, nullable=False),
+    Column("last_at", BigInteger, nullable=False),
+    UniqueConstraint("project_id", "digest"),
+)
+
+signature = Table(
+    "signature",
+    metadata,
+    _id(),
+    _project(),
+    Column("fingerprint", String(32), nullable=False),
+    Column("tool", String(256), nullable=False),
+    Column("code", String(64), nullable=False),
+    Column("fields", Text, nullable=False),  # JSON list of [field pattern, issue code]
+    Column("exception_type", String(256)),
+    Column("first_at", BigInteger, nullable=False),
+    Column("last_at", BigInteger, nullable=False),
+    UniqueConstraint("project_id", "fingerprint"),
+)
+
+tool_call = Table(
+    "tool_call",
+    metadata,
+    _id(),
+    _project(),
+    Column("event_id", String(36), nullable=False),
+    Column("event_type", String(16), nullable=False),  # tool_call | tool_error
+    Column("session_id", String(256)),
+    Column("turn", String(128)),
+    Column("seq", BigInteger, nullable=False, server_default="0"),
+    Column("call_id", String(128)),
+    Column("run_id", String(128)),
+    Column("trace_id", String(128)),
+    Column("span_id", String(128)),
+    Column("tool", String(256), nullable=False),
+    Column("tool_requested", String(256)),
+    Column("agent", String(128)),
+    Column("model", String(128)),
+    Column("provider", String(128)),
+    Column("environment", String(128)),
+    Column("release", String(128)),
+    Column("variant", String(256)),
+    Column("user", String(128)),
+    Column("started_at", BigInteger, nullable=False),
+    Column("occurred_at", BigInteger, nullable=False),  # end of the call
+    Column("received_at", BigInteger, nullable=False),
+    Column("time_source", String(8), nullable=False, server_default="client"),  # or server, import
+    Column("duration_ms", Float),
+    Column("success", Boolean, nullable=False),
+    Column("sample_rate", Float, nullable=False, server_default="1"),
+    Column("detection", String(64), nullable=False, server_default="explicit"),  # or soft:<rule>
+    Column("attempt", Integer),  # position in the chain from 1, computed here
+    Column("chain_id", String(36)),  # event id of the chain's first failure, computed here
+    Column("args_fingerprint", String(64)),
+    Column("args_recorded", Boolean),
+    Column("args_diff", JSON),
+    Column("coercions", JSON),
+    Column("validation_mode", String(16)),
+    Column("validation_version", String(64)),
+    Column("schema_hash", String(64)),
+    Column("tokens", BigInteger),
+    Column("tags", JSON),
+    Column("extra", JSON),  # unknown members of the event, within caps
+    Column("flags", JSON),  # what was changed on the way in: clock_skew, truncated:<member>, ...
+    Column("code", String(64)),
+    Column("category", String(16)),
+    Column("audience", String(8)),
+    Column("reason", String(64)),
+    Column("kind", String(32)),
+    Column("phase", String(32)),
+    Column("field", String(256)),
+    Column("expected", String(512)),
+    Column("received", Text),
+    Column("received_type", String(64)),
+    Column("snippet", Text),
+    Column("retryable", Boolean),
+    Column("retry_hint", Text),
+    Column("retry_context", JSON),
+    Column("issues_total", Integer),
+    Column("text_user", Text),
+    Column("text_llm", Text),
+    Column("text_system", Text),
+    Column("exception_type", String(256)),
+    Column("exception_module", String(256)),
+    Column("exception_message", Text),
+    Column("traceback", Text),
+    Column("adapter_failed", Boolean),
+    Column("signature_id", BigInteger),
+    Column("message_id", BigInteger),
+    UniqueConstraint("project_id", "event_id"),
+    Index(None, "project_id", "session_id", "tool", "started_at", "seq"),
+    Index(None, "project_id", "success", "occurred_at", "id"),
+    Index(None, "project_id", "tool", "occurred_at", "success"),
+    Index(None, "project_id", "chain_id"),
+)
+
+issue = Table(
+    "issue",
+    metadata,
+    _id(),
+    _project(),
+    Column(
+        "tool_call_id", BigInteger, ForeignKey("tool_call.id", ondelete="CASCADE"), nullable=False
+    ),
+    Column("position", Integer, nullable=False),
+    Column("tool", String(256), nullable=False),
+    Column("occurred_at", BigInteger, nullable=False),
+    Column("field", String(256), nullable=False),
+    Column("field_pattern", String(256), nullable=False),  # list indexes as *
+    Column("root_field", String(256), nullable=False),
+    Column("code", String(64), nullable=False),
+    Column("type", String(64)),  # the validator's own name of the error
+    Column("message", Text),
+    Column("expected", String(512)),
+    Column("received", Text),
+    Column("received_type", String(64)),
+    Column("near_miss", JSON),  # list of remedies that would have accepted the value
+    UniqueConstraint("tool_call_id", "position"),
+    Index(None, "project_id", "field_pattern", "occurred_at"),
+)
+
+chain = Table(
+    "chain",
+    metadata,
+    _id(),
+    _project(),
+    Column("chain_id", String(36), nullable=False),  # event id of its first failure
+    Column("session_id", String(256), nullable=False),
+    Column("tool", String(256), nullable=False),
+    Column("agent", String(128)),
+    Column("model", String(128)),
+    Column("environment", String(128)),
+    Column("release", String(128)),
+    Column("variant", String(256)),
+    Column("started_at", BigInteger, nullable=False),  # start of the first failure
+    Column("first_seq", BigInteger, nullable=False),  # its seq: orders chains of untimed calls
+    Column("first_failed_at", BigInteger, nullable=False),  # end of the first failure
+    Column("last_at", BigInteger, nullable=False),  # end of the last member
+    Column("last_started_at", BigInteger, nullable=False),  # order key of the last member
+    Column("last_seq", BigInteger, nullable=False),
+    Column("last_event_id", String(36), nullable=False),
+    Column("failed_until", BigInteger, nullable=False),  # latest end of its failures
+    Column("last_failure_turn", String(128)),
+    Column("first_code", String(64), nullable=False),
+    Column("first_category", String(16)),
+    Column("first_field", String(256)),
+    Column("first_message_id", BigInteger),
+    Column("calls", Integer, nullable=False),
+    Column("failures", Integer, nullable=False),
+    Column("round_trips", Integer, nullable=False),
+    Column("outcome", String(16), nullable=False),  # as of the last write; see chains.outcome_at
+    Column("recovered_at", BigInteger),
+    Column("first_retry_fix", Boolean, nullable=False),
+    Column("identical_repeats", Integer, nullable=False),
+    Column("serial_discovery", Boolean, nullable=False),
+    Column("repeat_confusion", Boolean, nullable=False),
+    Column("time_lost_ms", Float, nullable=False),
+    Column("tokens_lost", BigInteger),
+    Column("time_source", String(8), nullable=False, server_default="client"),
+    Column("state", JSON),  # what the next call of the chain needs; null once recovered
+    UniqueConstraint("project_id", "chain_id"),
+    Index(None, "project_id", "session_id", "tool", "started_at", "first_seq"),
+    Index(None, "project_id", "started_at"),
+    Index(None, "project_id", "tool", "started_at"),
+)
+
+call_counts = Table(
+    "call_counts",
+    metadata,
+    _id(),
+    _project(),
+    Column("event_id", String(36), nullable=False),
+    Column("minute", BigInteger, nullable=False),
+    Column("received_at", BigInteger, nullable=False),
+    Column("tool", String(256)),  # null: over all tools, carries conversations and calls_squared
+    Column("agent", String(128)),
+    Column("model", String(128)),
+    Column("environment", String(128)),
+    Column("release", String(128)),
+    Column("variant", String(256)),
+    Column("calls", BigInteger, nullable=False),
+    Column("duration_sum_ms", Float),
+    Column("duration_max_ms", Float),
+    Column("duration_buckets", JSON),  # [[upper bound in ms, calls], ...]
+    Column("repairs", JSON),  # {field: repairs}
+    Column("conversations", BigInteger, nullable=False),
+    Column("calls_squared", BigInteger, nullable=False),
+    UniqueConstraint("project_id", "event_id"),
+    Index(None, "project_id", "minute", "tool"),
+)
+
+# Numerators, kept in the transaction of the calls they count; `rollups` says what by what.
+failure_counts = Table(
+    "failure_counts",
+    metadata,
+    Column("project_id", Integer, ForeignKey("project.id"), primary_key=True),
+    Column("by", String(8), primary_key=True),
+    Column("period", BigInteger, primary_key=True),
+    Column("tool", String(256), primary_key=True),
+    Column("name", String(256), primary_key=True),
+    Column("failures", BigInteger, nullable=False),
+    Column("calls", BigInteger, nullable=False),
+)
+
+change = Table(
+    "change",
+    metadata,
+    _id(),
+    _project(),
+    Column("event_id", String(36), nullable=False),
+    Column("occurred_at", BigInteger, nullable=False),
+    Column("received_at", BigInteger, nullable=False),
+    Column("label", String(200), nullable=False),
+    Column("tool", String(256)),
+    Column("kind", String(16), nullable=False),  # manual | release | schema | variant
+    Column("source", String(16), nullable=False),  # sdk | cli | dashboard | api
+    UniqueConstraint("project_id", "event_id"),
+    Index(None, "project_id", "occurred_at"),
+)
+
+rejected_event = Table(
+    "rejected_event",
+    metadata,
+    _id(),
+    _project(),
+    Column("received_at", BigInteger, nullable=False),
+    Column("event_id", String(64)),
+    Column("code", String(64), nullable=False),
+    Column("pointer", String(256), nullable=False),
+    Column("body", Text),  # redacted and capped, so that it can be retried after an upgrade
+    Index(None, "project_id", "received_at"),
+)
+
+saved_view = Table(
+    "saved_view",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    _project(),
+    Column("user_id", Integer, ForeignKey("user_account.id", ondelete="CASCADE")),
+    Column("name", String(128), nullable=False),
+    Column("page", String(64), nullable=False),
+    Column("query", Text, nullable=False),
+    Column("shared", Boolean, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+)
+
+audit_log = Table(
+    "audit_log",
+    metadata,
+    _id(),
+    Column("occurred_at", BigInteger, nullable=False),
+    Column("actor", String(128), nullable=False),
+    Column("action", String(64), nullable=False),
+    Column("project_id", Integer),
+    Column("detail", JSON),
+    Index(None, "occurred_at"),
+)

@@ -1,0 +1,262 @@
+"""Protocol v1 as typed data: what `docs/protocol.md` describes and `tests/contract/v1` freezes.
+
+These types accept only events that need no change at all; msgspec checks them while it decodes.
+Whatever they refuse goes through `clean`, which repairs what may be repaired and flags it. They
+hold no cycles, so the garbage collector need not look at them (``gc=False``).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from msgspec import Meta, Raw, Struct
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "CallCounts",
+    "Change",
+    "Coercion",
+    "ConversationEnd",
+    "Duration",
+    "Envelope",
+    "Event",
+    "Failure",
+    "ImportedCall",
+    "ImportedError",
+    "ImportedEvent",
+    "Issue",
+    "RaisedException",
+    "Renderings",
+    "ToolCall",
+    "ToolError",
+    "Validation",
+]
+
+SCHEMA_VERSION: Final = 1
+
+# Lengths in characters. Names and ids are what an index can carry; texts are what a page can show.
+Code = Annotated[str, Meta(min_length=1, max_length=64)]
+Short = Annotated[str, Meta(max_length=32)]
+Label = Annotated[str, Meta(max_length=64)]
+Name = Annotated[str, Meta(max_length=128)]
+Required = Annotated[str, Meta(min_length=1, max_length=256)]
+LongName = Annotated[str, Meta(max_length=256)]
+Expected = Annotated[str, Meta(max_length=512)]
+Message = Annotated[str, Meta(max_length=8_192)]
+String = Annotated[str, Meta(max_length=16_384)]
+Stack = Annotated[str, Meta(max_length=65_536)]
+Tags = Annotated[dict[Label, Annotated[str, Meta(max_length=256)]], Meta(max_length=100)]
+# What a signed 64-bit column holds.
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Milliseconds = Annotated[float, Meta(ge=0, le=30 * 86_400_000)]
+Rate = Annotated[float, Meta(gt=0, le=1)]
+
+
+class Issue(Struct, forbid_unknown_fields=True, gc=False):
+    """One thing wrong with one argument."""
+
+    code: Code
+    field: LongName = ""
+    message: Message | None = None
+    expected: Expected | None = None
+    received: String | None = None
+    received_type: Label | None = None
+    type: Label | None = None
+    field_pattern: LongName | None = None
+    root_field: LongName | None = None
+    near_miss: Annotated[list[Label], Meta(max_length=20)] | None = None
+
+
+class Renderings(Struct, forbid_unknown_fields=True, gc=False):
+    """The text each audience is shown."""
+
+    user: Message | None = None
+    llm: Message | None = None
+    system: Message | None = None
+
+
+class RaisedException(Struct, forbid_unknown_fields=True, gc=False):
+    """The exception behind a failure."""
+
+    type: LongName | None = None
+    module: LongName | None = None
+    message: Message | None = None
+    traceback: Stack | None = None
+
+
+class Failure(Struct, forbid_unknown_fields=True, gc=False):
+    """The `error` of a failed call."""
+
+    code: Code
+    category: Short | None = None
+    audience: Short | None = None
+    reason: Label | None = None
+    kind: Short | None = None
+    phase: Short | None = None
+    field: LongName | None = None
+    expected: Expected | None = None
+    received: String | None = None
+    received_type: Label | None = None
+    snippet: String | None = None
+    issues: Annotated[list[Issue], Meta(max_length=50)] = []
+    issues_total: Count | None = None
+    retryable: bool | None = None
+    retry_hint: Message | None = None
+    retry_context: dict[str, Any] | None = None
+    renderings: Renderings | None = None
+    exception: RaisedException | None = None
+    fingerprint: Label | None = None
+    adapter_failed: bool | None = None
+
+
+class Coercion(Struct, forbid_unknown_fields=True, gc=False):
+    """One value that was repaired before validation."""
+
+    field: LongName
+    from_type: Label | None = None
+    to_type: Label | None = None
+
+
+class Validation(Struct, forbid_unknown_fields=True, gc=False):
+    """How the arguments were validated, for before and after."""
+
+    mode: Annotated[str, Meta(max_length=16)] | None = None
+    version: Label | None = None
+
+
+class _Call(Struct, forbid_unknown_fields=True, gc=False, kw_only=True):
+    event_id: Label
+    occurred_at: Label
+    tool: Required
+    seq: Count = 0
+    session_id: LongName | None = None
+    turn: Name | None = None
+    run_id: Name | None = None
+    request_id: Name | None = None
+    call_id: Name | None = None
+    trace_id: Name | None = None
+    span_id: Name | None = None
+    tool_requested: LongName | None = None
+    agent: Name | None = None
+    model: Name | None = None
+    provider: Name | None = None
+    environment: Name | None = None
+    release: Name | None = None
+    variant: LongName | None = None
+    user: Name | None = None
+    duration_ms: Milliseconds | None = None
+    sample_rate: Rate = 1.0
+    attempt: Count | None = None
+    chain_id: Label | None = None
+    args_fingerprint: Label | None = None
+    args_recorded: bool | None = None
+    args_diff: Annotated[list[dict[str, Any]], Meta(max_length=200)] | None = None
+    coercions: Annotated[list[Coercion], Meta(max_length=50)] | None = None
+    validation: Validation | None = None
+    schema_hash: Label | None = None
+    tokens: Count | None = None
+    tags: Tags | None = None
+    error: Failure | None = None
+
+
+class ToolCall(_Call, tag_field="type", tag="tool_call", kw_only=True, gc=False):
+    """One finished call, failed or not."""
+
+    success: bool
+
+
+class ToolError(_Call, tag_field="type", tag="tool_error", kw_only=True, gc=False):
+    """A failure captured outside a call; it counts as one failed call."""
+
+    success: bool = False
+
+
+class ImportedCall(ToolCall, tag_field="type", tag="tool_call", kw_only=True, gc=False):
+    """A call read from a transcript: it may say that it has no time, and how it was recognised."""
+
+    time_source: Annotated[str, Meta(pattern="^(import|none)$")] = "import"
+    detection: Label = "explicit"
+
+
+class ImportedError(ToolError, tag_field="type", tag="tool_error", kw_only=True, gc=False):
+    """A failure read from a transcript."""
+
+    time_source: Annotated[str, Meta(pattern="^(import|none)$")] = "import"
+    detection: Label = "explicit"
+
+
+class Duration(Struct, forbid_unknown_fields=True, gc=False):
+    """Latency histogram of folded successes; ``buckets`` are [upper bound in ms, calls]."""
+
+    sum: float | None = None
+    max: float | None = None
+    buckets: Annotated[list[tuple[float | None, Count]], Meta(max_length=64)] | None = None
+
+
+class CallCounts(
+    Struct,
+    tag_field="type",
+    tag="tool_call_counts",
+    forbid_unknown_fields=True,
+    gc=False,
+    kw_only=True,
+):
+    """Folded successes of one minute."""
+
+    event_id: Label
+    minute: Label
+    occurred_at: Label | None = None
+    tool: LongName | None = None
+    agent: Name | None = None
+    model: Name | None = None
+    environment: Name | None = None
+    release: Name | None = None
+    variant: LongName | None = None
+    calls: Count = 0
+    duration_ms: Duration | None = None
+    repairs: Annotated[dict[LongName, Count], Meta(max_length=200)] | None = None
+    conversations: Count = 0
+    calls_squared: Count = 0
+
+
+class ConversationEnd(
+    Struct,
+    tag_field="type",
+    tag="conversation_end",
+    forbid_unknown_fields=True,
+    gc=False,
+    kw_only=True,
+):
+    """The end of a conversation that had a failure, with its calls per tool."""
+
+    event_id: Label
+    occurred_at: Label
+    session_id: Required
+    calls: Annotated[dict[LongName, Count], Meta(max_length=200)] = {}
+
+
+class Change(
+    Struct, tag_field="type", tag="change", forbid_unknown_fields=True, gc=False, kw_only=True
+):
+    """A marker: validation was improved here."""
+
+    event_id: Label
+    occurred_at: Label
+    label: Annotated[str, Meta(min_length=1, max_length=200)]
+    tool: LongName | None = None
+    kind: Annotated[str, Meta(pattern="^(manual|release|schema|variant)$")] = "manual"
+
+
+Event = ToolCall | ToolError | CallCounts | ConversationEnd | Change
+ImportedEvent = ImportedCall | ImportedError | CallCounts | ConversationEnd | Change
+
+
+class Envelope(Struct):
+    """One batch. Members beside the events describe the sender; unknown ones are ignored."""
+
+    events: list[Raw]
+    schema_version: int = SCHEMA_VERSION
+    sent_at: str | None = None
+    sdk: dict[str, Any] | None = None
+    resource: dict[str, Any] | None = None
+    dropped: Any = None

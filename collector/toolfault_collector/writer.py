@@ -1,0 +1,273 @@
+"""Group commit: one thread writes, and requests that arrive while it does share the next commit.
+
+A commit costs an fsync whatever it holds, so the rate of single events is not bounded by the disk.
+The answer to a request is sent after the commit that holds its events. A batch that cannot be
+stored is taken apart until only the events at fault are left out.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+
+from toolfault_collector import failpoints
+from toolfault_collector.cardinality import NameLimits
+from toolfault_collector.catalog import Catalog
+from toolfault_collector.clock import MINUTE_US
+from toolfault_collector.decode import Rejection
+from toolfault_collector.engine import writer_connection
+from toolfault_collector.errors import StoreUnavailable
+from toolfault_collector.fair_queue import FairQueue
+from toolfault_collector.faults import classify
+from toolfault_collector.keys import mark_used
+from toolfault_collector.metrics import Metrics
+from toolfault_collector.prepared import Prepared
+from toolfault_collector.settings import Settings
+from toolfault_collector.store import Receipt, Submission, store_group
+
+__all__ = ["Deliver", "Result", "Ticket", "Writer"]
+
+# A lost race (deadlock, the same event through two collectors) is over at the next attempt.
+MAX_ATTEMPTS: Final = 4
+
+_log = structlog.get_logger(__name__)
+
+Result = Receipt | Exception
+Deliver = Callable[[list[tuple["Ticket", Result]]], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ticket:
+    """One batch in the queue.
+
+    Attributes:
+        read: Makes the submission; called in the writer's thread before a transaction begins, so
+            that all work on a batch happens in one thread and the others are not held up by it.
+            What it raises is the result.
+        deliver: Called from the writer's thread, once for all tickets of a group that have the
+            same one, with each ticket and its receipt, or the error because of which nothing of
+            it was stored.
+    """
+
+    read: Callable[[], Submission]
+    deliver: Deliver
+
+
+class Writer:
+    """The thread that stores everything a collector process takes in.
+
+    Args:
+        engine: The database.
+        settings: Limits of the queue and of a group.
+        metrics: Where groups are counted.
+    """
+
+    def __init__(self, engine: Engine, *, settings: Settings, metrics: Metrics) -> None:
+        self._engine = engine
+        self._group_events = settings.group_events
+        self._metrics = metrics
+        self._queued = metrics.queued_events
+        self._catalog = Catalog()
+        self._connection: Connection | None = None
+        self._keys_noted: dict[int, int] = {}
+        self._limits = NameLimits(max_tools=settings.max_tools, max_codes=settings.max_codes)
+        self._queue: FairQueue[Ticket] = FairQueue(
+            max_events=settings.queue_events, max_bytes=settings.queue_bytes
+        )
+        self._thread = threading.Thread(target=self._run, name="toolfault-writer", daemon=True)
+
+    def start(self) -> None:
+        """Begin to store."""
+        self._queue.open()
+        self._thread.start()
+
+    def stop(self, timeout: float | None = None) -> None:
+        """Take in nothing more, store what is queued, and end; at most *timeout* seconds."""
+        self._queue.close()
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def submit(
+        self, ticket: Ticket, *, project_id: int, events: int, size: int, wake: bool = True
+    ) -> None:
+        """Queue *ticket*, whose result is delivered after the commit.
+
+        Args:
+            ticket: What to store, and who waits.
+            project_id: Whose it is.
+            events: About how many events it has, for the bound of the queue.
+            size: Its bytes, for the bound of the queue.
+            wake: Begin at once. An event loop queues all that is ready first, then calls `wake`:
+                threads that fight for the interpreter lose more than they gain.
+
+        Raises:
+            WriterBusy: The queue is full or the collector is stopping; nothing was queued.
+        """
+        self._queue.put(ticket, project_id=project_id, events=events, size=size, wake=wake)
+        self._queued.set(self._queue.events)
+
+    def wake(self) -> None:
+        """Begin to store what was queued."""
+        self._queue.wake()
+
+    def store(self, submission: Submission) -> Receipt:
+        """Queue *submission* and wait for its receipt; for callers that are no request."""
+        future: Future[Receipt] = Future()
+
+        def deliver(results: list[tuple[Ticket, Result]]) -> None:
+            _, result = results[0]
+            if isinstance(result, Exception):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+
+        ticket = Ticket(lambda: submission, deliver)
+        self.submit(ticket, project_id=submission.project_id, events=submission.size, size=0)
+        return future.result()
+
+    def _run(self) -> None:
+        while taken := self._queue.take(self._group_events):
+            self._take_in([ticket for _, ticket, _, _ in taken])
+            self._queue.release(taken)
+            self._queued.set(self._queue.events)
+        self._disconnect()
+
+    def _take_in(self, tickets: list[Ticket]) -> None:
+        """Read every batch, store what could be read together, and deliver every result."""
+        results: list[tuple[Ticket, Result]] = []
+        group: list[tuple[Ticket, Submission]] = []
+        for ticket in tickets:
+            try:
+                group.append((ticket, ticket.read()))
+            except Exception as error:  # noqa: BLE001 - is the answer to that batch
+                results.append((ticket, error))
+        if group:
+            stored = self._store([submission for _, submission in group])
+            results += zip([ticket for ticket, _ in group], stored, strict=True)
+        by_receiver: dict[Deliver, list[tuple[Ticket, Result]]] = {}
+        for ticket, result in results:
+            by_receiver.setdefault(ticket.deliver, []).append((ticket, result))
+        for deliver, of_receiver in by_receiver.items():
+            deliver(of_receiver)
+
+    def _store(self, group: list[Submission]) -> Sequence[Result]:
+        try:
+            return self._attempt(group)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the waiting must be answered
+            return self._settle_failure(group, error)
+
+    def _settle_failure(self, group: list[Submission], error: Exception) -> Sequence[Result]:
+        kind = classify(error)
+        self._metrics.write_failures.labels(kind).inc()
+        _log.error("write_failed", kind=kind, error=type(error).__name__, batches=len(group))
+        if kind in ("full", "unavailable"):
+            return [StoreUnavailable(kind) for _ in group]
+        if len(group) > 1:
+            return [result for each in group for result in self._store([each])]
+        return [self._take_apart(group[0])]
+
+    def _attempt(self, submissions: list[Submission]) -> list[Receipt]:
+        """Store *submissions* in one transaction, again if it only lost a race."""
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            started = time.perf_counter()
+            try:
+                with self._connected().begin() as transaction:
+                    receipts, used = self._write(transaction.connection, submissions)
+                failpoints.reach("committed")
+            except Exception as error:
+                self._catalog.rolled_back()
+                self._disconnect()
+                if attempt == MAX_ATTEMPTS or not _worth_another(error, attempt):
+                    raise
+                continue
+            self._catalog.committed()
+            self._keys_noted.update(used)
+            self._metrics.group_seconds.observe(time.perf_counter() - started)
+            self._metrics.group_events.observe(sum(each.size for each in submissions))
+            return receipts
+        raise AssertionError  # the loop returns or raises
+
+    def _write(
+        self, conn: Connection, submissions: list[Submission]
+    ) -> tuple[list[Receipt], dict[int, int]]:
+        failpoints.reach("begun")
+        receipts = store_group(conn, submissions, catalog=self._catalog, limits=self._limits)
+        used = self._note_keys(conn, submissions)
+        failpoints.reach("inserted")
+        return receipts, used
+
+    def _connected(self) -> Connection:
+        """Return the writer's own connection, which keeps what it has cached between groups."""
+        if self._connection is None:
+            self._connection = writer_connection(self._engine)
+        return self._connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(Exception):
+                connection.close()
+
+    def _note_keys(self, conn: Connection, submissions: list[Submission]) -> dict[int, int]:
+        """Write when keys were used, once a minute each: it is shown to people."""
+        used = {
+            each.key_id: each.received_at
+            for each in submissions
+            if each.key_id is not None
+            and each.received_at - self._keys_noted.get(each.key_id, 0) >= MINUTE_US
+        }
+        if used:
+            mark_used(conn, used, at=max(used.values()))
+        return used
+
+    def _take_apart(self, submission: Submission) -> Receipt | Exception:
+        """Store *submission* without the events at fault, which are found by halving."""
+        total, bad = Receipt(), list[tuple[Prepared, Exception]]()
+        pending = [submission.events]
+        try:
+            while pending:
+                events = pending.pop()
+                try:
+                    total.add(self._attempt([submission.part(events, [])])[0])
+                except Exception as error:
+                    if classify(error) in ("full", "unavailable"):
+                        raise
+                    if len(events) > 1:
+                        middle = len(events) // 2
+                        pending += [events[middle:], events[:middle]]
+                    else:
+                        bad.append((events[0], error))
+            if len(bad) == len(submission.events) and classify(bad[0][1]) == "bug":
+                # Nothing of it can be stored by this version: let the sender keep it.
+                return bad[0][1]
+            rejected = [*submission.rejected, *(_unstorable(event) for event, _ in bad)]
+            total.add(self._attempt([submission.part([], rejected)])[0])
+        except Exception as error:  # noqa: BLE001 - the waiting must be answered
+            return StoreUnavailable(classify(error))
+        return total
+
+
+def _worth_another(error: Exception, attempt: int) -> bool:
+    """Return whether the same may succeed at once: a lost race, or a connection that had died."""
+    if isinstance(error, DBAPIError) and error.connection_invalidated:
+        return attempt == 1
+    return classify(error) == "again"
+
+
+def _unstorable(event: Prepared) -> Rejection:
+    pointer = f"/events/{event.index}"
+    return Rejection(event.index, event.event_id, "unstorable", pointer, event.source)

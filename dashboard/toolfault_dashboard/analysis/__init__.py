@@ -1,0 +1,1 @@
+"""Pure statistics over plain numbers: no database, no clock, no I/O."""

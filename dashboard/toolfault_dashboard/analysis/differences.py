@@ -1,0 +1,165 @@
+"""The difference of two ratios with its confidence interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from statistics import NormalDist
+
+from toolfault_dashboard.analysis.estimates import Estimate
+from toolfault_dashboard.analysis.rates import Interval, critical_value, wilson_share
+
+__all__ = ["Difference", "difference_of_means", "difference_of_rates"]
+
+POWER = 0.80
+"""Share of repetitions in which the smallest detectable effect would be seen."""
+
+ROUNDING = 1e-9
+"""Design effects this close to 1 are 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """after - before, its interval, and the smallest difference that could have been seen."""
+
+    value: float
+    low: float
+    high: float
+    smallest_detectable: float | None
+    clustered: bool
+    method: str
+    p_value: float | None  # two-sided, of no difference at all
+
+
+def difference_of_rates(
+    before: Estimate, after: Estimate, *, confidence: float = 0.95
+) -> Difference | None:
+    """Return the difference of two shares of calls, cluster-robust over conversations.
+
+    Each share gets a Wilson interval at its effective sample size, n / design effect, where the
+    design effect is the linearised variance over the binomial one and the critical value is
+    Student's t on the number of conversations; the two intervals are combined by Newcombe's hybrid
+    score method. Without clustering (one call per conversation) this is Newcombe's method 10.
+    Unlike a difference +- standard error it stays honest when one side has no failure at all.
+
+    Args:
+        before: One side.
+        after: The other side.
+        confidence: Two-sided coverage.
+
+    Returns:
+        The difference, or None where a side has no calls.
+
+    Source: R. G. Newcombe, Statistics in Medicine 17 (1998) 873-890, method 10; N. Dean and
+        M. Pagano, J. Survey Stat. Methodol. 3 (2015) 484-503 (effective sample size);
+        G. Y. Zou and A. Donner, Statistics in Medicine 27 (2008) 1693-1702 (combining).
+    """
+    p, q = before.value, after.value
+    if p is None or q is None:
+        return None
+    effects = [_design_effect(side) for side in (before, after)]
+    known = [effect for effect in effects if effect is not None]
+    shared = max(known, default=1.0)
+    left, right = (
+        _effective_interval(side, effect if effect is not None else shared, confidence)
+        for side, effect in zip((before, after), effects, strict=True)
+    )
+    value = q - p
+    low = value - sqrt((q - right.low) ** 2 + (left.high - p) ** 2)
+    high = value + sqrt((right.high - q) ** 2 + (p - left.low) ** 2)
+    # Under no difference both sides have the same share, so its variance is taken at the mean.
+    spread = sum(
+        _spread(side, effect if effect is not None else shared, (p + q) / 2)
+        for side, effect in zip((before, after), effects, strict=True)
+    )
+    clustered = any(effect > 1.0 for effect in known)
+    return Difference(
+        value=value,
+        low=max(-1.0, low),
+        high=min(1.0, high),
+        smallest_detectable=_smallest(spread, confidence),
+        clustered=clustered,
+        p_value=_p_value(value, spread),
+        method=(
+            "Wilson intervals at the effective sample size of the conversations, combined after"
+            " Newcombe"
+            if clustered
+            else "Newcombe's hybrid score interval"
+        ),
+    )
+
+
+def difference_of_means(
+    before: Estimate, after: Estimate, *, confidence: float = 0.95
+) -> Difference | None:
+    """Return the difference of two ratios that are no shares, such as round trips per failure.
+
+    Normal theory on the linearised variances, with Student's t on the Welch-Satterthwaite degrees
+    of freedom of the conversations.
+
+    Returns:
+        The difference, or None where a side has fewer than two conversations.
+    """
+    p, q = before.value, after.value
+    u, v = before.variance, after.variance
+    if p is None or q is None or u is None or v is None:
+        return None
+    spread = sqrt(u + v)
+    reach = _critical_t(_degrees(before, after, u, v), confidence) * spread
+    return Difference(
+        value=q - p,
+        low=q - p - reach,
+        high=q - p + reach,
+        smallest_detectable=_smallest(u + v, confidence),
+        clustered=True,
+        p_value=_p_value(q - p, u + v),
+        method="linearised variance over conversations, Student's t",
+    )
+
+
+def _degrees(before: Estimate, after: Estimate, u: float, v: float) -> float:
+    if u + v == 0:
+        return float(before.clusters + after.clusters - 2)
+    return (u + v) ** 2 / (u * u / max(1, before.clusters - 1) + v * v / max(1, after.clusters - 1))
+
+
+def _critical_t(degrees: float, confidence: float) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(max(1.0, degrees), 0.5 + confidence / 2))
+
+
+def _design_effect(side: Estimate) -> float | None:
+    """Return how much wider the clusters make the variance; None where it cannot be known."""
+    ratio, variance = side.value, side.variance
+    if ratio is None or variance is None or not 0.0 < ratio < 1.0:
+        return None
+    # Below 1 would claim more than as many independent calls; a chance result at small numbers.
+    effect = variance * side.n / (ratio * (1.0 - ratio))
+    return effect if effect > 1.0 + ROUNDING else 1.0
+
+
+def _effective_interval(side: Estimate, effect: float, confidence: float) -> Interval:
+    ratio = side.value
+    assert ratio is not None, "the caller has looked"
+    z = critical_value(confidence)
+    t = _critical_t(side.clusters - 1, confidence) if effect > 1.0 else z
+    n = side.n / effect * (z / t) ** 2
+    return wilson_share(ratio, n, confidence=confidence)
+
+
+def _p_value(value: float, variance: float) -> float | None:
+    """Return the two-sided p-value of a difference by normal theory; None without variance."""
+    if variance <= 0:
+        return None
+    return 2.0 * NormalDist().cdf(-abs(value) / sqrt(variance))
+
+
+def _spread(side: Estimate, effect: float, share: float) -> float:
+    return effect * share * (1 - share) / side.n
+
+
+def _smallest(variance: float, confidence: float) -> float | None:
+    if variance <= 0:
+        return None
+    return (critical_value(confidence) + NormalDist().inv_cdf(POWER)) * sqrt(variance)

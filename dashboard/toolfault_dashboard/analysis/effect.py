@@ -1,0 +1,205 @@
+"""The effect of a change: every metric before and after, with an interval and a verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from toolfault_dashboard.analysis.differences import (
+    Difference,
+    difference_of_means,
+    difference_of_rates,
+)
+from toolfault_dashboard.analysis.estimates import Estimate, crude, shared_weights, standardised
+from toolfault_dashboard.analysis.metrics import METRICS, Metric, MetricName
+from toolfault_dashboard.analysis.rates import Rate, rate
+from toolfault_dashboard.analysis.sides import SideData
+
+__all__ = [
+    "FEWEST",
+    "Effect",
+    "MetricEffect",
+    "Side",
+    "Verdict",
+    "compare",
+    "compare_metric",
+    "verdict_of",
+]
+
+Verdict = Literal["improved", "worse", "no detectable change", "not enough data"]
+
+FEWEST: Final = 20
+"""Conversations (for metrics of chains: chains) per side below which nothing is said: the interval
+itself would be a guess."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one side of a comparison consists of."""
+
+    label: str  # "before", "after", or a variant, release or query
+    query: str  # canonical text; a reader can open it
+    conversations: int
+    calls: int
+    failures: int
+    chains: int
+    failure_rate: Rate
+
+
+@dataclass(frozen=True, slots=True)
+class MetricEffect:
+    """One metric before and after, and the difference at an equal mix of tools, models and agents.
+
+    ``before`` and ``after`` are the figures as they are. Where the mix shifted, ``difference`` is
+    not after - before: it is what remains when both sides are given the same mix.
+    """
+
+    metric: MetricName
+    better: Literal["lower", "higher"]
+    before: float | None
+    after: float | None
+    n_before: int  # calls, operations, closed chains or failures: see ``unit``
+    n_after: int
+    unit: str
+    crude_difference: float | None  # after - before
+    difference: float | None  # at equal mix
+    low: float | None
+    high: float | None
+    smallest_detectable: float | None  # absolute difference found in 80 % of repetitions
+    method: str  # names the interval
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """The effect of a change: before against after."""
+
+    before: Side
+    after: Side
+    metrics: tuple[MetricEffect, ...]
+    verdict: Verdict  # of the failure rate
+    confidence: float  # two-sided coverage of every interval
+    strata: int  # combinations of tool, model and agent that both sides have
+    comparable: float | None  # share of all calls that lie in these
+    excluded_untimed: int = 0  # failures without a time; a change in time cannot place them
+
+
+def compare(
+    before: SideData, after: SideData, *, confidence: float = 0.95, equal_mix: bool = True
+) -> Effect:
+    """Compare two sides metric by metric.
+
+    Args:
+        before: One side.
+        after: The other side.
+        confidence: Two-sided coverage of every interval.
+        equal_mix: Weight tools, models and agents alike on both sides; off where sides were drawn
+            at random and differ in their mix by chance or by effect only.
+    """
+    metrics = tuple(
+        compare_metric(metric, before, after, confidence=confidence, equal_mix=equal_mix)
+        for metric in METRICS
+    )
+    strata = before.strata.keys() & after.strata.keys()
+    calls = before.calls + after.calls
+    shared = sum(side.strata[key] for side in (before, after) for key in strata)
+    return Effect(
+        before=_side(before),
+        after=_side(after),
+        metrics=metrics,
+        verdict=metrics[0].verdict,
+        confidence=confidence,
+        strata=len(strata),
+        comparable=shared / calls if calls else None,
+    )
+
+
+def compare_metric(
+    metric: Metric,
+    before: SideData,
+    after: SideData,
+    *,
+    confidence: float = 0.95,
+    equal_mix: bool = True,
+) -> MetricEffect:
+    """Compare one metric of two sides; see `compare`."""
+    as_it_is = crude(metric, before), crude(metric, after)
+    weights = shared_weights(metric, before, after) if equal_mix else {}
+    compared = as_it_is
+    if equal_mix:
+        compared = standardised(metric, before, weights), standardised(metric, after, weights)
+    found = _difference(metric, *compared, confidence=confidence)
+    enough = all(_is_enough(metric, side) for side in compared)
+    left, right = (_shown(metric, side.value) for side in as_it_is)
+    return MetricEffect(
+        metric=metric.name,
+        better=metric.better,
+        before=left,
+        after=right,
+        n_before=int(as_it_is[0].n),
+        n_after=int(as_it_is[1].n),
+        unit=metric.unit,
+        crude_difference=None if left is None or right is None else right - left,
+        difference=found.value if found else None,
+        low=found.low if found else None,
+        high=found.high if found else None,
+        smallest_detectable=found.smallest_detectable if found else None,
+        method=_method(found, len(weights)),
+        verdict=verdict_of(found if enough else None, metric.better),
+    )
+
+
+def verdict_of(found: Difference | None, better: Literal["lower", "higher"]) -> Verdict:
+    """Say what an interval of a difference means; None is too little data for one."""
+    if found is None:
+        return "not enough data"
+    if found.low <= 0.0 <= found.high:
+        return "no detectable change"
+    return "improved" if (found.value < 0) == (better == "lower") else "worse"
+
+
+def _side(data: SideData) -> Side:
+    return Side(
+        label=data.label,
+        query=data.query,
+        conversations=data.conversations,
+        calls=data.calls,
+        failures=data.failures,
+        chains=data.chains,
+        failure_rate=rate(data.failures, data.calls),
+    )
+
+
+def _difference(
+    metric: Metric, before: Estimate, after: Estimate, *, confidence: float
+) -> Difference | None:
+    compute = difference_of_rates if metric.share else difference_of_means
+    found = compute(before, after, confidence=confidence)
+    return _mirrored(found) if found is not None and metric.complement else found
+
+
+def _mirrored(found: Difference) -> Difference:
+    return Difference(
+        value=-found.value,
+        low=-found.high,
+        high=-found.low,
+        smallest_detectable=found.smallest_detectable,
+        clustered=found.clustered,
+        method=found.method,
+        p_value=found.p_value,
+    )
+
+
+def _is_enough(metric: Metric, side: Estimate) -> bool:
+    return side.clusters >= FEWEST if metric.of_calls else side.n >= FEWEST
+
+
+def _shown(metric: Metric, value: float | None) -> float | None:
+    return value if value is None or not metric.complement else 1.0 - value
+
+
+def _method(found: Difference | None, strata: int) -> str:
+    if found is None:
+        return ""
+    mix = f", at equal mix of {strata} combinations of tool, model and agent" if strata > 1 else ""
+    return found.method + mix

@@ -1,0 +1,135 @@
+"""Randomised trials: the causal effect of an arm, by fixed-horizon and always-valid intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import sqrt
+from typing import Literal
+
+from toolfault_dashboard.analysis.balance import Balance
+from toolfault_dashboard.analysis.differences import (
+    Difference,
+    difference_of_means,
+    difference_of_rates,
+)
+from toolfault_dashboard.analysis.effect import FEWEST, Verdict, verdict_of
+from toolfault_dashboard.analysis.estimates import Estimate, crude
+from toolfault_dashboard.analysis.metrics import METRICS, Metric, MetricName
+from toolfault_dashboard.analysis.rates import Interval
+from toolfault_dashboard.analysis.sequences import stretch
+from toolfault_dashboard.analysis.sides import SideData
+
+__all__ = ["ArmEffect", "Experiment", "always_valid", "arm_effects"]
+
+
+@dataclass(frozen=True, slots=True)
+class ArmEffect:
+    """One metric of one arm against the control."""
+
+    metric: MetricName
+    arm: str
+    better: Literal["lower", "higher"]
+    control: float | None
+    treatment: float | None
+    n_control: int
+    n_treatment: int
+    unit: str
+    difference: float | None  # treatment - control
+    fixed: Interval | None  # right if this is the one moment you chose to look
+    always: Interval | None  # right however often you look
+    verdict: Verdict  # of the always-valid interval
+    fixed_verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A trial with its arms."""
+
+    name: str
+    control: str
+    arms: tuple[str, ...]
+    balance: Balance
+    effects: tuple[ArmEffect, ...]
+    confidence: float
+
+
+def arm_effects(
+    control: SideData, treatment: SideData, *, confidence: float = 0.95
+) -> tuple[ArmEffect, ...]:
+    """Compare an arm with the control on every metric.
+
+    Assignment is random per conversation, so the mix is equal but for chance and the figures are
+    compared as they are.
+    """
+    return tuple(_effect(metric, control, treatment, confidence) for metric in METRICS)
+
+
+def always_valid(
+    before: Estimate, after: Estimate, *, confidence: float = 0.95
+) -> tuple[float, Interval] | None:
+    """Return the difference and its confidence sequence at this moment; None without variances."""
+    if before.value is None or after.value is None:
+        return None
+    if before.variance is None or after.variance is None:
+        return None
+    difference = after.value - before.value
+    spread = sqrt(before.variance + after.variance)
+    reach = spread * stretch(before.clusters + after.clusters, confidence=confidence)
+    return difference, Interval(difference - reach, difference + reach)
+
+
+def _effect(metric: Metric, control: SideData, treatment: SideData, confidence: float) -> ArmEffect:
+    left, right = crude(metric, control), crude(metric, treatment)
+    compute = difference_of_rates if metric.share else difference_of_means
+    fixed = compute(left, right, confidence=confidence)
+    sequence = always_valid(_floored(metric, left), _floored(metric, right), confidence=confidence)
+    enough = min(left.clusters, right.clusters) >= FEWEST and (
+        metric.of_calls or min(left.n, right.n) >= FEWEST
+    )
+    sign = -1.0 if metric.complement else 1.0
+    always = None if sequence is None else _signed(sequence[1], sign)
+    shown = None if fixed is None else _signed(Interval(fixed.low, fixed.high), sign)
+    value = None if fixed is None else sign * fixed.value
+    return ArmEffect(
+        metric=metric.name,
+        arm=treatment.label,
+        better=metric.better,
+        control=_value(metric, left),
+        treatment=_value(metric, right),
+        n_control=int(left.n),
+        n_treatment=int(right.n),
+        unit=metric.unit,
+        difference=value,
+        fixed=shown,
+        always=always,
+        verdict=_verdict(metric, value, always if enough else None),
+        fixed_verdict=_verdict(metric, value, shown if enough else None),
+    )
+
+
+def _floored(metric: Metric, side: Estimate) -> Estimate:
+    """Return *side* with at least the variance of independent calls, as the fixed interval has."""
+    if not metric.share or side.value is None or side.variance is None or not side.n:
+        return side
+    independent = side.value * (1.0 - side.value) / side.n
+    return replace(side, variance=max(side.variance, independent))
+
+
+def _signed(interval: Interval, sign: float) -> Interval:
+    return interval if sign > 0 else Interval(-interval.high, -interval.low)
+
+
+def _value(metric: Metric, estimate: Estimate) -> float | None:
+    if estimate.value is None or not metric.complement:
+        return estimate.value
+    return 1.0 - estimate.value
+
+
+def _verdict(metric: Metric, value: float | None, interval: Interval | None) -> Verdict:
+    if value is None or interval is None:
+        return "not enough data"
+    difference = Difference(
+        value=value, low=interval.low, high=interval.high, smallest_detectable=None,
+        clustered=True, method="", p_value=None,
+    )  # fmt: skip
+    return verdict_of(difference, metric.better)

@@ -1,0 +1,94 @@
+"""What to do about a fix, in words and as code for the SDK."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from toolfault_dashboard.analysis.fixes import FixKey
+
+__all__ = ["Advice", "advice"]
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One sentence that says what to do, and code that does it."""
+
+    title: str
+    code: str
+
+
+_TYPES: Final = {
+    "bool_from_string": ("Accept booleans written as text", "toolfault.coerce.LLMBool"),
+    "int_from_string": ("Accept integers written as text", "toolfault.coerce.LLMInt"),
+    "float_from_string": ("Accept numbers written as text", "toolfault.coerce.LLMFloat"),
+    "json_from_string": ("Accept JSON written as text", "toolfault.coerce.LLMJson"),
+    "wrap_in_list": ("Accept one item where a list is meant", "toolfault.coerce.LLMList[str]"),
+    "strip": ("Ignore white space around the value", "toolfault.coerce.LLMStr"),
+    "date_from_string": ("Accept dates in more ways of writing", "toolfault.coerce.LLMDate"),
+}
+
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def advice(key: FixKey) -> Advice:
+    """Return what to do about *key*.
+
+    Names come from data: what is no plain identifier appears in no code, only in words.
+    """
+    field = _leaf(key.field)
+    if key.remedy in _TYPES:
+        title, kind = _TYPES[key.remedy]
+        return Advice(f"{title} in {_shown(key)}", f"{field}: {kind}")
+    if key.remedy in {"fold_case", "close_choice"}:
+        return Advice(
+            f"Accept a close choice in {_shown(key)}",
+            f"{field}: Annotated[Choice, BeforeValidator(lambda value: str(value).lower())]",
+        )
+    if key.remedy == "clamp":
+        return Advice(
+            f"Cut the number to its bounds in {_shown(key)} instead of refusing it",
+            f"{field}: Annotated[int, BeforeValidator(lambda value: min(max(value, LOW), HIGH))]",
+        )
+    if key.remedy == "alias":
+        other = _leaf(key.detail)
+        return Advice(
+            f"Accept {key.detail!r} as a name of {_shown(key)}",
+            f'{field}: T = Field(validation_alias=AliasChoices("{field}", "{other}"))',
+        )
+    if key.remedy == "default":
+        return Advice(
+            f"Give {_shown(key)} a default, or say in its description what to write",
+            f"{field}: T = DEFAULT",
+        )
+    return _of_tool(key)
+
+
+def _of_tool(key: FixKey) -> Advice:
+    tool = _leaf(key.tool)
+    if key.remedy == "all_at_once":
+        return Advice(
+            f"Report every problem of a call of {key.tool} at once",
+            f"@toolfault.tool(model=Parameters)\ndef {tool}(...): ...",
+        )
+    if key.remedy == "reword":
+        return Advice(
+            f"Reword this message of {key.tool}: say which argument to change, and to what",
+            'raise ToolError("field: what is wrong; write X instead", code=...)',
+        )
+    if key.remedy == "expose":
+        return Advice(
+            f"The model keeps calling {key.tool}: offer it, or let the name lead to the right tool",
+            f'manager.alias("{tool}", "the_right_tool")',
+        )
+    return Advice(f"Accept the value of {_shown(key)} ({key.remedy})", "")
+
+
+def _shown(key: FixKey) -> str:
+    return f"{key.tool}.{key.field}" if key.field else key.tool
+
+
+def _leaf(name: str) -> str:
+    last = name.rsplit(".", 1)[-1]
+    return last if _NAME.fullmatch(last) else "NAME"

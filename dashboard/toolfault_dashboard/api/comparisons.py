@@ -1,0 +1,118 @@
+"""Changes, comparisons and experiments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from toolfault_collector.problems import Problem
+from toolfault_dashboard import queries
+from toolfault_dashboard.analysis.experiments import Experiment
+from toolfault_dashboard.api.answers import Json
+from toolfault_dashboard.api.reader import Asked
+from toolfault_dashboard.api.shapes import model_of
+from toolfault_dashboard.queries import Comparison
+from toolfault_dashboard.queries.rows import ChangeRow
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["comparisons"])
+
+Side = Annotated[str, Query(description="Query of this side, added to q.", max_length=8_192)]
+Confidence = Annotated[float, Query(gt=0.5, lt=1.0)]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Changes, newest first."""
+
+    changes: tuple[ChangeRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """Randomised trials and their arms."""
+
+    experiments: tuple[Trial, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One trial."""
+
+    name: str
+    arms: tuple[str, ...]
+
+
+@router.get("/changes", operation_id="list_changes", response_model=model_of(Changes))
+def changes(
+    asked: Asked,
+    detected: Annotated[
+        bool, Query(description="Also new releases, schemas and variants that nobody recorded.")
+    ] = False,
+) -> Any:
+    """List the changes of the project, newest first."""
+    found = queries.changes(asked.conn, asked.scope)
+    if detected:
+        found += queries.detected_changes(asked.conn, asked.scope)
+    return Json(Changes(tuple(sorted(found, key=lambda row: -row.occurred_at))))
+
+
+@router.get(
+    "/changes/{event_id}/effect",
+    operation_id="get_change_effect",
+    response_model=model_of(Comparison),
+)
+def change_effect(asked: Asked, event_id: str, confidence: Confidence = 0.95) -> Any:
+    """Compare before and after a change."""
+    change = queries.change(asked.conn, asked.scope, event_id)
+    if change is None:
+        raise Problem(404, "unknown_change", "There is no change of that id in this project.")
+    return Json(queries.change_comparison(asked.conn, asked.scope, change, confidence=confidence))
+
+
+@router.get("/compare", operation_id="compare", response_model=model_of(Comparison))
+def compare(
+    asked: Asked,
+    before: Side,
+    after: Side,
+    confidence: Confidence = 0.95,
+    equal_mix: Annotated[
+        bool, Query(description="Weight tools, models and agents alike on both sides.")
+    ] = True,
+) -> Any:
+    """Compare any query with any other."""
+    left, right = asked.scope.narrowed(before), asked.scope.narrowed(after)
+    return Json(
+        queries.comparison(asked.conn, left, right, confidence=confidence, equal_mix=equal_mix)
+    )
+
+
+@router.get("/experiments", operation_id="list_experiments", response_model=model_of(Trials))
+def experiments(asked: Asked) -> Any:
+    """List the randomised trials of the scope."""
+    found = queries.experiments(asked.conn, asked.scope)
+    return Json(Trials(tuple(Trial(name, arms) for name, arms in found.items())))
+
+
+@router.get(
+    "/experiments/{name}", operation_id="get_experiment", response_model=model_of(Experiment)
+)
+def experiment(
+    asked: Asked,
+    name: str,
+    control: Annotated[str, Query(max_length=128)] = "",
+    confidence: Confidence = 0.95,
+) -> Any:
+    """Compare the arms of a trial with its control."""
+    try:
+        found = queries.experiment(
+            asked.conn, asked.scope, name, control=control or None, confidence=confidence
+        )
+    except ValueError as error:
+        raise Problem(422, "bad_parameter", str(error)) from None
+    if found is None:
+        raise Problem(404, "unknown_experiment", "There is no trial of that name here.")
+    return Json(found)

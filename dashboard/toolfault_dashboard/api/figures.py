@@ -1,0 +1,122 @@
+"""Figures: summary, overview, frequencies, round trips, matrices, facets, messages, fixes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+
+from toolfault_dashboard import queries
+from toolfault_dashboard.api.answers import Json
+from toolfault_dashboard.api.reader import Asked
+from toolfault_dashboard.api.shapes import model_of
+from toolfault_dashboard.queries import Bucket, Dimension, FixList, Matrix, MessageGroup, SilentRow
+from toolfault_dashboard.queries.rows import (
+    Facets,
+    FailuresOverTime,
+    FrequencyTable,
+    Overview,
+    RoundTrips,
+    Summary,
+)
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["figures"])
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """The wordings of every tool and code."""
+
+    groups: tuple[MessageGroup, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """Successes that look like errors."""
+
+    rows: tuple[SilentRow, ...]
+
+
+@router.get("/summary", operation_id="get_summary", response_model=model_of(Summary))
+def summary(asked: Asked) -> Any:
+    """Count calls, failures, chains and round trips."""
+    return Json(queries.summary(asked.conn, asked.scope))
+
+
+@router.get("/overview", operation_id="get_overview", response_model=model_of(Overview))
+def overview(asked: Asked) -> Any:
+    """Return the summary with its intervals."""
+    return Json(queries.overview(asked.conn, asked.scope))
+
+
+@router.get(
+    "/failures-over-time",
+    operation_id="get_failures_over_time",
+    response_model=model_of(FailuresOverTime),
+)
+def failures_over_time(
+    asked: Asked, bucket: Bucket | None = None, top: Annotated[int, Query(ge=1, le=50)] = 8
+) -> Any:
+    """Count failures by code and time."""
+    return Json(queries.failures_over_time(asked.conn, asked.scope, bucket=bucket, top=top))
+
+
+@router.get("/round-trips", operation_id="get_round_trips", response_model=model_of(RoundTrips))
+def round_trips(asked: Asked) -> Any:
+    """Return funnel, distribution and groups of the chains."""
+    return Json(queries.round_trips(asked.conn, asked.scope))
+
+
+@router.get(
+    "/frequencies/{by}", operation_id="get_frequencies", response_model=model_of(FrequencyTable)
+)
+def frequencies(
+    asked: Asked,
+    by: Dimension,
+    minimum_calls: Annotated[int, Query(ge=0, le=10**9)] = 0,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
+) -> Any:
+    """Count failures by one dimension, with rates."""
+    return Json(
+        queries.frequency(asked.conn, asked.scope, by, minimum_calls=minimum_calls, limit=limit)
+    )
+
+
+@router.get("/matrices/{by}", operation_id="get_matrix", response_model=model_of(Matrix))
+def matrices(
+    asked: Asked,
+    by: Literal["code", "field"],
+    tools: Annotated[int, Query(ge=1, le=200)] = 20,
+    columns: Annotated[int, Query(ge=1, le=200)] = 20,
+) -> Any:
+    """Count failures by tool and code, or tool and argument."""
+    return Json(queries.matrix(asked.conn, asked.scope, by, tools=tools, columns=columns))
+
+
+@router.get("/facets", operation_id="get_facets", response_model=model_of(Facets))
+def facets(asked: Asked, limit: Annotated[int, Query(ge=1, le=1_000)] = 10) -> Any:
+    """Count the values of every key under the filter."""
+    return Json(queries.facets(asked.conn, asked.scope, limit=limit))
+
+
+@router.get("/messages", operation_id="get_messages", response_model=model_of(Messages))
+def messages(asked: Asked, minimum: Annotated[int, Query(ge=1, le=10**9)] = 10) -> Any:
+    """Say which wording leads to a call that succeeds."""
+    return Json(Messages(queries.message_efficacy(asked.conn, asked.scope, minimum=minimum)))
+
+
+@router.get(
+    "/silent-successes", operation_id="get_silent_successes", response_model=model_of(Silent)
+)
+def silent_successes(asked: Asked) -> Any:
+    """List successes whose result reads like an error, by tool and rule."""
+    return Json(Silent(queries.silent_successes(asked.conn, asked.scope)))
+
+
+@router.get("/fix-next", operation_id="get_fix_next", response_model=model_of(FixList))
+def fix_next(asked: Asked, limit: Annotated[int, Query(ge=1, le=10_000)] = 100) -> Any:
+    """Rank what to mend by the round trips it would save."""
+    return Json(queries.fix_next(asked.conn, asked.scope, limit=limit))

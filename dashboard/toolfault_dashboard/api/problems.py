@@ -1,0 +1,102 @@
+"""Errors of the API as problem documents (RFC 9457); none repeats what was sent."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from toolfault_collector.app import problem_response
+from toolfault_collector.problems import Problem
+from toolfault_dashboard.exports import MissingParquet
+from toolfault_dashboard.queries import CursorError
+from toolfault_dashboard.queries.deadline import TooSlow
+from toolfault_dashboard.search import QueryError
+
+__all__ = ["RESPONSES", "ProblemDocument", "add_problem_handlers"]
+
+
+class ProblemDocument(BaseModel):
+    """What went wrong and what to do (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    request_id: str | None
+    column: int | None = None
+    suggestion: str | None = None
+
+
+RESPONSES = {
+    status: {
+        "description": description,
+        "content": {
+            "application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}
+        },
+    }
+    for status, description in (
+        (401, "No valid read key and no session."),
+        (403, "The key is of another kind."),
+        (404, "Nothing of that name in this project."),
+        (422, "The query, a cursor or a parameter cannot be read."),
+        (429, "Too many exports at once."),
+        (503, "The answer would take too long."),
+    )
+}
+
+
+def add_problem_handlers(app: FastAPI) -> None:
+    """Answer every error of *app* with a problem document."""
+    app.add_exception_handler(Problem, _problem)
+    app.add_exception_handler(QueryError, _query_error)
+    app.add_exception_handler(CursorError, _cursor_error)
+    app.add_exception_handler(TooSlow, _too_slow)
+    app.add_exception_handler(MissingParquet, _missing_parquet)
+    app.add_exception_handler(RequestValidationError, _wrong_parameter)
+    app.add_exception_handler(HTTPException, _http_error)
+
+
+def _problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    return problem_response(request, error)
+
+
+def _query_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, QueryError)
+    members = {"column": error.column, "suggestion": error.suggestion}
+    return problem_response(request, Problem(422, "bad_query", error.message, members=members))
+
+
+def _cursor_error(request: Request, error: Exception) -> Response:
+    return problem_response(request, Problem(422, "bad_cursor", str(error)))
+
+
+def _missing_parquet(request: Request, error: Exception) -> Response:
+    return problem_response(request, Problem(501, "no_parquet", str(error)))
+
+
+def _too_slow(request: Request, error: Exception) -> Response:
+    problem = Problem(503, "too_slow", str(error), headers={"Retry-After": "60"})
+    return problem_response(request, problem)
+
+
+def _wrong_parameter(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    names = ", ".join(sorted({str(each["loc"][-1]) for each in error.errors()}))
+    detail = f"Correct the parameter {names}; /api/v1/openapi.json describes it."
+    return problem_response(request, Problem(422, "bad_parameter", detail))
+
+
+def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "error")
+    detail = {
+        404: "There is no such address; /api/v1/openapi.json lists them.",
+        405: "The API is read-only: use GET.",
+    }.get(error.status_code, "The request cannot be answered.")
+    problem = Problem(error.status_code, code, detail, headers=dict(error.headers or {}))
+    return problem_response(request, problem)

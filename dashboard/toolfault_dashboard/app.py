@@ -1,0 +1,168 @@
+"""The composition root: one process that takes data in and shows it.
+
+From the outside in, a request passes: security headers, request id and last-resort answer (the
+collector's ``RequestScope``), same-origin check, session gate, page faults, routes.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from sqlalchemy import Engine
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from toolfault_collector.app import RequestScope, create_router
+from toolfault_collector.clock import now_us
+from toolfault_collector.collector import Collector
+from toolfault_collector.engine import read_connection
+from toolfault_collector.errors import CollectorError
+from toolfault_collector.schema import prepare
+from toolfault_collector.settings import Settings
+from toolfault_dashboard import signin
+from toolfault_dashboard.api import create_api
+from toolfault_dashboard.pages import ROUTERS
+from toolfault_dashboard.pages._ask import Services
+from toolfault_dashboard.pages.errors import error_page, query_error_page
+from toolfault_dashboard.queries import CursorError
+from toolfault_dashboard.render import PACKAGE
+from toolfault_dashboard.search import QueryError
+from toolfault_dashboard.security import Gate, PageFaults, SameOrigin, SecurityHeaders
+
+__all__ = ["NoAccount", "create_app", "sign_in_url"]
+
+
+class NoAccount(CollectorError):  # noqa: N818 - the collector's tree reads as states
+    """The address can be reached from other machines and nobody has an account yet."""
+
+
+def create_app(
+    settings: Settings,
+    *,
+    collector: Collector | None = None,
+    clock: Callable[[], int] = now_us,
+) -> FastAPI:
+    """Return the whole server; its lifespan starts and stops the collector.
+
+    Args:
+        settings: The settings of the process.
+        collector: The collector to serve, if it exists already.
+        clock: Returns microseconds since the epoch, UTC; pages measure "7 days ago" from it.
+    """
+    collector = collector or Collector(settings)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        await run_in_threadpool(collector.start)
+        try:
+            await run_in_threadpool(_refuse_open_server, collector.engine, settings.host, clock())
+            yield
+        finally:
+            await run_in_threadpool(collector.stop)
+
+    app = FastAPI(
+        title="toolfault", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None
+    )
+    app.state.collector = collector
+    app.state.services = Services(engine=collector.engine, clock=clock)
+    app.include_router(create_router(collector))
+    for router in ROUTERS:
+        app.include_router(router)
+    app.mount("/api/v1", create_api(collector.engine, collector.gatekeeper, clock), name="api")
+    app.mount("/static", _Static(packages=[(PACKAGE, "static")]), name="static")
+    _add_layers(app, collector.engine, clock)
+    return app
+
+
+def sign_in_url(settings: Settings, engine: Engine, url: str, *, now: int) -> str | None:
+    """Return the one-time link to print at start; None once somebody has signed in.
+
+    The schema is brought up to date first, as the server itself will do.
+
+    Args:
+        settings: The settings of the process.
+        engine: The server's database.
+        url: Where the server listens, without a slash at the end.
+        now: Microseconds since the epoch.
+
+    Raises:
+        NoAccount: The address is public and nobody has an account or an open link.
+    """
+    prepare(engine, migrate=settings.migrate)
+    _refuse_open_server(engine, settings.host, now)
+    with read_connection(engine) as conn:
+        if signin.has_account(conn):
+            return None
+    return f"{url}/sign-in?token={signin.create_link(engine, now=now)}"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _refuse_open_server(engine: Engine, host: str, now: int) -> None:
+    if _is_loopback(host):
+        return
+    with read_connection(engine) as conn:
+        if signin.has_credential(conn, now=now):
+            return
+    raise NoAccount(
+        f"{host} can be reached from other machines and nobody has an account yet. Run "
+        "`toolfault sign-in-link` first, keep the link it prints, and start the server again."
+    )
+
+
+def _add_layers(app: FastAPI, engine: Engine, clock: Callable[[], int]) -> None:
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RequestValidationError, _validation_error)
+    app.add_exception_handler(QueryError, _query_error)
+    app.add_exception_handler(CursorError, _cursor_error)
+    # The last one added is the outermost.
+    app.add_middleware(PageFaults, error_page=error_page)
+    app.add_middleware(Gate, engine=engine, clock=clock, error_page=error_page)
+    app.add_middleware(SameOrigin, error_page=error_page)
+    app.add_middleware(RequestScope)
+    app.add_middleware(SecurityHeaders)
+
+
+class _Static(StaticFiles):
+    """Static files; an address with the content's hash may be kept for ever."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        hashed = b"v=" in scope.get("query_string", b"")
+        keep = "public, max-age=31536000, immutable" if hashed else "no-cache"
+        response.headers["Cache-Control"] = keep
+        return response
+
+
+def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException), "registered for HTTPException"
+    response = error_page(request, error.status_code, str(error.detail))
+    for name, value in (error.headers or {}).items():
+        response.headers[name] = value
+    return response
+
+
+def _validation_error(request: Request, _: Exception) -> Response:
+    # The framework's own answer would repeat the input.
+    return error_page(request, 422, "A value in the address or the form cannot be used here.")
+
+
+def _query_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, QueryError), "registered for QueryError"
+    return query_error_page(request, error)
+
+
+def _cursor_error(request: Request, error: Exception) -> Response:
+    return error_page(request, 400, str(error))

@@ -1,0 +1,272 @@
+"""Charts as geometry: numbers in, positions out; templates draw them as SVG.
+
+Horizontal positions are percentages of the drawing's width and vertical ones are pixels, so one
+SVG fits every screen without scaling its text and without any script or inline style. Every chart
+is followed by its table on the page (WCAG 1.1.1), so titles here are short.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from toolfault_dashboard.formats import count, percent
+
+__all__ = [
+    "Axis",
+    "Bar",
+    "BarChart",
+    "Estimate",
+    "Mark",
+    "Slot",
+    "Stack",
+    "Tick",
+    "bar_chart",
+    "differences",
+    "estimate",
+    "heat_level",
+    "nice_ceiling",
+]
+
+PLOT_HEIGHT: Final = 180.0  # px between baseline and the highest gridline
+LETTERS_ACROSS: Final = 110  # of the size of mark labels, across a chart of usual width
+PLOT_TOP: Final = 14.0  # px above the highest gridline, room for the labels of marks
+_GAP: Final = 0.22  # share of a slot left free beside its bar
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """One label of an axis."""
+
+    at: float  # percent of the width, or px from the top
+    label: str
+    anchor: str = "middle"  # start | middle | end
+    extra: bool = False  # left out on narrow screens
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A vertical axis with its gridlines."""
+
+    ticks: tuple[Tick, ...]
+    highest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One rectangle of a stack."""
+
+    x: float  # percent
+    width: float  # percent
+    y: float  # px
+    height: float  # px
+    series: int  # 1 to 7: colour and pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The full-height area of one bucket, which carries the tooltip."""
+
+    x: float
+    width: float
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A vertical line at a moment, for example a change."""
+
+    x: float
+    label: str
+    anchor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """One series of a stacked chart, as the legend names it."""
+
+    name: str
+    series: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class BarChart:
+    """A stacked bar chart."""
+
+    bars: tuple[Bar, ...]
+    slots: tuple[Slot, ...]
+    x_ticks: tuple[Tick, ...]
+    axis: Axis
+    marks: tuple[Mark, ...]
+    stacks: tuple[Stack, ...]
+    top: float  # px of the highest gridline
+    baseline: float  # px
+    height: float  # px of the whole drawing
+
+
+def nice_ceiling(value: float) -> float:
+    """Return the smallest of 1, 2, 5 (times a power of ten) that is at least *value*.
+
+    Whole counts below 1 do not exist, so the result is at least 1.
+    Source: P. S. Heckbert, Nice numbers for graph labels, Graphics Gems (1990) 61-63.
+    """
+    if value <= 1:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    for factor in (1, 2, 4, 5, 8, 10):
+        if factor * power >= value * (1 - 1e-9):
+            return factor * power
+    return 10 * power
+
+
+def _axis(highest_value: float) -> Axis:
+    highest = nice_ceiling(highest_value)
+    parts = 4 if highest % 4 == 0 else (5 if highest % 5 == 0 else (2 if highest % 2 == 0 else 1))
+    ticks = tuple(
+        Tick(
+            at=PLOT_TOP + PLOT_HEIGHT * (1 - part / parts),
+            label=count(round(highest * part / parts)),
+            anchor="end",
+        )
+        for part in range(parts + 1)
+    )
+    return Axis(ticks=ticks, highest=highest)
+
+
+def _x_ticks(labels: Sequence[str], wanted: int = 7) -> tuple[Tick, ...]:
+    if not labels:
+        return ()
+    width = 100 / len(labels)
+    step = max(1, math.ceil(len(labels) / wanted))
+    chosen = range(0, len(labels), step)
+    return tuple(
+        Tick(at=(index + 0.5) * width, label=labels[index], extra=bool(number % 2))
+        for number, index in enumerate(chosen)
+    )
+
+
+def bar_chart(
+    labels: Sequence[str],
+    series: Sequence[tuple[str, Sequence[int]]],
+    *,
+    titles: Sequence[str],
+    marks: Sequence[tuple[float, str]] = (),
+    numbers: Sequence[int] | None = None,
+) -> BarChart:
+    """Lay out a stacked bar chart.
+
+    Args:
+        labels: The name of each bucket, in order.
+        series: (name, one count per bucket) from the bottom of the stack up; at most 7 are told
+            apart by colour and pattern.
+        titles: The tooltip of each bucket.
+        marks: (share of the width from 0 to 1, label).
+        numbers: The colour and pattern (1 to 7) of each series; 1, 2, 3 ... by default.
+    """
+    shown = tuple(numbers) if numbers is not None else tuple(range(1, len(series) + 1))
+    totals = [sum(counts[i] for _, counts in series) for i in range(len(labels))]
+    axis = _axis(max(totals, default=0))
+    width = 100 / max(1, len(labels))
+    bars: list[Bar] = []
+    for index in range(len(labels)):
+        below = PLOT_TOP + PLOT_HEIGHT
+        for (_, counts), number in zip(series, shown, strict=True):
+            height = PLOT_HEIGHT * counts[index] / axis.highest
+            if height <= 0:
+                continue
+            below -= height
+            x = index * width + width * _GAP / 2
+            bars.append(Bar(x, width * (1 - _GAP), round(below, 2), round(height, 2), number))
+    return BarChart(
+        bars=tuple(bars),
+        slots=tuple(Slot(i * width, width, title) for i, title in enumerate(titles)),
+        x_ticks=_x_ticks(labels),
+        axis=axis,
+        marks=_marks(marks),
+        stacks=tuple(
+            Stack(name, number, sum(counts))
+            for (name, counts), number in zip(series, shown, strict=True)
+        ),
+        top=PLOT_TOP,
+        baseline=PLOT_TOP + PLOT_HEIGHT,
+        height=PLOT_TOP + PLOT_HEIGHT + 22,
+    )
+
+
+def _marks(marks: Sequence[tuple[float, str]]) -> tuple[Mark, ...]:
+    """Place marks; a label that would run into its neighbour is cut, or left to the list below."""
+    placed: list[Mark] = []
+    ordered = sorted(marks)
+    for index, (at, text) in enumerate(ordered):
+        anchor = _anchor(at)
+        if anchor == "start":
+            taken = [x for x, _ in ordered[index + 1 : index + 2]]
+            room = (taken[0] if taken else 1.0) - at
+        else:
+            taken = [x for x, _ in ordered[max(0, index - 1) : index]]
+            shared = bool(taken) and _anchor(taken[0]) == "start"
+            room = (at - (taken[0] if taken else 0.0)) * (0.5 if shared else 1.0)
+        letters = min(40, int(room * LETTERS_ACROSS))
+        label = text if len(text) <= letters else text[: max(0, letters - 1)].rstrip() + "…"
+        placed.append(Mark(100 * at, label if letters >= 8 else "", anchor))
+    return tuple(placed)
+
+
+def _anchor(at: float) -> str:
+    return "start" if at < 0.7 else "end"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A value with its interval on a horizontal track, all in percent of the track."""
+
+    at: float
+    low: float
+    width: float
+    title: str
+
+
+def _clamped(value: float) -> float:
+    return min(100.0, max(0.0, value))
+
+
+def estimate(
+    value: float | None, low: float | None, high: float | None, *, scale: float
+) -> Estimate | None:
+    """Place one share and its interval on a track that ends at *scale* (0 < scale <= 1)."""
+    if value is None or low is None or high is None or scale <= 0:
+        return None
+    left, right = _clamped(100 * low / scale), _clamped(100 * high / scale)
+    title = f"{percent(value)}, 95% interval {percent(low)} to {percent(high)}"
+    return Estimate(_clamped(100 * value / scale), left, max(0.5, right - left), title)
+
+
+def differences(
+    values: Sequence[tuple[float | None, float | None, float | None]],
+) -> tuple[Estimate | None, ...]:
+    """Place differences (value, low, high) on one symmetric scale; zero is in the middle."""
+    ends = [abs(end) for _, low, high in values for end in (low, high) if end is not None]
+    reach = max(ends, default=1.0) * 1.05 or 1.0
+
+    def place(x: float) -> float:
+        return _clamped(50 + 50 * x / reach)
+
+    return tuple(
+        None
+        if value is None or low is None or high is None
+        else Estimate(place(value), place(low), max(0.4, place(high) - place(low)), "")
+        for value, low, high in values
+    )
+
+
+def heat_level(value: int, highest: int) -> int:
+    """Return a step from 0 (nothing) to 5 (the highest cell) on a square-root scale.
+
+    The root keeps rare combinations visible beside one dominant cell.
+    """
+    if value <= 0 or highest <= 0:
+        return 0
+    return min(5, 1 + int(4.999 * math.sqrt(value / highest)))

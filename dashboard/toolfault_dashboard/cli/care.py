@@ -1,0 +1,116 @@
+"""``doctor`` and ``prune``: is the installation sound, and what may go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toolfault_dashboard.cli.options import (
+    DatabaseOption,
+    Failed,
+    WronglyUsed,
+    database_url,
+    open_database,
+    project_id,
+)
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from toolfault_collector.settings import Settings
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to *app*."""
+    app.command("doctor")(doctor)
+    app.command("prune")(prune)
+
+
+def doctor(
+    context: typer.Context,
+    recount: Annotated[
+        bool,
+        typer.Option("--recount", help="Also count chains, conversations and rollups again."),
+    ] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="With --recount: write what was counted.")
+    ] = False,
+    database_url: DatabaseOption = None,
+) -> None:
+    """Look for what could hurt this installation; exit code 1 if there is a problem."""
+    from toolfault_collector.doctor import examine
+
+    if repair and not recount:
+        raise WronglyUsed("Give --repair together with --recount.")
+    with open_database(context, database_url, create=False) as engine:
+        findings = examine(_settings(context, database_url), engine)
+        for finding in findings:
+            typer.echo(f"{finding.level:8} {finding.name}: {finding.text}")
+        right = _recount(engine, repair=repair) if recount else True
+    if not right or any(finding.level == "problem" for finding in findings):
+        raise Failed("There are problems; see the lines above.")
+
+
+def _settings(context: typer.Context, own: str | None) -> Settings:
+    from toolfault_collector.settings import Settings
+
+    return Settings(database_url=database_url(context, own))
+
+
+def _recount(engine: Engine, *, repair: bool) -> bool:
+    from toolfault_collector.recount import recount
+
+    found = recount(engine, repair=repair)
+    wrong = {
+        "chains": found.wrong_chains,
+        "places of calls in chains": found.wrong_places,
+        "conversations": found.wrong_conversations,
+        "rows of rollups": found.wrong_counts,
+    }
+    typer.echo(f"ok       recount: {found.calls} calls make {found.chains} chains")
+    for name, number in wrong.items():
+        if number:
+            said = "repaired" if repair else "wrong; --repair writes them anew"
+            typer.echo(f"problem  recount: {number} {name} {said}")
+    return found.right or repair
+
+
+def prune(
+    context: typer.Context,
+    days: Annotated[
+        int | None, typer.Option("--days", min=1, help="Keep what came in the last so many days.")
+    ] = None,
+    max_calls: Annotated[
+        int | None, typer.Option("--max-calls", min=1, help="Keep about so many calls per project.")
+    ] = None,
+    project: Annotated[str | None, typer.Option("--project", help="Only this project.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Remove even more than half of a project.")
+    ] = False,
+    database_url: DatabaseOption = None,
+) -> None:
+    """Remove old conversations, whole, while the server runs."""
+    from toolfault_collector.engine import read_connection
+    from toolfault_collector.retention import prune as remove
+
+    if days is None and max_calls is None:
+        raise WronglyUsed("Say what to keep with --days or --max-calls.")
+    with open_database(context, database_url, create=False) as engine:
+        number = None
+        if project is not None:
+            with read_connection(engine) as conn:
+                number = project_id(conn, project)
+        gone = remove(
+            engine,
+            days=days,
+            max_calls=max_calls,
+            project_id=number,
+            force=force,
+            dry_run=dry_run,
+        )
+    said = "Would remove" if dry_run else "Removed"
+    typer.echo(f"{said} {gone.conversations} conversations with {gone.calls} calls.", err=True)

@@ -1,0 +1,117 @@
+"""``db``: the schema of the database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toolfault_dashboard.cli.options import DatabaseOption, Failed, database_url
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+__all__ = ["register"]
+
+_db = typer.Typer(no_args_is_help=True, help="Upgrade and check the schema of the database.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to *app*."""
+    app.add_typer(_db, name="db")
+
+
+def _engine(context: typer.Context, own: str | None) -> Engine:
+    from toolfault_collector.engine import open_engine
+
+    return open_engine(database_url(context, own))
+
+
+@_db.command("upgrade")
+def upgrade(context: typer.Context, database_url: DatabaseOption = None) -> None:
+    """Bring the database to the schema of this version (an SQLite file is copied first)."""
+    import toolfault_migrations as migrations
+    from toolfault_collector.schema import prepare
+
+    engine = _engine(context, database_url)
+    before = migrations.current(engine)
+    prepare(engine, migrate=True)
+    after = migrations.current(engine)
+    if before == after:
+        typer.echo(f"The schema is {after} already.", err=True)
+    else:
+        typer.echo(f"Upgraded the schema from {before or 'none'} to {after}.", err=True)
+
+
+@_db.command("downgrade")
+def downgrade(
+    context: typer.Context,
+    revision: Annotated[str, typer.Argument(help="Revision to go back to.")],
+    database_url: DatabaseOption = None,
+) -> None:
+    """Take the database back to an older schema; columns that it lacks are lost."""
+    import toolfault_migrations as migrations
+
+    engine = _engine(context, database_url)
+    if revision != "base" and not migrations.knows(revision):
+        raise Failed(f"There is no schema {revision!r}; see `toolfault db current`.")
+    migrations.downgrade(engine, revision)
+    typer.echo(f"The schema is {migrations.current(engine) or 'none'} now.", err=True)
+
+
+@_db.command("current")
+def current(context: typer.Context, database_url: DatabaseOption = None) -> None:
+    """Print the schema of the database and the one this version needs."""
+    import toolfault_migrations as migrations
+
+    found = migrations.current(_engine(context, database_url))
+    typer.echo(f"{found or 'none'} (this version needs {migrations.head()})")
+
+
+@_db.command("backup")
+def backup(
+    context: typer.Context,
+    target: Annotated[Path, typer.Argument(metavar="FILE", help="New file to write.")],
+    database_url: DatabaseOption = None,
+) -> None:
+    """Copy the SQLite database while it is in use, and check the copy."""
+    from toolfault_collector.backup import backup as copy
+
+    made = copy(_engine(context, database_url), target)
+    typer.echo(
+        f"Wrote {made.path}: {made.calls} calls, schema {made.schema}, {made.size} bytes.", err=True
+    )
+
+
+@_db.command("restore")
+def restore(
+    context: typer.Context,
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="Backup to put back.")],
+    database_url: DatabaseOption = None,
+) -> None:
+    """Put a backup in the place of the SQLite database; stop the server first."""
+    from toolfault_collector.backup import restore as put_back
+    from toolfault_dashboard.cli.options import database_url as chosen
+
+    made = put_back(source, chosen(context, database_url))
+    typer.echo(f"Restored {made.path}: {made.calls} calls, schema {made.schema}.", err=True)
+
+
+@_db.command("check")
+def check(context: typer.Context, database_url: DatabaseOption = None) -> None:
+    """Say whether the database has exactly the tables this version needs; exit code 1 if not."""
+    import toolfault_migrations as migrations
+    from toolfault_collector.tables import metadata
+
+    engine = _engine(context, database_url)
+    found, wanted = migrations.current(engine), migrations.head()
+    if found != wanted:
+        raise Failed(
+            f"The database has schema {found or 'none'}, this version needs {wanted};"
+            " run `toolfault db upgrade`."
+        )
+    differences = migrations.check(engine, metadata)
+    if differences:
+        raise Failed(f"The database differs from its schema: {'; '.join(differences)}.")
+    typer.echo(f"The database has schema {found} and differs in nothing.", err=True)

@@ -1,0 +1,91 @@
+"""Figures as tables on a terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from toolfault_dashboard.analysis.rates import Rate
+from toolfault_dashboard.queries.rows import Overview
+
+__all__ = ["cell", "print_overview", "print_table"]
+
+MOST_ROWS = 20
+WIDE = 400
+
+
+def cell(value: object) -> Text:
+    """Return *value* as inert text: no markup, and control characters made visible."""
+    if value is None:
+        return Text("–")
+    return Text("".join(_visible(character) for character in str(value)))
+
+
+def _visible(character: str) -> str:
+    if unicodedata.category(character) in {"Cc", "Cf", "Cs", "Zl", "Zp"}:
+        return f"\\u{ord(character):04x}"
+    return character
+
+
+def print_table(title: str, headings: list[str], rows: list[list[object]]) -> None:
+    """Print *rows* under *headings* to standard output."""
+    table = Table(title=title, title_justify="left")
+    for index, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if index == 0 else "right")
+    for row in rows:
+        table.add_row(*(cell(value) for value in row))
+    # What is no terminal is a file or a pipe, and has no width to keep within.
+    console = Console()
+    (console if console.is_terminal else Console(width=WIDE)).print(table)
+
+
+def print_overview(overview: Overview) -> None:
+    """Print the figures of a scope, its tools and its codes."""
+    found = overview.summary
+    print_table(
+        "Summary",
+        ["", "n"],
+        [
+            ["conversations", found.conversations],
+            ["calls", found.calls],
+            ["failures", found.failures],
+            ["failure rate", _rate(overview.failure_rate)],
+            ["first-try success", _rate(overview.first_try)],
+            ["chains", found.chains],
+            ["  recovered", found.recovered],
+            ["  switched", found.switched],
+            ["  abandoned", found.abandoned],
+            ["  open", found.open],
+            ["recovery rate", _rate(overview.recovery_rate)],
+            ["round trips", found.round_trips],
+            ["failures before recovery", _number(found.mean_failures_before_recovery)],
+        ],
+    )
+    if found.tools:
+        print_table(
+            "Tools, most failures first",
+            ["tool", "calls", "failures"],
+            [[n, t.calls, t.failures] for n, t in list(found.tools.items())[:MOST_ROWS]],
+        )
+    if found.codes:
+        print_table(
+            "Codes",
+            ["code", "failures"],
+            [[c, n] for c, n in list(found.codes.items())[:MOST_ROWS]],
+        )
+    if overview.not_restricting_calls:
+        keys = ", ".join(overview.not_restricting_calls)
+        Console(stderr=True).print(Text(f"Calls are not restricted by: {keys}."))
+
+
+def _rate(rate: Rate) -> str | None:
+    if rate.value is None or rate.low is None or rate.high is None:
+        return None
+    return f"{rate.value:.1%} ({rate.low:.1%} to {rate.high:.1%} of {rate.n})"
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None else f"{value:.2f}"

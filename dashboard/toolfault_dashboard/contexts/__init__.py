@@ -1,0 +1,117 @@
+"""What the templates may use: one frozen dataclass per template, every field documented.
+
+A template sees exactly two names: ``shell`` (:class:`Shell`, the frame around every page) and
+``page`` (its own class below). ``TEMPLATES`` says which class belongs to which template; a test
+compares every ``page.x`` of every template with the fields of its class, both ways.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolfault_dashboard.contexts.advice import FixNextContext, MessagesContext
+from toolfault_dashboard.contexts.changes import ChangeContext, ChangesContext, MetricLine
+from toolfault_dashboard.contexts.failures import (
+    AudienceText,
+    ChainContext,
+    FacetGroup,
+    FacetLine,
+    FailureContext,
+    FailuresContext,
+    Step,
+)
+from toolfault_dashboard.contexts.frequency import (
+    CodesContext,
+    FrequencyLine,
+    HeatCell,
+    HeatMap,
+    HeatRow,
+    ToolLine,
+    ToolsContext,
+)
+from toolfault_dashboard.contexts.live import LiveContext
+from toolfault_dashboard.contexts.overview import (
+    OverviewContext,
+    RoundTripsContext,
+    StartContext,
+    Tile,
+    TimeChart,
+    ToolContext,
+)
+from toolfault_dashboard.contexts.plain import (
+    ErrorContext,
+    GlossaryEntry,
+    HelpContext,
+    QueryErrorContext,
+    SignInContext,
+)
+from toolfault_dashboard.contexts.settings import RejectedContext, SettingsContext
+from toolfault_dashboard.contexts.shell import Chip, Link, NavItem, Shell, View
+from toolfault_dashboard.contexts.views import ViewsContext
+
+__all__ = [
+    "TEMPLATES",
+    "AudienceText",
+    "ChainContext",
+    "ChangeContext",
+    "ChangesContext",
+    "Chip",
+    "CodesContext",
+    "ErrorContext",
+    "FacetGroup",
+    "FacetLine",
+    "FailureContext",
+    "FailuresContext",
+    "FixNextContext",
+    "FrequencyLine",
+    "GlossaryEntry",
+    "HeatCell",
+    "HeatMap",
+    "HeatRow",
+    "HelpContext",
+    "Link",
+    "LiveContext",
+    "MessagesContext",
+    "MetricLine",
+    "NavItem",
+    "OverviewContext",
+    "QueryErrorContext",
+    "RejectedContext",
+    "RoundTripsContext",
+    "SettingsContext",
+    "Shell",
+    "SignInContext",
+    "StartContext",
+    "Step",
+    "Tile",
+    "TimeChart",
+    "ToolContext",
+    "ToolLine",
+    "ToolsContext",
+    "View",
+    "ViewsContext",
+]
+
+TEMPLATES: Final[dict[str, type]] = {
+    "overview.html": OverviewContext,
+    "start.html": StartContext,
+    "failures.html": FailuresContext,
+    "failure.html": FailureContext,
+    "round_trips.html": RoundTripsContext,
+    "chain.html": ChainContext,
+    "codes.html": CodesContext,
+    "tools.html": ToolsContext,
+    "tool.html": ToolContext,
+    "changes.html": ChangesContext,
+    "change.html": ChangeContext,
+    "fix_next.html": FixNextContext,
+    "messages.html": MessagesContext,
+    "views.html": ViewsContext,
+    "live.html": LiveContext,
+    "rejected.html": RejectedContext,
+    "settings.html": SettingsContext,
+    "help.html": HelpContext,
+    "sign_in.html": SignInContext,
+    "error.html": ErrorContext,
+    "query_error.html": QueryErrorContext,
+}

@@ -1,0 +1,66 @@
+"""Fix next and Messages: what to mend, and which wording helps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated as Doc
+
+from toolfault_dashboard.charts import Estimate
+from toolfault_dashboard.contexts.shell import View
+from toolfault_dashboard.queries.fix_next import FixRow
+from toolfault_dashboard.queries.messages import MessageRow
+
+__all__ = ["FixLine", "FixNextContext", "MessageBlock", "MessageLine", "MessagesContext"]
+
+
+@dataclass(frozen=True, slots=True)
+class FixLine:
+    """One thing to mend."""
+
+    row: Doc[FixRow, "What was found."]
+    share: Doc[float, "Its round trips as a share of those of the first line, 0 to 1."]
+    saved: Doc[str, "Round trips per week, or in the window where it has no times, in words."]
+    interval: Doc[str, "Their interval; empty where there is none."]
+    href: Doc[str, "The failures behind it; empty if no query can name them."]
+
+
+@dataclass(frozen=True, slots=True)
+class FixNextContext:
+    """`fix_next.html`."""
+
+    view: Doc[View, "The query bar."]
+    fixes: Doc[tuple[FixLine, ...], "What to mend, most round trips saved first."]
+    mended: Doc[tuple[FixLine, ...], "What has not come back since a change."]
+    failures: Doc[int, "Failures looked at."]
+    complete: Doc[bool, "Whether all failures of the view were looked at."]
+    csv: Doc[str, "This list as CSV."]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageLine:
+    """One wording."""
+
+    row: Doc[MessageRow, "What is known about it."]
+    drawn: Doc[Estimate | None, "The interval of its recovery, drawn."]
+    mark: Doc[str, "`best`, `worst`, or empty."]
+    href: Doc[str, "The failures that carried it; empty if no query can name them."]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageBlock:
+    """The wordings of one tool and code."""
+
+    tool: Doc[str, "The tool."]
+    code: Doc[str, "The code."]
+    failures: Doc[int, "Failures of that tool and code."]
+    lines: Doc[tuple[MessageLine, ...], "Its wordings, best first."]
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesContext:
+    """`messages.html`."""
+
+    view: Doc[View, "The query bar."]
+    blocks: Doc[tuple[MessageBlock, ...], "Tools and codes, most failures first."]
+    total: Doc[int, "Tools and codes in all."]
+    csv: Doc[str, "All wordings as CSV."]

@@ -1,0 +1,77 @@
+"""Changes and one change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated as Doc
+
+from toolfault_dashboard.analysis.effect import Effect
+from toolfault_dashboard.charts import Estimate
+from toolfault_dashboard.contexts.overview import TimeChart
+from toolfault_dashboard.contexts.shell import Link
+from toolfault_dashboard.queries.rows import ChangeRow
+
+__all__ = ["ChangeContext", "ChangeForm", "ChangeLine", "ChangesContext", "MetricLine"]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricLine:
+    """One metric before and after a change."""
+
+    title: Doc[str, "The metric in words."]
+    meaning: Doc[str, "What it is, in a sentence."]
+    before: Doc[str, "Value before, formatted."]
+    after: Doc[str, "Value after, formatted."]
+    n_before: Doc[str, "What the value before rests on."]
+    n_after: Doc[str, "What the value after rests on."]
+    difference: Doc[str, "After minus before, formatted."]
+    interval: Doc[str, "Interval of the difference, formatted."]
+    drawn: Doc[Estimate | None, "The interval, drawn around zero."]
+    better: Doc[str, "`lower` or `higher`."]
+    detectable: Doc[str, "Smallest difference that would have been seen, formatted."]
+    method: Doc[str, "How the interval was found."]
+    verdict: Doc[str, "`improved`, `worse`, `no detectable change` or `not enough data`."]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeForm:
+    """The form that records a change: what was typed, and what is wrong with it."""
+
+    label: Doc[str, "What changed."]
+    tool: Doc[str, "The tool; empty for all."]
+    at: Doc[str, "When, in UTC, as typed; empty for now."]
+    problem: Doc[str, "What is wrong with the input; empty if nothing."]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLine:
+    """A change in the list."""
+
+    row: Doc[ChangeRow, "What is stored."]
+    href: Doc[str, "Its page, with before and after."]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesContext:
+    """`changes.html`."""
+
+    changes: Doc[tuple[ChangeLine, ...], "All changes, newest first."]
+    form: Doc[ChangeForm, "The form."]
+    tools: Doc[tuple[str, ...], "Known tools, for the form."]
+    may_record: Doc[bool, "Whether this person may record a change."]
+    recorded: Doc[str, "Label of the change just recorded; empty otherwise."]
+    csv: Doc[str, "This list as CSV."]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeContext:
+    """`change.html`."""
+
+    change: Doc[ChangeRow, "What is stored."]
+    effect: Doc[Effect, "Before against after."]
+    sentence: Doc[str, "The verdict in a sentence."]
+    detail: Doc[str, "How sure that is, in a sentence."]
+    metrics: Doc[tuple[MetricLine, ...], "The metrics."]
+    time: Doc[TimeChart | None, "Failures over time around the change."]
+    windows: Doc[tuple[Link, ...], "How much time before and after is compared."]
+    links: Doc[dict[str, str], "Addresses: before, after (failures of each side), changes."]

@@ -1,0 +1,152 @@
+"""Failures, one failure, one chain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated as Doc
+
+from toolfault_dashboard.contexts.shell import Link, View
+from toolfault_dashboard.queries.rows import Attempt, ChainRow, FailureDetail, FailureRow
+
+__all__ = [
+    "AudienceText",
+    "ChainContext",
+    "ChainLine",
+    "FacetGroup",
+    "FacetLine",
+    "FailureContext",
+    "FailureLine",
+    "FailuresContext",
+    "FilterForm",
+    "Step",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class FailureLine:
+    """A failure in a list."""
+
+    row: Doc[FailureRow, "What is stored."]
+    href: Doc[str, "The failure, with the list kept for previous and next."]
+    chain: Doc[str, "Its chain; empty outside a conversation."]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainLine:
+    """A chain in a list."""
+
+    row: Doc[ChainRow, "What is stored."]
+    href: Doc[str, "The chain."]
+
+
+@dataclass(frozen=True, slots=True)
+class FacetLine:
+    """One value of a facet."""
+
+    label: Doc[str, "The value, or words for none."]
+    failures: Doc[int, "Failures that carry it under the other conditions."]
+    href: Doc[str, "The view with this value added or taken away."]
+    selected: Doc[bool, "Whether the query asks for it."]
+
+
+@dataclass(frozen=True, slots=True)
+class FacetGroup:
+    """One facet."""
+
+    title: Doc[str, "The key in words."]
+    lines: Doc[tuple[FacetLine, ...], "Its most frequent values."]
+    more: Doc[int, "Values left out."]
+
+
+@dataclass(frozen=True, slots=True)
+class FilterForm:
+    """The form for readers who do not type queries: values of the present query."""
+
+    tool: Doc[str, "Tool."]
+    code: Doc[str, "Code."]
+    field: Doc[str, "Field."]
+    category: Doc[str, "Category."]
+    audience: Doc[str, "Audience."]
+    chain: Doc[str, "Outcome of the chain."]
+    rest: Doc[str, "The conditions that the form does not know, kept as they are."]
+    used: Doc[bool, "Whether any of them is set."]
+
+
+@dataclass(frozen=True, slots=True)
+class FailuresContext:
+    """`failures.html`."""
+
+    view: Doc[View, "The query bar."]
+    form: Doc[FilterForm, "The filter form."]
+    rows: Doc[tuple[FailureLine, ...], "This page of failures, newest first."]
+    total: Doc[int, "Failures of the view."]
+    facets: Doc[tuple[FacetGroup, ...], "Facets with live counts."]
+    facets_exact: Doc[bool, "Whether the facets count all failures of the view."]
+    facets_counted: Doc[int, "Failures that the facets count."]
+    pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]
+    csv: Doc[str, "This list as CSV."]
+
+
+@dataclass(frozen=True, slots=True)
+class AudienceText:
+    """One of the three renderings of a failure."""
+
+    audience: Doc[str, "`user`, `llm` or `system`."]
+    title: Doc[str, "Who reads it, in words."]
+    purpose: Doc[str, "Where it appears."]
+    text: Doc[str | None, "The text exactly as stored; None where there is none."]
+    shown: Doc[bool, "Whether the reader's role may see it."]
+    primary: Doc[bool, "Whether the failure is for this audience."]
+    hides: Doc[tuple[str, ...], "What this failure holds that this audience is not told."]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call of a chain on its timeline."""
+
+    attempt: Doc[Attempt, "The call."]
+    number: Doc[int, "Position on the timeline, from 1."]
+    href: Doc[str, "The failure; empty for a success."]
+    here: Doc[bool, "Whether it is the failure being looked at."]
+    after: Doc[str, "Time since the call before it ended; empty if unknown."]
+    changes: Doc[tuple[tuple[str, str, str], ...], "Differences of arguments: mark, path, words."]
+
+
+@dataclass(frozen=True, slots=True)
+class FailureContext:
+    """`failure.html`."""
+
+    detail: Doc[FailureDetail, "Everything stored that the reader may see."]
+    headline: Doc[str, "The text of the highest audience the reader may see."]
+    texts: Doc[tuple[AudienceText, ...], "The three renderings."]
+    code_meaning: Doc[str, "What the code means; empty for a code of the sender's own."]
+    category_meaning: Doc[str, "What the category means."]
+    facts: Doc[
+        tuple[tuple[str, str, str], ...], "Label, value and address (or empty) of each fact."
+    ]
+    steps: Doc[tuple[Step, ...], "Its chain."]
+    chain_href: Doc[str, "Address of the chain; empty outside a conversation."]
+    newer: Doc[str, "The next newer failure of the list; empty at the end."]
+    older: Doc[str, "The next older failure of the list; empty at the end."]
+    back: Doc[str, "The list it was opened from."]
+    similar: Doc[str, "The failures of the same signature; empty without one."]
+    remedies: Doc[
+        tuple[tuple[str, str], ...], "Near misses: field and what would have accepted it."
+    ]
+    payload: Doc[str, "What the reader may see, as JSON."]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainContext:
+    """`chain.html`."""
+
+    chain: Doc[ChainRow, "What is stored."]
+    steps: Doc[tuple[Step, ...], "Its calls in order."]
+    outcome_meaning: Doc[str, "What the outcome means, in a sentence."]
+    facts: Doc[
+        tuple[tuple[str, str, str], ...], "Label, value and address (or empty) of each fact."
+    ]
+    notes: Doc[tuple[str, ...], "What is remarkable about it, in sentences."]
+    csv: Doc[str, "The failures of the chain as CSV."]
+    conversation: Doc[str, "The failures of its conversation."]
+    back: Doc[Link, "The list of chains."]

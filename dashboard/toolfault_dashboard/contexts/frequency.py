@@ -1,0 +1,110 @@
+"""Codes and fields, and the list of tools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated as Doc
+
+from toolfault_dashboard.analysis.rates import Rate
+from toolfault_dashboard.charts import Estimate
+from toolfault_dashboard.contexts.shell import View
+
+__all__ = [
+    "CodesContext",
+    "FrequencyLine",
+    "HeatCell",
+    "HeatMap",
+    "HeatRow",
+    "ToolLine",
+    "ToolsContext",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class FrequencyLine:
+    """How often one code, field, model or message fails."""
+
+    name: Doc[str, "The value; words for none."]
+    tool: Doc[str, "The tool, where the same name of two tools is not the same thing; else empty."]
+    failures: Doc[int, "Failures that carry it."]
+    share: Doc[float, "Share of the failures of the view, 0 to 1."]
+    rate: Doc[Rate, "Failures of the calls that the table names."]
+    estimate: Doc[Estimate | None, "The interval of the rate, drawn."]
+    first_at: Doc[int | None, "First seen in the view."]
+    last_at: Doc[int | None, "Last seen in the view."]
+    href: Doc[str, "The failures behind it; empty if no query can name them."]
+    meaning: Doc[str, "What it means; empty where the name says it."]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolLine:
+    """One tool with its rates."""
+
+    name: Doc[str, "The tool."]
+    href: Doc[str, "The page of the tool."]
+    failures_href: Doc[str, "Its failures."]
+    calls: Doc[int, "Its calls, folded successes included."]
+    failures: Doc[int, "Its failures."]
+    rate: Doc[Rate, "Failures of its calls."]
+    rate_drawn: Doc[Estimate | None, "The interval of the failure rate, drawn."]
+    first_try: Doc[Rate, "Operations that needed no chain."]
+    chains: Doc[int, "Its chains."]
+    round_trips: Doc[int, "Its round trips."]
+    recovery: Doc[Rate | None, "Recovered of its closed chains; None without chains."]
+    recovery_drawn: Doc[Estimate | None, "The interval of the recovery rate, drawn."]
+    first_retry_fix: Doc[int, "Chains that the first retry fixed."]
+    outcomes: Doc[tuple[int, int, int, int], "Recovered, switched, abandoned, open."]
+    time_lost_ms: Doc[float, "Time between first failure and last call, summed."]
+    identical_repeats: Doc[int, "Retries with the same arguments."]
+
+
+@dataclass(frozen=True, slots=True)
+class HeatCell:
+    """One cell of a heat map."""
+
+    failures: Doc[int, "Failures."]
+    level: Doc[int, "Step of the colour, 0 to 5."]
+    href: Doc[str, "The failures behind it; empty for none."]
+
+
+@dataclass(frozen=True, slots=True)
+class HeatRow:
+    """One row of a heat map."""
+
+    name: Doc[str, "The tool."]
+    cells: Doc[tuple[HeatCell, ...], "One per column."]
+    total: Doc[int, "Failures of the row."]
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """Failures by tool and code."""
+
+    columns: Doc[tuple[str, ...], "The codes."]
+    rows: Doc[tuple[HeatRow, ...], "The tools."]
+
+
+@dataclass(frozen=True, slots=True)
+class CodesContext:
+    """`codes.html`."""
+
+    view: Doc[View, "The query bar."]
+    failures: Doc[int, "Failures of the view."]
+    codes: Doc[tuple[FrequencyLine, ...], "Codes, most failures first."]
+    fields: Doc[tuple[FrequencyLine, ...], "Fields, most failures first."]
+    denominator: Doc[str, "Which calls the rates are of."]
+    fields_denominator: Doc[str, "Which calls the rates of the fields are of."]
+    heat: Doc[HeatMap | None, "Tool by code; None with fewer than two tools."]
+    groups: Doc[dict[str, int], "How many codes and fields there are in all."]
+    links: Doc[dict[str, str], "Addresses: csv, fields_csv."]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsContext:
+    """`tools.html`."""
+
+    view: Doc[View, "The query bar."]
+    tools: Doc[tuple[ToolLine, ...], "All tools of the view."]
+    scale: Doc[float, "Share at which the tracks of the failure rates end."]
+    sorts: Doc[dict[str, tuple[str, str]], "Column -> (address that sorts by it, aria-sort)."]
+    csv: Doc[str, "This table as CSV."]

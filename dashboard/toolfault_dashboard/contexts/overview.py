@@ -1,0 +1,134 @@
+"""Overview, the first-run page, Round trips, and one tool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated as Doc
+
+from toolfault_dashboard.charts import BarChart, Estimate
+from toolfault_dashboard.contexts.failures import ChainLine, FailureLine
+from toolfault_dashboard.contexts.frequency import FrequencyLine, ToolLine
+from toolfault_dashboard.contexts.shell import View
+from toolfault_dashboard.queries.rows import Funnel, RoundTripBin
+
+__all__ = [
+    "FunnelStep",
+    "OverviewContext",
+    "RoundTripsContext",
+    "StartContext",
+    "Tile",
+    "TimeChart",
+    "TimeRow",
+    "ToolContext",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One figure at the top of a page."""
+
+    label: Doc[str, "What is counted."]
+    value: Doc[str, "The figure, formatted."]
+    unit: Doc[str, "Its unit; empty if the figure says all."]
+    sub: Doc[str, "n, interval, or what else makes the figure honest."]
+    href: Doc[str, "The rows behind it; empty if there is no list of them."]
+    estimate: Doc[Estimate | None, "The interval of a rate, drawn; None for a count."]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRow:
+    """One bucket of a time chart as its table shows it."""
+
+    label: Doc[str, "The bucket in words, UTC."]
+    start: Doc[str, "Its start, RFC 3339."]
+    href: Doc[str, "The failures in it."]
+    counts: Doc[tuple[int, ...], "Failures per series."]
+    failures: Doc[int, "All failures in it."]
+    calls: Doc[int, "All calls in it."]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeChart:
+    """Failures over time by code: the drawing and its table."""
+
+    chart: Doc[BarChart, "The drawing."]
+    bucket: Doc[str, "Width of a bucket: `hour`, `day` or `week`."]
+    names: Doc[tuple[str, ...], "Codes, in the order of the stack."]
+    rows: Doc[tuple[TimeRow, ...], "The table behind the drawing."]
+    untimed: Doc[int, "Failures without a time, which no bucket holds."]
+    marks: Doc[tuple[tuple[str, str], ...], "Changes in the window: label and address."]
+
+
+@dataclass(frozen=True, slots=True)
+class OverviewContext:
+    """`overview.html`."""
+
+    view: Doc[View, "The query bar."]
+    tiles: Doc[tuple[Tile, ...], "The headline figures."]
+    time: Doc[TimeChart | None, "Failures over time; None when no failure has a time."]
+    tools: Doc[tuple[ToolLine, ...], "Tools with most round trips and failures."]
+    tools_total: Doc[int, "Tools in all."]
+    codes: Doc[tuple[FrequencyLine, ...], "The most frequent codes."]
+    codes_total: Doc[int, "Codes in all."]
+    newest: Doc[tuple[FailureLine, ...], "The newest failures."]
+    failures: Doc[int, "Failures of the view."]
+    calls: Doc[int, "Calls of the view."]
+    conversations: Doc[int, "Conversations of the view."]
+    links: Doc[dict[str, str], "Addresses: failures, round_trips, codes, tools, csv."]
+
+
+@dataclass(frozen=True, slots=True)
+class StartContext:
+    """`start.html`: a project without data."""
+
+    project: Doc[str, "Name of the project to send to."]
+    empty: Doc[bool, "Whether the project has no data yet."]
+    dsn: Doc[str, "The DSN with a new key; empty until one is asked for."]
+    key: Doc[str, "The new key alone; empty until one is asked for."]
+    events_url: Doc[str, "Where events are sent to."]
+    placeholder: Doc[str, "The DSN with KEY in place of a key."]
+    may_create: Doc[bool, "Whether this person may create a key."]
+    failures: Doc[str, "Address of the Failures page, for after the first event."]
+
+
+@dataclass(frozen=True, slots=True)
+class FunnelStep:
+    """One bar of the recovery funnel."""
+
+    label: Doc[str, "What the chains of this step have done."]
+    chains: Doc[int, "How many chains."]
+    share: Doc[float, "Share of all chains, 0 to 1."]
+    tone: Doc[str, "Series that colours it."]
+    href: Doc[str, "The chains behind it; empty if no query selects them."]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTripsContext:
+    """`round_trips.html`."""
+
+    view: Doc[View, "The query bar."]
+    tiles: Doc[tuple[Tile, ...], "The headline figures."]
+    funnel: Doc[Funnel, "Chains by how they ended."]
+    steps: Doc[tuple[FunnelStep, ...], "The funnel, drawn."]
+    chart: Doc[BarChart | None, "Chains by number of round trips; None without chains."]
+    bins: Doc[tuple[RoundTripBin, ...], "The table behind the drawing."]
+    tools: Doc[tuple[ToolLine, ...], "Chains by tool."]
+    chains: Doc[tuple[ChainLine, ...], "The chains, newest first."]
+    total: Doc[int, "Chains of the view."]
+    pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]
+    links: Doc[dict[str, str], "Addresses: csv (by tool), chains_csv."]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """`tool.html`."""
+
+    view: Doc[View, "The query bar."]
+    tool: Doc[str, "The tool."]
+    tiles: Doc[tuple[Tile, ...], "The headline figures."]
+    time: Doc[TimeChart | None, "Failures over time; None when no failure has a time."]
+    codes: Doc[tuple[FrequencyLine, ...], "Its codes."]
+    fields: Doc[tuple[FrequencyLine, ...], "Its fields."]
+    newest: Doc[tuple[FailureLine, ...], "Its newest failures."]
+    failures: Doc[int, "Its failures."]
+    links: Doc[dict[str, str], "Addresses: tools, failures, round_trips, csv."]

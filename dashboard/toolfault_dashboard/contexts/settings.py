@@ -1,0 +1,36 @@
+"""Settings, and Rejected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated as Doc
+
+from toolfault_collector.keys import ApiKey
+from toolfault_dashboard.queries.rejected import RejectedRow
+from toolfault_dashboard.signin import Account
+
+__all__ = ["RejectedContext", "SettingsContext"]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsContext:
+    """`settings.html`."""
+
+    project: Doc[str, "The project whose keys are shown; empty before there is one."]
+    keys: Doc[tuple[ApiKey, ...], "Its keys, oldest first, revoked ones included."]
+    accounts: Doc[tuple[Account, ...], "All accounts, by name."]
+    roles: Doc[tuple[str, ...], "The roles to choose from, lowest first."]
+    secret: Doc[str, "A key or sign-in link just made, shown this once; else empty."]
+    secret_title: Doc[str, "What the secret is, in words."]
+    done: Doc[str, "What was just done, as a sentence; else empty."]
+    problem: Doc[str, "Why something was not done; else empty."]
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedContext:
+    """`rejected.html`."""
+
+    rows: Doc[tuple[RejectedRow, ...], "This page of refused events, newest first."]
+    by_code: Doc[tuple[tuple[str, int], ...], "How many there are by code, most first."]
+    total: Doc[int, "Refused events in all."]
+    pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]

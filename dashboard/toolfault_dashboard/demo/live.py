@@ -1,0 +1,90 @@
+"""The agents after the history: one process each, as agents run, until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import multiprocessing
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.synchronize import Event
+from typing import Final
+
+import toolfault
+from toolfault_dashboard.demo.chance import StoppedError, WallPace, chances
+from toolfault_dashboard.demo.fleet import FLEET, Assignment, Deployment, Post, pick_model
+from toolfault_dashboard.demo.history import converse
+from toolfault_dashboard.demo.ledger import Ledger
+from toolfault_dashboard.demo.problems import HISTORY_DAYS
+from toolfault_dashboard.demo.toolkit import Toolkit
+from toolfault_dashboard.demo.world import World
+
+__all__ = ["agents_at_work", "quiet_tools"]
+
+# Agents think this much faster than in the history: somebody is watching.
+_SPEED: Final = 8.0
+_STOP_SECONDS: Final = 3.0
+
+
+def quiet_tools() -> None:
+    """Keep the log lines of failed tools off the terminal; failing is what they are here for."""
+    logging.getLogger("toolfault").setLevel(logging.CRITICAL)
+
+
+@contextmanager
+def agents_at_work(*, dsn: str, seed: int) -> Iterator[None]:
+    """Run every agent of the fleet in a process of its own while the block lasts.
+
+    Args:
+        dsn: Where they report to.
+        seed: Seed of the demo.
+    """
+    spawning = multiprocessing.get_context("spawn")
+    stop = spawning.Event()
+    workers = [
+        spawning.Process(target=_work, args=(dsn, post, seed, stop), daemon=True) for post in FLEET
+    ]
+    for worker in workers:
+        worker.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        until = time.monotonic() + _STOP_SECONDS
+        for worker in workers:
+            worker.join(max(0.0, until - time.monotonic()))
+            worker.terminate()
+
+
+def _work(dsn: str, post: Post, seed: int, stop: Event) -> None:
+    """Have one conversation after another; the body of one agent's process."""
+    # Ctrl-C reaches every process of the terminal; the demo decides when its agents stop.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    quiet_tools()
+    deployment = Deployment(post.agent, "prod", post.releases[-1][1])
+    toolfault.init(
+        dsn,
+        agent=deployment.agent,
+        environment=deployment.environment,
+        release=deployment.release,
+    )
+    toolkit = Toolkit(World(WallPace(_SPEED, stop=stop.is_set), started_at=None))
+    started = int(time.time())
+    rng = chances(seed, "live", post.agent)
+    ledger = Ledger()
+    try:
+        for number in itertools.count():
+            one = Assignment(
+                time.time(),
+                HISTORY_DAYS,
+                f"{post.agent}-{started:x}-live-{number}",
+                f"{post.agent}/live/{number}",
+                deployment,
+                pick_model(post, rng),
+            )
+            asyncio.run(converse(one, toolkit, seed=seed, ledger=ledger))
+    except StoppedError:
+        toolfault.close()

@@ -1,0 +1,70 @@
+"""A comparison as rows of text: what the command prints and a person pastes."""
+
+from __future__ import annotations
+
+from toolfault_dashboard.analysis.effect import Effect, MetricEffect
+from toolfault_dashboard.exports.markdown import markdown_table, markdown_text
+from toolfault_dashboard.queries.effects import Comparison
+
+__all__ = ["HEADINGS", "comparison_lines", "comparison_markdown", "metric_cells"]
+
+HEADINGS = ("metric", "before", "after", "difference", "95 % interval", "n", "verdict")
+
+_SHARES = {"failure_rate", "first_try_success", "recovery_rate"}
+
+
+def metric_cells(metric: MetricEffect) -> list[object]:
+    """Return one line of the table for *metric*; its columns are ``HEADINGS``."""
+    return [
+        metric.metric.replace("_", " "),
+        _value(metric, metric.before),
+        _value(metric, metric.after),
+        _difference(metric, metric.difference),
+        _interval(metric),
+        f"{metric.n_before} / {metric.n_after} {metric.unit}",
+        metric.verdict,
+    ]
+
+
+def comparison_lines(effect: Effect) -> list[list[object]]:
+    """Return the lines of the table of all metrics."""
+    return [metric_cells(metric) for metric in effect.metrics]
+
+
+def comparison_markdown(found: Comparison) -> str:
+    """Return a comparison as Markdown: the verdict, the metrics and the codes."""
+    effect = found.effect
+    sides = " against ".join(
+        f"{markdown_text(side.label)} ({side.calls} calls, {side.conversations} conversations)"
+        for side in (effect.before, effect.after)
+    )
+    parts = [
+        f"**{effect.verdict}**: {sides}\n",
+        markdown_table(HEADINGS, comparison_lines(effect)),
+    ]
+    if found.codes:
+        codes = [
+            [row.code, row.before.count, row.after.count, f"{row.difference:+.2%}", row.verdict]
+            for row in found.codes
+        ]
+        headings = ("code", "before", "after", "difference of rates", "verdict")
+        parts.append(markdown_table(headings, codes))
+    return "\n".join(parts)
+
+
+def _value(metric: MetricEffect, value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.1%}" if metric.metric in _SHARES else f"{value:.2f}"
+
+
+def _difference(metric: MetricEffect, value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value * 100:+.1f} points" if metric.metric in _SHARES else f"{value:+.2f}"
+
+
+def _interval(metric: MetricEffect) -> str:
+    if metric.low is None or metric.high is None:
+        return "–"
+    return f"{_difference(metric, metric.low)} to {_difference(metric, metric.high)}"

@@ -1,0 +1,153 @@
+"""The week as a file one can mail: HTML, Markdown or CSV."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from toolfault_collector.clock import format_time
+from toolfault_dashboard.exports.cells import guarded
+from toolfault_dashboard.exports.comparisons import HEADINGS, comparison_lines
+from toolfault_dashboard.exports.markdown import markdown_table, markdown_text
+from toolfault_dashboard.queries.rows import FrequencyRow, Overview
+from toolfault_dashboard.queries.weekly import Week
+
+__all__ = ["REPORT_FORMATS", "ReportFormat", "weekly_report"]
+
+ReportFormat = Literal["html", "markdown", "csv"]
+REPORT_FORMATS: Final[tuple[ReportFormat, ...]] = ("html", "markdown", "csv")
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+
+def weekly_report(week: Week, project: str, format: ReportFormat) -> str:  # noqa: A002 - the option
+    """Return the report of *week* for *project* as text."""
+    title = f"Tool-call failures of {project}, {_day(week.begin)} to {_day(week.end)}"
+    parts = [part for part in _parts(week) if part.rows]
+    if format == "csv":
+        return _csv(parts)
+    if format == "markdown":
+        return _markdown(title, parts)
+    return _html(title, parts)
+
+
+def _parts(week: Week) -> list[_Part]:
+    return [
+        _Part("This week", ("figure", "this week", "the week before"), _figures(week)),
+        _Part("Against the week before", HEADINGS, comparison_lines(week.against_last)),
+        _Part("Codes", ("code", "failures", "of calls", "95 % interval"), _rates(week.codes)),
+        _Part("Tools", ("tool", "failures", "of calls", "95 % interval"), _rates(week.tools)),
+        _Part(
+            "New this week",
+            ("signature", "tool", "code", "failures"),
+            [(row.name[:12], row.tool, row.code, row.failures) for row in week.new],
+        ),
+        _Part(
+            "Fix next",
+            ("what to do", "round trips saved per week", "failures"),
+            [(row.title, _per_week(row), row.failures) for row in week.fixes],
+        ),
+        _Part(
+            "Changes",
+            ("label", "tool", "when"),
+            [(row.label, row.tool or "all", format_time(row.occurred_at)) for row in week.changes],
+        ),
+    ]
+
+
+def _figures(week: Week) -> list[tuple[object, ...]]:
+    names = ("conversations", "calls", "failures", "chains", "recovered", "round_trips")
+    counts: list[tuple[object, ...]] = [
+        (name.replace("_", " "), *(getattr(side.summary, name) for side in (week.this, week.last)))
+        for name in names
+    ]
+    shares = [
+        (name.replace("_", " "), *(_share(side, name) for side in (week.this, week.last)))
+        for name in ("failure_rate", "first_try", "recovery_rate")
+    ]
+    return [*counts, *shares]
+
+
+def _share(side: Overview, name: str) -> str:
+    value = getattr(side, name).value
+    return "–" if value is None else f"{value:.1%}"
+
+
+def _rates(rows: Sequence[FrequencyRow]) -> list[tuple[object, ...]]:
+    return [
+        (
+            row.name,
+            row.failures,
+            "–" if row.rate.value is None else f"{row.rate.value:.2%}",
+            "–" if row.rate.low is None else f"{row.rate.low:.2%} to {row.rate.high:.2%}",
+        )
+        for row in rows
+    ]
+
+
+def _per_week(row: object) -> str:
+    per_week, low, high = (getattr(row, name) for name in ("per_week", "low", "high"))
+    return "–" if per_week is None else f"{per_week:.1f} ({low:.1f} to {high:.1f})"
+
+
+def _day(at: int) -> str:
+    return format_time(at)[:10]
+
+
+def _csv(parts: Sequence[_Part]) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\r\n")
+    writer.writerow(("part", "row", "column", "value"))
+    for part in parts:
+        for row in part.rows:
+            for heading, value in zip(part.headings[1:], row[1:], strict=True):
+                writer.writerow([guarded(each) for each in (part.title, row[0], heading, value)])
+    return buffer.getvalue()
+
+
+def _markdown(title: str, parts: Sequence[_Part]) -> str:
+    tables = [f"## {part.title}\n\n{markdown_table(part.headings, part.rows)}" for part in parts]
+    return "\n".join([f"# {markdown_text(title)}\n", *tables])
+
+
+_STYLE: Final = (
+    "body{font:15px/1.4 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    "table{border-collapse:collapse;margin:0 0 2rem}caption{text-align:left;font-weight:600}"
+    "th,td{padding:.25rem .75rem;border-bottom:1px solid #ccc;text-align:right}"
+    "th:first-child,td:first-child{text-align:left}"
+)
+
+
+def _html(title: str, parts: Sequence[_Part]) -> str:
+    """Return one self-contained file without scripts; every name is escaped."""
+    tables = "\n".join(_table(part) for part in parts)
+    shown = html.escape(title)
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{shown}</title>'
+        f"<style>{_STYLE}</style></head>\n<body><h1>{shown}</h1>\n{tables}\n</body></html>\n"
+    )
+
+
+def _table(part: _Part) -> str:
+    head = "".join(f'<th scope="col">{html.escape(each)}</th>' for each in part.headings)
+    rows = "\n".join(
+        f"<tr>{''.join(f'<td>{html.escape(_text(each))}</td>' for each in row)}</tr>"
+        for row in part.rows
+    )
+    return (
+        f"<table><caption>{html.escape(part.title)}</caption>"
+        f"<thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table>"
+    )
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)

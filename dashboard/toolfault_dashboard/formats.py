@@ -1,0 +1,177 @@
+"""How a value reads on a page: numbers, rates, durations, times, plurals, foreign text.
+
+Pure functions; ``render`` makes them template filters. Style: SI thin spaces between thousands
+(ISO 80000-1, 7.3.1), a rate with as many digits as its size needs, times in UTC.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+from markupsafe import Markup, escape
+
+__all__ = [
+    "NO_TIME",
+    "count",
+    "decimal",
+    "duration",
+    "interval",
+    "percent",
+    "percent_interval",
+    "plural",
+    "points",
+    "time_tag",
+    "timestamp",
+    "visible",
+    "when",
+]
+
+NO_TIME: Final = "no time recorded"
+_THIN: Final = "\u202f"  # narrow no-break space
+_MINUS: Final = "\u2212"
+
+# Characters that reorder, hide or fake text: controls except tab and newline, bidi controls,
+# zero-width marks and tag characters. A page shows them instead of obeying them (reliability A15).
+_HOSTILE: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+class _Rate(Protocol):
+    """What ``percent_interval`` needs of a rate (``analysis.Rate`` has it)."""
+
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+
+
+def visible(text: str) -> str:
+    """Return *text* with every hidden or reordering character written as ``⟨U+202E⟩``.
+
+    The narrow no-break space and ordinary white space stay as they are.
+    """
+    if not _HOSTILE.search(text):
+        return text
+    return _HOSTILE.sub(_spelled, text)
+
+
+def _spelled(match: re.Match[str]) -> str:
+    character = match.group()
+    if character in {"\u202f", "\r"}:
+        return "" if character == "\r" else character
+    return f"⟨U+{ord(character):04X}⟩"
+
+
+def count(value: int) -> str:
+    """Return an integer with thin spaces between thousands: ``12 345``."""
+    text = f"{abs(value):,}".replace(",", _THIN)
+    return f"{_MINUS}{text}" if value < 0 else text
+
+
+def decimal(value: float | None, digits: int = 2) -> str:
+    """Return a number with *digits* decimals, an en dash for None."""
+    if value is None:
+        return "–"
+    text = f"{abs(value):,.{digits}f}".replace(",", _THIN)
+    return f"{_MINUS}{text}" if value < 0 and float(f"{value:.{digits}f}") != 0 else text
+
+
+def percent(value: float | None) -> str:
+    """Return a share as a percentage, with two digits below 1 %; an en dash for None."""
+    if value is None:
+        return "–"
+    scaled = abs(value) * 100
+    digits = 0 if scaled == 0 or scaled >= 99.95 else (2 if scaled < 1 else 1)
+    sign = _MINUS if value < 0 and scaled else ""
+    return f"{sign}{scaled:.{digits}f}{_THIN}%"
+
+
+def percent_interval(rate: _Rate) -> str:
+    """Return the interval of a rate: ``5.1–9.4 %``; empty where there is none."""
+    if rate.low is None or rate.high is None:
+        return ""
+    return f"{percent(rate.low).removesuffix(f'{_THIN}%')}–{percent(rate.high)}"
+
+
+def points(value: float | None) -> str:
+    """Return a difference of two shares in signed percentage points: ``−3.4 pp``."""
+    if value is None:
+        return "–"
+    scaled = value * 100
+    sign = _MINUS if scaled < 0 else "+"
+    return f"{sign}{abs(scaled):.{1 if abs(scaled) >= 1 else 2}f}{_THIN}pp"
+
+
+def interval(low: float | None, high: float | None, digits: int = 2) -> str:
+    """Return ``low to high``, an en dash where either end is missing."""
+    if low is None or high is None:
+        return "–"
+    return f"{decimal(low, digits)} to {decimal(high, digits)}"
+
+
+def plural(number: int, one: str, many: str | None = None) -> str:
+    """Return number and noun: ``1 retry``, ``2 retries`` is ``plural(n, "retry", "retries")``."""
+    noun = one if number == 1 else (many if many is not None else f"{one}s")
+    return f"{count(number)} {noun}"
+
+
+def duration(milliseconds: float | None) -> str:
+    """Return a length of time in the unit a reader thinks in: ``320 ms``, ``3 min 5 s``."""
+    if milliseconds is None:
+        return "–"
+    if milliseconds < 1:
+        return "0 ms" if milliseconds == 0 else "< 1 ms"
+    if milliseconds < 999.5:
+        return f"{milliseconds:.0f} ms"
+    seconds = milliseconds / 1000
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    return f"{hours // 24} d {hours % 24} h" if hours % 24 else f"{hours // 24} d"
+
+
+def _moment(microseconds: int) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(microseconds / 1_000_000, UTC)
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+def timestamp(microseconds: int | None) -> str:
+    """Return RFC 3339 in UTC with milliseconds, empty for None or what no calendar holds."""
+    moment = None if microseconds is None else _moment(microseconds)
+    return "" if moment is None else f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+
+
+def when(microseconds: int | None) -> str:
+    """Return a time as a page writes it: ``21 Nov 2026, 22:43:05`` (UTC)."""
+    moment = None if microseconds is None else _moment(microseconds)
+    return NO_TIME if moment is None else f"{moment.day} {moment:%b %Y, %H:%M:%S}"
+
+
+def time_tag(microseconds: int | None, style: str = "full") -> Markup:
+    """Return a ``<time>`` element in UTC, or the words "no time recorded".
+
+    Args:
+        microseconds: Since the Unix epoch; None where the source had no times.
+        style: ``full`` (date, time), ``short`` (day, month, hour and minute) or ``date``.
+    """
+    moment = None if microseconds is None else _moment(microseconds)
+    if moment is None:
+        return Markup('<span class="untimed">{}</span>').format(NO_TIME)
+    text = {
+        "full": f"{moment.day} {moment:%b %Y, %H:%M:%S} UTC",
+        "short": f"{moment.day} {moment:%b, %H:%M}",
+        "date": f"{moment.day} {moment:%b %Y}",
+    }[style]
+    machine = timestamp(microseconds)
+    return Markup('<time datetime="{0}" title="{0}">{1}</time>').format(machine, escape(text))

@@ -1,0 +1,52 @@
+"""The pages, one per file: parse the query, ask ``queries``, build a context, render."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter
+
+from toolfault_dashboard.pages import (
+    access,
+    chain,
+    changes,
+    codes,
+    exports,
+    failure,
+    failures,
+    fix_next,
+    guide,
+    live,
+    messages,
+    overview,
+    rejected,
+    round_trips,
+    settings,
+    start,
+    tools,
+    views,
+)
+
+__all__ = ["ROUTERS"]
+
+# CSV addresses come before the pages whose paths take anything.
+ROUTERS: Final[tuple[APIRouter, ...]] = (
+    access.router,
+    exports.router,
+    overview.router,
+    start.router,
+    failures.router,
+    failure.router,
+    round_trips.router,
+    chain.router,
+    codes.router,
+    tools.router,
+    changes.router,
+    fix_next.router,
+    messages.router,
+    live.router,
+    views.router,
+    rejected.router,
+    settings.router,
+    guide.router,
+)

@@ -1,0 +1,114 @@
+"""An effect in words: what changed, by how much, and how sure that is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolfault_dashboard.analysis.effect import Effect, MetricEffect
+from toolfault_dashboard.charts import differences
+from toolfault_dashboard.contexts import MetricLine
+from toolfault_dashboard.formats import decimal, percent, plural, points
+
+__all__ = ["certainty", "metric_lines", "verdict_sentence"]
+
+_TITLES: Final = {
+    "failure_rate": ("Failure rate", "Failures of all calls."),
+    "first_try_success": ("First-try success", "Operations that needed no chain."),
+    "recovery_rate": ("Recovery", "Closed chains that ended in a success of the same tool."),
+    "round_trips_per_failure": ("Round trips per failure", "Extra calls that one failure costs."),
+}
+_SHARES: Final = ("failure_rate", "first_try_success", "recovery_rate")
+
+
+def _value(metric: MetricEffect, value: float | None) -> str:
+    return percent(value) if metric.metric in _SHARES else decimal(value)
+
+
+def _difference(metric: MetricEffect, value: float | None) -> str:
+    if metric.metric in _SHARES:
+        return points(value)
+    return decimal(value) if value is None or value < 0 else f"+{decimal(value)}"
+
+
+def metric_lines(effect: Effect) -> tuple[MetricLine, ...]:
+    """Return every metric of *effect*, formatted and drawn.
+
+    Shares have one scale, so that their bars compare; the mean has one of its own.
+    """
+    shares = differences(
+        [
+            (each.difference, each.low, each.high) if each.metric in _SHARES else (None,) * 3
+            for each in effect.metrics
+        ]
+    )
+    means = differences(
+        [
+            (None,) * 3 if each.metric in _SHARES else (each.difference, each.low, each.high)
+            for each in effect.metrics
+        ]
+    )
+    lines = []
+    for index, each in enumerate(effect.metrics):
+        plot = shares if each.metric in _SHARES else means
+        title, meaning = _TITLES[each.metric]
+        no_interval = each.low is None or each.high is None
+        detectable = each.smallest_detectable
+        lines.append(
+            MetricLine(
+                title=title,
+                meaning=meaning,
+                before=_value(each, each.before),
+                after=_value(each, each.after),
+                n_before=plural(each.n_before, each.unit, each.unit)
+                if each.unit.endswith("s")
+                else plural(each.n_before, each.unit),
+                n_after=plural(each.n_after, each.unit, each.unit)
+                if each.unit.endswith("s")
+                else plural(each.n_after, each.unit),
+                difference=_difference(each, each.difference),
+                interval=""
+                if no_interval
+                else f"{_difference(each, each.low)} to {_difference(each, each.high)}",
+                drawn=plot[index],
+                better=each.better,
+                detectable=_difference(each, detectable).lstrip("+")
+                if detectable is not None
+                else "",
+                method=each.method,
+                verdict=each.verdict,
+            )
+        )
+    return tuple(lines)
+
+
+def verdict_sentence(effect: Effect) -> str:
+    """Return the verdict on the failure rate as one sentence."""
+    rate = effect.metrics[0]
+    before, after = percent(rate.before), percent(rate.after)
+    if effect.verdict == "improved":
+        return f"It helped: the failure rate fell from {before} to {after}."
+    if effect.verdict == "worse":
+        return f"It got worse: the failure rate rose from {before} to {after}."
+    if effect.verdict == "no detectable change":
+        return f"No detectable change: the failure rate was {before} before and {after} after."
+    return (
+        "Not enough data: "
+        f"{plural(effect.before.conversations, 'conversation')} before and "
+        f"{plural(effect.after.conversations, 'conversation')} after the change."
+    )
+
+
+def certainty(effect: Effect) -> str:
+    """Return how sure the verdict is, as one sentence."""
+    rate = effect.metrics[0]
+    share = f"{effect.confidence:.0%}"
+    if rate.low is None or rate.high is None:
+        return "There is nothing to compare on one of the sides."
+    text = (
+        f"The difference is {points(rate.difference)}, {share} interval "
+        f"{points(rate.low)} to {points(rate.high)}."
+    )
+    if effect.verdict in ("no detectable change", "not enough data") and rate.smallest_detectable:
+        least = points(rate.smallest_detectable).lstrip("+")
+        text += f" A difference smaller than about {least} would have gone unseen."
+    return text

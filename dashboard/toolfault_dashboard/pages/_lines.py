@@ -1,0 +1,196 @@
+"""Rows of queries turned into the lines of tables: links, shares and drawn intervals added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from toolfault_dashboard.analysis.rates import Rate, rate
+from toolfault_dashboard.charts import estimate, nice_ceiling
+from toolfault_dashboard.contexts import FrequencyLine, Tile, ToolLine
+from toolfault_dashboard.contexts.failures import ChainLine, FailureLine
+from toolfault_dashboard.formats import count, percent, percent_interval, plural
+from toolfault_dashboard.glossary import CODES
+from toolfault_dashboard.pages._ask import Ask
+from toolfault_dashboard.queries.rows import (
+    ChainGroup,
+    ChainRow,
+    FailureRow,
+    FrequencyTable,
+    Summary,
+    ToolCount,
+)
+from toolfault_dashboard.search import Clause, Pattern, Query, QueryError, parse
+
+__all__ = [
+    "chain_line",
+    "code_lines",
+    "count_tile",
+    "exactly",
+    "failure_line",
+    "frequency_lines",
+    "narrowed_by",
+    "rate_scale",
+    "rate_tile",
+    "rows_behind",
+    "tool_lines",
+]
+
+NONE: Final = "none"
+
+
+def exactly(query: Query, key: str, value: str) -> Query:
+    """Return *query* with *key* restricted to exactly *value*; an empty value means none."""
+    return Query((*query.without(key).clauses, Clause(key, (Pattern((value,)),))))
+
+
+def failure_line(ask: Ask, row: FailureRow) -> FailureLine:
+    """Return *row* with its links; the list's query goes along for previous and next."""
+    return FailureLine(
+        row=row,
+        href=ask.link(f"/failures/{row.event_id}"),
+        chain=ask.link(f"/chains/{row.chain_id}") if row.chain_id else "",
+    )
+
+
+def chain_line(ask: Ask, row: ChainRow) -> ChainLine:
+    """Return *row* with its link."""
+    return ChainLine(row=row, href=ask.link(f"/chains/{row.chain_id}"))
+
+
+def rate_scale(rates: Iterable[Rate]) -> float:
+    """Return the share at which tracks of these rates end, so that rows can be compared."""
+    highest = max((each.high for each in rates if each.high is not None), default=1.0)
+    return min(1.0, nice_ceiling(highest * 100) / 100)
+
+
+def narrowed_by(query: Query, text: str) -> Query:
+    """Return *query* with the clauses of *text* in place of its own on the same keys."""
+    wanted = parse(text)
+    return query.without(*(clause.key for clause in wanted.clauses)).and_(wanted)
+
+
+def rows_behind(ask: Ask, text: str) -> str:
+    """Return the address of the failures that *text* selects, or nothing.
+
+    A stored name may hold a control character, which the query language does not take.
+    """
+    try:
+        return ask.link("/failures", narrowed_by(ask.query, text))
+    except QueryError:
+        return ""
+
+
+def frequency_lines(
+    ask: Ask, table: FrequencyTable, meanings: Mapping[str, str] | None = None
+) -> tuple[FrequencyLine, ...]:
+    """Return the lines of a frequency table, each with the failures behind it one click away."""
+    scale = rate_scale(row.rate for row in table.rows)
+    known = meanings or {}
+    return tuple(
+        FrequencyLine(
+            name=row.name or NONE,
+            tool=row.tool or "",
+            failures=row.failures,
+            share=row.failures / table.failures if table.failures else 0.0,
+            rate=row.rate,
+            estimate=estimate(row.rate.value, row.rate.low, row.rate.high, scale=scale),
+            first_at=row.first_at,
+            last_at=row.last_at,
+            href=rows_behind(ask, row.query),
+            meaning=known.get(row.name, ""),
+        )
+        for row in table.rows
+    )
+
+
+def code_lines(ask: Ask, counted: Summary) -> tuple[FrequencyLine, ...]:
+    """Return the codes of a summary, most failures first, as shares of its failures."""
+    failures = counted.failures
+    return tuple(
+        FrequencyLine(
+            name=code or NONE,
+            tool="",
+            failures=number,
+            share=number / failures if failures else 0.0,
+            rate=rate(number, counted.calls),
+            estimate=None,
+            first_at=None,
+            last_at=None,
+            href=ask.link("/failures", exactly(ask.query, "code", code)),
+            meaning=CODES.get(code, ""),
+        )
+        for code, number in counted.codes.items()
+    )
+
+
+def tool_lines(
+    ask: Ask, tools: Mapping[str, ToolCount], groups: Iterable[ChainGroup]
+) -> tuple[ToolLine, ...]:
+    """Return one line per tool, joining calls and failures with the chains of the tool.
+
+    Operations are calls that are no retries: calls - round trips. One fails at the first try when
+    it opens a chain (design.md 5.3).
+    """
+    chains = {group.name: group for group in groups}
+    rates = {name: rate(each.failures, each.calls) for name, each in tools.items()}
+    scale = rate_scale(rates.values())
+    return tuple(
+        _tool_line(ask, name, each, group=chains.get(name), scale=scale)
+        for name, each in tools.items()
+    )
+
+
+def _tool_line(
+    ask: Ask, name: str, counts: ToolCount, *, group: ChainGroup | None, scale: float
+) -> ToolLine:
+    failing = rate(counts.failures, counts.calls)
+    recovery = group.recovery_rate if group else None
+    round_trips = group.round_trips if group else 0
+    opened = group.chains if group else 0
+    # Failures outside a conversation open no chain, but they were no success either.
+    lost = max(opened, counts.failures - (group.failures if group else 0) + opened)
+    operations = max(counts.calls - round_trips, lost)
+    query = exactly(ask.query, "tool", name)
+    return ToolLine(
+        name=name,
+        href=ask.link("/tool", name=name),
+        failures_href=ask.link("/failures", query),
+        calls=counts.calls,
+        failures=counts.failures,
+        rate=failing,
+        rate_drawn=estimate(failing.value, failing.low, failing.high, scale=scale),
+        first_try=rate(operations - lost, operations),
+        chains=opened,
+        round_trips=round_trips,
+        recovery=recovery,
+        recovery_drawn=estimate(recovery.value, recovery.low, recovery.high, scale=1.0)
+        if recovery
+        else None,
+        first_retry_fix=group.first_retry_fix if group else 0,
+        outcomes=(group.recovered, group.switched, group.abandoned, group.open)
+        if group
+        else (0, 0, 0, 0),
+        time_lost_ms=group.time_lost_ms if group else 0.0,
+        identical_repeats=group.identical_repeats if group else 0,
+    )
+
+
+def count_tile(label: str, value: int, *, sub: str = "", href: str = "") -> Tile:
+    """Return a tile of a plain count."""
+    return Tile(label=label, value=count(value), unit="", sub=sub, href=href, estimate=None)
+
+
+def rate_tile(label: str, found: Rate, *, of: str, ofs: str | None = None, href: str = "") -> Tile:
+    """Return a tile of a rate with its n and interval, or "not enough data"."""
+    if found.value is None:
+        return Tile(label, "–", "", f"no {ofs or f'{of}s'} yet: not enough data", "", None)
+    return Tile(
+        label=label,
+        value=percent(found.value),
+        unit="",
+        sub=f"95%: {percent_interval(found)}, n\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
+        f"{plural(found.n, of, ofs)}",
+        href=href,
+        estimate=estimate(found.value, found.low, found.high, scale=1.0),
+    )

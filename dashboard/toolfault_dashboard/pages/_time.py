@@ -1,0 +1,109 @@
+"""Failures over time as a chart with its table and the changes that fall into it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from toolfault_dashboard.charts import bar_chart
+from toolfault_dashboard.contexts import TimeChart
+from toolfault_dashboard.contexts.overview import TimeRow
+from toolfault_dashboard.formats import plural, timestamp
+from toolfault_dashboard.pages._ask import Ask
+from toolfault_dashboard.queries.rows import ChangeRow, FailuresOverTime
+from toolfault_dashboard.search import Query, parse
+
+__all__ = ["TOP_CODES", "time_chart"]
+
+TOP_CODES: Final = 6  # one colour and pattern each; the seventh is "other"
+_OTHER: Final = 7
+_WIDTH: Final = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _moment(microseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def _label(bucket: str, start: int) -> str:
+    moment = _moment(start)
+    if bucket == "hour":
+        return f"{moment.day} {moment:%b, %H:%M}"
+    return f"{moment.day} {moment:%b}"
+
+
+def _words(bucket: str, start: int) -> str:
+    moment = _moment(start)
+    if bucket == "hour":
+        return f"{moment.day} {moment:%b %Y}, {moment:%H}:00 UTC"
+    if bucket == "week":
+        return f"Week of {moment.day} {moment:%b %Y}"
+    return f"{moment.day} {moment:%b %Y}"
+
+
+def time_chart(
+    ask: Ask, found: FailuresOverTime, changes: Sequence[ChangeRow] = (), *, at: str = "/failures"
+) -> TimeChart | None:
+    """Return the chart of failures over time, None when no failure has a time.
+
+    Args:
+        ask: The request; links keep its query.
+        found: The counts.
+        changes: Changes to mark; those outside the buckets are left out.
+        at: The page that the table's links open.
+    """
+    if not found.starts:
+        return None
+    series = [*found.series[:TOP_CODES]]
+    numbers = list(range(1, len(series) + 1))
+    if found.other is not None:
+        series.append(found.other)
+        numbers.append(_OTHER)
+    starts, bucket = found.starts, found.bucket
+    width = _WIDTH[bucket] // timedelta(microseconds=1)
+    end = starts[-1] + width
+    marked = [each for each in changes if starts[0] <= each.occurred_at < end]
+    failures = [sum(line.counts[i] for line in series) for i in range(len(starts))]
+    chart = bar_chart(
+        [_label(bucket, start) for start in starts],
+        [(line.name or "no code", line.counts) for line in series],
+        titles=[
+            f"{_words(bucket, start)}: {plural(failures[i], 'failure')}"
+            f" of {plural(found.calls[i], 'call')}"
+            for i, start in enumerate(starts)
+        ],
+        marks=[((each.occurred_at - starts[0]) / (end - starts[0]), each.label) for each in marked],
+        numbers=numbers,
+    )
+    rest = ask.query.without("since", "until")
+    rows = tuple(
+        TimeRow(
+            label=_words(bucket, start),
+            start=timestamp(start),
+            href=ask.link(at, rest.and_(_between(start, start + width)), window="")
+            if failures[i]
+            else "",
+            counts=tuple(line.counts[i] for line in series),
+            failures=failures[i],
+            calls=found.calls[i],
+        )
+        for i, start in enumerate(starts)
+    )
+    return TimeChart(
+        chart=chart,
+        bucket=bucket,
+        names=tuple(line.name or "no code" for line in series),
+        rows=rows,
+        untimed=found.untimed,
+        marks=tuple(
+            (each.label, ask.link(f"/changes/{each.event_id}", "", window="")) for each in marked
+        ),
+    )
+
+
+def _between(start: int, end: int) -> Query:
+    def text(at: int) -> str:
+        return f"{_moment(at):%Y-%m-%dT%H:%M:%S}Z"
+
+    return parse(f"since:{text(start)} until:{text(end)}")

@@ -1,0 +1,108 @@
+"""Signing in and out, and the theme: the only pages that work without a session."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter, Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from toolfault_dashboard import signin
+from toolfault_dashboard.contexts import SignInContext
+from toolfault_dashboard.pages._ask import Services
+from toolfault_dashboard.pages._forms import Submitted
+from toolfault_dashboard.pages._shell import bare_shell
+from toolfault_dashboard.render import environment
+from toolfault_dashboard.security import cookie_name
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+_YEAR: Final = 365 * 24 * 3_600
+
+
+def local_path(text: str) -> str:
+    """Return *text* if it is a path on this server, else ``/``: no open redirect."""
+    parts = urlsplit(text)
+    own = text.startswith("/") and not text.startswith(("//", "/\\"))
+    if parts.scheme or parts.netloc or not own or any(ord(letter) < 32 for letter in text):
+        return "/"
+    return text
+
+
+def _page(request: Request, context: SignInContext, *, status: int = 200) -> Response:
+    html = (
+        environment()
+        .get_template("sign_in.html")
+        .render(shell=bare_shell(request, "Sign in"), page=context)
+    )
+    return HTMLResponse(html, status_code=status)
+
+
+@router.get("/sign-in", name="sign_in")
+def sign_in_page(request: Request, token: str = "", next: str = "/") -> Response:  # noqa: A002
+    """Show the button of a link, or explain where links come from.
+
+    Following a link signs nobody in: mail scanners and previews follow links too.
+    """
+    services: Services = request.app.state.services
+    if not token:
+        if request.state.viewer is not None:
+            return RedirectResponse(local_path(next), status_code=303)
+        return _page(request, SignInContext(token="", problem="", next=local_path(next)))
+    with services.engine.connect() as conn:
+        valid = signin.link_is_valid(conn, token, now=services.clock())
+    problem = "" if valid else str(signin.SignInError())
+    context = SignInContext(token if valid else "", problem, local_path(next))
+    return _page(request, context, status=200 if valid else 410)
+
+
+@router.post("/sign-in", name="sign_in_submit")
+def sign_in(request: Request, form: Submitted) -> Response:
+    """Use up the link and begin a session; one from before ends, so no session is fixed."""
+    services: Services = request.app.state.services
+    now = services.clock()
+    try:
+        cookie = signin.sign_in(services.engine, form.get("token", ""), now=now)
+    except signin.SignInError as error:
+        return _page(request, SignInContext("", str(error), "/"), status=410)
+    if request.state.viewer is not None:
+        signin.sign_out(services.engine, request.state.viewer, now=now)
+    response = RedirectResponse(local_path(form.get("next", "/")), status_code=303)
+    response.set_cookie(
+        cookie_name(request.scope),
+        cookie,
+        max_age=signin.SESSION_LIFETIME // 1_000_000,
+        path="/",
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="lax",
+    )
+    return response
+
+
+@router.post("/sign-out", name="sign_out")
+def sign_out(request: Request) -> Response:
+    """End the session on the server, not in the browser alone."""
+    services: Services = request.app.state.services
+    signin.sign_out(services.engine, request.state.viewer, now=services.clock())
+    response = RedirectResponse("/sign-in", status_code=303)
+    response.delete_cookie(cookie_name(request.scope), path="/", httponly=True, samesite="lax")
+    return response
+
+
+@router.post("/theme", name="theme")
+def theme(request: Request, form: Submitted) -> Response:
+    """Keep the chosen theme in a cookie, or forget it for the system's choice."""
+    response = RedirectResponse(local_path(form.get("next", "/")), status_code=303)
+    chosen = form.get("theme", "")
+    if chosen in ("light", "dark"):
+        secure = request.url.scheme == "https"
+        response.set_cookie(
+            "theme", chosen, max_age=_YEAR, path="/", secure=secure, httponly=True, samesite="lax"
+        )
+    else:
+        response.delete_cookie("theme", path="/")
+    return response

@@ -1,0 +1,80 @@
+"""One chain: every call in order, what the model was told, and what it changed."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, HTTPException
+from starlette.responses import Response
+
+from toolfault_dashboard import queries
+from toolfault_dashboard.contexts import ChainContext, Link
+from toolfault_dashboard.formats import NO_TIME, duration, plural, when
+from toolfault_dashboard.glossary import OUTCOMES
+from toolfault_dashboard.pages._ask import Ask, Asked
+from toolfault_dashboard.pages._lines import exactly
+from toolfault_dashboard.pages._steps import steps_of
+from toolfault_dashboard.queries.rows import ChainRow
+from toolfault_dashboard.search import parse
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+
+@router.get("/chains/{chain_id}", name="chain")
+def chain(ask: Asked, chain_id: str) -> Response:
+    """Render one chain."""
+    detail = queries.chain_detail(ask.conn, ask.scope, chain_id)
+    if detail is None:
+        raise HTTPException(404, "There is no chain with this id in this project.")
+    row = detail.chain
+    in_conversation = exactly(parse(""), "conversation", row.conversation)
+    context = ChainContext(
+        chain=row,
+        steps=steps_of(ask, detail),
+        outcome_meaning=OUTCOMES[row.outcome],
+        facts=_facts(ask, row),
+        notes=_notes(row),
+        csv=ask.link("/failures.csv", exactly(in_conversation, "tool", row.tool), window="all"),
+        conversation=ask.link("/failures", in_conversation, window="all"),
+        back=Link("Round trips", ask.link("/round-trips"), current=False),
+    )
+    return ask.render("chain.html", context, title=f"Chain of {row.tool}")
+
+
+def _facts(ask: Ask, row: ChainRow) -> tuple[tuple[str, str, str], ...]:
+    def narrowed(key: str, value: str | None) -> str:
+        return ask.link("/failures", exactly(ask.query, key, value)) if value else ""
+
+    timed = row.started_at is not None
+    facts = (
+        ("Started", f"{when(row.started_at)} UTC" if timed else NO_TIME, ""),
+        ("Time lost", duration(row.time_lost_ms) if timed and row.time_lost_ms else "", ""),
+        ("Tokens lost", str(row.tokens_lost) if row.tokens_lost else "", ""),
+        ("First code", row.first_code, narrowed("code", row.first_code)),
+        ("First field", row.first_field or "", narrowed("field", row.first_field)),
+        ("Conversation", row.conversation, narrowed("conversation", row.conversation)),
+        ("Model", row.model or "", narrowed("model", row.model)),
+        ("Agent", row.agent or "", narrowed("agent", row.agent)),
+        ("Release", row.release or "", narrowed("release", row.release)),
+        ("Variant", row.variant or "", narrowed("variant", row.variant)),
+    )
+    return tuple(fact for fact in facts if fact[1])
+
+
+def _notes(row: ChainRow) -> tuple[str, ...]:
+    notes: list[str] = []
+    if row.first_retry_fix:
+        notes.append("The first retry was right: the message was enough.")
+    if row.identical_repeats:
+        notes.append(
+            f"{plural(row.identical_repeats, 'retry', 'retries')} with the same arguments as the"
+            " call before: the model did not understand what to change."
+        )
+    if row.serial_discovery:
+        notes.append(
+            "Serial discovery: a later failure named a field that no earlier one did. Reporting"
+            " all issues at once would have saved a round trip."
+        )
+    if row.repeat_confusion:
+        notes.append("The same field failed with the same code again: the message did not help.")
+    return tuple(notes)

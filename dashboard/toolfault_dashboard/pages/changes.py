@@ -1,0 +1,144 @@
+"""Changes: record one, and see before against after."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from fastapi import APIRouter, HTTPException
+from starlette.responses import RedirectResponse, Response
+
+from toolfault_dashboard import queries
+from toolfault_dashboard.contexts import ChangeContext, ChangesContext, Link
+from toolfault_dashboard.contexts.changes import ChangeForm, ChangeLine
+from toolfault_dashboard.pages._ask import DAY, Ask, Asked
+from toolfault_dashboard.pages._effects import certainty, metric_lines, verdict_sentence
+from toolfault_dashboard.pages._forms import Submitted
+from toolfault_dashboard.pages._time import time_chart
+from toolfault_dashboard.policy import allows
+from toolfault_dashboard.queries.rows import ChangeRow
+from toolfault_dashboard.recording import record_change
+from toolfault_dashboard.search import parse
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+SIDES: Final = {"7d": ("7 days", 7), "14d": ("14 days", 14), "30d": ("30 days", 30)}
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LONGEST_LABEL: Final = 200
+
+
+@router.get("/changes", name="changes")
+def changes(ask: Asked) -> Response:
+    """Render the list and the form."""
+    return _list(ask, ChangeForm(label="", tool=_tool_of(ask), at="", problem=""))
+
+
+def _tool_of(ask: Ask) -> str:
+    return ask.request.query_params.get("tool", "")
+
+
+def _list(ask: Ask, form: ChangeForm, *, status: int = 200) -> Response:
+    everything = ask.scope_of(parse(""))
+    rows = queries.changes(ask.conn, everything)
+    known = queries.summary(ask.conn, everything).tools if ask.project else {}
+    recorded = ask.request.query_params.get("recorded", "")
+    context = ChangesContext(
+        changes=tuple(ChangeLine(row=row, href=_href(ask, row)) for row in rows),
+        form=form,
+        tools=tuple(sorted(known)),
+        may_record=allows(ask.viewer.role, "developer") and ask.project is not None,
+        recorded=next((row.label for row in rows if row.event_id == recorded), ""),
+        csv=ask.link("/changes.csv", "", window="all"),
+    )
+    return ask.render("changes.html", context, title="Changes", status=status)
+
+
+def _href(ask: Ask, row: ChangeRow) -> str:
+    return ask.link(f"/changes/{row.event_id}", "", window="")
+
+
+@router.post("/changes", name="record_change")
+def record(ask: Asked, form: Submitted) -> Response:
+    """Record a change; a form with a mistake comes back with what to do about it."""
+    label, tool, at = (form.get(name, "").strip() for name in ("label", "tool", "at"))
+    moment = ask.now if not at else _read_moment(at)
+    problem = _problem(label, moment, ask.now)
+    if problem or moment is None or ask.project is None:
+        return _list(ask, ChangeForm(label, tool, at, problem), status=422)
+    event_id = record_change(
+        ask.services.engine,
+        ask.project.id,
+        label=label,
+        tool=tool or None,
+        at=moment,
+        now=ask.now,
+    )
+    # Read-your-write: the redirect opens a new snapshot.
+    return RedirectResponse(ask.link("/changes", "", window="", recorded=event_id), status_code=303)
+
+
+def _read_moment(text: str) -> int | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def _problem(label: str, moment: int | None, now: int) -> str:
+    if not label:
+        return "Say what was changed."
+    if len(label) > _LONGEST_LABEL:
+        return f"Say it in at most {_LONGEST_LABEL} characters."
+    if moment is None:
+        return "Write the time as 2026-11-21T14:00, in UTC."
+    if not 0 <= moment <= now + 60_000_000:
+        return "A change lies in the past: write the time at which it went live, in UTC."
+    return ""
+
+
+@router.get("/changes/{event_id}", name="change")
+def change(ask: Asked, event_id: str) -> Response:
+    """Render one change: every metric before and after, and the verdict."""
+    everything = ask.scope_of(parse(""))
+    row = queries.change(ask.conn, everything, event_id)
+    if row is None:
+        raise HTTPException(404, "There is no change with this id in this project.")
+    chosen = ask.request.query_params.get("sides", "14d")
+    chosen = chosen if chosen in SIDES else "14d"
+    days = SIDES[chosen][1] * DAY
+    found = queries.change_effect(ask.conn, everything, row, window=days)
+    before, after = queries.sides_of_change(everything, row, window=days)
+    around = _around(row, days, ask.now)
+    drawn = queries.failures_over_time(ask.conn, everything.narrowed(around), top=6)
+    path = f"/changes/{row.event_id}"
+    context = ChangeContext(
+        change=row,
+        effect=found,
+        sentence=verdict_sentence(found),
+        detail=certainty(found),
+        metrics=metric_lines(found),
+        time=time_chart(ask, drawn, [row]),
+        windows=tuple(
+            Link(label, ask.link(path, "", window="", sides=name), name == chosen)
+            for name, (label, _) in SIDES.items()
+        ),
+        links={
+            "before": ask.link("/failures", before.query, window=""),
+            "after": ask.link("/failures", after.query, window=""),
+            "changes": ask.link("/changes", "", window=""),
+        },
+    )
+    return ask.render("change.html", context, title=row.label)
+
+
+def _around(row: ChangeRow, days: int, now: int) -> str:
+    def text(at: int) -> str:
+        return f"{_EPOCH + timedelta(microseconds=at):%Y-%m-%dT%H:%M:%S}Z"
+
+    tool = str(parse("").toggled("tool", row.tool)) if row.tool else ""
+    until = min(now, row.occurred_at + days)
+    return f"{tool} since:{text(row.occurred_at - days)} until:{text(until)}".strip()

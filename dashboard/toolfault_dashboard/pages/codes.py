@@ -1,0 +1,64 @@
+"""Codes and fields: what fails, how often, and in which tool."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from toolfault_dashboard import queries
+from toolfault_dashboard.charts import heat_level
+from toolfault_dashboard.contexts import CodesContext, HeatCell, HeatMap, HeatRow
+from toolfault_dashboard.glossary import CODES
+from toolfault_dashboard.pages._ask import Ask, Asked
+from toolfault_dashboard.pages._lines import exactly, frequency_lines
+from toolfault_dashboard.queries.matrices import matrix
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+ROWS: Final = 30
+HEAT_TOOLS: Final = 12
+HEAT_CODES: Final = 8
+
+
+@router.get("/codes", name="codes")
+def codes(ask: Asked) -> Response:
+    """Render the page."""
+    by_code = queries.frequency(ask.conn, ask.scope, "code", limit=ROWS)
+    by_field = queries.frequency(ask.conn, ask.scope, "field", limit=ROWS)
+    context = CodesContext(
+        view=ask.view("/codes"),
+        failures=by_code.failures,
+        codes=frequency_lines(ask, by_code, CODES),
+        fields=frequency_lines(ask, by_field),
+        denominator=by_code.denominator,
+        fields_denominator=by_field.denominator,
+        heat=_heat(ask),
+        groups={"codes": by_code.groups, "fields": by_field.groups},
+        links={"csv": ask.export("/codes.csv"), "fields_csv": ask.export("/fields.csv")},
+    )
+    return ask.render("codes.html", context, title="Codes and fields")
+
+
+def _heat(ask: Ask) -> HeatMap | None:
+    """Return failures by tool and code, or None where one tool or code makes a map pointless."""
+    found = matrix(ask.conn, ask.scope, "code", tools=HEAT_TOOLS, columns=HEAT_CODES)
+    if len(found.tools) < 2 or len(found.columns) < 2:
+        return None
+    cells = {(cell.tool, cell.column): cell.failures for cell in found.cells}
+    highest = max(cells.values())
+
+    def cell(tool: str, code: str) -> HeatCell:
+        failures = cells.get((tool, code), 0)
+        query = exactly(exactly(ask.query, "tool", tool), "code", code)
+        href = ask.link("/failures", query) if failures else ""
+        return HeatCell(failures, heat_level(failures, highest), href)
+
+    rows = tuple(
+        HeatRow(line.tool, tuple(cell(line.tool, code) for code in found.columns), line.failures)
+        for line in found.tools
+    )
+    return HeatMap(columns=found.columns, rows=rows)

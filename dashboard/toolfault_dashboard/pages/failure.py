@@ -1,0 +1,156 @@
+"""One failure: what each audience was told, what was wrong, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Final
+
+from fastapi import APIRouter, HTTPException
+from starlette.responses import Response
+
+from toolfault_dashboard import queries
+from toolfault_dashboard.contexts import AudienceText, FailureContext
+from toolfault_dashboard.formats import NO_TIME, duration, when
+from toolfault_dashboard.glossary import AUDIENCES, CATEGORIES, CODES, REMEDIES
+from toolfault_dashboard.pages._ask import Ask, Asked
+from toolfault_dashboard.pages._lines import exactly
+from toolfault_dashboard.pages._steps import steps_of
+from toolfault_dashboard.policy import sees
+from toolfault_dashboard.queries.rows import FailureDetail
+from toolfault_dashboard.render import pretty_json
+from toolfault_dashboard.search import parse
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+_ORDER: Final = ("user", "llm", "system")
+Fact = tuple[str, str, str]
+
+
+@router.get("/failures/{event_id}", name="failure")
+def failure(ask: Asked, event_id: str) -> Response:
+    """Render one failure; previous and next follow the list it was opened from."""
+    detail = queries.failure_detail(ask.conn, ask.scope, event_id)
+    if detail is None:
+        raise HTTPException(404, "There is no failure with this id in this project.")
+    row = detail.row
+    context = FailureContext(
+        detail=detail,
+        headline=row.text or "",
+        texts=_texts(ask, detail),
+        code_meaning=CODES.get(row.code, ""),
+        category_meaning=CATEGORIES.get(row.category or "", ""),
+        facts=_facts(ask, detail),
+        steps=steps_of(ask, detail.chain, here=row.event_id) if detail.chain else (),
+        chain_href=ask.link(f"/chains/{row.chain_id}") if row.chain_id else "",
+        newer=ask.link(f"/failures/{detail.newer}") if detail.newer else "",
+        older=ask.link(f"/failures/{detail.older}") if detail.older else "",
+        back=ask.link("/failures"),
+        similar=ask.link(
+            "/failures",
+            exactly(parse(""), "signature", detail.signature.fingerprint),
+            window="all",
+        )
+        if detail.signature
+        else "",
+        remedies=tuple(
+            (issue.field, REMEDIES.get(remedy, remedy))
+            for issue in detail.issues
+            for remedy in issue.near_miss
+        ),
+        payload=pretty_json(_payload(detail)),
+    )
+    return ask.render("failure.html", context, title=f"{row.code} in {row.tool}")
+
+
+def _payload(detail: FailureDetail) -> dict[str, object]:
+    """Return what the reader may see as plain data; the chain has its own page."""
+    everything = asdict(detail)
+    everything.pop("chain")
+    row = everything.pop("row")
+    return {
+        name: value
+        for name, value in (row | everything).items()
+        if value not in (None, "", (), [], {}) and name not in ("text", "newer", "older")
+    }
+
+
+def _texts(ask: Ask, detail: FailureDetail) -> tuple[AudienceText, ...]:
+    highest = _ORDER.index(sees(ask.viewer.role))
+    stored = {"user": detail.text_user, "llm": detail.text_llm, "system": detail.text_system}
+    return tuple(
+        AudienceText(
+            audience=name,
+            title=AUDIENCES[name][0],
+            purpose=AUDIENCES[name][1],
+            text=stored[name],
+            shown=_ORDER.index(name) <= highest,
+            primary=detail.row.audience == name,
+            hides=_hidden_from(name, detail),
+        )
+        for name in _ORDER
+    )
+
+
+def _hidden_from(audience: str, detail: FailureDetail) -> tuple[str, ...]:
+    """Name what this failure holds that *audience* is never told (contract.md 3.6).
+
+    Only parts the reader can see are named: to say that something exists would tell it.
+    """
+    received = bool(detail.received or any(issue.received for issue in detail.issues))
+    held: list[tuple[bool, str, tuple[str, ...]]] = [
+        (True, "the code", ("user",)),
+        (received, "the received value", ("user",)),
+        (bool(detail.snippet), "the snippet", ("user",)),
+        (bool(detail.retry_hint), "the hint", ("user",)),
+        (bool(detail.retry_context), "the retry context", ("user",)),
+        (bool(detail.reason), "the reason", ("user", "llm")),
+        (bool(detail.exception_type), "the exception", ("user", "llm")),
+        (bool(detail.traceback), "the traceback", ("user", "llm")),
+    ]
+    return tuple(name for present, name, hidden in held if present and audience in hidden)
+
+
+def _facts(ask: Ask, detail: FailureDetail) -> tuple[Fact, ...]:
+    """Return the facts beside the texts; those without a value are left out."""
+    row = detail.row
+
+    def narrowed(key: str, value: str | None) -> str:
+        return ask.link("/failures", exactly(ask.query, key, value)) if value else ""
+
+    timed = row.occurred_at is not None
+    facts: list[Fact] = [
+        ("When", f"{when(row.occurred_at)} UTC" if timed else NO_TIME, ""),
+        ("Duration", duration(row.duration_ms) if row.duration_ms is not None else "", ""),
+        ("Conversation", row.conversation or "", narrowed("conversation", row.conversation)),
+        ("Model", row.model or "", narrowed("model", row.model)),
+        ("Agent", row.agent or "", narrowed("agent", row.agent)),
+        ("Release", row.release or "", narrowed("release", row.release)),
+        ("Environment", row.environment or "", narrowed("environment", row.environment)),
+        ("Variant", row.variant or "", narrowed("variant", row.variant)),
+        ("Called as", _differs(detail.tool_requested, row.tool), ""),
+        ("Retryable", {True: "yes", False: "no", None: ""}[detail.retryable], ""),
+        ("Detection", "" if row.detection == "explicit" else row.detection, ""),
+        ("Validation", _joined(detail.validation_mode, detail.validation_version), ""),
+        ("Exception", _joined(detail.exception_module, detail.exception_type, "."), ""),
+        ("Reason", detail.reason or "", ""),
+        ("Phase", detail.phase or "", ""),
+        ("User", detail.user or "", ""),
+        ("Call id", detail.call_id or "", ""),
+        ("Turn", detail.turn or "", ""),
+        ("Trace", detail.trace_id or "", ""),
+        ("Span", detail.span_id or "", ""),
+        ("Event id", row.event_id, ""),
+        ("Changed on arrival", ", ".join(detail.flags), ""),
+    ]
+    facts.extend((f"tag {name}", str(value), "") for name, value in detail.tags.items())
+    return tuple(fact for fact in facts if fact[1])
+
+
+def _differs(requested: str | None, tool: str) -> str:
+    return requested if requested and requested != tool else ""
+
+
+def _joined(first: str | None, second: str | None, between: str = " ") -> str:
+    return between.join(part for part in (first, second) if part)

@@ -1,0 +1,130 @@
+"""Failures: the list with its facets and the filter form."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter
+from starlette.responses import RedirectResponse, Response
+
+from toolfault_dashboard import queries
+from toolfault_dashboard.contexts import FacetGroup, FacetLine, FailuresContext
+from toolfault_dashboard.contexts.failures import FilterForm
+from toolfault_dashboard.pages._ask import Ask, Asked
+from toolfault_dashboard.pages._lines import failure_line
+from toolfault_dashboard.queries.rows import Facet
+from toolfault_dashboard.search import Clause, Pattern, Query, QueryError, parse
+from toolfault_dashboard.search.ast import Value
+
+__all__ = ["FORM_KEYS", "router"]
+
+router = APIRouter()
+
+FORM_KEYS: Final = ("tool", "code", "field", "category", "audience", "chain")
+PAGE_ROWS: Final = 50
+_TITLES: Final = {
+    "tool": "Tool",
+    "code": "Code",
+    "category": "Category",
+    "audience": "Audience",
+    "field": "Field",
+    "model": "Model",
+    "agent": "Agent",
+    "release": "Release",
+    "environment": "Environment",
+    "variant": "Variant",
+    "chain": "Outcome of the chain",
+    "near_miss": "Near miss",
+    "detection": "Detection",
+}
+
+
+@router.get("/failures", name="failures")
+def failures(ask: Asked) -> Response:
+    """Render the list; a submitted form is first written as a query, so the URL says it all."""
+    if "form" in ask.request.query_params:
+        return RedirectResponse(ask.link("/failures", _from_form(ask)), status_code=303)
+    cursor = ask.request.query_params.get("cursor") or None
+    page = queries.failure_list(ask.conn, ask.scope, cursor=cursor, limit=PAGE_ROWS)
+    facets = queries.facets(ask.conn, ask.scope, total=page.total)
+    context = FailuresContext(
+        view=ask.view("/failures"),
+        form=_form(ask.query),
+        rows=tuple(failure_line(ask, row) for row in page.rows),
+        total=page.total,
+        facets=tuple(_facet(ask, facet) for facet in facets.facets if _useful(facet)),
+        facets_exact=facets.exact,
+        facets_counted=facets.counted,
+        pages={
+            "newer": ask.link("/failures", cursor=page.previous_cursor or "")
+            if page.previous_cursor
+            else "",
+            "older": ask.link("/failures", cursor=page.next_cursor or "")
+            if page.next_cursor
+            else "",
+        },
+        csv=ask.export("/failures.csv"),
+    )
+    return ask.render("failures.html", context, title="Failures")
+
+
+def _useful(facet: Facet) -> bool:
+    """Say whether a facet tells anything: more than one value, or the one that is selected."""
+    values = [value for value in facet.values if value.value or value.selected]
+    return facet.distinct > 1 or any(value.selected for value in values)
+
+
+def _facet(ask: Ask, facet: Facet) -> FacetGroup:
+    lines = tuple(
+        FacetLine(
+            label=value.value or "(none)",
+            failures=value.failures,
+            href=ask.link("/failures", ask.query.toggled(facet.key, value.value)),
+            selected=value.selected,
+        )
+        for value in facet.values
+    )
+    return FacetGroup(
+        title=_TITLES.get(facet.key, facet.key),
+        lines=lines,
+        more=max(0, facet.distinct - len(lines)),
+    )
+
+
+def _single(query: Query, key: str) -> str:
+    clauses = [clause for clause in query.of(key) if not clause.negated]
+    if len(clauses) != 1:
+        return ""
+    return ",".join(str(value) for value in clauses[0].values)
+
+
+def _form(query: Query) -> FilterForm:
+    values = {key: _single(query, key) for key in FORM_KEYS}
+    taken = [key for key, value in values.items() if value]
+    rest = Query(
+        tuple(clause for clause in query.clauses if clause.negated or clause.key not in taken)
+    )
+    return FilterForm(**values, rest=str(rest), used=any(values.values()))
+
+
+def _from_form(ask: Ask) -> str:
+    """Return the query that the form describes, after the conditions that it does not know."""
+    given = ask.request.query_params
+    clauses = [
+        Clause(key, _form_values(key, given[key]))
+        for key in FORM_KEYS
+        if given.get(key, "").strip(" ,")
+    ]
+    return " ".join(part for part in (ask.text, str(Query(tuple(clauses)))) if part)
+
+
+def _form_values(key: str, text: str) -> tuple[Value, ...]:
+    """Read values separated by commas; what is no value of the language is meant literally."""
+    found: list[Value] = []
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        try:
+            clauses = parse(f"{key}:{part}").clauses
+        except QueryError:
+            clauses = ()
+        found.extend(clauses[0].values if len(clauses) == 1 else (Pattern((part,)),))
+    return tuple(found)

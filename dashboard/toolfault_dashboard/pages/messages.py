@@ -1,0 +1,56 @@
+"""Messages: which wording leads to a call that succeeds."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from toolfault_dashboard.charts import estimate
+from toolfault_dashboard.contexts.advice import MessageBlock, MessageLine, MessagesContext
+from toolfault_dashboard.pages._ask import Ask, Asked
+from toolfault_dashboard.pages._lines import rows_behind
+from toolfault_dashboard.queries.messages import MessageGroup, MessageRow, message_efficacy
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+BLOCKS: Final = 20
+LINES: Final = 8
+
+
+@router.get("/messages", name="messages")
+def messages(ask: Asked) -> Response:
+    """Render the wordings by tool and code."""
+    groups = message_efficacy(ask.conn, ask.scope)
+    context = MessagesContext(
+        view=ask.view("/messages"),
+        blocks=tuple(_block(ask, group) for group in groups[:BLOCKS]),
+        total=len(groups),
+        csv=ask.export("/messages.csv"),
+    )
+    return ask.render("messages.html", context, title="Messages")
+
+
+def _block(ask: Ask, group: MessageGroup) -> MessageBlock:
+    return MessageBlock(
+        tool=group.tool,
+        code=group.code,
+        failures=group.failures,
+        lines=tuple(_line(ask, group, row) for row in group.rows[:LINES]),
+    )
+
+
+def _line(ask: Ask, group: MessageGroup, row: MessageRow) -> MessageLine:
+    recovery = row.recovery
+    several = group.best is not None and group.worst is not None and group.best != group.worst
+    return MessageLine(
+        row=row,
+        drawn=estimate(recovery.value, recovery.low, recovery.high, scale=1.0),
+        mark=("best" if row == group.best else "worst" if row == group.worst else "")
+        if several
+        else "",
+        href=rows_behind(ask, row.query),
+    )

@@ -1,0 +1,97 @@
+"""Overview: how much fails, what it costs, and where to look first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from toolfault_dashboard import queries
+from toolfault_dashboard.contexts import OverviewContext, Tile
+from toolfault_dashboard.formats import decimal, plural
+from toolfault_dashboard.pages._ask import Ask, Asked
+from toolfault_dashboard.pages._lines import (
+    code_lines,
+    count_tile,
+    failure_line,
+    rate_tile,
+    tool_lines,
+)
+from toolfault_dashboard.pages._time import TOP_CODES, time_chart
+from toolfault_dashboard.pages.start import is_empty, start_page
+from toolfault_dashboard.queries.rows import Overview
+
+__all__ = ["router"]
+
+router = APIRouter()
+_SHOWN = 8  # rows of each small table
+
+
+@router.get("/", name="overview")
+def overview(ask: Asked) -> Response:
+    """Render the overview, or the first-run page while the project has no call at all."""
+    found = queries.overview(ask.conn, ask.scope)
+    if not found.summary.calls and is_empty(ask):
+        return start_page(ask)
+    over_time = queries.failures_over_time(ask.conn, ask.scope, top=TOP_CODES)
+    groups = queries.chains_by(ask.conn, ask.scope, "tool")
+    newest = queries.failure_list(ask.conn, ask.scope, limit=_SHOWN, total=found.summary.failures)
+    lines = tool_lines(ask, found.summary.tools, groups)
+    costly = sorted(lines, key=lambda line: (-line.round_trips, -line.failures, line.name))
+    context = OverviewContext(
+        view=ask.view("/"),
+        tiles=_tiles(ask, found),
+        time=time_chart(ask, over_time, queries.changes(ask.conn, ask.scope)),
+        tools=tuple(line for line in costly if line.failures)[:_SHOWN],
+        tools_total=len(lines),
+        codes=code_lines(ask, found.summary)[:_SHOWN],
+        codes_total=len(found.summary.codes),
+        newest=tuple(failure_line(ask, row) for row in newest.rows),
+        failures=found.summary.failures,
+        calls=found.summary.calls,
+        conversations=found.summary.conversations,
+        links={
+            "failures": ask.link("/failures"),
+            "round_trips": ask.link("/round-trips"),
+            "codes": ask.link("/codes"),
+            "tools": ask.link("/tools"),
+            "csv": ask.export("/overview.csv"),
+        },
+    )
+    return ask.render("overview.html", context, title="Overview")
+
+
+def _tiles(ask: Ask, found: Overview) -> tuple[Tile, ...]:
+    counted = found.summary
+    per_failure = found.round_trips_per_failure
+    recovery = rate_tile(
+        "Recovered", found.recovery_rate, of="closed chain", href=ask.link("/round-trips")
+    )
+    return (
+        count_tile(
+            "Calls",
+            counted.calls,
+            sub=f"in {plural(counted.conversations, 'conversation')}",
+            href=ask.link("/tools"),
+        ),
+        count_tile(
+            "Failures",
+            counted.failures,
+            sub=f"{plural(len(counted.codes), 'code')}, "
+            f"{plural(sum(1 for each in counted.tools.values() if each.failures), 'tool')}",
+            href=ask.link("/failures"),
+        ),
+        rate_tile("Failure rate", found.failure_rate, of="call"),
+        count_tile(
+            "Round trips",
+            counted.round_trips,
+            sub=f"{decimal(per_failure)} per failure" if per_failure is not None else "no failure",
+            href=ask.link("/round-trips"),
+        ),
+        replace(
+            recovery,
+            sub=recovery.sub + (f", {plural(counted.open, 'chain')} open" if counted.open else ""),
+        ),
+        rate_tile("First-try success", found.first_try, of="operation"),
+    )

@@ -1,0 +1,143 @@
+"""Round trips: how many extra calls failures cost, and whether models recover."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from toolfault_dashboard import queries
+from toolfault_dashboard.analysis.rates import rate
+from toolfault_dashboard.charts import BarChart, bar_chart
+from toolfault_dashboard.contexts import RoundTripsContext, Tile
+from toolfault_dashboard.contexts.overview import FunnelStep
+from toolfault_dashboard.formats import decimal, duration, percent, plural
+from toolfault_dashboard.pages._ask import Ask, Asked
+from toolfault_dashboard.pages._lines import chain_line, count_tile, rate_tile, tool_lines
+from toolfault_dashboard.queries.rows import OUTCOMES, RoundTripBin, RoundTrips, ToolCount
+from toolfault_dashboard.search import parse
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+PAGE_ROWS: Final = 25
+# Colour and pattern of each outcome, the same in every drawing.
+SERIES: Final = {"recovered": 3, "switched": 6, "abandoned": 2, "open": 7}
+_LAST_BIN: Final = 12  # longer chains are shown together
+
+
+@router.get("/round-trips", name="round_trips")
+def round_trips(ask: Asked) -> Response:
+    """Render the page."""
+    found = queries.round_trips(ask.conn, ask.scope)
+    cursor = ask.request.query_params.get("cursor") or None
+    chains = queries.chain_list(ask.conn, ask.scope, cursor=cursor, limit=PAGE_ROWS)
+    bins = _capped(found.distribution)
+    counts = {g.name: ToolCount(calls=g.failures, failures=g.failures) for g in found.by_tool}
+    context = RoundTripsContext(
+        view=ask.view("/round-trips"),
+        tiles=_tiles(found),
+        funnel=found.funnel,
+        steps=_steps(ask, found),
+        chart=_chart(bins) if found.funnel.chains else None,
+        bins=bins,
+        tools=tool_lines(ask, counts, found.by_tool),
+        chains=tuple(chain_line(ask, row) for row in chains.rows),
+        total=chains.total,
+        pages={
+            "newer": ask.link("/round-trips", cursor=chains.previous_cursor) + "#chains"
+            if chains.previous_cursor
+            else "",
+            "older": ask.link("/round-trips", cursor=chains.next_cursor) + "#chains"
+            if chains.next_cursor
+            else "",
+        },
+        links={"csv": ask.export("/round-trips.csv"), "chains_csv": ask.export("/chains.csv")},
+    )
+    return ask.render("round_trips.html", context, title="Round trips")
+
+
+def _tiles(found: RoundTrips) -> tuple[Tile, ...]:
+    funnel = found.funnel
+    closed = funnel.chains - funnel.open
+    lost = sum(group.time_lost_ms for group in found.by_tool)
+    repeats = sum(group.identical_repeats for group in found.by_tool)
+    serial = sum(group.serial_discovery for group in found.by_tool)
+    mean = found.round_trips / funnel.chains if funnel.chains else None
+    return (
+        count_tile(
+            "Round trips",
+            found.round_trips,
+            sub=f"{decimal(mean)} per chain" if mean is not None else "no chain",
+        ),
+        rate_tile("Recovered", rate(funnel.recovered, closed), of="closed chain"),
+        rate_tile(
+            "Fixed by the first retry",
+            rate(funnel.first_retry_fix, funnel.retried),
+            of="retried chain",
+        ),
+        Tile(
+            "Time lost",
+            duration(lost) if lost else "–",
+            "",
+            "first failure to last call" if lost else "no times recorded",
+            "",
+            None,
+        ),
+        count_tile("Same arguments again", repeats, sub="retries that changed nothing"),
+        count_tile("Serial discovery", serial, sub="chains that met issues one by one"),
+    )
+
+
+def _steps(ask: Ask, found: RoundTrips) -> tuple[FunnelStep, ...]:
+    funnel = found.funnel
+
+    def step(label: str, chains: int, tone: str, outcome: str = "") -> FunnelStep:
+        query = ask.query.without("chain").and_(parse(f"chain:{outcome}")) if outcome else None
+        return FunnelStep(
+            label=label,
+            chains=chains,
+            share=chains / funnel.chains if funnel.chains else 0.0,
+            tone=tone,
+            href=ask.link("/round-trips", query) if query else "",
+        )
+
+    return (
+        step("Chains", funnel.chains, "1"),
+        step("Retried", funnel.retried, "1"),
+        step("Recovered", funnel.recovered, str(SERIES["recovered"]), "recovered"),
+        step("of these by the first retry", funnel.first_retry_fix, str(SERIES["recovered"])),
+        step("Switched to another tool", funnel.switched, str(SERIES["switched"]), "switched"),
+        step("Abandoned", funnel.abandoned, str(SERIES["abandoned"]), "abandoned"),
+        step("Open", funnel.open, str(SERIES["open"]), "open"),
+    )
+
+
+def _capped(bins: tuple[RoundTripBin, ...]) -> tuple[RoundTripBin, ...]:
+    """Return the bins with everything from the last shown one on added into it."""
+    head, tail = bins[:_LAST_BIN], bins[_LAST_BIN:]
+    if not tail:
+        return head
+    names = ("chains", *OUTCOMES)
+    sums = {name: sum(getattr(each, name) for each in tail) for name in names}
+    return (*head, RoundTripBin(round_trips=_LAST_BIN, **sums))
+
+
+def _chart(bins: tuple[RoundTripBin, ...]) -> BarChart:
+    total = sum(each.chains for each in bins)
+    last = len(bins) - 1
+    labels = [
+        f"{each.round_trips}+" if i == last and last == _LAST_BIN else str(each.round_trips)
+        for i, each in enumerate(bins)
+    ]
+    return bar_chart(
+        labels,
+        [(outcome, [getattr(each, outcome) for each in bins]) for outcome in OUTCOMES],
+        titles=[
+            f"{label} round trips: {plural(each.chains, 'chain')}, {percent(each.chains / total)}"
+            for label, each in zip(labels, bins, strict=True)
+        ],
+        numbers=[SERIES[outcome] for outcome in OUTCOMES],
+    )

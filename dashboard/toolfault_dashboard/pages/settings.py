@@ -1,0 +1,106 @@
+"""Settings: the keys of the project, and the people who may look."""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from fastapi import APIRouter, HTTPException
+from starlette.responses import Response
+
+from toolfault_collector.engine import read_connection, write_transaction
+from toolfault_collector.keys import KeyKind, create_key, list_keys, revoke_key
+from toolfault_dashboard import signin
+from toolfault_dashboard.contexts.settings import SettingsContext
+from toolfault_dashboard.pages._ask import Ask, Asked
+from toolfault_dashboard.pages._forms import Submitted
+from toolfault_dashboard.policy import ROLES
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+_KINDS: Final = ("ingest", "read")
+
+
+def _page(
+    ask: Ask,
+    *,
+    secret: tuple[str, str] = ("", ""),
+    done: str = "",
+    problem: str = "",
+    status: int = 200,
+) -> Response:
+    # A snapshot of its own: the request's began before what was just written.
+    with read_connection(ask.services.engine) as conn:
+        keys = list_keys(conn, ask.project.id) if ask.project else []
+        accounts = signin.accounts(conn)
+    context = SettingsContext(
+        project=ask.project.name if ask.project else "",
+        keys=tuple(keys),
+        accounts=accounts,
+        roles=ROLES,
+        secret_title=secret[0],
+        secret=secret[1],
+        done=done,
+        problem=problem,
+    )
+    return ask.render("settings.html", context, title="Settings", status=status)
+
+
+@router.get("/settings", name="settings")
+def settings(ask: Asked) -> Response:
+    """Render keys and people."""
+    return _page(ask)
+
+
+@router.post("/settings/keys", name="make_key")
+def make_key(ask: Asked, form: Submitted) -> Response:
+    """Make a key and show it this once."""
+    kind, label = form.get("kind", ""), form.get("label", "").strip()[:128]
+    if ask.project is None or kind not in _KINDS:
+        return _page(ask, problem="Choose what the key is for.", status=422)
+    with write_transaction(ask.services.engine) as conn:
+        key = create_key(conn, ask.project.id, cast("KeyKind", kind), label=label)
+    return _page(ask, secret=(f"New {kind} key of {ask.project.name}", key))
+
+
+@router.post("/settings/keys/revoke", name="revoke_key")
+def end_key(ask: Asked, form: Submitted) -> Response:
+    """Revoke a key of this project; one of another project is not found."""
+    number = form.get("id", "")
+    if ask.project is None or not number.isdecimal() or len(number) > 9:
+        raise HTTPException(404, "There is no such key in this project.")
+    with write_transaction(ask.services.engine) as conn:
+        ended = revoke_key(conn, int(number), project_id=ask.project.id)
+    if not ended:
+        raise HTTPException(404, "There is no such key in this project.")
+    return _page(ask, done="The key is revoked; within seconds whoever still uses it is refused.")
+
+
+@router.post("/settings/people", name="invite")
+def invite(ask: Asked, form: Submitted) -> Response:
+    """Make a one-time sign-in link for an account, which is made if it is new."""
+    name, role = form.get("name", "").strip(), form.get("role", "viewer")
+    if not name.isprintable() or not 0 < len(name) <= 128 or role not in ROLES:
+        return _page(ask, problem="Give a name of 1 to 128 characters and a role.", status=422)
+    token = signin.create_link(ask.services.engine, now=ask.now, name=name, role=role)
+    url = f"{ask.request.url.scheme}://{ask.request.url.netloc}/sign-in?token={token}"
+    return _page(ask, secret=(f"Sign-in link for {name}, works once and for 24 hours", url))
+
+
+@router.post("/settings/people/role", name="set_role")
+def change_role(ask: Asked, form: Submitted) -> Response:
+    """Give an account another role, or end it; its sessions end with that."""
+    name, role = form.get("name", ""), form.get("role", "")
+    try:
+        if role == "none":
+            signin.disable(ask.services.engine, name, now=ask.now)
+        elif role in ROLES:
+            signin.set_role(ask.services.engine, name, role, now=ask.now)
+        else:
+            return _page(ask, problem="Choose a role.", status=422)
+    except LookupError:
+        raise HTTPException(404, "There is no account of that name.") from None
+    except signin.LastAdminError as error:
+        return _page(ask, problem=str(error), status=422)
+    return _page(ask, done=f"{name} has to sign in again.")

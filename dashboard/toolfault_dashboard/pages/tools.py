@@ -1,0 +1,159 @@
+"""Tools: every tool with its rates, and the page of one tool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from fastapi import APIRouter, HTTPException
+from starlette.responses import Response
+
+from toolfault_dashboard import queries
+from toolfault_dashboard.analysis.rates import rate
+from toolfault_dashboard.charts import estimate
+from toolfault_dashboard.contexts import FrequencyLine, Tile, ToolContext, ToolLine, ToolsContext
+from toolfault_dashboard.formats import decimal, plural
+from toolfault_dashboard.pages._ask import Ask, Asked
+from toolfault_dashboard.pages._lines import (
+    code_lines,
+    count_tile,
+    exactly,
+    failure_line,
+    rate_scale,
+    rate_tile,
+    tool_lines,
+)
+from toolfault_dashboard.pages._time import TOP_CODES, time_chart
+from toolfault_dashboard.queries.rows import Facet, Overview
+from toolfault_dashboard.search import Query
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+_SORTS: Final[dict[str, Callable[[ToolLine], Any]]] = {
+    "name": lambda line: line.name.lower(),
+    "calls": lambda line: line.calls,
+    "failures": lambda line: line.failures,
+    # A ranking by rate uses the lower end of the interval: one failure of one call is no scandal.
+    "rate": lambda line: line.rate.low or 0.0,
+    "first_try": lambda line: line.first_try.high if line.first_try.high is not None else 1.0,
+    "round_trips": lambda line: line.round_trips,
+    "recovery": lambda line: (
+        line.recovery.high if line.recovery is not None and line.recovery.high is not None else 2.0
+    ),
+}
+_DEFAULT_SORT: Final = "-round_trips"
+_ASCENDING_FIRST: Final = ("name", "first_try", "recovery")
+
+
+@router.get("/tools", name="tools")
+def tools(ask: Asked) -> Response:
+    """Render the table of tools, sorted as the address says."""
+    chosen = ask.request.query_params.get("sort", "")
+    chosen = chosen if chosen.removeprefix("-") in _SORTS else _DEFAULT_SORT
+    counted = queries.summary(ask.conn, ask.scope)
+    lines = tool_lines(ask, counted.tools, queries.chains_by(ask.conn, ask.scope, "tool"))
+    column = chosen.removeprefix("-")
+    by_name = sorted(lines, key=_SORTS["name"])
+    context = ToolsContext(
+        view=ask.view("/tools"),
+        tools=tuple(sorted(by_name, key=_SORTS[column], reverse=chosen.startswith("-"))),
+        scale=rate_scale(line.rate for line in lines),
+        sorts={name: _sort(ask, name, chosen) for name in _SORTS},
+        csv=ask.export("/tools.csv"),
+    )
+    return ask.render("tools.html", context, title="Tools")
+
+
+def _sort(ask: Ask, column: str, chosen: str) -> tuple[str, str]:
+    """Return the address that sorts by *column* (or turns it round) and its aria-sort."""
+    if chosen == column:
+        return ask.link("/tools", sort=f"-{column}"), "ascending"
+    if chosen == f"-{column}":
+        return ask.link("/tools", sort=column), "descending"
+    first = column if column in _ASCENDING_FIRST else f"-{column}"
+    return ask.link("/tools", sort=first), ""
+
+
+@router.get("/tool", name="tool")
+def tool(ask: Asked, name: str = "") -> Response:
+    """Render one tool: its trend, codes and fields.
+
+    The name is a parameter and no part of the path: a tool may be called ``..`` or ``a/b``.
+    """
+    tool, query = name, exactly(ask.query, "tool", name)
+    narrowed = replace(ask, text=str(query), fixed=query)
+    scope = narrowed.scope
+    found = queries.overview(ask.conn, scope)
+    if not found.summary.calls and not found.summary.failures and not _known(ask, tool):
+        raise HTTPException(404, "There is no tool of this name in this project.")
+    over_time = queries.failures_over_time(ask.conn, scope, top=TOP_CODES)
+    total = found.summary.failures
+    newest = queries.failure_list(ask.conn, scope, limit=8, total=total)
+    (fields,) = queries.facets(ask.conn, scope, keys=("field",), limit=15, total=total).facets
+    context = ToolContext(
+        view=ask.view("/tool", name=tool),
+        tool=tool,
+        tiles=_tiles(narrowed, found),
+        time=time_chart(narrowed, over_time, queries.changes(ask.conn, scope)),
+        codes=code_lines(narrowed, found.summary),
+        fields=_fields(narrowed, fields, found),
+        newest=tuple(failure_line(narrowed, row) for row in newest.rows),
+        failures=found.summary.failures,
+        links={
+            "tools": ask.link("/tools"),
+            "failures": narrowed.link("/failures"),
+            "round_trips": narrowed.link("/round-trips"),
+            "csv": narrowed.export("/failures.csv"),
+        },
+    )
+    return ask.render("tool.html", context, title=tool)
+
+
+def _fields(ask: Ask, facet: Facet, found: Overview) -> tuple[FrequencyLine, ...]:
+    """Return the arguments the tool fails on; a failure on two of them is in two lines."""
+    failures, calls = found.summary.failures, found.summary.calls
+    rates = {each.value: rate(each.failures, calls) for each in facet.values}
+    scale = rate_scale(rates.values())
+    return tuple(
+        FrequencyLine(
+            name=each.value or "none",
+            tool="",
+            failures=each.failures,
+            share=each.failures / failures if failures else 0.0,
+            rate=(of := rates[each.value]),
+            estimate=estimate(of.value, of.low, of.high, scale=scale),
+            first_at=None,
+            last_at=None,
+            href=ask.link("/failures", exactly(ask.query, "field", each.value)),
+            meaning="",
+        )
+        for each in facet.values
+    )
+
+
+def _known(ask: Ask, tool: str) -> bool:
+    """Say whether the project has ever seen the tool, whatever the window shows."""
+    return bool(queries.summary(ask.conn, ask.scope_of(exactly(Query(), "tool", tool))).calls)
+
+
+def _tiles(ask: Ask, found: Overview) -> tuple[Tile, ...]:
+    counted = found.summary
+    per_failure = found.round_trips_per_failure
+    return (
+        count_tile(
+            "Calls", counted.calls, sub=f"in {plural(counted.conversations, 'conversation')}"
+        ),
+        count_tile("Failures", counted.failures, href=ask.link("/failures")),
+        rate_tile("Failure rate", found.failure_rate, of="call"),
+        count_tile(
+            "Round trips",
+            counted.round_trips,
+            sub=f"{decimal(per_failure)} per failure" if per_failure is not None else "no failure",
+            href=ask.link("/round-trips"),
+        ),
+        rate_tile("Recovered", found.recovery_rate, of="closed chain"),
+        rate_tile("First-try success", found.first_try, of="operation"),
+    )

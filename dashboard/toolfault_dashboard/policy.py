@@ -1,0 +1,144 @@
+"""Who may use which route: one explicit table, deny by default.
+
+The gate (``security.Gate``) looks every request up here before any route runs; a test holds the
+table equal to the routes of the application, so a route that nobody decided on cannot exist.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from re import Pattern
+from typing import Final, Literal
+
+from starlette.routing import compile_path
+
+__all__ = [
+    "POLICY",
+    "ROLES",
+    "Access",
+    "Audience",
+    "Role",
+    "Rule",
+    "allows",
+    "is_machine_path",
+    "other_method_access",
+    "rule_for",
+    "sees",
+]
+
+Role = Literal["viewer", "developer", "operator", "admin"]
+ROLES: Final[tuple[Role, ...]] = ("viewer", "developer", "operator", "admin")
+
+Audience = Literal["user", "llm", "system"]
+_SEES: Final[dict[Role, Audience]] = {
+    "viewer": "user",
+    "developer": "llm",
+    "operator": "system",
+    "admin": "system",
+}
+
+Access = Literal["public", "ingest", "api", "viewer", "developer", "operator", "admin"]
+"""``public``: everyone. ``ingest``: the route itself checks an ingest key. ``api``: the route
+itself checks a read key, or a session stands behind it. A role: a session of at least that role."""
+
+_READ: Final = frozenset({"GET", "HEAD"})
+_WRITE: Final = frozenset({"POST"})
+
+
+def sees(role: Role) -> Audience:
+    """Return the highest audience that *role* may see (design.md 5.4)."""
+    return _SEES[role]
+
+
+def allows(role: Role, access: Access) -> bool:
+    """Say whether a session of *role* reaches a route of *access*."""
+    if access in ("public", "ingest", "api"):
+        return True
+    return ROLES.index(role) >= ROLES.index(access)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One route and who may use it."""
+
+    path: str
+    methods: frozenset[str]
+    access: Access
+    regex: Pattern[str]
+
+
+def _rule(path: str, access: Access, methods: frozenset[str] = _READ) -> Rule:
+    return Rule(path=path, methods=methods, access=access, regex=compile_path(path)[0])
+
+
+def _page(name: str) -> tuple[Rule, Rule]:
+    """A list page and its CSV, which shows exactly what the page shows."""
+    return _rule(f"/{name}", "viewer"), _rule(f"/{name}.csv", "viewer")
+
+
+POLICY: Final[tuple[Rule, ...]] = (
+    # Taking data in: keys are checked by the collector itself.
+    _rule("/v1/events", "ingest", _WRITE),
+    _rule("/healthz", "public"),
+    _rule("/readyz", "public"),
+    _rule("/metrics", "public"),  # counters of this process, nothing stored
+    # Reading for programs: the API checks a read key, or the session that the gate recognised.
+    _rule("/api/v1/{path:path}", "api"),
+    # Without a session.
+    _rule("/static/{path:path}", "public"),
+    _rule("/sign-in", "public"),
+    _rule("/sign-in", "public", _WRITE),
+    _rule("/theme", "public", _WRITE),
+    # Pages.
+    _rule("/", "viewer"),
+    _rule("/overview.csv", "viewer"),
+    *_page("failures"),
+    _rule("/failures/{event_id}", "viewer"),
+    *_page("round-trips"),
+    _rule("/chains.csv", "viewer"),
+    _rule("/chains/{chain_id}", "viewer"),
+    *_page("codes"),
+    _rule("/fields.csv", "viewer"),
+    *_page("tools"),
+    _rule("/tool", "viewer"),
+    *_page("changes"),
+    _rule("/changes", "developer", _WRITE),
+    _rule("/changes/{event_id}", "viewer"),
+    _rule("/fix-next", "developer"),
+    _rule("/fix-next.csv", "developer"),
+    _rule("/messages", "developer"),
+    _rule("/messages.csv", "developer"),
+    _rule("/live", "viewer"),
+    _rule("/live/events", "viewer"),
+    _rule("/views", "viewer"),
+    _rule("/views", "viewer", _WRITE),
+    _rule("/views/delete", "viewer", _WRITE),
+    _rule("/rejected", "operator"),
+    _rule("/settings", "admin"),
+    _rule("/settings/keys", "admin", _WRITE),
+    _rule("/settings/keys/revoke", "admin", _WRITE),
+    _rule("/settings/people", "admin", _WRITE),
+    _rule("/settings/people/role", "admin", _WRITE),
+    _rule("/start", "viewer"),
+    _rule("/start", "admin", _WRITE),
+    _rule("/help", "viewer"),
+    _rule("/sign-out", "viewer", _WRITE),
+)
+
+
+def rule_for(method: str, path: str) -> Rule | None:
+    """Return the rule of a request; None when no route of that method and path exists."""
+    for rule in POLICY:
+        if method in rule.methods and rule.regex.match(path):
+            return rule
+    return None
+
+
+def other_method_access(path: str) -> Access | None:
+    """Return the access of a path that exists for another method; None when it does not exist."""
+    return next((rule.access for rule in POLICY if rule.regex.match(path)), None)
+
+
+def is_machine_path(path: str) -> bool:
+    """Say whether programs, not browsers, call this path, so that a sign-in page is no answer."""
+    return path.startswith(("/v1/", "/api/")) or path in ("/healthz", "/readyz", "/metrics")

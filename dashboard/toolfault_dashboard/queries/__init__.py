@@ -1,0 +1,90 @@
+"""Every SELECT of the dashboard: one function per question, typed rows as answers.
+
+All functions take an open SQLAlchemy connection first and never write. A function that takes a
+``Scope`` binds its ``project_id`` in every statement; figures of one page agree when they are read
+inside one transaction (``toolfault_collector.engine.read_connection``).
+"""
+
+from toolfault_dashboard.queries.chains import chain_detail, chain_list
+from toolfault_dashboard.queries.changes import change, changes
+from toolfault_dashboard.queries.cursors import CursorError
+from toolfault_dashboard.queries.detected import detected_changes
+from toolfault_dashboard.queries.effects import (
+    Comparison,
+    change_comparison,
+    change_effect,
+    comparison,
+    effect,
+    sides_of_change,
+)
+from toolfault_dashboard.queries.experiments import experiment, experiments
+from toolfault_dashboard.queries.facets import FACET_KEYS, facets
+from toolfault_dashboard.queries.failures import count_failures, failure_detail, failure_list
+from toolfault_dashboard.queries.fix_next import FixList, FixRow, fix_next
+from toolfault_dashboard.queries.frequencies import FREQUENCIES, Dimension, frequency
+from toolfault_dashboard.queries.matrices import Matrix, MatrixCell, MatrixTool, matrix
+from toolfault_dashboard.queries.messages import MessageGroup, MessageRow, message_efficacy
+from toolfault_dashboard.queries.over_time import Bucket, failures_over_time
+from toolfault_dashboard.queries.projects import project_by_name, projects
+from toolfault_dashboard.queries.round_trips import CHAIN_GROUPS, chains_by, round_trips
+from toolfault_dashboard.queries.scope import Audience, Scope
+from toolfault_dashboard.queries.silent import SilentRow, silent_successes
+from toolfault_dashboard.queries.streams import RowStream, iter_chains, iter_failures, iter_issues
+from toolfault_dashboard.queries.summaries import overview, summary
+from toolfault_dashboard.queries.weekly import Week, weekly
+from toolfault_dashboard.queries.windows import window
+
+__all__ = [
+    "CHAIN_GROUPS",
+    "FACET_KEYS",
+    "FREQUENCIES",
+    "Audience",
+    "Bucket",
+    "Comparison",
+    "CursorError",
+    "Dimension",
+    "FixList",
+    "FixRow",
+    "Matrix",
+    "MatrixCell",
+    "MatrixTool",
+    "MessageGroup",
+    "MessageRow",
+    "RowStream",
+    "Scope",
+    "SilentRow",
+    "Week",
+    "chain_detail",
+    "chain_list",
+    "chains_by",
+    "change",
+    "change_comparison",
+    "change_effect",
+    "changes",
+    "comparison",
+    "count_failures",
+    "detected_changes",
+    "effect",
+    "experiment",
+    "experiments",
+    "facets",
+    "failure_detail",
+    "failure_list",
+    "failures_over_time",
+    "fix_next",
+    "frequency",
+    "iter_chains",
+    "iter_failures",
+    "iter_issues",
+    "matrix",
+    "message_efficacy",
+    "overview",
+    "project_by_name",
+    "projects",
+    "round_trips",
+    "sides_of_change",
+    "silent_successes",
+    "summary",
+    "weekly",
+    "window",
+]

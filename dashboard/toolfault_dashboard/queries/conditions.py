@@ -1,0 +1,43 @@
+"""The conditions of a scope: the one door between a reader's query and a statement.
+
+Every statement over stored rows takes its condition from here, so that none forgets the project
+and none lets a reader probe by filtering what the reader may not see.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import ColumnElement
+
+from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.visibility import check_query
+from toolfault_dashboard.search import where
+
+__all__ = ["calls_of", "chains_of", "counts_of", "failures_of"]
+
+
+def failures_of(scope: Scope) -> ColumnElement[bool]:
+    """Return the condition for the failures of *scope* on ``tool_call``.
+
+    Raises:
+        QueryError: The query filters on what its reader may not see.
+    """
+    check_query(scope)
+    return where.failures_where(scope.project_id, scope.query, scope.now)
+
+
+def chains_of(scope: Scope) -> ColumnElement[bool]:
+    """Return the condition for the chains of *scope* on ``chain``; see `failures_of`."""
+    check_query(scope)
+    return where.chains_where(scope.project_id, scope.query, scope.now)
+
+
+def calls_of(scope: Scope) -> ColumnElement[bool]:
+    """Return the condition for the reported calls of *scope*, failed or not; see `failures_of`."""
+    check_query(scope)
+    return where.calls_where(scope.project_id, scope.query, scope.now)
+
+
+def counts_of(scope: Scope) -> ColumnElement[bool]:
+    """Return the condition for its folded successes on ``call_counts``; see `failures_of`."""
+    check_query(scope)
+    return where.counts_where(scope.project_id, scope.query, scope.now)

@@ -1,0 +1,66 @@
+"""Bounded query time: a statement that takes too long is stopped, whoever wrote the query."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import OperationalError
+
+from toolfault_collector.engine import is_sqlite
+
+__all__ = ["SECONDS", "TooSlow", "deadline"]
+
+SECONDS: Final = 10.0
+"""Longest time all statements of one answer may take together."""
+
+_STEPS: Final = 20_000
+"""SQLite instructions between two looks at the clock: well under a millisecond."""
+
+
+class TooSlow(Exception):  # noqa: N818 - reads as what happened
+    """The answer would take longer than is allowed; a narrower query would not."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"This takes longer than {seconds:g} seconds; ask for less, for example with since:7d."
+        )
+
+
+@contextmanager
+def deadline(conn: Connection, seconds: float = SECONDS) -> Iterator[None]:
+    """Stop statements on *conn* that run when *seconds* are over.
+
+    Raises:
+        TooSlow: A statement was stopped.
+    """
+    until = time.monotonic() + seconds
+    try:
+        if is_sqlite(conn):
+            with _interrupted(conn, until):
+                yield
+        else:
+            # SET takes no bound parameters; the number is our own.
+            conn.execute(text(f"SET LOCAL statement_timeout = {int(seconds * 1000)}"))
+            yield
+    except OperationalError as error:
+        if time.monotonic() >= until or _was_cancelled(error):
+            raise TooSlow(seconds) from None
+        raise
+
+
+@contextmanager
+def _interrupted(conn: Connection, until: float) -> Iterator[None]:
+    driver: Any = conn.connection.driver_connection
+    driver.set_progress_handler(lambda: 1 if time.monotonic() >= until else 0, _STEPS)
+    try:
+        yield
+    finally:
+        driver.set_progress_handler(None, 0)
+
+
+def _was_cancelled(error: OperationalError) -> bool:
+    return getattr(error.orig, "sqlstate", None) == "57014"  # query_canceled

@@ -1,0 +1,158 @@
+"""The effect of a change, or of any query against any other."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection, func, select
+
+from toolfault_collector.tables import tool_call
+from toolfault_dashboard.analysis.by_code import CodeEffect, CodeFailures, effect_by_code
+from toolfault_dashboard.analysis.effect import Effect, MetricEffect, compare, compare_metric
+from toolfault_dashboard.analysis.metrics import METRICS
+from toolfault_dashboard.queries.conditions import failures_of
+from toolfault_dashboard.queries.rows import ChangeRow
+from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.sides import side_of
+from toolfault_dashboard.search import Clause, Moment, Pattern, Query
+
+__all__ = [
+    "Comparison",
+    "change_comparison",
+    "change_effect",
+    "comparison",
+    "effect",
+    "sides_of_change",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """An effect with what explains it: every code, and the tools that nobody touched."""
+
+    effect: Effect
+    codes: tuple[CodeEffect, ...]
+    control: MetricEffect | None  # failure rate of all other tools; a change of one tool only
+
+
+def effect(
+    conn: Connection,
+    before: Scope,
+    after: Scope,
+    *,
+    labels: tuple[str, str] = ("before", "after"),
+    confidence: float = 0.95,
+) -> Effect:
+    """Compare two scopes: before and after a change, two releases, variants or any queries."""
+    left, right = side_of(conn, before, labels[0]), side_of(conn, after, labels[1])
+    return compare(left, right, confidence=confidence)
+
+
+def comparison(
+    conn: Connection,
+    before: Scope,
+    after: Scope,
+    *,
+    labels: tuple[str, str] = ("before", "after"),
+    confidence: float = 0.95,
+    equal_mix: bool = True,
+) -> Comparison:
+    """Compare two scopes metric by metric and code by code.
+
+    Args:
+        conn: Open connection.
+        before: One side.
+        after: The other side.
+        labels: What the sides are called.
+        confidence: Two-sided coverage of every interval.
+        equal_mix: Compare at equal mix of tools, models and agents; not for randomised variants.
+    """
+    left, right = side_of(conn, before, labels[0]), side_of(conn, after, labels[1])
+    codes = effect_by_code(
+        left,
+        right,
+        (_failures_by_code(conn, before), _failures_by_code(conn, after)),
+        confidence=confidence,
+    )
+    found = compare(left, right, confidence=confidence, equal_mix=equal_mix)
+    return Comparison(found, codes, control=None)
+
+
+def change_effect(
+    conn: Connection, scope: Scope, change: ChangeRow, *, window: int | None = None
+) -> Effect:
+    """Compare the scope before and after *change*, for the tool that it names.
+
+    Args:
+        conn: Open connection.
+        scope: What to compare; its own window bounds both sides.
+        change: The marker. Rows whose source has no times are on neither side.
+        window: Microseconds to look at on either side; None takes all.
+    """
+    before, after = sides_of_change(scope, change, window=window)
+    return replace(effect(conn, before, after), excluded_untimed=_untimed(conn, before))
+
+
+def change_comparison(
+    conn: Connection,
+    scope: Scope,
+    change: ChangeRow,
+    *,
+    window: int | None = None,
+    confidence: float = 0.95,
+) -> Comparison:
+    """Compare like `change_effect`, with every code and with the other tools as control."""
+    before, after = sides_of_change(scope, change, window=window)
+    found = comparison(conn, before, after, confidence=confidence)
+    control = None
+    if change.tool is not None:
+        others = sides_of_change(scope, change, window=window, others=True)
+        sides = [side_of(conn, side, "") for side in others]
+        control = compare_metric(METRICS[0], sides[0], sides[1], confidence=confidence)
+    effect = replace(found.effect, excluded_untimed=_untimed(conn, before))
+    return replace(found, effect=effect, control=control)
+
+
+def sides_of_change(
+    scope: Scope, change: ChangeRow, *, window: int | None = None, others: bool = False
+) -> tuple[Scope, Scope]:
+    """Return the scopes before and after *change*; *others* asks for all tools but its own."""
+    common = [Clause("time", (Pattern(("none",)),), negated=True)]
+    if change.tool is not None:
+        common.append(Clause("tool", (Pattern((change.tool,)),), negated=others))
+    at = change.occurred_at
+    before = [*common, Clause("until", (Moment(at=at),))]
+    after = [*common, Clause("since", (Moment(at=at),))]
+    if window is not None:
+        before.append(Clause("since", (Moment(at=at - window),)))
+        after.append(Clause("until", (Moment(at=at + window),)))
+    return (
+        replace(scope, query=scope.query.and_(Query(tuple(before)))),
+        replace(scope, query=scope.query.and_(Query(tuple(after)))),
+    )
+
+
+def _untimed(conn: Connection, before: Scope) -> int:
+    found: int = conn.execute(
+        select(func.count())
+        .select_from(tool_call)
+        .where(
+            failures_of(replace(before, query=before.query.without("time", "until"))),
+            tool_call.c.time_source == "none",
+        )
+    ).scalar_one()
+    return found
+
+
+def _failures_by_code(conn: Connection, scope: Scope) -> CodeFailures:
+    key = func.coalesce(tool_call.c.session_id, tool_call.c.event_id)
+    found: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    rows = conn.execute(
+        select(tool_call.c.code, key, func.count())
+        .where(failures_of(scope))
+        .group_by(tool_call.c.code, key)
+    )
+    for code, conversation, failures in rows:
+        found[code or ""][conversation] = failures
+    return found

@@ -1,0 +1,264 @@
+"""Failures: the list, and everything about one of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from sqlalchemy import Connection, RowMapping, Select, and_, func, select, tuple_
+
+from toolfault_collector.tables import chain, message, signature, tool_call
+from toolfault_dashboard.queries.chains import chain_detail
+from toolfault_dashboard.queries.conditions import failures_of
+from toolfault_dashboard.queries.issues import issues_of
+from toolfault_dashboard.queries.pages import read_page
+from toolfault_dashboard.queries.rows import (
+    FailureDetail,
+    FailurePage,
+    FailureRow,
+    SignatureRow,
+)
+from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.visibility import seen, sees
+from toolfault_dashboard.search.outcomes import outcome_at
+
+__all__ = ["count_failures", "failure_detail", "failure_list", "failures_statement"]
+
+_ROW_COLUMNS: Final = (
+    "event_id",
+    "time_source",
+    "tool",
+    "code",
+    "category",
+    "audience",
+    "field",
+    "agent",
+    "model",
+    "release",
+    "environment",
+    "variant",
+    "chain_id",
+    "attempt",
+    "duration_ms",
+    "detection",
+)
+
+_DETAIL_COLUMNS: Final = (
+    "event_type",
+    "text_user",
+    "text_llm",
+    "text_system",
+    "reason",
+    "kind",
+    "phase",
+    "expected",
+    "received",
+    "received_type",
+    "snippet",
+    "retryable",
+    "retry_hint",
+    "retry_context",
+    "exception_type",
+    "exception_module",
+    "exception_message",
+    "traceback",
+    "adapter_failed",
+    "tool_requested",
+    "call_id",
+    "run_id",
+    "trace_id",
+    "span_id",
+    "turn",
+    "provider",
+    "user",
+    "validation_mode",
+    "validation_version",
+    "schema_hash",
+    "tokens",
+    "received_at",
+)
+
+
+def failures_statement(scope: Scope) -> Select[Any]:
+    """Return the select of failure rows, unordered, with ``_at`` and ``_row`` as its sort key."""
+    text = "text_llm" if sees(scope, "text_llm") else "text_user"
+    return (
+        select(
+            tool_call.c.occurred_at.label("_at"),
+            tool_call.c.id.label("_row"),
+            *(tool_call.c[name] for name in _ROW_COLUMNS),
+            tool_call.c.session_id.label("conversation"),
+            func.coalesce(tool_call.c.issues_total, 0).label("issues_total"),
+            outcome_at(scope.now).label("chain_outcome"),
+            tool_call.c[text].label("text"),
+        )
+        .select_from(
+            tool_call.outerjoin(
+                chain,
+                and_(
+                    chain.c.project_id == tool_call.c.project_id,
+                    chain.c.chain_id == tool_call.c.chain_id,
+                ),
+            )
+        )
+        .where(failures_of(scope))
+    )
+
+
+def count_failures(conn: Connection, scope: Scope) -> int:
+    """Return the number of failures in the scope."""
+    found: int = conn.execute(
+        select(func.count()).select_from(tool_call).where(failures_of(scope))
+    ).scalar_one()
+    return found
+
+
+def failure_list(
+    conn: Connection,
+    scope: Scope,
+    *,
+    cursor: str | None = None,
+    limit: int = 50,
+    total: int | None = None,
+) -> FailurePage:
+    """Return one page of the failures of the scope, newest first, and the total of the list.
+
+    A caller that has counted the failures of the scope already passes their *total*.
+
+    Raises:
+        CursorError: The cursor belongs to another list.
+    """
+    page = read_page(
+        conn,
+        scope,
+        kind="failures",
+        statement=failures_statement(scope),
+        key=(tool_call.c.occurred_at, tool_call.c.id),
+        cursor=cursor,
+        limit=limit,
+    )
+    return FailurePage(
+        rows=tuple(_failure(row) for row in page.rows),
+        total=count_failures(conn, scope) if total is None else total,
+        next_cursor=page.next_cursor,
+        previous_cursor=page.previous_cursor,
+    )
+
+
+def _failure(values: RowMapping) -> FailureRow:
+    timed = values["time_source"] != "none"
+    return FailureRow(
+        occurred_at=values["_at"] if timed else None,
+        conversation=values["conversation"],
+        issues_total=values["issues_total"],
+        chain_outcome=values["chain_outcome"] if values["chain_id"] else None,
+        text=values["text"],
+        **{name: values[name] for name in _ROW_COLUMNS},
+    )
+
+
+def failure_detail(conn: Connection, scope: Scope, event_id: str) -> FailureDetail | None:
+    """Return everything about the failure *event_id* of the project, or None.
+
+    The failure is found in the whole project; its neighbours are those of the scope.
+    """
+    everything = Scope(
+        scope.project_id, scope.query.without(*_keys(scope)), scope.now, scope.audience
+    )
+    values = (
+        conn.execute(
+            failures_statement(everything)
+            .add_columns(
+                *(seen(scope, tool_call, name) for name in _DETAIL_COLUMNS),
+                *(seen(scope, tool_call, name) for name in ("tags", "extra", "flags")),
+                tool_call.c.signature_id,
+                tool_call.c.message_id,
+            )
+            .where(tool_call.c.event_id == event_id)
+        )
+        .mappings()
+        .one_or_none()
+    )
+    if values is None:
+        return None
+    failure = _failure(values)
+    return FailureDetail(
+        row=failure,
+        **{name: values[name] for name in _DETAIL_COLUMNS},
+        tags=_mapping(values["tags"]),
+        extra=_mapping(values["extra"]),
+        flags=tuple(values["flags"] or ()),
+        issues=issues_of(conn, scope, [values["_row"]]).get(values["_row"], ()),
+        signature=_signature(conn, scope, values["signature_id"]),
+        message=_message(conn, scope, values["message_id"]),
+        chain=chain_detail(conn, scope, failure.chain_id) if failure.chain_id else None,
+        newer=_neighbour(conn, scope, values["_at"], values["_row"], newer=True),
+        older=_neighbour(conn, scope, values["_at"], values["_row"], newer=False),
+    )
+
+
+def _keys(scope: Scope) -> tuple[str, ...]:
+    return tuple(clause.key for clause in scope.query.clauses)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def _neighbour(conn: Connection, scope: Scope, at: int, row: int, *, newer: bool) -> str | None:
+    key = (tool_call.c.occurred_at, tool_call.c.id)
+    here = tuple_(*key)
+    found: str | None = conn.execute(
+        select(tool_call.c.event_id)
+        .where(
+            failures_of(scope),
+            here > tuple_(at, row) if newer else here < tuple_(at, row),
+        )
+        .order_by(*(column.asc() if newer else column.desc() for column in key))
+        .limit(1)
+    ).scalar_one_or_none()
+    return found
+
+
+def _message(conn: Connection, scope: Scope, message_id: int | None) -> str | None:
+    if message_id is None or not sees(scope, "text_llm"):
+        return None
+    found: str | None = conn.execute(
+        select(message.c.text).where(
+            message.c.project_id == scope.project_id, message.c.id == message_id
+        )
+    ).scalar_one_or_none()
+    return found
+
+
+def _signature(conn: Connection, scope: Scope, signature_id: int | None) -> SignatureRow | None:
+    if signature_id is None:
+        return None
+    row = conn.execute(
+        select(signature).where(
+            signature.c.project_id == scope.project_id, signature.c.id == signature_id
+        )
+    ).one()
+    timed = tool_call.c.time_source != "none"
+    failures, first_at, last_at = conn.execute(
+        select(
+            func.count(),
+            func.min(tool_call.c.occurred_at).filter(timed),
+            func.max(tool_call.c.occurred_at).filter(timed),
+        ).where(
+            tool_call.c.project_id == scope.project_id,
+            tool_call.c.success.is_(False),
+            tool_call.c.signature_id == signature_id,
+        )
+    ).one()
+    return SignatureRow(
+        fingerprint=row.fingerprint,
+        tool=row.tool,
+        code=row.code,
+        fields=tuple((pattern, code) for pattern, code in json.loads(row.fields)),
+        exception_type=row.exception_type if sees(scope, "exception_type") else None,
+        first_at=first_at,
+        last_at=last_at,
+        failures=failures,
+    )

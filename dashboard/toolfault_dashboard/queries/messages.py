@@ -1,0 +1,211 @@
+"""Message efficacy: which wording leads to a call that succeeds.
+
+A failure is *answered* when its chain went on after it: the model had seen the error and called the
+tool again. It is *fixed* when that very call succeeded. Of failures in one model turn only the last
+is asked, since the model saw their errors together and answered once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Row,
+    Subquery,
+    and_,
+    case,
+    func,
+    not_,
+    or_,
+    select,
+)
+
+from toolfault_collector.tables import chain, message, tool_call
+from toolfault_dashboard.analysis.rates import Rate, rate
+from toolfault_dashboard.queries.conditions import failures_of
+from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.visibility import sees
+from toolfault_dashboard.search import QueryError
+from toolfault_dashboard.search.outcomes import outcome_at
+
+__all__ = ["MessageGroup", "MessageRow", "message_efficacy", "next_calls"]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRow:
+    """One wording of one tool and code, and what the model made of it."""
+
+    tool: str
+    code: str
+    message: str  # normalised
+    query: str  # clauses that select its failures within the scope
+    failures: int
+    asked: int  # failures that had a next call, or whose chain ended without one
+    answered: int  # of them, followed by another call of the tool
+    fixed: int  # of these, that call succeeded
+    recovery: Rate  # fixed of asked
+    when_answered: Rate  # fixed of answered
+    last_at: int | None  # newest failure with it
+
+
+@dataclass(frozen=True, slots=True)
+class MessageGroup:
+    """The wordings for the same tool and code, best first."""
+
+    tool: str
+    code: str
+    rows: tuple[MessageRow, ...]
+    failures: int
+    best: MessageRow | None  # among wordings with enough failures
+    worst: MessageRow | None
+
+
+def message_efficacy(
+    conn: Connection, scope: Scope, *, minimum: int = 10
+) -> tuple[MessageGroup, ...]:
+    """Compare the wordings of every tool and code by recovery on the next call.
+
+    Args:
+        conn: Open connection.
+        scope: Which failures.
+        minimum: Failures below which a wording is neither best nor worst.
+
+    Returns:
+        Groups with the most failures first; wordings by the lower end of their interval.
+
+    Raises:
+        QueryError: The reader may not see what the model saw.
+    """
+    if not sees(scope, "text_llm"):
+        raise QueryError("Your role may not see messages.")
+    groups: defaultdict[tuple[str, str], list[MessageRow]] = defaultdict(list)
+    for row in conn.execute(_counted(scope)):
+        groups[row.tool, row.code].append(_row(row))
+    found = [_group(key, rows, minimum) for key, rows in groups.items()]
+    return tuple(sorted(found, key=lambda group: (-group.failures, group.tool, group.code)))
+
+
+def _beside(following: FromClause) -> ColumnElement[bool]:
+    """Whether *following* was issued with the call before it, whose error was not seen yet.
+
+    That is so when it has the same turn or, turns unknown, when it began before that one had ended.
+    """
+    turns = and_(tool_call.c.turn.is_not(None), following.c.turn.is_not(None))
+    return or_(
+        and_(turns, following.c.turn == tool_call.c.turn),
+        and_(
+            not_(turns),
+            following.c.time_source != "none",
+            following.c.started_at < tool_call.c.occurred_at,
+        ),
+    )
+
+
+def next_calls(scope: Scope) -> Subquery:
+    """Return the failures of the scope with what came next in their chain.
+
+    Columns: id, tool, code, message_id, session_id, at (None for untimed ones); ``asked`` (0 or 1:
+    the model saw this error and either answered or its chain is over), ``answered`` and ``fixed``
+    (0 or 1).
+    """
+    following = tool_call.alias("following")
+    beside = _beside(following)
+    # Asked for only where no call followed.
+    over = (
+        select(outcome_at(scope.now) != "open")
+        .select_from(chain)
+        .where(
+            chain.c.project_id == tool_call.c.project_id,
+            chain.c.chain_id == tool_call.c.chain_id,
+        )
+        .correlate(tool_call)
+        .scalar_subquery()
+    )
+    asked = case(
+        (tool_call.c.chain_id.is_(None), 0),
+        (following.c.id.is_(None), case((over, 1), else_=0)),
+        (beside, 0),
+        else_=1,
+    )
+    answered = case((following.c.id.is_not(None) & not_(beside), 1), else_=0)
+    fixed = case((following.c.success.is_(True) & not_(beside), 1), else_=0)
+    source = tool_call.outerjoin(
+        following,
+        and_(
+            following.c.project_id == tool_call.c.project_id,
+            following.c.chain_id == tool_call.c.chain_id,
+            following.c.attempt == tool_call.c.attempt + 1,
+        ),
+    )
+    return (
+        select(
+            tool_call.c.id,
+            tool_call.c.tool,
+            tool_call.c.code,
+            tool_call.c.message_id,
+            tool_call.c.session_id,
+            case((tool_call.c.time_source != "none", tool_call.c.occurred_at)).label("at"),
+            asked.label("asked"),
+            answered.label("answered"),
+            fixed.label("fixed"),
+        )
+        .select_from(source)
+        .where(failures_of(scope))
+        .subquery()
+    )
+
+
+def _counted(scope: Scope) -> Any:
+    each = next_calls(scope)
+    return (
+        select(
+            each.c.tool,
+            func.coalesce(each.c.code, "").label("code"),
+            message.c.digest,
+            message.c.text,
+            func.count().label("failures"),
+            func.max(each.c.at).label("last_at"),
+            *(func.sum(each.c[name]).label(name) for name in ("asked", "answered", "fixed")),
+        )
+        .select_from(each.join(message, message.c.id == each.c.message_id))
+        .group_by(each.c.tool, each.c.code, message.c.digest, message.c.text)
+    )
+
+
+def _row(row: Row[Any]) -> MessageRow:
+    from toolfault_dashboard.search import Clause, Pattern
+
+    clauses = (("tool", row.tool), ("code", row.code), ("message", row.digest))
+    asked, answered, fixed = int(row.asked), int(row.answered), int(row.fixed)
+    return MessageRow(
+        tool=row.tool,
+        code=row.code,
+        message=row.text,
+        query=" ".join(str(Clause(key, (Pattern((value,)),))) for key, value in clauses),
+        failures=row.failures,
+        asked=asked,
+        answered=answered,
+        fixed=fixed,
+        recovery=rate(fixed, asked),
+        when_answered=rate(fixed, answered),
+        last_at=row.last_at,
+    )
+
+
+def _group(key: tuple[str, str], rows: Iterable[MessageRow], minimum: int) -> MessageGroup:
+    ranked = sorted(rows, key=lambda row: (-(row.recovery.low or 0.0), -row.failures, row.message))
+    enough = [row for row in ranked if row.asked >= minimum]
+    return MessageGroup(
+        tool=key[0],
+        code=key[1],
+        rows=tuple(ranked),
+        failures=sum(row.failures for row in ranked),
+        best=enough[0] if enough else None,
+        worst=min(enough, key=lambda row: row.recovery.high or 0.0) if enough else None,
+    )

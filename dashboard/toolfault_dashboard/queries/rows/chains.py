@@ -1,0 +1,152 @@
+"""Chains and round trips."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from toolfault_dashboard.analysis.rates import Rate
+from toolfault_dashboard.queries.rows.issues import IssueRow
+
+__all__ = [
+    "OUTCOMES",
+    "Attempt",
+    "ChainDetail",
+    "ChainGroup",
+    "ChainPage",
+    "ChainRow",
+    "Funnel",
+    "Outcome",
+    "RoundTripBin",
+    "RoundTrips",
+]
+
+Outcome = Literal["recovered", "switched", "abandoned", "open"]
+OUTCOMES: Final[tuple[Outcome, ...]] = ("recovered", "switched", "abandoned", "open")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One call of a chain, or the call that ended it."""
+
+    event_id: str
+    attempt: int | None
+    occurred_at: int | None
+    duration_ms: float | None
+    success: bool
+    parallel: bool  # issued before the model had seen the error: neither round trip nor recovery
+    code: str | None
+    field: str | None
+    text: str | None
+    args_fingerprint: str | None
+    identical: bool  # same arguments as the attempt before it
+    args_diff: tuple[Mapping[str, Any], ...]  # [{path, change, from_type, to_type}, ...]
+    issues: tuple[IssueRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainRow:
+    """One chain: a first failure, its retries, and how it ended."""
+
+    chain_id: str  # event id of the first failure
+    conversation: str
+    tool: str
+    outcome: Outcome
+    failures: int
+    round_trips: int
+    calls: int
+    first_code: str
+    first_category: str | None
+    first_field: str | None
+    agent: str | None
+    model: str | None
+    release: str | None
+    environment: str | None
+    variant: str | None
+    started_at: int | None
+    last_at: int | None
+    recovered_at: int | None
+    time_source: str
+    first_retry_fix: bool
+    identical_repeats: int
+    serial_discovery: bool
+    repeat_confusion: bool
+    time_lost_ms: float
+    tokens_lost: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChainPage:
+    """A page of chains, newest first, with the total of the whole filtered list."""
+
+    rows: tuple[ChainRow, ...]
+    total: int
+    next_cursor: str | None
+    previous_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChainDetail:
+    """A chain with its calls in order."""
+
+    chain: ChainRow
+    attempts: tuple[Attempt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTripBin:
+    """Chains that took exactly this many round trips, by outcome."""
+
+    round_trips: int
+    chains: int
+    recovered: int
+    switched: int
+    abandoned: int
+    open: int
+
+
+@dataclass(frozen=True, slots=True)
+class Funnel:
+    """Where chains end: failed, retried, fixed at the first retry, recovered."""
+
+    chains: int
+    retried: int
+    first_retry_fix: int
+    recovered: int
+    switched: int
+    abandoned: int
+    open: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChainGroup:
+    """The chains of one tool, code, field, model or release."""
+
+    name: str  # "" where the chains carry none
+    chains: int
+    recovered: int
+    switched: int
+    abandoned: int
+    open: int
+    round_trips: int
+    failures: int
+    first_retry_fix: int
+    identical_repeats: int
+    serial_discovery: int
+    repeat_confusion: int
+    time_lost_ms: float
+    tokens_lost: int | None
+    recovery_rate: Rate  # recovered of chains that are no longer open
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTrips:
+    """Everything the Round trips page shows."""
+
+    funnel: Funnel
+    round_trips: int
+    distribution: tuple[RoundTripBin, ...]  # by round trips, ascending, without gaps
+    by_tool: tuple[ChainGroup, ...]
+    by_code: tuple[ChainGroup, ...]
+    by_model: tuple[ChainGroup, ...]

@@ -1,0 +1,163 @@
+"""Figures: summaries, frequencies, facets, changes, projects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from toolfault_dashboard.analysis.rates import Rate
+
+__all__ = [
+    "ChangeRow",
+    "Facet",
+    "FacetValue",
+    "Facets",
+    "FailuresOverTime",
+    "FrequencyRow",
+    "FrequencyTable",
+    "Overview",
+    "ProjectRow",
+    "Series",
+    "Summary",
+    "ToolCount",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCount:
+    """Calls and failures of one tool."""
+
+    calls: int
+    failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The figures of ``toolfault summary``: every row of the scope counted, nothing estimated.
+
+    ``calls`` contain folded successes; ``chains`` = recovered + switched + abandoned + open.
+    """
+
+    conversations: int
+    calls: int
+    failures: int
+    failure_rate: float | None  # failures / calls; None without calls
+    chains: int
+    recovered: int
+    switched: int
+    abandoned: int
+    open: int
+    round_trips: int
+    mean_failures_before_recovery: float | None  # over recovered chains; None without any
+    tools: Mapping[str, ToolCount]  # every tool with a call, most failures first
+    codes: Mapping[str, int]  # failures by code, most first
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The summary with its intervals and what a reader must know beside it."""
+
+    summary: Summary
+    failure_rate: Rate  # failures of calls
+    recovery_rate: Rate  # recovered of chains that are no longer open
+    first_try: Rate  # operations without a chain, of operations
+    round_trips_per_failure: float | None
+    untimed_failures: int  # failures whose source has no times; no chart draws them
+    not_restricting_calls: tuple[str, ...]  # keys of the query that the denominator does not know
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line of a chart: a count per bucket."""
+
+    name: str
+    counts: tuple[int, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class FailuresOverTime:
+    """Failures by code and time. Untimed failures are in no bucket; they are counted apart."""
+
+    bucket: Literal["hour", "day", "week"]
+    starts: tuple[int, ...]  # start of each bucket, without gaps, ascending
+    calls: tuple[int, ...]  # calls in each bucket, folded successes included
+    series: tuple[Series, ...]  # the most frequent codes, most failures first
+    other: Series | None  # all further codes together
+    untimed: int
+
+
+@dataclass(frozen=True, slots=True)
+class FrequencyRow:
+    """How often one code, field, tool, model, message or signature fails."""
+
+    name: str  # code, root field, tool, model, normalised message or fingerprint; "" for none
+    tool: str | None  # of a field or signature
+    code: str | None  # of a signature
+    query: str  # clauses that select exactly these failures within the scope
+    failures: int
+    rate: Rate  # of the calls named by ``FrequencyTable.denominator``
+    first_at: int | None  # first and last failure within the scope
+    last_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FrequencyTable:
+    """Frequencies by one dimension, ranked."""
+
+    by: str
+    rows: tuple[FrequencyRow, ...]
+    failures: int  # failures of the scope; a failure with two fields is in two field rows
+    calls: int
+    denominator: str  # one sentence: which calls the rates are of
+    groups: int  # groups in all; more than ``rows`` when the table was cut
+
+
+@dataclass(frozen=True, slots=True)
+class FacetValue:
+    """One value of a facet, with the failures it would leave."""
+
+    value: str  # "" where the failures carry none
+    failures: int
+    selected: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """The most frequent values of one key under the current filter."""
+
+    key: str
+    values: tuple[FacetValue, ...]
+    distinct: int  # distinct values in all
+
+
+@dataclass(frozen=True, slots=True)
+class Facets:
+    """All facets of a list. Exact up to 200,000 failures, beyond that on the newest of them."""
+
+    facets: tuple[Facet, ...]
+    counted: int
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRow:
+    """A marker: validation was improved here."""
+
+    event_id: str
+    occurred_at: int
+    label: str
+    tool: str | None
+    kind: str  # manual | release | schema | variant
+    source: str  # sdk | cli | dashboard | api
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectRow:
+    """A project and how much it holds."""
+
+    id: int
+    name: str
+    created_at: int
+    last_failure_at: int | None

@@ -1,0 +1,167 @@
+"""One side of a comparison, read from the database."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from sqlalchemy import (
+    Connection,
+    Row,
+    Select,
+    Text,
+    case,
+    cast,
+    func,
+    literal,
+    select,
+    union_all,
+)
+
+from toolfault_collector.tables import call_counts, chain, conversation, tool_call
+from toolfault_dashboard.analysis.sides import Cell, Folded, SideData, Stratum
+from toolfault_dashboard.queries.conditions import calls_of, chains_of, counts_of, failures_of
+from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.windows import window
+from toolfault_dashboard.search.outcomes import outcome_at
+
+__all__ = ["side_of"]
+
+_DECODE = msgspec.json.Decoder(dict[str, int])
+
+_COUNTS = ("calls", "failures", "chains", "unchained", "round_trips", "recovered", "closed")
+_STRATUM = ("tool", "model", "agent")
+
+
+def side_of(conn: Connection, scope: Scope, label: str) -> SideData:
+    """Read the conversations of *scope* and what senders counted for it."""
+    cells = [_cell(row) for row in conn.execute(_cells(scope))]
+    counted = _counted(conn, scope)
+    if not counted:
+        return SideData(label, str(scope.query), tuple(cells))
+    conversations, squared = _conversations(conn, scope)
+    ended = _ended(conn, scope, {cell.conversation for cell in cells})
+    cells, added = _completed(cells, ended)
+    # The counters hold every conversation that ended, those with a failure too.
+    own = [sum(calls.values()) for calls in ended.values()]
+    folded = Folded(
+        calls={key: rest for key, calls in counted.items() if (rest := calls - added[key]) > 0},
+        conversations=max(0, conversations - len(ended)),
+        calls_squared=max(0.0, float(squared - sum(calls * calls for calls in own))),
+    )
+    return SideData(label, str(scope.query), tuple(cells), folded)
+
+
+def _cells(scope: Scope) -> Select[Any]:
+    """Return one row per conversation and stratum; a call outside is a conversation of its own."""
+    failed = failures_of(scope)
+    none = literal(0)
+    of_calls = select(
+        func.coalesce(tool_call.c.session_id, tool_call.c.event_id).label("key"),
+        *(func.coalesce(tool_call.c[name], "").label(name) for name in _STRATUM),
+        literal(1).label("calls"),
+        case((failed, 1), else_=0).label("failures"),
+        none.label("chains"),
+        case((failed & tool_call.c.chain_id.is_(None), 1), else_=0).label("unchained"),
+        none.label("round_trips"),
+        none.label("recovered"),
+        none.label("closed"),
+    ).where(calls_of(scope))
+    of_chains = select(
+        chain.c.session_id.label("key"),
+        *(func.coalesce(chain.c[name], "").label(name) for name in _STRATUM),
+        none.label("calls"),
+        none.label("failures"),
+        literal(1).label("chains"),
+        none.label("unchained"),
+        chain.c.round_trips,
+        case((chain.c.recovered_at.is_not(None), 1), else_=0).label("recovered"),
+        case((outcome_at(scope.now) != "open", 1), else_=0).label("closed"),
+    ).where(chains_of(scope))
+    both = union_all(of_calls, of_chains).subquery()
+    key = (both.c.key, *(both.c[name] for name in _STRATUM))
+    return select(*key, *(func.sum(both.c[name]).label(name) for name in _COUNTS)).group_by(*key)
+
+
+def _cell(row: Row[Any]) -> Cell:
+    values: list[Any] = list(row)
+    stratum = (values[1], values[2], values[3])
+    counts = {name: int(count) for name, count in zip(_COUNTS, values[4:], strict=True)}
+    return Cell(conversation=values[0], stratum=stratum, **counts)
+
+
+def _counted(conn: Connection, scope: Scope) -> Counter[Stratum]:
+    names = [func.coalesce(call_counts.c[name], "") for name in _STRATUM]
+    rows = conn.execute(
+        select(*names, func.sum(call_counts.c.calls))
+        .where(counts_of(scope), call_counts.c.tool.is_not(None))
+        .group_by(*names)
+    )
+    return Counter({(row[0], row[1], row[2]): int(row[3]) for row in rows})
+
+
+def _conversations(conn: Connection, scope: Scope) -> tuple[int, int]:
+    """Return conversations and squared calls that senders counted for the scope."""
+    tool = call_counts.c.tool
+    row = conn.execute(
+        select(
+            func.coalesce(func.sum(call_counts.c.conversations), 0),
+            func.coalesce(func.sum(call_counts.c.calls_squared), 0),
+        ).where(counts_of(scope), tool.is_not(None) if scope.query.has("tool") else tool.is_(None))
+    ).one()
+    return int(row[0]), int(row[1])
+
+
+def _ended(conn: Connection, scope: Scope, known: set[str]) -> dict[str, Counter[str]]:
+    """Return the calls per tool that ``conversation_end`` named for conversations of the side."""
+    # As text: of a long history most conversations are not of this side and need no reading.
+    statement = select(
+        conversation.c.session_id, cast(conversation.c.end_calls, Text).label("calls")
+    ).where(
+        conversation.c.project_id == scope.project_id,
+        conversation.c.end_event_id.is_not(None),
+    )
+    since, _ = window(scope)
+    if since is not None:
+        statement = statement.where(conversation.c.last_at >= since)
+    return {
+        session: Counter(_DECODE.decode(calls))
+        for session, calls in conn.execute(statement)
+        if session in known and calls
+    }
+
+
+def _completed(
+    cells: list[Cell], ended: Mapping[str, Counter[str]]
+) -> tuple[list[Cell], Counter[Stratum]]:
+    """Give cells the folded successes of their conversation; return them and what was added."""
+    reported: Counter[tuple[str, str]] = Counter()
+    for cell in cells:
+        reported[cell.conversation, cell.stratum[0]] += cell.calls
+    added: Counter[Stratum] = Counter()
+    given: set[tuple[str, str]] = set()
+    found: list[Cell] = []
+    for cell in cells:
+        key = (cell.conversation, cell.stratum[0])
+        total = ended.get(cell.conversation, Counter())[cell.stratum[0]]
+        more = max(0, total - reported[key]) if key not in given else 0
+        given.add(key)
+        added[cell.stratum] += more
+        found.append(_with_calls(cell, cell.calls + more) if more else cell)
+    return found, added
+
+
+def _with_calls(cell: Cell, calls: int) -> Cell:
+    return Cell(
+        cell.conversation,
+        cell.stratum,
+        calls,
+        cell.failures,
+        cell.chains,
+        cell.unchained,
+        cell.round_trips,
+        cell.recovered,
+        cell.closed,
+    )

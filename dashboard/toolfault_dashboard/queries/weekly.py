@@ -1,0 +1,80 @@
+"""The week in figures: what a team reads on Monday."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection, select
+
+from toolfault_collector.clock import DAY_US
+from toolfault_collector.tables import signature
+from toolfault_dashboard.analysis.effect import Effect
+from toolfault_dashboard.queries.changes import changes
+from toolfault_dashboard.queries.effects import effect
+from toolfault_dashboard.queries.fix_next import FixRow, fix_next
+from toolfault_dashboard.queries.frequencies import frequency
+from toolfault_dashboard.queries.rows import ChangeRow, FrequencyRow, Overview
+from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.summaries import overview
+from toolfault_dashboard.search import Clause, Moment, Pattern, Query
+
+__all__ = ["Week", "weekly"]
+
+TOP = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Week:
+    """Seven days and the seven days before them."""
+
+    begin: int
+    end: int
+    this: Overview
+    last: Overview
+    against_last: Effect
+    codes: tuple[FrequencyRow, ...]  # most frequent first
+    tools: tuple[FrequencyRow, ...]
+    new: tuple[FrequencyRow, ...]  # signatures first seen this week
+    fixes: tuple[FixRow, ...]
+    changes: tuple[ChangeRow, ...]
+
+
+def weekly(conn: Connection, scope: Scope, *, end: int | None = None) -> Week:
+    """Return the seven days that end at *end* (microseconds; by default now) for *scope*."""
+    end = scope.now if end is None else end
+    begin = end - 7 * DAY_US
+    this, last = _between(scope, begin, end), _between(scope, begin - 7 * DAY_US, begin)
+    return Week(
+        begin=begin,
+        end=end,
+        this=overview(conn, this),
+        last=overview(conn, last),
+        against_last=effect(conn, last, this, labels=("the week before", "this week")),
+        codes=frequency(conn, this, "code", limit=TOP).rows,
+        tools=frequency(conn, this, "tool", limit=TOP).rows,
+        new=_new(conn, this, begin),
+        fixes=fix_next(conn, this, limit=TOP).rows,
+        changes=changes(conn, this),
+    )
+
+
+def _between(scope: Scope, begin: int, end: int) -> Scope:
+    clauses = (
+        Clause("since", (Moment(at=begin),)),
+        Clause("until", (Moment(at=end),)),
+        # What has no time is in no week.
+        Clause("time", (Pattern(("none",)),), negated=True),
+    )
+    return replace(scope, query=scope.query.without("since", "until").and_(Query(clauses)))
+
+
+def _new(conn: Connection, scope: Scope, begin: int) -> tuple[FrequencyRow, ...]:
+    fresh = set(
+        conn.execute(
+            select(signature.c.fingerprint).where(
+                signature.c.project_id == scope.project_id, signature.c.first_at >= begin
+            )
+        ).scalars()
+    )
+    rows = frequency(conn, scope, "signature").rows
+    return tuple(row for row in rows if row.name in fresh)[:TOP]

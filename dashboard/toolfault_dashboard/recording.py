@@ -1,0 +1,61 @@
+"""What a reader adds to the data: changes and keys, each through the collector's own functions."""
+
+from __future__ import annotations
+
+import uuid_utils
+from sqlalchemy import Engine
+
+from toolfault_collector.clock import format_time
+from toolfault_collector.engine import write_transaction
+from toolfault_collector.keys import create_key
+from toolfault_collector.projects import ensure_project
+from toolfault_collector.store import store_events
+
+__all__ = ["create_ingest_key", "record_change"]
+
+
+def record_change(
+    engine: Engine, project_id: int, *, label: str, tool: str | None, at: int, now: int
+) -> str:
+    """Store a change like any other event and return its event id.
+
+    Args:
+        engine: A writable engine.
+        project_id: The project.
+        label: What was changed, 1 to 200 characters.
+        tool: The tool it is about; None for all.
+        at: When it went live, microseconds since the epoch; any time in the past.
+        now: Microseconds since the epoch.
+
+    Raises:
+        ValueError: The collector refused it.
+    """
+    event_id = str(uuid_utils.uuid7())
+    event = {
+        "type": "change",
+        "event_id": event_id,
+        "occurred_at": format_time(at),
+        "label": label,
+        "tool": tool,
+        "kind": "manual",
+    }
+    with write_transaction(engine) as conn:
+        # "import": a change may lie longer back than a sender's clock is believed.
+        receipt = store_events(
+            conn, project_id, [event], received_at=now, time_policy="import", source="dashboard"
+        )
+    if receipt.accepted != 1:
+        raise ValueError(
+            "The change was not stored: its label or tool cannot be written like that."
+        )
+    return event_id
+
+
+def create_ingest_key(engine: Engine, project: str) -> str:
+    """Return a new ingest key of *project*, which is made if it is new.
+
+    Raises:
+        ValueError: The name cannot be a project's.
+    """
+    with write_transaction(engine) as conn:
+        return create_key(conn, ensure_project(conn, project), "ingest", label="first-run page")

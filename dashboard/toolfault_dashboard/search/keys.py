@@ -1,0 +1,192 @@
+"""The dimensions of a query: one table that says what each key means and where it applies.
+
+Three kinds of rows are filtered by the same query:
+
+* *failures* (failed rows of ``tool_call``): every key restricts them;
+* *chains*: a chain is in the scope when its opening failure is, so every key restricts them
+  through that failure; ``chain:`` asks for the outcome of the chain itself;
+* *calls*, the denominators (rows of ``tool_call`` and folded successes of ``call_counts``): only a
+  key that a success has too can restrict them. The others are left out of the denominator, and
+  every answer with a rate names them (``not_restricting_calls``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from toolfault_dashboard.search.ast import TEXT, Query
+
+__all__ = [
+    "ALIASES",
+    "KEYS",
+    "RESTRICTING_CALLS",
+    "TAG_PREFIX",
+    "Key",
+    "Kind",
+    "arms_of",
+    "not_restricting_calls",
+]
+
+Kind = Literal["pattern", "choice", "number", "milliseconds", "time", "presence", "message"]
+
+TAG_PREFIX: Final = "tag."
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of the query language.
+
+    Attributes:
+        name: The key as written before the colon.
+        kind: How its values are read: text with wildcards, one of ``choices``, numbers, a moment,
+            or the name of another key (``has:``).
+        help: One sentence for the help page and for errors.
+        example: A clause that uses it.
+        choices: The valid values of a ``choice``.
+        restricts_calls: Whether a success has it too, so that it restricts denominators.
+        audience: The lowest role audience that may filter on it: what a reader may not see, the
+            reader may not probe by counting either.
+    """
+
+    name: str
+    kind: Kind
+    help: str
+    example: str
+    choices: tuple[str, ...] = ()
+    restricts_calls: bool = False
+    audience: Literal["user", "llm", "system"] = "user"
+
+
+_TABLE: Final = (
+    Key("tool", "pattern", "Tool that was called.", "tool:http_request", restricts_calls=True),
+    Key("agent", "pattern", "Agent that called it.", "agent:travel-bot", restricts_calls=True),
+    Key("model", "pattern", "Model that made the call.", "model:claude*", restricts_calls=True),
+    Key("release", "pattern", "Release of the agent.", "release:1.4.0", restricts_calls=True),
+    Key(
+        "environment",
+        "pattern",
+        "Environment of the agent.",
+        "environment:prod",
+        restricts_calls=True,
+    ),
+    Key("variant", "pattern", "Variant of an experiment.", "variant:after", restricts_calls=True),
+    Key(
+        "conversation",
+        "pattern",
+        "Conversation in which it was called.",
+        "conversation:conv-42",
+        restricts_calls=True,
+    ),
+    Key(
+        "since",
+        "time",
+        "At or after this moment (an age or a UTC date).",
+        "since:7d",
+        restricts_calls=True,
+    ),
+    Key(
+        "until",
+        "time",
+        "Before this moment (an age or a UTC date).",
+        "until:2026-11-01",
+        restricts_calls=True,
+    ),
+    Key(
+        "time",
+        "choice",
+        "Whose clock the time is of; none where the source has no times.",
+        "-time:none",
+        choices=("client", "server", "import", "none"),
+        restricts_calls=True,
+    ),
+    Key("code", "pattern", "Code of the failure.", "code:wrong_type,missing_field"),
+    Key(
+        "category",
+        "choice",
+        "Category of the failure.",
+        "category:parameter",
+        choices=("availability", "parameter", "internal"),
+    ),
+    Key(
+        "audience",
+        "choice",
+        "Whom the failure is for.",
+        "-audience:user",
+        choices=("user", "llm", "system"),
+    ),
+    Key("field", "pattern", "Argument an issue is about: its path, pattern or root.", "field:port"),
+    Key(
+        "field_pattern",
+        "pattern",
+        "Path of such an argument, list positions as *.",
+        'field_pattern:"items.*.port"',
+    ),
+    Key("issue", "pattern", "Code of one of the issues.", "issue:wrong_type"),
+    Key(
+        "near_miss",
+        "pattern",
+        "Remedy that would have accepted the value, or any.",
+        "near_miss:bool_from_string",
+    ),
+    Key("reason", "pattern", "Reason given with the failure.", "reason:paused"),
+    Key("phase", "pattern", "Where in the call it failed.", "phase:validation"),
+    Key(
+        "chain",
+        "choice",
+        "Outcome of the chain the failure belongs to, or none.",
+        "chain:abandoned",
+        choices=("recovered", "switched", "abandoned", "open", "none"),
+    ),
+    Key("attempt", "number", "Position of the call in its chain, from 1.", "attempt:>1"),
+    Key("duration", "milliseconds", "Duration of the call in milliseconds.", "duration:>500"),
+    Key(
+        "detection",
+        "pattern",
+        "How it was recognised: explicit, or soft:<rule>.",
+        "-detection:soft*",
+    ),
+    Key("signature", "pattern", "Fingerprint of failures that are the same.", "signature:9f3c*"),
+    Key(
+        "message",
+        "message",
+        "Normalised message: its digest or its text.",
+        'message:"flight * not available*"',
+        audience="llm",
+    ),
+    Key(
+        "exception",
+        "pattern",
+        "Type of the exception behind it.",
+        "exception:TimeoutError",
+        audience="system",
+    ),
+    Key("user", "pattern", "User of the agent.", "user:u-7", audience="system"),
+    Key(
+        "event", "pattern", "Event id of the failure.", "event:0199a1f2-0000-7000-8000-000000000000"
+    ),
+    Key("has", "presence", "The failure carries this.", "has:field"),
+)
+
+KEYS: Final[dict[str, Key]] = {key.name: key for key in _TABLE}
+
+RESTRICTING_CALLS: Final = frozenset(name for name, key in KEYS.items() if key.restricts_calls)
+"""Keys that restrict denominators too."""
+
+ALIASES: Final = {"env": "environment", "session": "conversation"}
+"""Names of the wire that people type; the canonical text uses the key."""
+
+
+def arms_of(variant: str) -> tuple[str, ...]:
+    """Return the arms that a stored variant lists: a conversation may be in several trials."""
+    return tuple(dict.fromkeys(variant.split(",")))
+
+
+def not_restricting_calls(query: Query) -> tuple[str, ...]:
+    """Return the keys of *query* that restrict failures but cannot restrict their denominator."""
+    found = (clause.key for clause in query.clauses)
+    return tuple(
+        dict.fromkeys(
+            key for key in found if key == TEXT or key not in KEYS or not KEYS[key].restricts_calls
+        )
+    )

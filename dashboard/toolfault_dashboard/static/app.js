@@ -1,0 +1,158 @@
+/* Progressive enhancement only: every page works without this file.
+ *
+ * What it adds: copy buttons, keys (`/` search, `[` `]` newer and older, `?` help, `g` + letter),
+ * submitting a select on change, and times in the reader's zone in a tooltip. No markup is ever
+ * built from data: text is set with textContent alone.
+ */
+"use strict";
+
+(() => {
+  const doc = document;
+
+  /* On a phone the navigation is a strip: show where the reader is. */
+  const strip = doc.querySelector(".nav");
+  if (strip && strip.scrollWidth > strip.clientWidth) {
+    const here = strip.querySelector("[aria-current]");
+    if (here) strip.scrollLeft = here.offsetLeft - strip.clientWidth / 3;
+  }
+
+  /* Copy buttons: <button data-copy="id of the element to copy" hidden>. */
+  for (const button of doc.querySelectorAll("[data-copy]")) {
+    const source = doc.getElementById(button.dataset.copy);
+    if (!source || !navigator.clipboard) continue;
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      const label = button.textContent;
+      try {
+        await navigator.clipboard.writeText(source.value ?? source.textContent);
+        button.textContent = "Copied";
+      } catch {
+        button.textContent = "Press Ctrl+C";
+        getSelection().selectAllChildren(source);
+      }
+      setTimeout(() => { button.textContent = label; }, 1500);
+    });
+  }
+
+  /* Selects that apply at once; their form has a button for readers without JavaScript. */
+  for (const select of doc.querySelectorAll("select[data-submit]")) {
+    select.addEventListener("change", () => select.form.requestSubmit());
+  }
+
+  /* UTC stands on the page; the reader's own zone is one hover away. */
+  for (const time of doc.querySelectorAll("time[datetime]")) {
+    const moment = new Date(time.dateTime);
+    if (Number.isNaN(moment.getTime())) continue;
+    time.title = `${moment.toLocaleString()} in your time zone\n${time.dateTime}`;
+  }
+
+  /* The first-run page turns into the overview when the first event has arrived. */
+  const waiting = doc.querySelector("[data-await]");
+  const look = async () => {
+    try {
+      const answer = await fetch(waiting.dataset.await, { redirect: "manual" });
+      if (answer.ok && !(await answer.text()).includes("data-await")) {
+        location.assign(waiting.dataset.await);
+        return;
+      }
+    } catch { /* The server is away for a moment: look again. */ }
+    setTimeout(look, 3000);
+  };
+  if (waiting && !doc.getElementById("dsn")) setTimeout(look, 3000);
+
+  /* Live: rows are built from text alone, newest on top, and the oldest fall off. */
+  const live = doc.getElementById("live");
+  if (live && window.EventSource) {
+    const state = doc.getElementById("live-state");
+    const pause = doc.getElementById("live-pause");
+    const body = live.querySelector("tbody");
+    const element = (name, text, className) => {
+      const made = doc.createElement(name);
+      made.textContent = text;
+      if (className) made.className = className;
+      return made;
+    };
+    const add = (failure) => {
+      const row = doc.createElement("tr");
+      const head = doc.createElement("th");
+      head.scope = "row";
+      const link = element("a", failure.code, "code row-link");
+      link.href = failure.href;
+      const under = element("span", "", "under");
+      under.append(element("span", failure.tool, "code"));
+      if (failure.field) under.append(" · ", element("span", failure.field, "code"));
+      head.append(link, " ", element("span", failure.audience, "badge"), under);
+      const said = doc.createElement("td");
+      said.append(element("span", failure.text, "clip"));
+      row.append(head, said, element("td", failure.when, "nowrap"));
+      row.classList.add("row-new");
+      body.prepend(row);
+      while (body.rows.length > Number(live.dataset.most)) body.deleteRow(-1);
+      doc.getElementById("live-empty")?.remove();
+    };
+    let source = null;
+    const run = () => {
+      source = new EventSource(live.dataset.events);
+      source.addEventListener("ready", () => { state.textContent = "live"; });
+      source.addEventListener("failure", (event) => add(JSON.parse(event.data)));
+      source.addEventListener("error", () => { state.textContent = "connecting"; });
+      pause.textContent = "Pause";
+    };
+    pause.hidden = false;
+    pause.addEventListener("click", () => {
+      if (!source) { run(); return; }
+      source.close();
+      source = null;
+      state.textContent = "paused";
+      pause.textContent = "Go on";
+    });
+    window.addEventListener("pagehide", () => source?.close());
+    run();
+  }
+
+  /* Keys. */
+  const keys = doc.getElementById("keys");
+  const follow = (selector) => {
+    const link = doc.querySelector(selector);
+    if (link) link.click();
+    return Boolean(link);
+  };
+  let leader = false;
+  doc.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    const typing = event.target.closest("input, textarea, select, [contenteditable]");
+    if (typing) {
+      if (event.key === "Escape") event.target.blur();
+      return;
+    }
+    let done = false;
+    if (leader) {
+      leader = false;
+      done = /^[a-z]$/.test(event.key) && follow(`.nav a[data-key="${event.key}"]`);
+    } else if (event.key === "/") {
+      const box = doc.querySelector("input[name=q]");
+      if (box) { box.focus(); box.select(); done = true; }
+    } else if (event.key === "[") done = follow('a[rel="prev"]');
+    else if (event.key === "]") done = follow('a[rel="next"]');
+    else if (event.key === "j" || event.key === "k") done = step(event.key === "j" ? 1 : -1);
+    else if (event.key === "g") { leader = true; setTimeout(() => { leader = false; }, 1500); }
+    else if (event.key === "?" && keys) { keys.showModal(); done = true; }
+    if (done) event.preventDefault();
+  });
+
+  /* j and k walk through the rows of a list: the first link of each row is its target. */
+  const step = (by) => {
+    const links = [...doc.querySelectorAll("tbody tr a.row-link")];
+    if (!links.length) return false;
+    const at = links.indexOf(doc.activeElement);
+    const next = at < 0 ? (by > 0 ? 0 : links.length - 1) : at + by;
+    links[Math.min(links.length - 1, Math.max(0, next))].focus();
+    return true;
+  };
+
+  /* The button that shows the keys exists only where it works. */
+  for (const button of doc.querySelectorAll("[data-keys]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => keys.showModal());
+  }
+})();

@@ -1,0 +1,149 @@
+"""The schema's history: alembic revisions that run on SQLite and PostgreSQL.
+
+The configuration is built in code, so migrations run from any directory and from the installed
+wheel alike. Nothing of the other rooms is imported: a revision must still run when the tables of
+today look different.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, MetaData, text
+
+__all__ = [
+    "Revision",
+    "alembic_config",
+    "check",
+    "current",
+    "downgrade",
+    "head",
+    "knows",
+    "revisions",
+    "upgrade",
+]
+
+# Any number will do as long as every process that migrates takes the same lock.
+_LOCK: Final = 7_061_746_661
+
+
+class Revision(NamedTuple):
+    """One revision and the one it follows (``down`` is None for the first)."""
+
+    name: str
+    down: str | None
+
+
+def alembic_config(connection: Connection | None = None) -> Config:
+    """Return the alembic configuration; *connection* is what commands run on."""
+    config = Config()
+    config.set_main_option("script_location", Path(__file__).parent.as_posix())
+    config.attributes["connection"] = connection
+    return config
+
+
+def head() -> str:
+    """Return the newest revision this version knows."""
+    revision = ScriptDirectory.from_config(alembic_config()).get_current_head()
+    assert revision is not None
+    return revision
+
+
+def current(engine: Engine) -> str | None:
+    """Return the revision of the database, or None if it has no schema yet."""
+    with engine.connect() as connection:
+        return MigrationContext.configure(connection).get_current_revision()
+
+
+def revisions() -> list[Revision]:
+    """Return every revision this version knows, oldest first."""
+    scripts = ScriptDirectory.from_config(alembic_config()).walk_revisions()
+    return [
+        Revision(each.revision, each.down_revision if isinstance(each.down_revision, str) else None)
+        for each in reversed(list(scripts))
+    ]
+
+
+def knows(revision: str) -> bool:
+    """Return whether this version has a migration named *revision*."""
+    return any(each.name == revision for each in revisions())
+
+
+def upgrade(engine: Engine, revision: str = "head") -> None:
+    """Bring the database up to *revision* in one transaction: all of it or nothing."""
+    with _migrating(engine) as connection:
+        command.upgrade(alembic_config(connection), revision)
+
+
+def downgrade(engine: Engine, revision: str) -> None:
+    """Take the database down to *revision* in one transaction (``base`` drops everything)."""
+    with _migrating(engine) as connection:
+        command.downgrade(alembic_config(connection), revision)
+
+
+def check(engine: Engine, metadata: MetaData) -> list[str]:
+    """Return what differs between *metadata* and the database, one line each; empty if nothing."""
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": _same_type})
+        return [_describe(difference) for difference in compare_metadata(context, metadata)]
+
+
+@contextmanager
+def _migrating(engine: Engine) -> Iterator[Connection]:
+    """Yield a connection in a transaction under which schema changes are safe.
+
+    SQLite rebuilds a table by copying and dropping it; with foreign keys enforced, the drop would
+    delete every child row (ON DELETE CASCADE), and silently. The pragma has no effect inside a
+    transaction, so it is switched before one begins.
+    """
+    sqlite = engine.dialect.name == "sqlite"
+    with engine.connect().execution_options(toolfault_write=True) as connection:
+        if sqlite:
+            _pragma(connection, "foreign_keys=OFF")
+        try:
+            with connection.begin():
+                if not sqlite:
+                    connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+                yield connection
+                if sqlite:
+                    _refuse_orphans(connection)
+        finally:
+            if sqlite:
+                _pragma(connection, "foreign_keys=ON")
+
+
+def _pragma(connection: Connection, pragma: str) -> None:
+    driver = connection.connection.driver_connection
+    assert driver is not None
+    driver.execute(f"PRAGMA {pragma}")
+
+
+def _refuse_orphans(connection: Connection) -> None:
+    orphan = connection.execute(text("PRAGMA foreign_key_check")).first()
+    if orphan is not None:
+        message = f"the migration would leave rows of {orphan[0]} without their parent; undone"
+        raise RuntimeError(message)
+
+
+def _same_type(
+    _context: object, _inspected: object, _column: object, found: Any, wanted: Any
+) -> bool | None:
+    """Say that SQLite's INTEGER is our BIGINT: its integers are 64 bits wide."""
+    if found.__class__.__name__ == "INTEGER" and wanted.__class__.__name__ == "BigInteger":
+        return False
+    return None
+
+
+def _describe(difference: Any) -> str:
+    if isinstance(difference, list):
+        return "; ".join(_describe(part) for part in difference)
+    action, *subjects = difference
+    return f"{action} {' '.join(str(subject) for subject in subjects if subject is not None)}"

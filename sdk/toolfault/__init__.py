@@ -1,0 +1,134 @@
+"""Tool-call failures that tell the model exactly what to fix.
+
+The names below are the public face. They are loaded on first use: ``import toolfault`` itself
+reads no module but this one, so that it costs an agent next to nothing at start.
+"""
+
+TYPE_CHECKING = False  # what typing.TYPE_CHECKING is, without importing typing (13 ms)
+if TYPE_CHECKING:
+    from toolfault import coerce, errors, formatting, integrations, testing, tools, validators
+    from toolfault.errors import (
+        Audience,
+        AvailabilityReason,
+        ConfigError,
+        ErrorCategory,
+        InvocationKind,
+        Issue,
+        ToolError,
+        ToolErrorCode,
+        ToolfaultError,
+        ToolInvocationError,
+        ToolResult,
+    )
+    from toolfault.formatting import format_validation_errors
+    from toolfault.telemetry import (
+        Client,
+        Conversation,
+        Stats,
+        capture_failure,
+        client,
+        close,
+        conversation,
+        flush,
+        init,
+        record_change,
+        set_tags,
+        stats,
+        variant,
+    )
+    from toolfault.tools import ToolManager, ToolRegistry, report_validation_error, tool
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Audience",
+    "AvailabilityReason",
+    "Client",
+    "ConfigError",
+    "Conversation",
+    "ErrorCategory",
+    "InvocationKind",
+    "Issue",
+    "Stats",
+    "ToolError",
+    "ToolErrorCode",
+    "ToolInvocationError",
+    "ToolManager",
+    "ToolRegistry",
+    "ToolResult",
+    "ToolfaultError",
+    "__version__",
+    "capture_failure",
+    "client",
+    "close",
+    "coerce",
+    "conversation",
+    "errors",
+    "flush",
+    "format_validation_errors",
+    "formatting",
+    "init",
+    "integrations",
+    "record_change",
+    "report_validation_error",
+    "set_tags",
+    "stats",
+    "testing",
+    "tool",
+    "tools",
+    "validators",
+    "variant",
+]
+
+_HOMES = {
+    "toolfault.errors": (
+        "Audience",
+        "AvailabilityReason",
+        "ConfigError",
+        "ErrorCategory",
+        "InvocationKind",
+        "Issue",
+        "ToolError",
+        "ToolErrorCode",
+        "ToolInvocationError",
+        "ToolResult",
+        "ToolfaultError",
+    ),
+    "toolfault.formatting": ("format_validation_errors",),
+    "toolfault.telemetry": (
+        "Client",
+        "Conversation",
+        "Stats",
+        "capture_failure",
+        "client",
+        "close",
+        "conversation",
+        "flush",
+        "init",
+        "record_change",
+        "set_tags",
+        "stats",
+        "variant",
+    ),
+    "toolfault.tools": ("ToolManager", "ToolRegistry", "report_validation_error", "tool"),
+}
+_ROOMS = ("coerce", "errors", "formatting", "integrations", "testing", "tools", "validators")
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name on first use (PEP 562)."""
+    from importlib import import_module
+
+    if name in _ROOMS:
+        return import_module(f"toolfault.{name}")
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'toolfault' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

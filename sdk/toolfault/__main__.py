@@ -1,0 +1,57 @@
+"""``python -m toolfault``: the doctor, and hooks of agents that are not Python."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+
+__all__ = ["main"]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m toolfault")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    doctor = commands.add_parser("doctor", help="find out why events do not arrive")
+    doctor.add_argument("--dsn", help="default: TOOLFAULT_DSN")
+    hook = commands.add_parser("hook", help="capture the tool calls of another agent")
+    hook.add_argument("agent", choices=["claude-code"])
+    given = parser.parse_args(arguments)
+    if given.command == "doctor":
+        return _doctor(given.dsn or os.environ.get("TOOLFAULT_DSN"))
+    return _hook()
+
+
+def _doctor(dsn: str | None) -> int:
+    from toolfault.telemetry._doctor import examine
+
+    findings = examine(dsn)
+    width = max(len(finding.step) for finding in findings)
+    for step, is_ok, text in findings:
+        sys.stdout.write(f"{'ok  ' if is_ok else 'FAIL'}  {step:<{width}}  {text}\n")
+    return 0 if all(finding.ok for finding in findings) else 1
+
+
+def _hook() -> int:
+    """Capture the message on stdin; say nothing on stdout, which belongs to the agent."""
+    import toolfault
+    from toolfault.telemetry._claude_code import capture_hook
+
+    try:
+        message = json.load(sys.stdin)
+        if not isinstance(message, dict):
+            raise TypeError  # noqa: TRY301 - one message for everything that is no hook message
+    except (ValueError, TypeError, RecursionError):
+        sys.stderr.write("toolfault: expected the JSON object of a Claude Code hook on stdin\n")
+        return 1
+    client = toolfault.init(successes="all")
+    if client is not None:
+        capture_hook(client, message)
+        toolfault.close(2.0)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

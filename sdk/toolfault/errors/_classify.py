@@ -1,0 +1,174 @@
+"""What an exception of a tool's own code means (contract.md 3.4): first match wins."""
+
+from __future__ import annotations
+
+from toolfault.errors import _types
+from toolfault.errors._codes import ToolErrorCode
+from toolfault.errors._enums import ErrorCategory
+from toolfault.errors._exceptions import ConfigError
+from toolfault.errors._repr import safe_repr
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from toolfault.errors._error import ToolError
+
+__all__ = [
+    "exception_name",
+    "exception_text",
+    "fingerprint",
+    "from_exception",
+    "from_returned",
+    "seed_code",
+]
+
+_LONGEST_TEXT = 16_000
+_LONGEST_SHOWN = 500
+_PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
+# Names of the base classes that client libraries give their own timeouts and broken connections.
+_TIMEOUT_NAMES = frozenset({"TimeoutError", "Timeout", "TimeoutException", "APITimeoutError"})
+_CONNECTION_NAMES = frozenset(
+    {"ConnectionError", "NetworkError", "APIConnectionError", "ClientConnectionError"}
+)
+
+
+def from_exception(cls: type[ToolError], tool: str, exc: BaseException) -> ToolError:
+    """See `ToolError.from_exception`."""
+    if _types.is_a(exc, _tool_error()):
+        return exc
+    text = exception_text(exc)
+    seed = seed_code(text)
+    if seed is not None:
+        from toolfault.errors._text import first_line
+
+        error = cls(tool, first_line(text, _LONGEST_SHOWN), seed, cause=exc)
+    else:
+        error = cls(tool, text or type_text(exc), code_of(exc), cause=exc)
+        if error.category is ErrorCategory.PARAMETER:
+            error = error.with_(category=ErrorCategory.INTERNAL)
+    error._from_exception = True  # noqa: SLF001 - nobody wrote this text for a reader
+    return error
+
+
+def _tool_error() -> type[ToolError]:
+    from toolfault.errors._error import ToolError
+
+    return ToolError
+
+
+def exception_text(exc: BaseException) -> str:
+    """`str(exc)`, or a placeholder when the exception cannot say it.
+
+    A built-in exception asks what it was made with for a text; values that may run code are
+    represented instead.
+    """
+    arguments = BaseException.__dict__["args"].__get__(exc)
+    if not _types.has_own(exc, "__str__") and any(type(a) not in _PLAIN for a in arguments):
+        return safe_repr(arguments[0] if len(arguments) == 1 else arguments, _LONGEST_TEXT)
+    try:
+        text = str(exc)
+    except Exception:  # noqa: BLE001 - a hostile `__str__`
+        return f"<unrepresentable {_types.class_name(exc)}>"
+    return text[:_LONGEST_TEXT]
+
+
+def type_text(exc: BaseException) -> str:
+    """The class of an exception that has no text."""
+    return _types.class_name(exc)
+
+
+def exception_name(exc: BaseException) -> str:
+    """`module.Type` of *exc*, at most 200 characters."""
+    from toolfault.errors._text import one_line
+
+    return one_line(f"{_types.module_name(type(exc))}.{_types.class_name(exc)}")[-200:]
+
+
+def seed_code(text: str) -> str | None:
+    """The code of a text that names a parameter problem (the wording of contract.md L-07)."""
+    lowered = text.lower()
+    if "missing required parameter" in lowered:
+        return "missing_field"
+    return "invalid_input" if "invalid parameter" in lowered else None
+
+
+def code_of(exc: BaseException) -> ToolErrorCode:
+    """The code of an exception by its type and its typed status, never by its text."""
+    names = {base.__name__ for base in _types.mro(type(exc))}
+    if names & _TIMEOUT_NAMES:
+        return ToolErrorCode.TIMEOUT
+    status = _status(exc)
+    if status is not None and status >= 400:
+        return ToolErrorCode.RATE_LIMITED if status == 429 else ToolErrorCode.EXTERNAL_SERVICE_ERROR
+    if names & _CONNECTION_NAMES:
+        return ToolErrorCode.EXTERNAL_SERVICE_ERROR
+    if _types.is_a(exc, OSError):
+        return ToolErrorCode.IO
+    if _types.is_any(exc, KeyboardInterrupt, SystemExit) or "CancelledError" in names:
+        return ToolErrorCode.CANCELLED
+    return ToolErrorCode.INTERNAL_ERROR
+
+
+def _status(exc: BaseException) -> int | None:
+    """The HTTP status an exception carries, in the attributes client libraries use."""
+    for name in ("status_code", "status"):
+        found = _as_status(_stored(exc, name))
+        if found is not None:
+            return found
+    response = _stored(exc, "response")
+    if type(response) is dict:
+        metadata = response.get("ResponseMetadata")
+        return _as_status(metadata.get("HTTPStatusCode")) if type(metadata) is dict else None
+    return None if response is None else _as_status(_stored(response, "status_code"))
+
+
+def _stored(value: object, name: str) -> object:
+    """An attribute of *value* without its `__getattr__`; None when absent."""
+    try:
+        return object.__getattribute__(value, name)
+    except Exception:  # noqa: BLE001 - a property may raise anything
+        return None
+
+
+def _as_status(value: object) -> int | None:
+    if _types.is_a(value, int) and type(value) is not bool:
+        number = int.__int__(value)
+        return number if 100 <= number < 600 else None
+    return None
+
+
+def from_returned(cls: type[ToolError], tool: str, returned: Mapping[str, object]) -> ToolError:
+    """See `ToolError.from_returned`."""
+    authored = returned.get("error")
+    text = authored.strip() if _types.is_a(authored, str) else ""
+    code, category = _returned_code(returned.get("error_code"))
+    return cls(
+        tool,
+        text or "the tool returned success=False",
+        code,
+        category=category,
+        llm_message=text or None,
+    )
+
+
+def _returned_code(value: object) -> tuple[ToolErrorCode, ErrorCategory | None]:
+    if _types.is_a(value, str):
+        try:
+            code = ToolErrorCode(value)
+        except ConfigError:
+            return ToolErrorCode.INTERNAL_ERROR, None
+        if code is not ToolErrorCode.NOT_AVAILABLE:
+            return code, ErrorCategory.INTERNAL if code.is_custom else None
+    return ToolErrorCode.INTERNAL_ERROR, None
+
+
+def fingerprint(error: ToolError) -> str:
+    """See `ToolError.fingerprint`: tool, code, sorted (field pattern, code), exception type."""
+    import hashlib
+
+    pairs = sorted({(issue.field_pattern, issue.code.value) for issue in error.issues})
+    parts = [error.tool, error.code.value, *(f"{a}\x1f{b}" for a, b in pairs)]
+    parts.append(error.exception_type or "")
+    data = "\x1e".join(parts).encode("utf-8", "replace")
+    return hashlib.blake2b(data, digest_size=8).hexdigest()

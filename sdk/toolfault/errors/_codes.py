@@ -1,0 +1,165 @@
+"""The error codes: 19 known ones, an open set, and what each means by default."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from toolfault.errors._enums import ErrorCategory
+from toolfault.errors._exceptions import ConfigError
+from toolfault.errors._types import is_a
+
+__all__ = ["CATALOGUE_HINTS", "ToolErrorCode", "is_retryable", "visible_code"]
+
+_LONGEST_CODE = 64
+
+
+class ToolErrorCode(str, Enum):
+    """The stable snake_case name of what went wrong.
+
+    The set is open: `ToolErrorCode("my_code")` makes a custom code, which must match
+    `^[a-z][a-z0-9_]{1,63}$`. PascalCase, upper case and a few older names are accepted on input
+    (`WrongType`, `internal`, `missing_required_field`); the wire form is always snake_case.
+
+    Raises:
+        ConfigError: The text is neither a known code nor a well-formed custom one.
+    """
+
+    NOT_AVAILABLE = "not_available"
+    MISSING_FIELD = "missing_field"
+    UNKNOWN_FIELD = "unknown_field"
+    WRONG_TYPE = "wrong_type"
+    INVALID_FORMAT = "invalid_format"
+    INVALID_CHOICE = "invalid_choice"
+    FIELD_TOO_LARGE = "field_too_large"
+    FIELD_TOO_SMALL = "field_too_small"
+    MALFORMED_JSON = "malformed_json"
+    MALFORMED_DIFF = "malformed_diff"
+    NOT_FOUND = "not_found"
+    INVALID_INPUT = "invalid_input"
+    IO = "io"
+    TIMEOUT = "timeout"
+    RATE_LIMITED = "rate_limited"
+    EXTERNAL_SERVICE_ERROR = "external_service_error"
+    CONFIGURATION_ERROR = "configuration_error"
+    CANCELLED = "cancelled"
+    INTERNAL_ERROR = "internal_error"
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self.value), spec)
+
+    def __reduce_ex__(self, protocol: object) -> tuple[type[ToolErrorCode], tuple[str]]:
+        # Some Pythons pickle members by name, which a custom code does not have.
+        return (type(self), (str(self.value),))
+
+    @classmethod
+    def _missing_(cls, value: object) -> ToolErrorCode:
+        text = _canonical(value) if is_a(value, str) else None
+        if text is None:
+            raise ConfigError(
+                "an error code is a known code or matches ^[a-z][a-z0-9_]{1,63}$, "
+                "for example 'quota_exceeded'"
+            )
+        known = cls._value2member_map_.get(text)
+        if known is not None:
+            return known  # type: ignore[return-value]
+        custom = str.__new__(cls, text)
+        custom._name_ = text
+        custom._value_ = text
+        return custom
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether the code is outside the 19 known ones."""
+        return self._value_ not in type(self)._value2member_map_
+
+    @property
+    def category(self) -> ErrorCategory | None:
+        """The default category, or None for a custom code (which must be given one)."""
+        if self.is_custom:
+            return None
+        if self._value_ == "not_available":
+            return ErrorCategory.AVAILABILITY
+        if self._value_ in _INTERNAL:
+            return ErrorCategory.INTERNAL
+        return ErrorCategory.PARAMETER
+
+
+_INTERNAL = frozenset(
+    {
+        "io",
+        "timeout",
+        "rate_limited",
+        "external_service_error",
+        "configuration_error",
+        "cancelled",
+        "internal_error",
+    }
+)
+# Internal codes that would tell the model about the tool's inside are shown as `internal_error`.
+_HIDDEN = frozenset({"io", "configuration_error", "cancelled"})
+_RETRYABLE_INTERNAL = frozenset({"timeout", "rate_limited", "external_service_error"})
+
+_ALIASES = {
+    "internal": "internal_error",
+    "missing_required_field": "missing_field",
+    "unknown_tool_name": "not_available",
+}
+
+CATALOGUE_HINTS = {
+    "timeout": "The tool did not finish in time. Retry with a smaller request.",
+    "rate_limited": "The tool is rate limited. Wait before calling it again.",
+    "external_service_error": "A service this tool depends on failed. You may retry once.",
+}
+"""Safe hints for internal failures: they say nothing of the tool's inside."""
+
+
+def _canonical(text: str) -> str | None:
+    """The wire form of *text*, or None when it cannot be a code."""
+    text = text.strip()
+    if not text.islower():
+        text = text.lower() if text.isupper() else _snake(text)
+    text = _ALIASES.get(text, text)
+    shaped = 1 < len(text) <= _LONGEST_CODE and text.isascii() and "a" <= text[0] <= "z"
+    if shaped and text.replace("_", "a").isalnum():
+        return text
+    return None
+
+
+def _snake(text: str) -> str:
+    """`FieldTooLarge` as `field_too_large`, `MalformedJSON` as `malformed_json`."""
+    parts: list[str] = []
+    before = ""
+    for letter in text[: 2 * _LONGEST_CODE]:
+        if letter.isupper() and before and not before.isupper() and before != "_":
+            parts.append("_")
+        parts.append(letter.lower())
+        before = letter
+    return "".join(parts)
+
+
+def visible_code(code: ToolErrorCode, category: ErrorCategory, *, authored: bool) -> str:
+    """The code as the model sees it.
+
+    Args:
+        code: The real code.
+        category: The category of this failure; a fixable `io` error keeps its code.
+        authored: Whether the author of the tool wrote text for the model: then a custom
+            internal code, which the same author chose, is shown too.
+    """
+    if category is ErrorCategory.AVAILABILITY:
+        return "not_available"
+    if category is ErrorCategory.INTERNAL and (
+        code.value in _HIDDEN or (code.is_custom and not authored)
+    ):
+        return "internal_error"
+    return str(code.value)
+
+
+def is_retryable(code: ToolErrorCode, category: ErrorCategory) -> bool:
+    """Whether the model may call again, with other input or later; advice, never an action."""
+    if category is ErrorCategory.PARAMETER:
+        return True
+    return category is ErrorCategory.INTERNAL and code.value in _RETRYABLE_INTERNAL

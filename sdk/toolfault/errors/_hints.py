@@ -1,0 +1,127 @@
+"""Derived hints: did-you-mean for names and choices, and an example of the expected form.
+
+They are computed only where somebody asked for them (contract.md section 0, ruling 9).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from toolfault.errors._policy import is_secret_key
+from toolfault.errors._redact import redact_text
+from toolfault.errors._text import one_line, plain
+from toolfault.errors._types import is_a
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from toolfault.errors._issue import Issue
+
+__all__ = ["closest", "did_you_mean", "example_of", "listed"]
+
+_MOST_OPTIONS = 500
+_LONGEST_WORD = 64
+_CLOSE = 0.7
+_SHORTEST_KIN = 3
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+_EXAMPLES: dict[str, object] = {
+    "boolean": True,
+    "integer": 1,
+    "number": 1.5,
+    "string": "text",
+    "object": {"key": "value"},
+    "array": ["item"],
+    "null": None,
+    "date (YYYY-MM-DD)": "2024-01-31",
+    "time (HH:MM:SS)": "12:30:00",
+    "datetime (ISO 8601)": "2024-01-31T12:30:00Z",
+    "duration (ISO 8601)": "PT30M",
+    "URL": "https://example.com/path",
+    "UUID": "123e4567-e89b-12d3-a456-426614174000",
+}
+
+
+def closest(word: str, options: Iterable[str], *, most: int = 1) -> list[str]:
+    """The *options* most like *word*, best first; none when nothing is close.
+
+    Case and the separators `-`, `_` and space do not count. Abbreviations (`expr`) and parts
+    (`path` for `file_path`) come first, then likeness by the ratio of Ratcliff and Obershelp
+    (`difflib`), at least 0.7.
+    """
+    from difflib import get_close_matches
+
+    wanted = _folded(word)
+    folded: dict[str, str] = {}
+    for count, option in enumerate(options):
+        if count >= _MOST_OPTIONS:
+            break
+        if is_a(option, str):
+            folded.setdefault(_folded(option), option)
+    kin = sorted((name for name in folded if _is_kin(wanted, name)), key=len)
+    similar = get_close_matches(wanted, list(folded), n=most, cutoff=_CLOSE)
+    best = dict.fromkeys([*([wanted] if wanted in folded else []), *kin, *similar])
+    return [folded[name] for name in best][:most]
+
+
+def _folded(word: str) -> str:
+    snake = _CAMEL.sub("_", word[:_LONGEST_WORD])
+    return snake.casefold().replace("-", "_").replace(" ", "_")
+
+
+def _is_kin(word: str, option: str) -> bool:
+    """Whether one is an abbreviation of the other, or made of some of its words."""
+    if min(len(word), len(option)) < _SHORTEST_KIN:
+        return False
+    if word.startswith(option) or option.startswith(word):
+        return True
+    words, others = set(word.split("_")), set(option.split("_"))
+    return words <= others or others <= words
+
+
+def did_you_mean(word: object, options: Iterable[str]) -> str | None:
+    """`Did you mean 'port'?`, or None when nothing is close."""
+    if not is_a(word, str) or not word.strip():
+        return None
+    found = closest(word, options)
+    return f"Did you mean '{one_line(plain(found[0], _LONGEST_WORD))}'?" if found else None
+
+
+def example_of(issue: Issue, *, value: object = None) -> str | None:
+    """An example of what *issue* expected: `Example: {"port": 80}`.
+
+    Args:
+        issue: What is wrong.
+        value: What the right value would be, when a remedy found it; never shown when its
+            field is secret.
+    """
+    if issue.expected is None or issue.is_root:
+        return None
+    name = str(issue.loc[-1]) if issue.loc else issue.field
+    shown = value
+    if value is None or is_secret_key(name):
+        shown = _EXAMPLES.get(issue.expected)
+        if shown is None:
+            return None
+    text = json.dumps({name: shown}, ensure_ascii=False, default=str)
+    return f"Example: {one_line(redact_text(text, 200))}"
+
+
+def listed(choices: Iterable[object], *, most: int = 20) -> str:
+    """Choices as pydantic lists them: `'a', 'b' or 'c'`."""
+    from toolfault.errors._repr import safe_repr
+
+    shown: list[str] = []
+    more = False
+    for choice in choices:
+        if len(shown) >= most:
+            more = True
+            break
+        shown.append(safe_repr(choice, _LONGEST_WORD))
+    if more:
+        return ", ".join([*shown, "…"])
+    if len(shown) < 2:
+        return "".join(shown)
+    return f"{', '.join(shown[:-1])} or {shown[-1]}"

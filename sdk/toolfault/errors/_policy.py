@@ -1,0 +1,142 @@
+"""What counts as a secret in this process."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from toolfault.errors._exceptions import ConfigError
+from toolfault.errors._keys import key_words, names_secret
+from toolfault.errors._types import is_any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    Redactor = Callable[[str], str]
+
+__all__ = [
+    "RedactionPolicy",
+    "configure_redaction",
+    "is_secret_key",
+    "names_a_secret",
+    "redaction_policy",
+    "secret_values",
+    "shown_anyway",
+]
+
+_MOST_CACHED_KEYS = 4_096
+_MOST_KEYS_READ = 100
+_SHORTEST_QUOTED = 4
+_LONGEST_QUOTED = 500
+_MOST_QUOTED = 20
+_NAME_KEYS = ("name", "key", "field", "header")
+
+
+class RedactionPolicy:
+    """What counts as a secret besides the built-in rules.
+
+    Args:
+        redact_keys: More keys whose values are secrets, in any spelling (`iban`, `customerName`).
+        keep_keys: Keys whose values stay although the built-in rules would take them.
+        redactor: A last step over every text, `(text) -> text`. When it raises or returns
+            something else than text, the whole text is dropped.
+
+    Raises:
+        ConfigError: A key has no letters, or *redactor* cannot be called.
+    """
+
+    __slots__ = ("_cache", "_keep", "_more", "redactor")
+
+    def __init__(
+        self,
+        *,
+        redact_keys: Iterable[str] = (),
+        keep_keys: Iterable[str] = (),
+        redactor: Redactor | None = None,
+    ) -> None:
+        if redactor is not None and not callable(redactor):
+            raise ConfigError("redactor must be a function that takes a text and returns a text")
+        self._more = _word_set(redact_keys, "redact_keys")
+        self._keep = _word_set(keep_keys, "keep_keys")
+        self._cache: dict[str, bool] = {}
+        self.redactor = redactor
+
+    def is_secret(self, key: str) -> bool:
+        """Whether the value of *key* is a secret."""
+        known = self._cache.get(key)
+        if known is None:
+            known = self._judge(key_words(key))
+            if len(self._cache) < _MOST_CACHED_KEYS and len(key) <= 64:
+                self._cache[key] = known
+        return known
+
+    def _judge(self, words: tuple[str, ...]) -> bool:
+        for more in self._more:
+            width = len(more)
+            if any(words[i : i + width] == more for i in range(len(words) - width + 1)):
+                return True
+        return words not in self._keep and names_secret(words)
+
+
+def _word_set(keys: Iterable[str], name: str) -> frozenset[tuple[str, ...]]:
+    if isinstance(keys, str):
+        raise ConfigError(f'{name} is a sequence of keys: write ("{keys[:40]}",)')
+    found = {key_words(key) for key in keys}
+    if () in found:
+        raise ConfigError(f"each of {name} needs at least one letter")
+    return frozenset(found)
+
+
+_policy = RedactionPolicy()
+
+
+def configure_redaction(
+    *,
+    redact_keys: Iterable[str] = (),
+    keep_keys: Iterable[str] = (),
+    redactor: Redactor | None = None,
+) -> RedactionPolicy:
+    """Set the redaction of this process and return it; without arguments, the default one.
+
+    Raises:
+        ConfigError: An argument cannot work (see `RedactionPolicy`).
+    """
+    global _policy  # noqa: PLW0603 - one policy per process: every layer must agree
+    _policy = RedactionPolicy(redact_keys=redact_keys, keep_keys=keep_keys, redactor=redactor)
+    return _policy
+
+
+def redaction_policy() -> RedactionPolicy:
+    """The redaction of this process."""
+    return _policy
+
+
+def is_secret_key(key: object) -> bool:
+    """Whether a value under *key* must not be shown (numbers, booleans and None may)."""
+    return type(key) is str and _policy.is_secret(key)
+
+
+def shown_anyway(value: object) -> bool:
+    """Whether *value* is shown under a secret key too: numbers, booleans and None are."""
+    return value is None or is_any(value, int, float)
+
+
+def names_a_secret(pairs: dict[Any, Any]) -> bool:
+    """Whether *pairs* has the shape `{"name": "password", "value": "x"}`."""
+    if dict.get(pairs, "value") is None:
+        return False
+    return any(is_secret_key(dict.get(pairs, name)) for name in _NAME_KEYS)
+
+
+def secret_values(value: object, depth: int = 3) -> list[str]:
+    """The texts of at least four characters under secret keys of *value*, at most 20."""
+    found: list[str] = []
+    if type(value) is not dict or depth == 0:
+        return found
+    for key, item in islice(dict.items(value), _MOST_KEYS_READ):
+        if type(item) is str and is_secret_key(key) and len(item) >= _SHORTEST_QUOTED:
+            found.append(item[:_LONGEST_QUOTED])
+        else:
+            found += secret_values(item, depth - 1)
+    return found[:_MOST_QUOTED]

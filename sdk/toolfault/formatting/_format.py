@@ -1,0 +1,105 @@
+"""All validation errors of one call as one text, in the layout of the founding document."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+__all__ = ["format_validation_errors"]
+
+_MOST_BULLETS = 20
+_LONGEST_MESSAGE = 500
+_LONGEST_RECEIVED = 200
+_NOTHING_RECEIVED = ("unknown", "'N/A'")
+
+
+def format_validation_errors(error: object, context: str = "parameters") -> str:
+    """Every error of *error* at once, in words a model can act on.
+
+    One error is one line, `Invalid {context}: {field} - {msg} (received: {value})`; several are
+    a headed list that ends in a request to fix them all. At most 20 are listed; the header always
+    tells the true number, which is `len(error.errors())`. Values are redacted and bounded.
+
+    Args:
+        error: A pydantic `ValidationError`, anything else with `.errors()`, or an error of
+            jsonschema or msgspec.
+        context: What was validated, in words (`HTTP request`).
+
+    Returns:
+        The text, without a final line break.
+
+    Source: hiro ADR-018, section "Validation Utility Function".
+    """
+    from toolfault.errors._grammar import clean_text
+    from toolfault.errors._text import one_line
+    from toolfault.errors._words import FOOTER
+
+    context = one_line(clean_text(context, 100))
+    lines = _lines(error)
+    if len(lines) == 1:
+        field, message, _, received = lines[0]
+        return f"Invalid {context}: {field} - {message} (received: {received})"
+    shown = [
+        f"  • {field}: {message} (received {type_name}: {received})"
+        for field, message, type_name, received in lines[:_MOST_BULLETS]
+    ]
+    if len(lines) > _MOST_BULLETS:
+        shown.append(f"  … and {len(lines) - _MOST_BULLETS} more errors")
+    return "\n".join([f"Invalid {context} - {len(lines)} errors:", *shown, "", FOOTER])
+
+
+def _lines(error: object) -> Sequence[tuple[str, str, str, str]]:
+    """(field, message, type of the value, value) of each error; only listed ones in full."""
+    from toolfault.errors._types import has
+    from toolfault.errors._validation import error_dicts
+
+    try:
+        found = error_dicts(error) if has(error, "errors") else []
+        lines = [_line(one) for one in found[:_MOST_BULLETS]]
+    except Exception:  # noqa: BLE001 - a strange library must not hide the failure itself
+        found, lines = [], []
+    if lines:
+        return [*lines, *[lines[0]] * (len(found) - len(lines))]
+    return _lines_of_issues(error)
+
+
+def _line(error: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    from toolfault.errors._received import NOTHING
+    from toolfault.errors._repr import type_name
+    from toolfault.errors._text import cut
+    from toolfault.errors._validation import (
+        clean_message,
+        field_label,
+        hides_value,
+        plain_message,
+        received_of,
+        represented,
+    )
+
+    loc = error["loc"]
+    value = received_of(error)
+    hidden = hides_value(error, loc, value, ())
+    message = clean_message(plain_message(error["msg"]), value, hidden=hidden)
+    if value is NOTHING:
+        return (field_label(loc), message, *_NOTHING_RECEIVED)
+    received = cut(represented(value, hidden=hidden) or "", _LONGEST_RECEIVED)
+    return field_label(loc), message, type_name(value), received
+
+
+def _lines_of_issues(error: object) -> list[tuple[str, str, str, str]]:
+    from toolfault.errors._text import cut
+    from toolfault.errors._validation import read_issues
+
+    issues, total = read_issues(error, None, parameters=(), secret=())
+    lines = [
+        (
+            issue.field,
+            issue.message,
+            issue.received_type or _NOTHING_RECEIVED[0],
+            cut(issue.received or _NOTHING_RECEIVED[1], _LONGEST_RECEIVED),
+        )
+        for issue in issues
+    ]
+    return [*lines, *[lines[0]] * (total - len(lines))]

@@ -1,0 +1,1 @@
+"""Adapters to other people's programs; each module is imported by whoever uses that program."""

@@ -1,0 +1,278 @@
+"""The functions of the public face that need a client; without one they do nothing."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Callable, Mapping
+
+from toolfault.telemetry._book import Stats
+from toolfault.telemetry._client import Client
+from toolfault.telemetry._config import Config, resolve
+from toolfault.telemetry._context import Conversation, current_conversation, on_end
+from toolfault.telemetry._dsn import parse_dsn
+from toolfault.telemetry._labels import name_of
+from toolfault.telemetry._release import detect_agent, detect_release
+from toolfault.telemetry._say import debug, say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from toolfault.errors import ToolError
+    from toolfault.telemetry._transport import Transport
+
+__all__ = [
+    "capture_failure",
+    "client",
+    "close",
+    "conversation",
+    "flush",
+    "init",
+    "record_change",
+    "set_tags",
+    "stats",
+]
+
+conversation = Conversation
+
+_client: Client | None = None
+_exit_registered = False
+
+
+def init(  # noqa: PLR0913 - the documented settings, all optional and keyword-only but the first
+    dsn: str | None = None,
+    *,
+    agent: str | None = None,
+    environment: str | None = None,
+    release: str | None = None,
+    successes: str | None = None,
+    sample_rate: float | None = None,
+    failure_sample_rate: float | None = None,
+    ignore: Any = None,
+    before_send: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any] | None] | None = None,
+    capture_received: bool | None = None,
+    redact_keys: Any = None,
+    keep_keys: Any = None,
+    coerce: bool | None = None,
+    hints: str | None = None,
+    spool_dir: str | os.PathLike[str] | None = None,
+    transport: Transport | None = None,
+    clock: Callable[[], float] | None = None,
+) -> Client | None:
+    """Start reporting tool calls, once per process; a second call replaces the first.
+
+    Settings are arguments, then ``TOOLFAULT_*`` variables, then defaults
+    (``docs/configuration-sdk.md``). A setting that cannot work is reported on the log or stderr
+    and left out: this function never raises.
+
+    Args:
+        dsn: ``http://KEY@host:port``; without one, and without ``transport``, nothing is sent.
+        agent: Name of the agent.
+        environment: Deployment environment.
+        release: Version of the agent.
+        successes: ``"folded"`` into counters or ``"all"`` one by one.
+        sample_rate: Share of conversations whose successes are sent one by one.
+        failure_sample_rate: Share of conversations whose failures are sent.
+        ignore: Exception classes, codes or tool names that are not reported.
+        before_send: Last look at each event.
+        capture_received: Whether redacted received values travel.
+        redact_keys: Further secret argument names.
+        keep_keys: Argument names that only look secret.
+        coerce: Whether tools repair booleans, numbers and JSON given as text.
+        hints: ``"derived"`` adds hints made from the declaration.
+        spool_dir: Directory where events survive the death of the process.
+        transport: Carries batches instead of HTTP (tests, other channels).
+        clock: Present time in seconds since the epoch (tests, history).
+
+    Returns:
+        The client, or None when nothing will be sent.
+    """
+    arguments = dict(locals())
+    try:
+        return _start(arguments, transport, clock)
+    except Exception:  # noqa: BLE001 - the promise to the host
+        say("init failed; nothing is sent")
+        debug("init failed")
+        return None
+
+
+def _start(
+    arguments: Mapping[str, Any],
+    transport: Transport | None,
+    clock: Callable[[], float] | None,
+) -> Client | None:
+    global _exit_registered  # noqa: PLW0603 - one exit handler per process
+    config, complaints = resolve(arguments, os.environ)
+    for complaint in complaints:
+        say(complaint)
+    close()
+    _set_defaults(config)
+    dsn = None
+    if config.dsn is not None:
+        try:
+            dsn = parse_dsn(config.dsn)
+        except ValueError as error:
+            say(f"nothing is sent: {error}")
+    if dsn is None and transport is None:
+        return None
+    config = config._replace(
+        agent=config.agent or detect_agent(os.environ),
+        release=config.release or detect_release(os.environ, os.getcwd()),  # noqa: PTH109
+    )
+    started = Client(config, dsn=dsn, transport=transport, clock=clock)
+    swap(started)
+    if not _exit_registered:
+        _exit_registered = True
+        atexit.register(_at_exit)
+    return started
+
+
+def _set_defaults(config: Config) -> None:
+    """Pass on the settings of the layers below."""
+    if config.coerce or config.hints:
+        from toolfault.tools._settings import set_defaults
+
+        set_defaults(coerce=config.coerce, hints=config.hints)
+    if config.redact_keys or config.keep_keys:
+        from toolfault.errors import configure_redaction, redaction_policy
+
+        configure_redaction(
+            redact_keys=config.redact_keys,
+            keep_keys=config.keep_keys,
+            redactor=redaction_policy().redactor,
+        )
+
+
+def client() -> Client | None:
+    """Return the running client, or None."""
+    return _client
+
+
+def _at_exit() -> None:
+    """Close, and leave the exit code as the host's end has made it.
+
+    An interpreter that ends by KeyboardInterrupt dies by SIGINT, unless Python evaluates source
+    text meanwhile, which clears its mark (``run_eval_code_obj`` in CPython's pythonrun.c). Every
+    ``namedtuple`` does, so the modules that the sender loads may; the mark is set again here.
+    """
+    interrupted = getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1")
+    close()
+    if interrupted:
+        try:  # contextlib would be one more import
+            exec("raise KeyboardInterrupt")  # noqa: S102 - source text it must be, see above
+        except KeyboardInterrupt:
+            return
+
+
+def swap(replacement: Client | None) -> Client | None:
+    """Make ``replacement`` the client that hears of calls and return the one before.
+
+    Neither is started or stopped; ``toolfault.testing`` puts a client aside with it.
+    """
+    global _client
+    from toolfault.tools._observe import observe, unobserve
+
+    before, _client = _client, replacement
+    if before is not None:
+        unobserve(before.on_call)
+    if replacement is not None:
+        observe(replacement.on_call)
+        on_end(replacement.end_conversation)
+    return before
+
+
+def close(timeout: float | None = None) -> bool:
+    """Send what is left within ``timeout`` seconds (two by default) and stop reporting.
+
+    Returns:
+        True if nothing was left unsent.
+    """
+    running = swap(None)
+    return True if running is None else running.close(timeout)
+
+
+def flush(timeout: float | None = None) -> bool:
+    """Wait at most ``timeout`` seconds (five by default) until everything captured is delivered.
+
+    Returns:
+        True if everything was delivered; also where there is no client.
+    """
+    return True if _client is None else _client.flush(timeout)
+
+
+def stats() -> Stats:
+    """Return what became of everything captured so far; zeros without a client."""
+    return Stats(0, 0, 0, {}, 0) if _client is None else _client.stats()
+
+
+def capture_failure(
+    error: BaseException,
+    *,
+    tool: str | None = None,
+    arguments: Mapping[str, Any] | str | None = None,
+    call_id: str | None = None,
+) -> str | None:
+    """Report a failed call of an agent that keeps its own loop.
+
+    Inside a running ``@toolfault.tool`` call the error joins the one event of that call, and an
+    error that such a call has reported already is not reported again.
+
+    Args:
+        error: A ``ToolError`` or any exception. The error of a validation library, given with the
+            ``arguments`` it is about, is reported issue by issue.
+        tool: Name of the tool; needed for plain exceptions.
+        arguments: What the model sent; never transmitted, only fingerprinted.
+        call_id: The provider's id of the call.
+
+    Returns:
+        The event id, or None when nothing was sent.
+    """
+    running = _client
+    if running is None:
+        return None
+    try:
+        from toolfault.tools import report, was_reported
+
+        failure = _as_tool_error(error, tool, arguments)
+        if was_reported(failure) or report(failure, tool=tool):
+            return None
+        return running.capture_failure(failure, arguments=arguments, call_id=call_id)
+    except Exception:  # noqa: BLE001 - the promise to the host
+        debug("capture_failure failed")
+        return None
+
+
+def _as_tool_error(error: BaseException, tool: str | None, arguments: object) -> ToolError:
+    from toolfault.errors import ToolError, is_validation_error
+
+    if isinstance(error, ToolError):
+        return error
+    name = name_of(tool) or "unknown"
+    if arguments is not None and is_validation_error(error):
+        return ToolError.from_validation_error(name, error, arguments)
+    return ToolError.from_exception(name, error)
+
+
+def record_change(label: str, *, tool: str | None = None, kind: str = "manual") -> str | None:
+    """Mark the moment at which something was improved, for before-and-after comparisons.
+
+    Args:
+        label: What changed, at most 200 characters.
+        tool: The tool it concerns; None for all.
+        kind: ``manual``, ``release``, ``schema`` or ``variant``.
+
+    Returns:
+        The event id, or None without a client.
+    """
+    return None if _client is None else _client.record_change(label, tool=tool, kind=kind)
+
+
+def set_tags(**tags: str) -> None:
+    """Label the further calls of the present conversation; outside one, of the whole process."""
+    present = current_conversation()
+    if present is not None:
+        present.set_tags(**tags)
+    elif _client is not None:
+        _client.set_tags(tags)

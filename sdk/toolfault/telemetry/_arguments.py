@@ -1,0 +1,142 @@
+"""Comparing the arguments of attempts without keeping or sending a value.
+
+The caller copies the arguments, since they may change; hash and comparison are the sender's.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from toolfault.telemetry._conversations import Chain
+
+__all__ = ["Attempt", "Leaves", "attempt", "difference", "fingerprint", "leaves", "plain"]
+
+Leaves = dict[str, tuple[str, int]]
+
+_NODES = 500
+_DEPTH = 8
+_LEAVES = 64
+_CHANGES = 50
+_TEXT = 65_536
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
+class Attempt(NamedTuple):
+    """Arguments of one call, waiting for the sender.
+
+    Attributes:
+        arguments: A copy in JSON types.
+        chain: The chain the call belongs to, or None.
+        secret: Key of the fingerprint.
+    """
+
+    arguments: Any
+    chain: Chain | None
+    secret: bytes
+
+    def members(self) -> dict[str, Any]:
+        """Return the fingerprint, and the difference to the chain's attempt before this one."""
+        told: dict[str, Any] = {"args_fingerprint": fingerprint(self.arguments, self.secret)}
+        if self.chain is not None:
+            before, self.chain.leaves = self.chain.leaves, leaves(self.arguments)
+            if before is not None:
+                told["args_diff"] = difference(before, self.chain.leaves)
+        return told
+
+
+def attempt(arguments: object, chain: Chain | None, secret: bytes) -> tuple[Attempt, int]:
+    """Copy arguments for later and return them with the bytes they take while they wait."""
+    budget = [_NODES, 0]
+    copy = _plain(arguments, budget, 0)
+    return Attempt(copy, chain, secret), 2 * budget[1] + 100 * (_NODES - budget[0])
+
+
+def plain(value: object) -> Any:
+    """Return ``value`` in JSON types, looking only into exact dicts, lists and tuples.
+
+    Anything else an argument can be (a tensor, a generator, a lock, a subclass with methods of
+    its own) is named by its type: it is never iterated, compared or printed.
+    """
+    return _plain(value, [_NODES, 0], 0)
+
+
+def _plain(value: object, budget: list[int], depth: int) -> Any:
+    budget[0] -= 1
+    kind = type(value)
+    if kind is str:
+        budget[1] += len(value)  # type: ignore[arg-type]
+        return value if len(value) <= _TEXT else _shortened(value)  # type: ignore[arg-type]
+    if value is None or kind is bool or kind is int or kind is float:
+        return value if kind is not float or value == value else "<nan>"  # noqa: PLR0124
+    if budget[0] <= 0 or depth >= _DEPTH:
+        return "<deep>"
+    if kind is dict:
+        assert isinstance(value, dict)
+        members = list(value.items())[: max(budget[0], 0)]
+        return {
+            name if type(name) is str else f"<{type(name).__name__}>": _plain(
+                member, budget, depth + 1
+            )
+            for name, member in members
+        }
+    if kind is list or kind is tuple:
+        assert isinstance(value, (list, tuple))
+        return [_plain(member, budget, depth + 1) for member in value[: max(budget[0], 0)]]
+    return f"<{kind.__name__}>"
+
+
+def _shortened(text: str) -> str:
+    """Return head, length and tail: enough to tell two long texts apart, at a bounded cost."""
+    half = _TEXT // 2
+    return f"{text[:half]}<{len(text)}>{text[-half:]}"
+
+
+def fingerprint(arguments: Any, key: bytes) -> str:
+    """Return a keyed hash of the canonical JSON of ``plain`` arguments, 32 hex digits.
+
+    Equal arguments have equal fingerprints whatever the order of their keys. The key keeps
+    whoever reads the store from finding a value by hashing guesses. Source: BLAKE2 (RFC 7693).
+    """
+    return blake2b(_canonical(arguments).encode(), digest_size=16, key=key).hexdigest()
+
+
+def leaves(arguments: Any) -> Leaves:
+    """Return the path of each value in ``plain`` arguments with its type and hash.
+
+    Paths are written as fields are: names and positions joined by dots. At most 64 are kept.
+    """
+    found: Leaves = {}
+    _walk(arguments, "", found)
+    return found
+
+
+def _walk(value: Any, path: str, found: Leaves) -> None:
+    if len(found) >= _LEAVES:
+        return
+    if isinstance(value, dict) and value:
+        for name, member in value.items():
+            _walk(member, f"{path}.{name}" if path else name, found)
+    elif isinstance(value, list) and value:
+        for index, member in enumerate(value):
+            _walk(member, f"{path}.{index}" if path else str(index), found)
+    else:
+        token = hash(str(value)) if isinstance(value, (list, dict)) else hash((value,))
+        found[path[:256] or "(root)"] = (type(value).__name__, token)
+
+
+def difference(before: Leaves, after: Leaves) -> list[dict[str, str]]:
+    """Return how ``after`` differs from ``before``: at most 50 paths, each with its change."""
+    changes: list[dict[str, str]] = []
+    for path, (kind, token) in after.items():
+        was = before.get(path)
+        if was is None:
+            changes.append({"path": path, "change": "added"})
+        elif was[0] != kind:
+            changes.append({"path": path, "change": "type_changed"})
+        elif was[1] != token:
+            changes.append({"path": path, "change": "changed"})
+    changes += [{"path": path, "change": "removed"} for path in before if path not in after]
+    return changes[:_CHANGES]

@@ -1,0 +1,251 @@
+"""From a finished call or a captured error to an event in the outbox."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Mapping
+
+from toolfault.telemetry._config import Config
+from toolfault.telemetry._context import Scope, current_scope
+from toolfault.telemetry._conversations import Placement
+from toolfault.telemetry._labels import change_members, coercion_members, labels, name_of
+from toolfault.telemetry._outbox import EVENT_BYTES, Item, Outbox
+from toolfault.telemetry._say import debug
+from toolfault.telemetry._tracker import Tracker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from toolfault.errors import ToolError
+    from toolfault.telemetry._details import Details
+    from toolfault.tools import CallRecord
+
+__all__ = ["Capture"]
+
+
+class Capture:
+    """Makes events; everything runs in the thread of the caller.
+
+    Args:
+        config: Settings.
+        outbox: Where events go.
+        tracker: Says where a call stands in its conversation.
+        clock: Present time, seconds since the epoch.
+        new_id: Makes ids from a time.
+        secret: Makes the key of argument fingerprints, with the first one.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        outbox: Outbox,
+        tracker: Tracker,
+        *,
+        clock: Callable[[], float],
+        new_id: Callable[[float], str],
+        secret: Callable[[], bytes],
+    ) -> None:
+        self.tags: dict[str, str] = {}
+        self._config = config
+        self._outbox = outbox
+        self._tracker = tracker
+        self._clock = clock
+        self._new_id = new_id
+        self._make_secret = secret
+        self._details: Details | None = None
+        self._sequence = itertools.count()
+
+    # -- calls ---------------------------------------------------------------------------------
+
+    def call(self, record: CallRecord, now: float | None = None) -> None:
+        """Capture a finished call, folded or whole.
+
+        Args:
+            record: The call.
+            now: Its end by the client's clock, where that was read already.
+        """
+        error = record.error
+        if error is not None and self._is_ignored(error):
+            self._outbox.discard("ignored")
+            return
+        now = self._clock() if now is None else now
+        scope = current_scope()
+        placement = self._tracker.place_call(record, scope, now)
+        if placement is None:
+            return
+        event = self._base("tool_call", now, scope)
+        event["turn"] = record.turn or event.get("turn")
+        event["call_id"] = name_of(record.call_id)
+        event["tool"] = record.tool[:128]
+        event["tool_requested"] = record.tool_requested[:128]
+        event["success"] = record.success
+        event["duration_ms"] = _duration(record.duration_ms)
+        event["coercions"] = coercion_members(record.coercions)
+        event["validation"] = {"mode": record.validation_mode}
+        event["schema_hash"] = record.schema_hash
+        size = self._compare(event, placement, record.arguments)
+        if not self._sampled(event, scope, failed=error is not None, placement=placement):
+            self._outbox.discard("sampled")
+            return
+        self._send(event, error, size=size, adapter_failed=record.adapter_failed)
+        for reported in record.reported if record.success else ():
+            self.error(reported, arguments=None, call_id=record.call_id)
+
+    def _compare(self, event: dict[str, Any], placement: Placement, arguments: object) -> int:
+        """Add the attempt and its arguments; return the bytes these take in memory."""
+        event["attempt"] = placement.attempt
+        if placement.chain is not None:
+            event["chain_id"] = placement.chain.chain_id
+        event["args_recorded"] = arguments is not None
+        if arguments is None:
+            return 0
+        details = self._details or self._load_details()
+        return details.add_arguments(event, placement.chain, arguments)
+
+    def _load_details(self) -> Details:
+        from toolfault.telemetry._details import Details
+
+        self._details = Details(self._make_secret(), capture_received=self._config.capture_received)
+        return self._details
+
+    # -- errors and changes --------------------------------------------------------------------
+
+    def error(
+        self,
+        error: ToolError,
+        *,
+        arguments: Mapping[str, Any] | str | None,
+        call_id: str | None,
+    ) -> str | None:
+        """Capture an error outside a call; the collector counts it as one failed call."""
+        if self._is_ignored(error):
+            self._outbox.discard("ignored")
+            return None
+        now = self._clock()
+        scope = current_scope()
+        placement = self._tracker.place_error(error.tool, scope, now)
+        event = self._base("tool_error", now, scope)
+        event["call_id"] = name_of(call_id)
+        event["tool"] = error.tool[:128]
+        event["tool_requested"] = (error.tool_requested or error.tool)[:128]
+        size = self._compare(event, placement, arguments)
+        if not self._sampled(event, scope, failed=True, placement=placement):
+            self._outbox.discard("sampled")
+            return None
+        return self._send(event, error, size=size, adapter_failed=False)
+
+    def change(self, label: str, *, tool: str | None, kind: str) -> str | None:
+        """Capture a marker."""
+        now = self._clock()
+        event = {"type": "change", "event_id": self._new_id(now), "occurred_at": now}
+        event.update(change_members(label, tool=tool, kind=kind))
+        return self._send(event, None, size=0, adapter_failed=False)
+
+    # -- shared --------------------------------------------------------------------------------
+
+    def _base(self, kind: str, now: float, scope: Scope | None) -> dict[str, Any]:
+        """Return the members that every event carries."""
+        config = self._config
+        event: dict[str, Any] = {
+            "type": kind,
+            "event_id": self._new_id(now),
+            "occurred_at": now,
+            "seq": next(self._sequence),
+            "agent": config.agent,
+            "environment": config.environment,
+            "release": config.release,
+        }
+        tags = self.tags
+        if scope is not None:
+            conversation = scope.conversation
+            event["session_id"] = conversation.id
+            event["turn"] = scope.turn
+            event["agent"] = conversation.agent or config.agent
+            event["model"] = conversation.model
+            event["user"] = conversation.user
+            event["variant"] = conversation.variant
+            tags = {**tags, **conversation.tags} if tags else conversation.tags
+        if tags:
+            event["tags"] = labels(tags)
+        return event
+
+    def _is_ignored(self, error: ToolError) -> bool:
+        for rule in self._config.ignore:
+            if isinstance(rule, str):
+                if rule in (str(error.code), error.tool, type(error.cause).__name__):
+                    return True
+            elif isinstance(error, rule) or isinstance(error.cause, rule):
+                return True
+        return False
+
+    def _sampled(
+        self, event: dict[str, Any], scope: Scope | None, *, failed: bool, placement: Placement
+    ) -> bool:
+        """Whether the conversation's lot lets the event through; its rate is noted on it.
+
+        A success that belongs to a chain goes where the failures of the chain go.
+        """
+        config = self._config
+        if failed or placement.whole:
+            rate, lottery = config.failure_sample_rate, "failures"
+        else:
+            rate, lottery = config.sample_rate, "successes"
+        if rate >= 1.0:
+            return True
+        from toolfault.telemetry._sampling import draw
+
+        unit = scope.conversation.id if scope is not None else event["event_id"]
+        event["sample_rate"] = rate
+        return draw(unit, lottery) < rate
+
+    def _send(
+        self,
+        event: dict[str, Any],
+        error: ToolError | None,
+        *,
+        size: int,
+        adapter_failed: bool,
+    ) -> str | None:
+        """Put an event into the outbox and return its id."""
+        details = self._details or self._load_details()
+        size += EVENT_BYTES
+        if error is not None:
+            size += details.add_error(event, error, adapter_failed=adapter_failed)
+        if "opentelemetry.trace" in sys.modules:
+            details.add_trace(event, error)
+        item = Item(event, size=size)
+        if self._config.before_send is not None and not self._let_through(item, error):
+            return None
+        self._outbox.put(item)
+        return str(event["event_id"])
+
+    def _let_through(self, item: Item, error: ToolError | None) -> bool:
+        """Show an event to the host's ``before_send``; an event it chokes on is not sent."""
+        from toolfault.telemetry._encode import finish
+
+        before_send = self._config.before_send
+        assert before_send is not None
+        cause = error.cause if error is not None else None
+        hint = {"error": error, "exception": cause, "tool": item.event.get("tool")}
+        try:
+            wire = finish(item.event, capture_received=self._config.capture_received)
+            answer = before_send(wire, hint)
+        except Exception:  # noqa: BLE001 - the host's function
+            debug("before_send failed")
+            self._outbox.discard("before_send_failed")
+            return False
+        if answer is None:
+            self._outbox.discard("before_send")
+            return False
+        item.event = answer
+        return True
+
+
+def _duration(milliseconds: float) -> float:
+    """Return a duration rounded down to microseconds.
+
+    Rounded up, a call could seem to have begun before the one it follows had ended.
+    """
+    return max(int(milliseconds * 1000.0), 0) / 1000.0

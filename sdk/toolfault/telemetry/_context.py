@@ -1,0 +1,210 @@
+"""The conversation in which calls happen, carried by a context variable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from types import TracebackType
+
+from toolfault.telemetry._ids import uuid7
+from toolfault.telemetry._labels import name_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from toolfault.telemetry._conversations import State
+
+__all__ = ["Conversation", "Turn", "current_conversation", "current_scope", "on_end"]
+
+
+class Scope:
+    """One entered conversation or turn; never changed after it was made.
+
+    Attributes:
+        conversation: The conversation.
+        turn: Opaque model turn, or None.
+        outer: The scope that was current before, restored when this one is left.
+    """
+
+    __slots__ = ("conversation", "outer", "turn")
+
+    def __init__(self, conversation: Conversation, turn: str | None, outer: Scope | None) -> None:
+        self.conversation = conversation
+        self.turn = turn
+        self.outer = outer
+
+
+_scope: ContextVar[Scope | None] = ContextVar("toolfault_conversation", default=None)
+_listeners: list[Callable[[Conversation], None]] = []
+
+
+def on_end(listener: Callable[[Conversation], None]) -> None:
+    """Call ``listener`` with every conversation that ends; the latest listener alone is kept."""
+    _listeners[:] = [listener]
+
+
+def current_scope() -> Scope | None:
+    """Return the scope of this context, or None outside any conversation."""
+    return _scope.get()
+
+
+def current_conversation() -> Conversation | None:
+    """Return the conversation of this context, or None."""
+    scope = _scope.get()
+    return None if scope is None else scope.conversation
+
+
+class Conversation:
+    """The session in which tool calls happen.
+
+    Enter it with ``with`` or ``async with``: the block is the conversation, and it ends with the
+    block. Where a conversation outlives a block (a chat server that handles one message at a
+    time), use ``bind()`` or ``ends=False``; it then ends by ``end()``, after 30 idle minutes, or
+    with the process.
+
+    Args:
+        conversation_id: Opaque id, at most 128 characters; None makes one.
+        model: Name of the model that makes the calls.
+        agent: Name of the agent, where it differs from ``init(agent=...)``.
+        user: Opaque id of the person, never a name or an address.
+        variant: Arms of running trials, used as given; ``toolfault.variant`` adds to them.
+        turn: Opaque id of the model turn that issues the next calls.
+        tags: Further labels, at most 20.
+        ends: Whether leaving the block ends the conversation.
+    """
+
+    __slots__ = (
+        "_arms",
+        "_given",
+        "agent",
+        "ends",
+        "id",
+        "model",
+        "state",
+        "tags",
+        "turn_id",
+        "user",
+        "variant",
+    )
+
+    def __init__(
+        self,
+        conversation_id: str | None = None,
+        *,
+        model: str | None = None,
+        agent: str | None = None,
+        user: str | None = None,
+        variant: str | None = None,
+        turn: str | None = None,
+        tags: dict[str, str] | None = None,
+        ends: bool = True,
+    ) -> None:
+        import time
+
+        self.id = name_of(conversation_id) or uuid7(time.time())
+        self.model = name_of(model)
+        self.agent = name_of(agent)
+        self.user = name_of(user)
+        self.turn_id = name_of(turn)
+        self.tags = dict(tags) if isinstance(tags, Mapping) else {}
+        self.ends = ends
+        self.variant = self._given = name_of(variant)
+        self._arms: dict[str, str] = {}
+        self.state: State | None = None  # what the running client knows of it
+
+    def assign(self, name: str, arm: str) -> None:
+        """Tag the further calls of the conversation with an arm of the trial ``name``."""
+        self._arms = {**self._arms, name: arm}
+        arms = [f"{trial}={assigned}" for trial, assigned in self._arms.items()]
+        self.variant = ",".join([self._given, *arms] if self._given else arms)[:128]
+
+    def bind(self) -> Conversation:
+        """Make this the conversation of the present context until another one is entered."""
+        _scope.set(Scope(self, self.turn_id, None))
+        return self
+
+    def end(self) -> None:
+        """Say that no call will follow: unresolved chains become abandoned or switched at once."""
+        for listener in _listeners:
+            listener(self)
+
+    def set_tags(self, **tags: str) -> None:
+        """Label the further calls of the conversation."""
+        self.tags = {**self.tags, **tags}
+
+    def turn(self, turn_id: str) -> Turn:
+        """Name the model turn that issues the next calls; calls of one turn are parallel.
+
+        Returns:
+            Something to leave the turn with (``with conversation.turn("t1"): ...``); the turn
+            holds until the next one where it is not used.
+        """
+        before = _scope.get()
+        inside = before is not None and before.conversation is self
+        # A turn replaces the one before it, so that a long conversation builds no long chain.
+        outer = before.outer if before is not None and inside else before
+        _scope.set(Scope(self, name_of(turn_id), outer))
+        return Turn(before)
+
+    def __enter__(self) -> Conversation:
+        _scope.set(Scope(self, self.turn_id, _scope.get()))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        outer = _outside(_scope.get(), self)
+        _scope.set(outer)
+        if self.ends and not _inside(outer, self.id):
+            self.end()
+
+    async def __aenter__(self) -> Conversation:
+        return self.__enter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, traceback)
+
+    def __repr__(self) -> str:
+        return f"<Conversation {self.id!r}>"
+
+
+class Turn:
+    """Leaves a model turn when its block ends."""
+
+    __slots__ = ("_outer",)
+
+    def __init__(self, outer: Scope | None) -> None:
+        self._outer = outer
+
+    def __enter__(self) -> Turn:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _scope.set(self._outer)
+
+
+def _outside(scope: Scope | None, conversation: Conversation) -> Scope | None:
+    """Return the scope that was current before ``conversation`` was entered."""
+    while scope is not None and scope.conversation is not conversation:
+        scope = scope.outer
+    return None if scope is None else scope.outer
+
+
+def _inside(scope: Scope | None, conversation_id: str) -> bool:
+    while scope is not None:
+        if scope.conversation.id == conversation_id:
+            return True
+        scope = scope.outer
+    return False

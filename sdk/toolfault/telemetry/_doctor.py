@@ -1,0 +1,163 @@
+"""Why do events not arrive? Each step of the way to the collector, tried and told."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from toolfault.telemetry._dsn import Dsn, parse_dsn
+from toolfault.telemetry._encode import encode_event, envelope, finish, sdk_info
+from toolfault.telemetry._http import HttpTransport
+from toolfault.telemetry._ids import uuid7
+from toolfault.telemetry._retry import judge
+from toolfault.telemetry._time import rfc3339
+from toolfault.telemetry._transport import Response
+
+__all__ = ["Finding", "examine"]
+
+_SECONDS = 5.0
+_SKEW = 60.0  # beyond it the collector replaces the times of events by its own
+
+
+class Finding(NamedTuple):
+    """The outcome of one step.
+
+    Attributes:
+        step: What was tried.
+        ok: Whether it worked.
+        text: What was found, or what to do about it.
+    """
+
+    step: str
+    ok: bool
+    text: str
+
+
+def examine(dsn: str | None) -> list[Finding]:
+    """Try the way to the collector, up to the first step that fails.
+
+    Args:
+        dsn: The DSN; None where none is set.
+    """
+    if dsn is None:
+        return [Finding("DSN", False, "none is set: set TOOLFAULT_DSN or give --dsn")]
+    try:
+        parsed = parse_dsn(dsn)
+    except ValueError as error:
+        return [Finding("DSN", False, str(error))]
+    findings = [Finding("DSN", True, parsed.endpoint)]
+    steps: list[Callable[[Dsn], Finding]] = [_resolve, _connect]
+    if parsed.scheme == "https":
+        steps.append(_handshake)
+    for step in steps:
+        findings.append(step(parsed))
+        if not findings[-1].ok:
+            return findings
+    return findings + _talk(parsed)
+
+
+def _resolve(dsn: Dsn) -> Finding:
+    try:
+        found = socket.getaddrinfo(dsn.host, dsn.port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        return Finding("DNS", False, f"{dsn.host} has no address ({error}): check the host name")
+    addresses = sorted({str(entry[4][0]) for entry in found})
+    return Finding("DNS", True, ", ".join(addresses[:4]))
+
+
+def _connect(dsn: Dsn) -> Finding:
+    try:
+        socket.create_connection((dsn.host, dsn.port), _SECONDS).close()
+    except OSError as error:
+        hint = "is the collector running, and does a firewall let you through?"
+        return Finding("connection", False, f"port {dsn.port}: {error}; {hint}")
+    return Finding("connection", True, f"port {dsn.port} answers")
+
+
+def _handshake(dsn: Dsn) -> Finding:
+    context = ssl.create_default_context()
+    try:
+        with (
+            socket.create_connection((dsn.host, dsn.port), _SECONDS) as plain,
+            context.wrap_socket(plain, server_hostname=dsn.host) as secure,
+        ):
+            return Finding("TLS", True, str(secure.version()))
+    except OSError as error:
+        hint = "check the certificate, or SSL_CERT_FILE where your own authority signed it"
+        return Finding("TLS", False, f"{error}; {hint}")
+
+
+def _talk(dsn: Dsn) -> list[Finding]:
+    """Try the key with an empty batch, compare clocks, and have a test event acknowledged."""
+    transport = HttpTransport(dsn)
+    try:
+        response = _post(transport, dsn, [])
+        findings = [_key(response)]
+        if findings[0].ok:
+            findings += [_clock(response), _event(transport, dsn)]
+    except OSError as error:
+        findings = [Finding("key", False, f"no answer to an empty batch: {error}")]
+    finally:
+        transport.close()
+    return findings
+
+
+def _post(transport: HttpTransport, dsn: Dsn, events: list[bytes]) -> Response:
+    head = {"schema_version": 1, "sent_at": rfc3339(time.time()), "sdk": sdk_info()}
+    headers = {
+        "Authorization": f"Bearer {dsn.key}",
+        "Content-Type": "application/json",
+        "Content-Encoding": "gzip",
+    }
+    return transport.send(envelope(head, events), headers=headers, timeout=_SECONDS)
+
+
+def _key(response: Response) -> Finding:
+    if judge(response, sent=0).action == "settle":
+        return Finding("key", True, "accepted")
+    advice = {
+        401: "the collector does not know the key: `toolfault keys create --kind ingest`",
+        403: "the key may not send events: it needs the kind `ingest`",
+        404: "nothing takes events here: check the path prefix of the DSN",
+    }
+    other = "this does not look like a collector's answer: is something in between?"
+    return Finding("key", False, f"HTTP {response.status}: {advice.get(response.status, other)}")
+
+
+def _clock(response: Response) -> Finding:
+    from email.utils import mktime_tz, parsedate_tz
+
+    parts = parsedate_tz(response.headers.get("date", ""))
+    if parts is None:
+        return Finding("clock", True, "the collector does not tell its time")
+    skew = time.time() - mktime_tz(parts)
+    if abs(skew) <= _SKEW:
+        return Finding("clock", True, f"within {abs(skew):.0f} s of the collector's")
+    ahead = "ahead of" if skew > 0 else "behind"
+    return Finding(
+        "clock", False, f"{abs(skew):.0f} s {ahead} the collector's: events get its time instead"
+    )
+
+
+def _event(transport: HttpTransport, dsn: Dsn) -> Finding:
+    """Send a counter of nothing: it is stored and changes no number."""
+    now = time.time()
+    event = {
+        "type": "tool_call_counts",
+        "event_id": uuid7(now),
+        "occurred_at": now,
+        "minute": now,
+        "calls": 0,
+        "conversations": 0,
+        "calls_squared": 0,
+    }
+    response = _post(transport, dsn, [encode_event(finish(event))])
+    verdict = judge(response, sent=1)
+    if verdict.action == "settle" and not verdict.rejected:
+        return Finding("test event", True, "acknowledged")
+    said = response.body[:200].decode("utf-8", "replace")
+    return Finding("test event", False, f"HTTP {response.status}: {json.dumps(said)}")

@@ -1,0 +1,119 @@
+"""Tracebacks as tuples in the caller, as text on the sender thread.
+
+Formatting a traceback is most of what other clients cost their host (it reads source files and
+builds the text); walking the frames costs a hundredth of that. Frames are kept as file, line and
+function: no frame object, hence no local variable, outlives the capture.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import NamedTuple
+
+__all__ = ["Frame", "Raised", "raised_chain", "traceback_text"]
+
+_FRAMES_KEPT = 100
+_FRAMES_WALKED = 2_000
+_CHAIN_KEPT = 8
+_TEXT_CHARS = 16_000
+
+Frame = tuple[str, int, str]
+
+
+class Raised(NamedTuple):
+    """One exception of a chain, without the exception.
+
+    Attributes:
+        name: Qualified class name.
+        module: Module of the class.
+        message: Its text, redacted.
+        frames: File, line and function, outermost first.
+        omitted: Frames left out in the middle.
+        link: How it led to the next one: ``cause``, ``context``, or ``""`` for the last.
+    """
+
+    name: str
+    module: str
+    message: str
+    frames: tuple[Frame, ...]
+    omitted: int
+    link: str
+
+
+def walk(traceback: TracebackType | None) -> tuple[tuple[Frame, ...], int]:
+    """Return the first and last frames of a traceback and how many lie between them."""
+    frames: list[Frame] = []
+    walked = 0
+    while traceback is not None and walked < _FRAMES_WALKED:
+        code = traceback.tb_frame.f_code
+        frames.append((code.co_filename, traceback.tb_lineno, code.co_name))
+        traceback = traceback.tb_next
+        walked += 1
+    if len(frames) <= _FRAMES_KEPT:
+        return tuple(frames), 0
+    half = _FRAMES_KEPT // 2
+    return (*frames[:half], *frames[-half:]), len(frames) - _FRAMES_KEPT
+
+
+def raised_chain(error: BaseException) -> list[tuple[BaseException, str]]:
+    """Return an exception and what led to it, oldest first, each with its link to the next."""
+    chain: list[tuple[BaseException, str]] = [(error, "")]
+    seen = {id(error)}
+    while len(chain) < _CHAIN_KEPT:
+        present = chain[-1][0]
+        cause, context = present.__cause__, present.__context__
+        if cause is not None:
+            before, link = cause, "cause"
+        elif context is not None and not present.__suppress_context__:
+            before, link = context, "context"
+        else:
+            break
+        if id(before) in seen:
+            break
+        seen.add(id(before))
+        chain.append((before, link))
+    chain.reverse()
+    return chain
+
+
+_LINKS = {
+    "cause": "The above exception was the direct cause of the following exception:",
+    "context": "During handling of the above exception, another exception occurred:",
+}
+
+
+def traceback_text(chain: tuple[Raised, ...]) -> str:
+    """Return the chain as Python prints it, source lines included, head and tail kept.
+
+    Args:
+        chain: Exceptions, oldest first, their messages redacted.
+    """
+    from toolfault.telemetry._source import source_line
+
+    parts: list[str] = []
+    for raised in chain:
+        if raised.frames:
+            parts.append("Traceback (most recent call last):\n")
+        half = len(raised.frames) // 2 if raised.omitted else -1
+        for index, (file, line, function) in enumerate(raised.frames):
+            if index == half:
+                parts.append(f"  [... {raised.omitted} frames ...]\n")
+            parts.append(f'  File "{file}", line {line}, in {function}\n')
+            source = source_line(file, line)
+            if source:
+                parts.append(f"    {source}\n")
+        builtin = raised.module in ("builtins", "__main__")
+        name = raised.name if builtin else f"{raised.module}.{raised.name}"
+        parts.append(f"{name}: {raised.message}\n" if raised.message else f"{name}\n")
+        if raised.link:
+            parts.append(f"\n{_LINKS[raised.link]}\n\n")
+    return head_and_tail("".join(parts), _TEXT_CHARS)
+
+
+def head_and_tail(text: str, limit: int) -> str:
+    """Return ``text`` with its middle cut out so that at most ``limit`` characters are left."""
+    if len(text) <= limit:
+        return text
+    marker = f"\n[... {len(text) - limit} characters ...]\n"
+    head = (limit - len(marker)) // 3
+    return text[:head] + marker + text[len(text) - (limit - len(marker) - head) :]

@@ -1,0 +1,134 @@
+"""Batches over HTTP/1.1 of the standard library.
+
+Imported by the sender thread with its first request: ``http.client`` and ``ssl`` cost more than
+the rest of the SDK together.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import socket
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from toolfault.telemetry._dsn import Dsn
+from toolfault.telemetry._transport import Response, TransportError
+
+__all__ = ["HttpTransport"]
+
+_LARGEST_ANSWER = 1024 * 1024
+
+
+class HttpTransport:
+    """Sends batches over one kept-alive connection; used by the sender thread alone."""
+
+    def __init__(self, dsn: Dsn) -> None:
+        self._dsn = dsn
+        self._connection: http.client.HTTPConnection | None = None
+        self._socket: _DeadlineSocket | None = None
+
+    def send(self, body: bytes, *, headers: Mapping[str, str], timeout: float) -> Response:
+        """Send one batch and return the answer.
+
+        A kept-alive connection that the other side has closed meanwhile is replaced once: nothing
+        was answered on it, and storing events is idempotent. Redirects are not followed: the key
+        belongs to one collector.
+
+        Raises:
+            OSError: There was no readable answer within ``timeout`` seconds.
+        """
+        deadline = time.monotonic() + timeout
+        reused = self._connection is not None
+        try:
+            return self._request(body, headers, deadline)
+        except ConnectionError:
+            if not reused:
+                raise
+        return self._request(body, headers, deadline)
+
+    def close(self) -> None:
+        """Close the connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _request(self, body: bytes, headers: Mapping[str, str], deadline: float) -> Response:
+        try:
+            connection = self._connected(deadline)
+            connection.request("POST", self._dsn.events_path, body=body, headers=dict(headers))
+            answer = connection.getresponse()
+            content = answer.read(_LARGEST_ANSWER)
+        except OSError:
+            self.close()
+            raise
+        except (http.client.HTTPException, ValueError) as error:
+            self.close()
+            raise TransportError(f"not an HTTP answer: {type(error).__name__}") from error
+        if answer.will_close or not answer.isclosed():
+            self.close()
+        fields = {name.lower(): value for name, value in answer.getheaders()}
+        return Response(answer.status, fields, content)
+
+    def _connected(self, deadline: float) -> http.client.HTTPConnection:
+        if self._connection is None or self._socket is None:
+            dsn = self._dsn
+            secure = dsn.scheme == "https"
+            kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+            connection = kind(dsn.host, dsn.port, timeout=_left(deadline))
+            connection.connect()
+            self._socket = _DeadlineSocket(connection.sock)
+            connection.sock = self._socket
+            self._connection = connection
+        self._socket.deadline = deadline
+        return self._connection
+
+
+def _left(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TransportError("timed out")
+    return left
+
+
+class _DeadlineSocket:
+    """A socket whose reads and writes all end at one deadline.
+
+    The timeout of a socket bounds each read: a peer that sends one byte per second would hold the
+    sender for hours.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self.deadline = 0.0
+
+    def sendall(self, data: Any) -> None:
+        self._sock.settimeout(_left(self.deadline))
+        self._sock.sendall(data)
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        return io.BufferedReader(_DeadlineReader(self, self._sock))
+
+    def close(self) -> None:
+        self._sock.close()
+
+
+class _DeadlineReader(io.RawIOBase):
+    def __init__(self, owner: _DeadlineSocket, sock: socket.socket) -> None:
+        self._owner = owner
+        self._sock = sock
+        # Its own reader keeps the descriptor open after http.client has closed the socket of an
+        # answer that announced the end of the connection.
+        self._raw = sock.makefile("rb", buffering=0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._sock.settimeout(_left(self._owner.deadline))
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()

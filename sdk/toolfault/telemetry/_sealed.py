@@ -1,0 +1,240 @@
+"""A failure put aside by the caller in microseconds, and made into its wire form by the sender.
+
+Cleaning and composing the texts of a failure takes many times longer than the rest of a capture,
+so it happens on the sender thread. What waits meanwhile is a copy of the ``ToolError`` without
+its exception: no frame, no local variable and no argument of the host is kept alive or sent.
+Nothing leaves the process or reaches the disk before it was redacted.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from toolfault.errors import (
+    REDACTED,
+    Issue,
+    ToolError,
+    exception_name,
+    exception_text,
+    is_secret_key,
+    is_validation_error,
+    redact_text,
+    safe_repr,
+    safe_text,
+    snippet,
+    to_jsonable,
+)
+from toolfault.telemetry._frames import Raised, head_and_tail, raised_chain, traceback_text, walk
+
+__all__ = ["Sealed", "error_member", "seal"]
+
+_ISSUES = 50
+_MESSAGE = 8_000
+_RECEIVED = 2_000
+_CONTEXT = 4_096
+_KINDS = 500
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_NEVER_SECRET = frozenset({"int", "float", "bool", "NoneType", "Decimal"})
+_PLAIN_STR = BaseException.__str__
+
+
+class Sealed(NamedTuple):
+    """A failure waiting for the sender.
+
+    Attributes:
+        error: A copy without cause, context and traceback.
+        raised: The exceptions behind it, oldest first; empty for an authored failure.
+        adapter_failed: Whether the tool's own ``adapt_error`` raised.
+        size: Bytes it is charged for while it waits.
+    """
+
+    error: ToolError
+    raised: tuple[Raised, ...]
+    adapter_failed: bool
+    size: int
+
+
+def seal(error: ToolError, *, adapter_failed: bool, capture_received: bool) -> Sealed:
+    """Put ``error`` aside: everything that could change or be freed later is copied now.
+
+    Args:
+        error: The failure; not changed.
+        adapter_failed: Whether the tool's own ``adapt_error`` raised.
+        capture_received: Whether received values may be kept.
+    """
+    twin = ToolError.__new__(ToolError)
+    state = twin.__dict__
+    state.update(error.__dict__)
+    state.pop("__notes__", None)
+    if error.retry_context is not None:
+        state["retry_context"] = to_jsonable(error.retry_context, redact=True)
+    if not capture_received:
+        state["received"] = state["snippet"] = None
+        state["_issues"] = tuple(issue.with_(received=None) for issue in error.issues)
+    twin.args = (error.tool, "")
+    cause = error.cause
+    if cause is None:
+        return Sealed(twin, (), adapter_failed, _size(twin, ()))
+    kind = _kind_of(cause)
+    state["_exception_type"] = kind.full_name
+    if kind.quotes_values and state.get("_from_exception"):
+        # Its own text quotes the values it is about; the first line counts and names them.
+        state["_message"] = state["_message"].partition("\n")[0]
+    raised = _raised(cause)
+    return Sealed(twin, raised, adapter_failed, _size(twin, raised))
+
+
+class _Kind(NamedTuple):
+    """What is the same for all exceptions of a class."""
+
+    name: str
+    module: str
+    full_name: str
+    quotes_values: bool
+    prints_plainly: bool
+
+
+_kinds: dict[type, _Kind] = {}
+
+
+def _kind_of(error: BaseException) -> _Kind:
+    kind = _kinds.get(type(error))
+    if kind is None:
+        if len(_kinds) >= _KINDS:
+            _kinds.clear()
+        cls = type(error)
+        kind = _kinds[cls] = _Kind(
+            cls.__qualname__,
+            cls.__module__,
+            exception_name(error),
+            is_validation_error(error),
+            cls.__str__ is _PLAIN_STR,
+        )
+    return kind
+
+
+def _raised(cause: BaseException) -> tuple[Raised, ...]:
+    chain = []
+    for error, link in raised_chain(cause):
+        frames, omitted = walk(error.__traceback__)
+        kind = _kind_of(error)
+        text = _text_of(error, kind)
+        chain.append(Raised(kind.name, kind.module, text, frames, omitted, link))
+    return tuple(chain)
+
+
+def _text_of(error: BaseException, kind: _Kind) -> str:
+    """Return the text of an exception; of a validation error, which quotes values, its first line.
+
+    Values an exception was made with are shown by their type where printing them could run code.
+    """
+    if kind.quotes_values:
+        return _first_line_of(error)
+    if kind.prints_plainly and any(type(value) not in _SCALARS for value in error.args):
+        return head_and_tail(", ".join(safe_repr(value) for value in error.args[:10]), _MESSAGE)
+    return head_and_tail(exception_text(error), _MESSAGE)
+
+
+def _first_line_of(error: Any) -> str:
+    """Return how many errors there are in what; pydantic can say it without writing them all."""
+    try:
+        count = error.error_count()
+        return f"{count} validation error{'' if count == 1 else 's'} for {error.title}"[:_MESSAGE]
+    except Exception:  # noqa: BLE001 - another library, or a class made to look like pydantic's
+        return exception_text(error).partition("\n")[0][:_MESSAGE]
+
+
+def _size(error: ToolError, raised: tuple[Raised, ...]) -> int:
+    """Return an estimate of the memory a sealed failure takes, bytes.
+
+    Two bytes per character are what mixed text takes; every object costs a few hundred.
+    """
+    texts = len(error.__dict__["_message"]) + len(error.snippet or "") + len(error.received or "")
+    for issue in error.__dict__["_issues"]:
+        texts += len(issue.message) + len(issue.received or "") + 300
+    for exception in raised:
+        texts += len(exception.message) + 120 * len(exception.frames) + 100
+    return 2_500 + 2 * texts
+
+
+def error_member(sealed: Sealed, *, capture_received: bool) -> dict[str, Any]:
+    """Return the ``error`` member of an event, every string cleaned and within its limit."""
+    error = sealed.error
+    member: dict[str, Any] = {
+        "code": str(error.code),
+        "category": str(error.category),
+        "audience": str(error.audience),
+        "reason": str(error.reason) if error.reason is not None else None,
+        "kind": str(error.kind) if error.kind is not None else None,
+        "phase": error.phase,
+        "field": _clean(error.field, 256) or None,
+        "expected": _clean(error.expected, 500),
+        "retryable": error.retryable,
+        "retry_hint": _clean(error.retry_hint, 1_000),
+        "retry_context": _bounded(error.retry_context),
+        "issues": [_issue(issue) for issue in error.issues[:_ISSUES]],
+        "issues_total": error.issues_total or None,
+        "renderings": error.renderings(),
+        "exception": _exception(sealed.raised),
+        "fingerprint": error.fingerprint,
+        "adapter_failed": sealed.adapter_failed or None,
+    }
+    if capture_received:
+        member.update(_received(error))
+    return {name: value for name, value in member.items() if value is not None and value != []}
+
+
+def _received(error: ToolError) -> dict[str, Any]:
+    received = error.received
+    if received is not None and error.received_type not in _NEVER_SECRET:
+        parts = (error.field or "").split(".")
+        received = REDACTED if any(is_secret_key(part) for part in parts) else received
+    text = None if error.snippet is None else snippet(redact_text(error.snippet))
+    return {
+        "received": _clean(received, _RECEIVED),
+        "received_type": error.received_type,
+        "snippet": None if text is None else safe_text(text),
+    }
+
+
+def _bounded(context: dict[str, object] | None) -> dict[str, Any] | None:
+    """Return a retry context within 4 KiB; its last members go first."""
+    import json
+
+    left = dict(context or {})
+    while left and len(json.dumps(left)) > _CONTEXT:
+        left.popitem()
+    return left or None
+
+
+def _issue(issue: Issue) -> dict[str, Any]:
+    """Return an issue, whose parts were cleaned when it was made."""
+    member = {
+        "field": issue.field,
+        "field_pattern": issue.field_pattern,
+        "code": str(issue.code),
+        "type": issue.type[:64] if issue.type else None,
+        "message": issue.message[:500],
+        "expected": issue.expected,
+        "received": issue.received,
+        "received_type": issue.received_type,
+        "near_miss": list(issue.near_miss)[:20] or None,
+    }
+    return {name: value for name, value in member.items() if value is not None}
+
+
+def _exception(raised: tuple[Raised, ...]) -> dict[str, Any] | None:
+    if not raised:
+        return None
+    clean = tuple(r._replace(message=_clean(r.message, 2_000) or "") for r in raised)
+    last = clean[-1]
+    return {
+        "type": last.name[:128],
+        "module": last.module[:256],
+        "message": last.message,
+        "traceback": traceback_text(clean),
+    }
+
+
+def _clean(text: str | None, limit: int) -> str | None:
+    return None if text is None else safe_text(redact_text(text, limit))

@@ -1,0 +1,341 @@
+"""The background thread that carries batches to the collector."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from toolfault.telemetry._limits import Limits
+from toolfault.telemetry._outbox import Item, Outbox
+from toolfault.telemetry._say import debug, say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from toolfault.telemetry._retry import Backoff, Verdict
+    from toolfault.telemetry._transport import Response, Transport
+
+__all__ = ["Sender"]
+
+# After so much work the sender lets go of the interpreter for a moment. It would otherwise hold it
+# until a caller has waited for the switch interval (5 ms), which is what captures of other clients
+# wait for while a batch is encoded.
+_BREATH_EVERY = 0.0003
+_BREATH = 0.00005
+
+
+class Sender:
+    """Takes batches from the outbox and sends them until they are settled.
+
+    Everything but ``start`` and ``stop`` runs on the thread it starts.
+
+    Args:
+        outbox: Where events wait.
+        limits: Bounds of batches and times.
+        open_transport: Makes the transport, with the first batch.
+        encode: Makes the body of an event.
+        head: Makes the envelope without its events and drops.
+        on_tick: Called now and then, for work that is due without a capture.
+        key: Ingest key.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        limits: Limits,
+        *,
+        open_transport: Callable[[], Transport],
+        encode: Callable[[dict[str, Any]], bytes],
+        head: Callable[[], dict[str, Any]],
+        on_tick: Callable[[], None],
+        key: str,
+    ) -> None:
+        self._outbox = outbox
+        self._limits = limits
+        self._open_transport = open_transport
+        self._encode = encode
+        self._head = head
+        self._on_tick = on_tick
+        self._key = key
+        self._transport: Transport | None = None
+        self._thread: threading.Thread | None = None
+        self.is_running = False  # what captures look at; asking the thread costs more
+        self.ident: int | None = None  # identifier of the thread, for the re-entrancy guard
+        self._batch: list[Item] = []
+        self._is_done = False
+        self._deadline: float | None = None
+        self._warned: dict[str, float] = {}
+        self._breathed_at = 0.0
+        # Held while the thread may import a module. A child forked in the middle of that would
+        # find the module half made, and its lock held by a thread that it does not have.
+        self.importing = threading.Lock()
+        self._reported_at = time.monotonic()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread runs, as the interpreter says."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self) -> bool:
+        """Start the thread unless it runs; False where the interpreter no longer allows it."""
+        with self._outbox.lock:
+            if self.is_alive:
+                return True
+            thread = threading.Thread(target=self._run, name="toolfault-sender", daemon=True)
+            try:
+                self.is_running = True
+                thread.start()
+            except Exception:  # noqa: BLE001 - no thread at exit, or the host's patched threads
+                self.is_running = False
+                return False
+            self._thread = thread
+            return True
+
+    def stop(self, timeout: float) -> None:
+        """Send what is left within ``timeout`` seconds and end the thread.
+
+        Where no thread can be started any more (late in the exit of the interpreter) the batches
+        are sent by the caller.
+        """
+        outbox = self._outbox
+        until = time.monotonic() + timeout
+        with outbox.lock:
+            self._deadline = until
+            outbox.urgent += 1
+            outbox.changed.notify_all()
+        while (
+            not self._is_done
+            and time.monotonic() < until
+            and (self.is_alive or not outbox.is_empty or self._must_report())
+        ):
+            if not self.start():
+                self._run()
+                return
+            assert self._thread is not None
+            if self._thread is threading.current_thread():
+                return
+            # A thread that dies on the way is replaced while there is time.
+            self._thread.join(until - time.monotonic())
+
+    # -- the thread ----------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        self.ident = threading.get_ident()
+        with self.importing:
+            from toolfault.telemetry._encode import encode_event  # noqa: F401 - loads it
+            from toolfault.telemetry._retry import Backoff
+
+        backoff = Backoff(self._limits.backoff_base, self._limits.backoff_cap)
+        try:
+            while self._run_once(backoff):
+                pass
+            self._is_done = True
+        finally:
+            self.is_running = False
+        if self._transport is not None:
+            self._transport.close()
+            self._transport = None
+
+    def _run_once(self, backoff: Backoff) -> bool:
+        """Send one batch; False when the thread is to end."""
+        try:
+            # A thread that was killed leaves its batch to the next one.
+            batch = [item for item in self._batch if not item.landed] or self._next_batch()
+            if batch is None:
+                return False
+            self._batch = batch
+            self._deliver(batch, backoff)
+            self._batch = []
+        except Exception:  # noqa: BLE001 - a defect of ours must not end the sending
+            debug("sender failed")
+            self._outbox.give_up(self._batch, "sdk_error")
+            self._pause(backoff.wait(None), asked=True)
+        return True
+
+    def _next_batch(self) -> list[Item] | None:
+        """Wait for a batch worth sending; None when the client is closing and nothing is left."""
+        outbox, limits = self._outbox, self._limits
+        while True:
+            self._on_tick()
+            with outbox.lock:
+                waiting = outbox.waiting
+                if outbox.closed:
+                    return None
+                left = outbox.oldest_at + limits.batch_seconds - time.monotonic()
+                if waiting >= limits.batch_events or (waiting and (outbox.urgent or left <= 0)):
+                    self._reported_at = time.monotonic()
+                    break
+                if not waiting and self._must_report():
+                    self._reported_at = float("inf") if self._is_closing else time.monotonic()
+                    return []
+                if self._is_closing and not waiting:
+                    return None
+                outbox.changed.wait(left if waiting else self._idle_wait())
+        return outbox.take(limits.batch_events)
+
+    def _must_report(self) -> bool:
+        """Whether drops are told in a batch of their own: now and then, and once at the end."""
+        if not self._outbox.book.untold():
+            return False
+        quiet = time.monotonic() - self._reported_at
+        return quiet >= (0.0 if self._is_closing else self._limits.fold_seconds)
+
+    def _idle_wait(self) -> float:
+        """Return how long there is nothing to do: until counters are due to become events."""
+        limits = self._limits
+        if not self._outbox.folded:
+            return limits.fold_seconds
+        left = self._outbox.folded_at + limits.fold_seconds - time.monotonic()
+        return max(left, 0.001)
+
+    @property
+    def _is_closing(self) -> bool:
+        return self._deadline is not None
+
+    def _deliver(self, items: list[Item], backoff: Backoff) -> None:
+        """Send ``items`` in requests of bounded size, each until it is settled or given up."""
+        kept: list[Item] = []
+        size = 0
+        for item in items:
+            if not self._make_body(item):
+                continue
+            length = len(item.body or b"")
+            if kept and size + length > self._limits.batch_bytes:
+                self._send(kept, backoff)
+                kept, size = [], 0
+            kept.append(item)
+            size += length
+            self._breathe()
+        if kept or not items:
+            self._send(kept, backoff)
+
+    def _make_body(self, item: Item) -> bool:
+        """Encode an event; one that cannot be encoded is dropped and does not hold the others."""
+        try:
+            with self.importing:
+                body: bytes | None = item.body or self._encode(item.event)
+                if body is not None and len(body) > self._limits.event_bytes:
+                    body = _shortened(body, self._limits.event_bytes)
+        except Exception:  # noqa: BLE001 - whatever the event holds
+            debug("event cannot be encoded")
+            self._outbox.give_up([item], "encode_error")
+            return False
+        item.event = {}
+        item.body = body
+        if body is None:
+            self._outbox.give_up([item], "too_large")
+        return body is not None
+
+    def _breathe(self) -> None:
+        if time.perf_counter() - self._breathed_at >= _BREATH_EVERY:
+            time.sleep(_BREATH)
+            self._breathed_at = time.perf_counter()
+
+    def _send(self, items: list[Item], backoff: Backoff) -> None:
+        """Send one batch until the collector has answered for it or it is given up."""
+        from toolfault.telemetry._retry import judge
+
+        outbox = self._outbox
+        attempts: dict[str, int] = {}
+        while not outbox.closed:
+            with outbox.lock:
+                told = outbox.book.untold()
+            verdict = judge(self._attempt(items, told), sent=len(items))
+            attempts[verdict.reason] = attempts.get(verdict.reason, 0) + 1
+            if verdict.action == "settle":
+                backoff.reset()
+                with outbox.lock:
+                    outbox.book.told(told)
+                    outbox.settle(items, verdict.rejected)
+                return
+            self._warn(verdict.reason)
+            if verdict.action == "split":
+                self._split(items, verdict, backoff)
+                return
+            exhausted = verdict.attempts is not None and (
+                attempts[verdict.reason] >= verdict.attempts
+            )
+            if verdict.action == "drop" or exhausted or not items:
+                outbox.give_up(items, verdict.reason)
+                return
+            self._pause(backoff.wait(verdict.wait), asked=verdict.wait is not None)
+
+    def _split(self, items: list[Item], verdict: Verdict, backoff: Backoff) -> None:
+        """Send a batch that is too large in halves, a single event shortened once."""
+        from toolfault.telemetry._retry import judge
+
+        if len(items) > 1:
+            half = len(items) // 2
+            self._send(items[:half], backoff)
+            self._send(items[half:], backoff)
+            return
+        for item in items:
+            try:
+                item.body = _shortened(item.body or b"", len(item.body or b"") // 4)
+            except Exception:  # noqa: BLE001 - the event is given up below
+                item.body = None
+            again = verdict
+            if item.body is not None:
+                again = judge(self._attempt([item], {}), sent=1)
+            if again.action == "settle":
+                self._outbox.settle([item], again.rejected)
+            else:
+                self._outbox.give_up([item], verdict.reason)
+
+    def _attempt(self, items: Sequence[Item], told: dict[str, int]) -> Response | None:
+        """Make one request; None when it got no answer."""
+        from toolfault.telemetry._encode import envelope
+
+        head = self._head()
+        if told:
+            head["dropped"] = told
+        body = envelope(head, [item.body or b"{}" for item in items], self._breathe)
+        headers = {
+            "Authorization": f"Bearer {self._key}",
+            "Content-Type": "application/json",
+            "Content-Encoding": "gzip",
+            "User-Agent": f"{head['sdk']['name']}/{head['sdk']['version']}",
+        }
+        timeout = self._limits.request_seconds
+        if self._deadline is not None:
+            timeout = max(min(timeout, self._deadline - time.monotonic()), 0.05)
+        try:
+            if self._transport is None:
+                with self.importing:
+                    self._transport = self._open_transport()
+            return self._transport.send(body, headers=headers, timeout=timeout)
+        except Exception:  # noqa: BLE001 - a host's transport may raise anything
+            debug("batch not sent")
+            return None
+
+    def _pause(self, seconds: float, *, asked: bool) -> None:
+        """Wait before the next attempt; ``flush()`` cuts a wait short that nobody asked for."""
+        outbox = self._outbox
+        until = time.monotonic() + seconds
+        with outbox.lock:
+            flushes = outbox.flushes
+            while not outbox.closed:
+                left = until - time.monotonic()
+                if self._deadline is not None:
+                    left = min(left, self._deadline - time.monotonic())
+                if left <= 0 or (not asked and outbox.flushes != flushes):
+                    return
+                outbox.changed.wait(left)
+
+    def _warn(self, reason: str) -> None:
+        """Say once per hour and reason that events are not getting through."""
+        now = time.monotonic()
+        if now - self._warned.get(reason, -3600.0) >= 3600.0:
+            self._warned[reason] = now
+            say(
+                f"events are not reaching the collector ({reason}); "
+                "`python -m toolfault doctor` says why"
+            )
+
+
+def _shortened(body: bytes, limit: int) -> bytes | None:
+    from toolfault.telemetry._shorten import shortened
+
+    return shortened(body, limit)

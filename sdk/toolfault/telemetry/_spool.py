@@ -1,0 +1,286 @@
+"""Events on disk, so that ``kill -9`` of the agent loses nothing that was captured.
+
+Every captured event is appended to a segment before ``capture`` returns; the page cache survives
+the process, so nothing is synced (power loss is not promised). A segment is removed when all its
+records are settled. After a crash the next process sends what it finds again: event ids make that
+harmless.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections import deque
+from typing import NamedTuple
+
+from toolfault.telemetry._limits import Limits
+from toolfault.telemetry._spool_dir import SpoolDir
+from toolfault.telemetry._spool_file import Entry, frame, parse
+
+__all__ = ["Found", "Segment", "Spool", "Stretch"]
+
+
+class Segment:
+    """One file and what is known of its records.
+
+    Attributes:
+        name: File name.
+        token: Token of the process that wrote it.
+        size: Bytes written.
+        records: Records written.
+        read: Bytes already read back.
+        unread: Events written and not read back.
+        sealed: Nothing will be appended.
+        unsettled: Records its events stand for that are not settled.
+        out: Events read back and not settled, and one while it is being read.
+    """
+
+    __slots__ = ("name", "out", "read", "records", "sealed", "size", "token", "unread", "unsettled")
+
+    def __init__(self, name: str, token: str, *, size: int = 0, sealed: bool = False) -> None:
+        self.name = name
+        self.token = token
+        self.size = size
+        self.records = 0
+        self.read = 0
+        self.unread = 0
+        self.sealed = sealed
+        self.unsettled = 0
+        self.out = 0
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether everything in it was read back and settled."""
+        return self.read >= self.size and not self.out
+
+
+class Stretch(NamedTuple):
+    """Bytes of a segment to be read back."""
+
+    segment: Segment
+    start: int
+    end: int
+
+
+class Found(NamedTuple):
+    """What a segment of a dead process held.
+
+    Attributes:
+        segment: The segment.
+        entries: Its intact records.
+        lost: How many more it must have held.
+    """
+
+    segment: Segment
+    entries: list[Entry]
+    lost: int
+
+
+class Spool:
+    """The segments of this process and of dead ones.
+
+    The outbox's lock guards everything but ``load``, ``found_next`` and ``adopt``, which only the
+    sender thread calls.
+
+    Args:
+        directory: Where segments lie.
+        limits: Sizes.
+    """
+
+    def __init__(self, directory: SpoolDir, limits: Limits) -> None:
+        self._directory = directory
+        self._limits = limits
+        self._token, self._lock = directory.own()
+        self._made = 0
+        self._current: Segment | None = None
+        self._descriptor = -1
+        self._segments: deque[Segment] = deque()
+        self._left: deque[tuple[str, str]] = deque()
+        self._adopted: dict[str, int] = {}
+
+    @property
+    def unsettled(self) -> int:
+        """Records on disk that are not settled, as far as they are known."""
+        return sum(segment.unsettled for segment in self._segments)
+
+    @property
+    def unread(self) -> int:
+        """Events of this process that were not read back yet."""
+        return sum(segment.unread for segment in self._segments)
+
+    @property
+    def has_left(self) -> bool:
+        """Whether segments of dead processes wait to be read."""
+        return bool(self._left)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the current segment has reached its size."""
+        current = self._current
+        return current is not None and current.size >= self._limits.segment_bytes
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def append(self, kind: str, payload: bytes, *, weight: int) -> None:
+        """Write one record.
+
+        Args:
+            kind: ``E`` or ``F``.
+            payload: ASCII JSON.
+            weight: Records it stands for.
+
+        Raises:
+            OSError: The disk or the spool is full, or gone; nothing was written.
+        """
+        segment = self._writable()
+        data = frame(segment.records, kind, payload)
+        try:
+            written = os.write(self._descriptor, data)
+        except OSError:
+            os.ftruncate(self._descriptor, segment.size)
+            raise
+        if written != len(data):
+            os.ftruncate(self._descriptor, segment.size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        segment.size += written
+        segment.records += 1
+        segment.unsettled += weight
+        segment.unread += kind == "E"
+
+    def _writable(self) -> Segment:
+        if self._current is None:
+            total = self._directory.total()
+            if total + self._limits.segment_bytes > self._limits.spool_bytes:
+                raise OSError(errno.EDQUOT, "spool is full")
+            name, self._descriptor = self._directory.create(self._token, self._made)
+            self._made += 1
+            self._current = Segment(name, self._token)
+            self._segments.append(self._current)
+        return self._current
+
+    def seal(self) -> str:
+        """End the segment being written and return its name, ``""`` if there is none."""
+        segment, self._current = self._current, None
+        if segment is None:
+            return ""
+        segment.sealed = True
+        os.close(self._descriptor)
+        self._descriptor = -1
+        return segment.name
+
+    def make_room(self) -> int | None:
+        """Give up the oldest segment that is not being sent; None when there is none.
+
+        Returns:
+            How many records it held.
+        """
+        for segment in self._segments:
+            if segment.sealed and not segment.out:
+                self._remove(segment)
+                return segment.unsettled
+        return None
+
+    def tidy(self, *, keep_current: bool) -> int:
+        """Remove finished segments and return how many of their records could not be read back.
+
+        Args:
+            keep_current: The current segment holds steps of counters not yet made into events.
+        """
+        unreadable = 0
+        for segment in list(self._segments):
+            if not segment.is_finished:
+                continue
+            if segment is self._current:
+                if keep_current:
+                    continue
+                self.seal()
+            unreadable += segment.unsettled
+            self._remove(segment)
+        return unreadable
+
+    def _remove(self, segment: Segment) -> None:
+        self._segments.remove(segment)
+        self._directory.remove(segment.name)
+        self._release(segment.token)
+
+    # -- reading back --------------------------------------------------------------------------
+
+    def next_stretch(self) -> Stretch | None:
+        """Return the oldest bytes that were not read back, and count them as read."""
+        for segment in self._segments:
+            if segment.read < segment.size:
+                stretch = Stretch(segment, segment.read, segment.size)
+                segment.read = segment.size
+                segment.unread = 0
+                segment.out += 1
+                return stretch
+        return None
+
+    def load(self, stretch: Stretch) -> list[Entry]:
+        """Return the intact events of a stretch."""
+        try:
+            data = self._directory.read(stretch.segment.name, stretch.start, stretch.end)
+        except OSError:
+            return []
+        return [entry for entry in parse(data)[0] if entry.kind == "E"]
+
+    def found_next(self) -> Found | None:
+        """Read one segment of a dead process."""
+        if not self._left:
+            return None
+        token, name = self._left.popleft()
+        size = self._directory.size(name)
+        segment = Segment(name, token, size=size, sealed=True)
+        segment.read = size
+        try:
+            data = self._directory.read(name, 0, min(size, self._limits.largest_segment))
+        except OSError:
+            data = b""
+        entries, lost = parse(data)
+        return Found(segment, entries, lost)
+
+    def follow(self, segment: Segment) -> None:
+        """Keep a segment of a dead process until it is settled."""
+        self._segments.append(segment)
+
+    def adopt(self) -> None:
+        """Take over the segments of processes that are dead."""
+        for token in self._directory.tokens():
+            if token == self._token or token in self._adopted:
+                continue
+            descriptor = self._directory.lock(token)
+            if descriptor is None:
+                continue
+            names = self._directory.segments(token)
+            if names:
+                self._adopted[token] = descriptor
+                self._left.extend((token, name) for name in names)
+            else:
+                self._directory.unlock(token, descriptor)
+
+    # -- letting go ----------------------------------------------------------------------------
+
+    def _release(self, token: str) -> None:
+        if token in self._adopted and not self._is_used(token):
+            self._directory.unlock(token, self._adopted.pop(token))
+
+    def _is_used(self, token: str) -> bool:
+        return any(s.token == token for s in self._segments) or any(
+            left == token for left, _ in self._left
+        )
+
+    def close(self) -> None:
+        """Let go of the files; what is not settled stays for the next process."""
+        self.seal()
+        for token, descriptor in [*self._adopted.items(), (self._token, self._lock)]:
+            if self._is_used(token):
+                os.close(descriptor)
+            else:
+                self._directory.unlock(token, descriptor)
+        self._adopted.clear()
+
+    def abandon(self) -> None:
+        """Close what a fork has copied, without a trace on disk: the parent goes on with it."""
+        for descriptor in [*self._adopted.values(), self._lock, self._descriptor]:
+            if descriptor >= 0:
+                os.close(descriptor)

@@ -1,0 +1,89 @@
+"""Tools: the decorator, the registry, the manager, and the record of every call.
+
+The names below are loaded on first use: telemetry needs the records alone, and an agent that only
+reports what others validate never pays for the rest.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from toolfault.tools._adapter import adapt_error
+    from toolfault.tools._batch import BatchedCall
+    from toolfault.tools._boundary import report_validation_error
+    from toolfault.tools._decorator import as_tool, tool
+    from toolfault.tools._manager import ToolManager
+    from toolfault.tools._observe import (
+        CallRecord,
+        Observer,
+        Repair,
+        notify,
+        observe,
+        unobserve,
+    )
+    from toolfault.tools._protocols import AsyncTool, SyncTool
+    from toolfault.tools._registry import RegisteredTool, ToolRegistry
+    from toolfault.tools._running import (
+        RunningCall,
+        mark_reported,
+        report,
+        running_call,
+        was_reported,
+    )
+    from toolfault.tools._settings import set_defaults
+    from toolfault.tools._tool import Tool
+
+__all__ = [
+    "AsyncTool",
+    "BatchedCall",
+    "CallRecord",
+    "Observer",
+    "RegisteredTool",
+    "Repair",
+    "RunningCall",
+    "SyncTool",
+    "Tool",
+    "ToolManager",
+    "ToolRegistry",
+    "adapt_error",
+    "as_tool",
+    "mark_reported",
+    "notify",
+    "observe",
+    "report",
+    "report_validation_error",
+    "running_call",
+    "set_defaults",
+    "tool",
+    "unobserve",
+    "was_reported",
+]
+
+_HOMES = {
+    "_adapter": ("adapt_error",),
+    "_batch": ("BatchedCall",),
+    "_boundary": ("report_validation_error",),
+    "_decorator": ("as_tool", "tool"),
+    "_manager": ("ToolManager",),
+    "_observe": ("CallRecord", "Observer", "Repair", "notify", "observe", "unobserve"),
+    "_protocols": ("AsyncTool", "SyncTool"),
+    "_registry": ("RegisteredTool", "ToolRegistry"),
+    "_running": ("RunningCall", "mark_reported", "report", "running_call", "was_reported"),
+    "_settings": ("set_defaults",),
+    "_tool": ("Tool",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name on first use (PEP 562)."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'toolfault.tools' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"toolfault.tools.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,79 @@
+"""Reading the arguments as a model sends them: a JSON string, or an object already parsed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["parse_arguments", "sanitised"]
+
+# Some models end a tool call with this marker inside the arguments (contract.md 2.1.9).
+_END_MARKER = "<|tool_call_end|>"
+
+
+def sanitised(text: str) -> str:
+    """Return ``text`` without the end marker, what follows it, and the space around."""
+    return text.partition(_END_MARKER)[0].strip()
+
+
+def parse_arguments(raw: object, *, optional: bool) -> dict[Any, Any]:
+    """Return the arguments as a dict.
+
+    Args:
+        raw: A JSON string, a mapping, or None for "no arguments".
+        optional: Whether the tool can be called without arguments: then an empty string, which
+            providers stream for a call without any, means no arguments.
+
+    Raises:
+        json.JSONDecodeError: The string is not JSON.
+        ArgumentsNotObjectError: It is JSON, but no object.
+    """
+    kind = type(raw)
+    if kind is dict:
+        return raw  # type: ignore[return-value]
+    if raw is None:
+        return {}
+    if issubclass(kind, (bytes, bytearray)):
+        raw = bytes(raw).decode("utf-8", "replace")  # type: ignore[call-overload]
+        kind = str
+    if issubclass(kind, str):
+        raw = _from_text(str(raw), optional=optional)
+        kind = type(raw)
+    if issubclass(kind, dict):
+        return dict(raw)  # type: ignore[call-overload,no-any-return]
+    if _is_mapping(kind):
+        return dict(raw)  # type: ignore[call-overload,no-any-return]
+    from toolfault.errors import ArgumentsNotObjectError
+
+    raise ArgumentsNotObjectError(raw)
+
+
+def _is_mapping(kind: type) -> bool:
+    """Say whether values of ``kind`` are mappings, without asking the value itself."""
+    try:
+        return issubclass(kind, Mapping)
+    except Exception:  # noqa: BLE001 - a metaclass may raise anything
+        return False
+
+
+def _from_text(text: str, *, optional: bool) -> Any:
+    import json
+
+    trimmed = text.strip()
+    if not trimmed and optional:
+        return {}
+    try:
+        # The marker may be a legitimate part of an argument (code about tool calls), so it is cut
+        # only where it breaks the JSON.
+        if _END_MARKER in trimmed:
+            try:
+                return json.loads(trimmed)
+            except json.JSONDecodeError:
+                trimmed = sanitised(trimmed)
+        return json.loads(trimmed)
+    except json.JSONDecodeError:
+        raise
+    except RecursionError:
+        raise json.JSONDecodeError("Too deeply nested", trimmed, 0) from None
+    except ValueError:  # a number with thousands of digits
+        raise json.JSONDecodeError("Number too large", trimmed, 0) from None

@@ -1,0 +1,66 @@
+"""For frameworks that validate arguments before any tool body runs (contract.md trap 13)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toolfault.tools._call import Call
+from toolfault.tools._outcome import failed
+from toolfault.tools._salvage import salvaged_failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolfault.errors import ToolResult
+
+__all__ = ["report_validation_error"]
+
+
+def report_validation_error(
+    tool_name: str | Callable[..., Any],
+    exc: Exception,
+    args: object = None,
+    *,
+    context: str = "parameters",
+    call_id: str | None = None,
+    turn: str | None = None,
+) -> ToolResult[Any]:
+    """Record a call that a framework rejected before the tool ran, and return what to tell.
+
+    Args:
+        tool_name: Name of the tool, or the decorated function, whose hints and ``adapt_error``
+            then apply.
+        exc: The framework's validation error: pydantic's or alike.
+        args: Arguments as the model sent them, parsed or as a JSON string.
+        context: What error texts call the arguments.
+        call_id: The provider's id of the call.
+        turn: Opaque model turn.
+
+    Returns:
+        The failed result: ``result.message`` is the text for the model. Never raises.
+    """
+    from toolfault.tools._decorator import as_tool
+
+    tool = None if isinstance(tool_name, str) else as_tool(tool_name)
+    name = str(tool_name) if tool is None else tool.name
+    call = Call(name, name, args)
+    call.call_id = call_id
+    call.turn = turn
+    call.validation_mode = "comprehensive"
+    try:
+        call.arguments = _parsed(args)
+        label = context if tool is None else tool.label
+        return failed(call, exc, tool, label=label)
+    except Exception as broken:  # noqa: BLE001 - the SDK never raises into the host
+        return salvaged_failure(call, exc, broken)
+
+
+def _parsed(args: object) -> dict[Any, Any] | None:
+    from toolfault.tools._arguments import parse_arguments
+
+    if args is None:
+        return None
+    try:
+        return parse_arguments(args, optional=True)
+    except Exception:  # noqa: BLE001 - the error tells what is wrong, not the arguments
+        return None

@@ -1,0 +1,23 @@
+"""Checks of arguments, compiled once per tool from type hints or a JSON schema.
+
+Every check says all that is wrong (never fail-fast), in pydantic's words, with codes of our own.
+"""
+
+from toolfault.tools._checks._findings import ABSENT, ANYTHING, Check, Finding, Findings, Loc
+from toolfault.tools._checks._from_hints import Hints, description_of
+from toolfault.tools._checks._from_schema import Schema
+from toolfault.tools._checks._objects import FieldCheck, ObjectCheck
+
+__all__ = [
+    "ABSENT",
+    "ANYTHING",
+    "Check",
+    "FieldCheck",
+    "Finding",
+    "Findings",
+    "Hints",
+    "Loc",
+    "ObjectCheck",
+    "Schema",
+    "description_of",
+]

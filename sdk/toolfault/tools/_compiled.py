@@ -1,0 +1,149 @@
+"""A tool made ready to be called: its plan of validation and how its function is invoked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from toolfault.errors import Issue, ToolError
+from toolfault.tools import _observe
+from toolfault.tools._arguments import parse_arguments
+from toolfault.tools._checks import Findings, Hints
+from toolfault.tools._models import is_validation_error, model_check, plan_of_model
+from toolfault.tools._plan import HintsPlan, Plan, SchemaPlan, schema_hash
+from toolfault.tools._rejection import rejected_by_checks, rejected_by_model, repairs_of
+from toolfault.tools._signature import Parameters, read_parameters
+
+if TYPE_CHECKING:
+    from toolfault.tools._call import Call
+    from toolfault.tools._tool import Tool
+
+__all__ = ["Compiled", "compile_tool"]
+
+
+class Compiled:
+    """What is worked out once per tool, on its first call.
+
+    Attributes:
+        plan: Validates the arguments.
+        parameters: The parameters the model fills.
+        invoke: Calls the function with keyword arguments.
+        defaults: Default values of the parameters.
+        optional_context: Context parameters the function can do without.
+    """
+
+    __slots__ = ("_hash", "defaults", "invoke", "optional_context", "parameters", "plan")
+
+    def __init__(
+        self,
+        plan: Plan,
+        parameters: Parameters,
+        *,
+        invoke: Callable[..., Any],
+        optional_context: frozenset[str],
+    ) -> None:
+        self.plan = plan
+        self.parameters = parameters
+        self.invoke = invoke
+        self.defaults = parameters.defaults
+        self.optional_context = optional_context
+        self._hash: str | None = None
+
+    def prepare(self, call: Call, coerce: bool, label: str) -> dict[str, Any]:
+        """Return the keyword arguments the model sent, validated.
+
+        Raises:
+            ToolError: The arguments are wrong; it says everything that is.
+            Exception: What the parser or a model raises, see ``call.phase``.
+        """
+        raw = call.raw
+        if type(raw) is not dict:
+            call.phase = "parse"
+            raw = parse_arguments(raw, optional=self.plan.optional)
+            call.phase = "validation"
+        call.arguments = raw
+        call.validation_mode = self.plan.mode
+        if _observe.observers:
+            call.schema_hash = self.schema_hash
+        findings = call.findings = Findings(coerce)
+        kwargs = self.plan.prepare(raw, findings)
+        if findings.repairs:
+            call.coercions = repairs_of(findings)
+        if findings.found:
+            call.rejection = rejected_by_checks(call.tool, findings, label)
+            raise call.rejection
+        return kwargs
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the arguments the model may send."""
+        try:
+            properties = self.plan.schema().get("properties")
+        except Exception:  # noqa: BLE001 - a model that cannot say its schema
+            properties = None
+        return tuple(properties or self.parameters.annotations)
+
+    @property
+    def schema_hash(self) -> str | None:
+        """Hash of the parameter schema, 16 hex digits."""
+        if self._hash is None:
+            self._hash = schema_hash(self.plan.schema) or ""
+        return self._hash or None
+
+    def rejection(self, call: Call, exc: Exception, label: str) -> ToolError | None:
+        """Return the failure a model's validation error means; None for any other exception."""
+        if not is_validation_error(exc):
+            return None
+        call.rejection = rejected_by_model(
+            call.tool,
+            exc,
+            call.arguments,
+            label=label,
+            findings=call.findings or Findings(),
+            parameters=self.parameters.annotations,
+        )
+        return call.rejection
+
+    def misbound(
+        self, tool: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> ToolError | None:
+        """Return the failure of a direct call whose arguments do not fit the function."""
+        names = list(self.parameters.annotations)
+        given = {*names[: len(args)], *kwargs}
+        issues = [
+            Issue(name, "missing_field") for name in self.parameters.required if name not in given
+        ]
+        if not self.parameters.takes_extra:
+            issues += [Issue(name, "unknown_field") for name in kwargs if name not in names]
+        return ToolError.from_issues(tool, issues) if issues else None
+
+
+def compile_tool(tool: Tool) -> Compiled:
+    """Work out how ``tool`` is validated and called."""
+    injected = frozenset(tool.injected)
+    parameters = read_parameters(tool.fn, tool.scope, injected)
+    return Compiled(
+        _plan(tool, parameters),
+        parameters,
+        invoke=_invoker(tool.fn, tuple(parameters.positional_only)),
+        optional_context=frozenset(parameters.optional_context),
+    )
+
+
+def _plan(tool: Tool, parameters: Parameters) -> Plan:
+    if tool.model is not None:
+        return plan_of_model(tool.model, parameters)
+    if tool.schema is not None:
+        return SchemaPlan(tool.schema, parameters)
+    return HintsPlan(parameters, Hints(model_check))
+
+
+def _invoker(fn: Callable[..., Any], positional: tuple[str, ...]) -> Callable[..., Any]:
+    """Return a way to call ``fn`` by keywords alone, also where it takes some by position only."""
+    if not positional:
+        return fn
+
+    def invoke(**kwargs: Any) -> Any:
+        return fn(*[kwargs.pop(name) for name in positional if name in kwargs], **kwargs)
+
+    return invoke

@@ -1,0 +1,202 @@
+"""The ``tool`` decorator."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, overload
+
+from toolfault.errors import ConfigError
+from toolfault.tools._direct import wrap_async, wrap_sync
+from toolfault.tools._protocols import AsyncTool, P, R, SyncTool, ToolDecorator
+from toolfault.tools._signature import names_in_scope
+from toolfault.tools._tool import Adapter, Tool
+
+__all__ = ["as_tool", "tool"]
+
+_Context = str | Iterable[str] | Mapping[str, Any] | None
+_Passthrough = type[BaseException] | tuple[type[BaseException], ...]
+
+
+# A coroutine is also "any R", so the overloads overlap; the first one wins, as meant.
+@overload
+def tool(  # type: ignore[overload-overlap]
+    fn: Callable[P, Coroutine[Any, Any, R]],
+    /,
+    *,
+    name: str | None = None,
+    model: Any = None,
+    parameters: Mapping[str, Any] | None = None,
+    context: _Context = None,
+    coerce: bool | None = None,
+    hints: str | Mapping[str, str] | None = None,
+    echo: str | Iterable[str] = (),
+    error_defaults: Mapping[str, Any] | None = None,
+    adapt_error: Adapter | None = None,
+    timeout: float | None = None,
+    passthrough: _Passthrough = (),
+) -> AsyncTool[P, R]: ...
+
+
+@overload
+def tool(
+    fn: Callable[P, R],
+    /,
+    *,
+    name: str | None = None,
+    model: Any = None,
+    parameters: Mapping[str, Any] | None = None,
+    context: _Context = None,
+    coerce: bool | None = None,
+    hints: str | Mapping[str, str] | None = None,
+    echo: str | Iterable[str] = (),
+    error_defaults: Mapping[str, Any] | None = None,
+    adapt_error: Adapter | None = None,
+    timeout: float | None = None,
+    passthrough: _Passthrough = (),
+) -> SyncTool[P, R]: ...
+
+
+@overload
+def tool(
+    fn: None = None,
+    /,
+    *,
+    name: str | None = None,
+    model: Any = None,
+    parameters: Mapping[str, Any] | None = None,
+    context: _Context = None,
+    coerce: bool | None = None,
+    hints: str | Mapping[str, str] | None = None,
+    echo: str | Iterable[str] = (),
+    error_defaults: Mapping[str, Any] | None = None,
+    adapt_error: Adapter | None = None,
+    timeout: float | None = None,
+    passthrough: _Passthrough = (),
+) -> ToolDecorator: ...
+
+
+def tool(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:  # noqa: D417
+    """Make a function a tool: same function, plus ``call`` for what a model sends.
+
+    Calling the decorated function runs it as written: same value, same exceptions. ``call``
+    takes a JSON string, a mapping or keywords, validates everything at once, and returns a
+    ``ToolResult`` that says to the model exactly what to fix. Both leave one record per call.
+
+    Args:
+        fn: The function; left out when options are given: ``@tool(timeout=5)``.
+        name: Name the model calls it by; the function's own by default.
+        model: Validates the arguments: a pydantic model or TypeAdapter, a msgspec Struct, a
+            dataclass or a TypedDict. Its fields reach the function as keyword arguments.
+        parameters: JSON schema of the arguments, instead of the type hints.
+        context: Names of parameters the host fills (never the model), or what error texts call
+            the arguments (``"HTTP request"``); see ``read_context``.
+        coerce: Repair bool, int, float and JSON given as strings; None follows ``init``.
+        hints: ``"derived"`` for did-you-mean and examples, or authored hints: one text, or texts
+            by field (``"*"`` for the tool as a whole).
+        echo: Parameters that the contract dict repeats.
+        error_defaults: Data keys of the contract dict on failure.
+        adapt_error: ``adapt_error(ToolInvocationError) -> ToolError``, called once per failed call.
+        timeout: Seconds a call may take; see ``toolfault.tools._threads`` for the limits.
+        passthrough: Exception types that are recorded and go on to the caller.
+
+    Raises:
+        ConfigError: An option cannot work, or there is nothing to call.
+    """
+    if fn is None:
+        return lambda given: _decorated(given, options)
+    return _decorated(fn, options)
+
+
+def _decorated(fn: Callable[..., Any], options: dict[str, Any]) -> Any:
+    if isinstance(fn, Tool) or isinstance(getattr(fn, "tool", None), Tool):
+        raise ConfigError("this function is a tool already")
+    if isinstance(fn, (staticmethod, classmethod)):
+        raise ConfigError(f"put @tool below @{type(fn).__name__}, next to the function")
+    if not callable(fn):
+        raise ConfigError(f"tool() decorates a function, not {type(fn).__name__}")
+    unknown = set(options) - _OPTIONS
+    if unknown:
+        raise TypeError(f"tool() got unexpected options {sorted(unknown)}")
+    scope = names_in_scope(fn, depth=2)
+    if _is_method(fn):
+        return ToolMethod(fn, options, scope)
+    return _wrapped(Tool(fn, scope=scope, **options))
+
+
+_OPTIONS = {
+    "name",
+    "model",
+    "parameters",
+    "context",
+    "coerce",
+    "hints",
+    "echo",
+    "error_defaults",
+    "adapt_error",
+    "timeout",
+    "passthrough",
+}
+
+
+def _wrapped(core: Tool) -> Any:
+    """Return a real function around the tool, so that frameworks see what they expect."""
+    face: Any = wrap_async(core) if core.is_async else wrap_sync(core)
+    face.tool = core
+    face.call = core.call
+    return face
+
+
+def _is_method(fn: Callable[..., Any]) -> bool:
+    """Say whether ``fn`` is being defined in a class body and takes the instance."""
+    code = getattr(fn, "__code__", None)
+    owner = getattr(fn, "__qualname__", "").rpartition(".")[0]
+    if code is None or not owner or owner.endswith("<locals>"):
+        return False
+    return bool(code.co_argcount) and code.co_varnames[0] in ("self", "cls")
+
+
+class ToolMethod:
+    """A decorated method: every instance gets a tool of its own, bound to it."""
+
+    def __init__(
+        self, fn: Callable[..., Any], options: dict[str, Any], scope: Mapping[str, Any]
+    ) -> None:
+        functools.update_wrapper(self, fn)
+        self._fn = fn
+        self._options = options
+        self._scope = scope
+        self._attribute: str = getattr(fn, "__name__", "")
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._attribute = name
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        bound = self._fn.__get__(instance, owner)
+        face = _wrapped(Tool(bound, scope=self._scope, **self._options))
+        # Shadows this descriptor, so that the tool is compiled once per instance; an instance
+        # with slots alone gets a fresh one each time.
+        with contextlib.suppress(AttributeError, TypeError):
+            instance.__dict__[self._attribute] = face
+        return face
+
+    def __call__(self, instance: object, /, *args: Any, **kwargs: Any) -> Any:
+        return self.__get__(instance, type(instance))(*args, **kwargs)
+
+
+def as_tool(fn: Any) -> Tool:
+    """Return the tool behind a decorated function; a bare function is decorated first.
+
+    Raises:
+        ConfigError: ``fn`` is nothing that can be called.
+    """
+    if isinstance(fn, Tool):
+        return fn
+    known = getattr(fn, "tool", None)
+    if isinstance(known, Tool):
+        return known
+    made: Tool = _decorated(fn, {}).tool
+    return made

@@ -1,0 +1,122 @@
+"""Direct calls of decorated functions: exactly the bare function, plus the record.
+
+The same return value, the same exceptions, nothing validated, nothing logged: whoever calls the
+function directly deals with its exceptions.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from toolfault.errors import ToolError, ToolResult
+from toolfault.tools import _observe
+from toolfault.tools._call import Call, finished
+from toolfault.tools._outcome import describe, torn_off
+from toolfault.tools._running import RUNNING, leave, mark_reported
+from toolfault.tools._salvage import salvaged_tear
+
+if TYPE_CHECKING:
+    from toolfault.tools._tool import Tool
+
+__all__ = ["wrap_async", "wrap_sync"]
+
+
+def opened(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    """Start the record of a direct call."""
+    call = Call(tool.name, tool.name)
+    call.phase = "handler"
+    call.arguments = kwargs
+    if args or tool.injected:
+        named = {**dict(zip(tool.argument_names, args, strict=False)), **kwargs}
+        call.arguments = {name: value for name, value in named.items() if name not in tool.injected}
+    return call
+
+
+def wrap_sync(tool: Tool) -> Callable[..., Any]:
+    """Return the function of ``tool``, recording every call that somebody listens to."""
+    fn = tool.fn
+
+    @functools.wraps(fn)
+    def direct(*args: Any, **kwargs: Any) -> Any:
+        if not _observe.observers:
+            return fn(*args, **kwargs)
+        call = opened(tool, args, kwargs)
+        token = RUNNING.set(call)
+        try:
+            value = fn(*args, **kwargs)
+        except BaseException as exc:
+            _note_raise(call, exc, tool, (args, kwargs))
+            raise
+        finally:
+            RUNNING.reset(token)
+        _note_return(call, value, tool)
+        return value
+
+    return direct
+
+
+def wrap_async(tool: Tool) -> Callable[..., Any]:
+    """Return the coroutine function of ``tool``, recording every call that somebody listens to."""
+    fn = tool.fn
+
+    @functools.wraps(fn)
+    async def direct(*args: Any, **kwargs: Any) -> Any:
+        if not _observe.observers:
+            return await fn(*args, **kwargs)
+        call = opened(tool, args, kwargs)
+        token = RUNNING.set(call)
+        try:
+            value = await fn(*args, **kwargs)
+        except BaseException as exc:
+            _note_raise(call, exc, tool, (args, kwargs))
+            raise
+        finally:
+            leave(token)
+        _note_return(call, value, tool)
+        return value
+
+    return direct
+
+
+def _note_return(call: Call, value: Any, tool: Tool) -> None:
+    try:
+        error = _returned_error(call, value)
+        finished(call, value, None if error is None else describe(call, error, tool))
+    except Exception as broken:  # noqa: BLE001 - the SDK never raises into the host
+        salvaged_tear(call, broken)
+
+
+def _returned_error(call: Call, value: Any) -> ToolError | None:
+    """Return the failure that a returned value reports, or None."""
+    if type(value) is dict and value.get("success") is False:
+        return ToolError.from_returned(call.tool, value)
+    if issubclass(type(value), ToolResult) and not value.success:
+        return value.error or ToolError.from_returned(call.tool, {"error": value.message})
+    return None
+
+
+def _note_raise(
+    call: Call, exc: BaseException, tool: Tool, given: tuple[tuple[Any, ...], dict[str, Any]]
+) -> None:
+    try:
+        if not isinstance(exc, Exception) or isinstance(exc, tool.passthrough):
+            torn_off(call, exc, passed_through=isinstance(exc, tool.passthrough))
+            return
+        mark_reported(exc)
+        cause: Exception = exc
+        if _is_binding_error(exc, tool):
+            call.phase = "validation"
+            cause = tool.compiled.misbound(tool.name, *given) or exc
+        finished(call, None, describe(call, cause, tool))
+    except Exception as broken:  # noqa: BLE001 - the host's own exception goes on
+        salvaged_tear(call, broken)
+
+
+def _is_binding_error(exc: BaseException, tool: Tool) -> bool:
+    """Say whether Python refused the arguments: the function's own frame was never entered."""
+    if type(exc) is not TypeError or type(tool.fn) is not FunctionType:
+        return False
+    return exc.__traceback__ is not None and exc.__traceback__.tb_next is None

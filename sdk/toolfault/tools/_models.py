@@ -1,0 +1,307 @@
+"""Validation by a model of the host: pydantic, msgspec, dataclass, TypedDict.
+
+No library is imported here: whoever passes a model has imported its library.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from toolfault.tools._checks import ABSENT, Check, Findings, Hints, Loc, ObjectCheck, Schema
+from toolfault.tools._plan import Plan
+from toolfault.tools._signature import Parameters
+
+__all__ = ["ModelCheck", "ModelPlan", "is_validation_error", "model_check", "plan_of_model"]
+
+_JSON_TYPES = frozenset({bool, int, float, list, dict, type(None)})
+_MAX_WALK = 8  # levels of a validated model that are compared with what was sent
+
+
+class Validation:
+    """How values of one model class are validated.
+
+    Attributes:
+        validate: Returns the validated value or raises the library's validation error.
+        document: Returns the JSON schema.
+    """
+
+    __slots__ = ("document", "validate")
+
+    def __init__(
+        self, validate: Callable[[Any], Any], document: Callable[[], dict[str, Any]]
+    ) -> None:
+        self.validate = validate
+        self.document = document
+
+
+def validation_of(model: Any) -> Validation | None:
+    """Return how ``model`` validates; None if it has no validation of its own."""
+    if hasattr(model, "model_validate"):
+        return Validation(model.model_validate, model.model_json_schema)
+    if hasattr(model, "validate_python") and hasattr(model, "json_schema"):  # a TypeAdapter
+        return Validation(model.validate_python, model.json_schema)
+    if hasattr(model, "__pydantic_validator__"):  # a pydantic dataclass
+        adapter = sys.modules["pydantic"].TypeAdapter(model)
+        return Validation(adapter.validate_python, adapter.json_schema)
+    if hasattr(model, "parse_obj") and hasattr(model, "__fields__"):  # pydantic 1
+        return Validation(model.parse_obj, model.schema)
+    if hasattr(model, "__struct_fields__"):
+        return _struct_validation(model)
+    return None
+
+
+def _struct_validation(model: Any) -> Validation:
+    msgspec: Any = sys.modules["msgspec"]
+    return Validation(
+        lambda value: msgspec.convert(value, model), lambda: msgspec.json.schema(model)
+    )
+
+
+def is_validation_error(error: BaseException) -> bool:
+    """Say whether a library of validation raised this about the value it was given."""
+    if callable(getattr(error, "errors", None)):
+        return True
+    return any(
+        base.__name__ == "ValidationError" and base.__module__.partition(".")[0] == "msgspec"
+        for base in type(error).__mro__
+    )
+
+
+class ModelCheck(Check):
+    """A value of a model class inside type hints."""
+
+    __slots__ = ("_model", "_validation")
+    kind = "object"
+
+    def __init__(self, model: type, validation: Validation) -> None:
+        self._model = model
+        self._validation = validation
+
+    def check(self, value: Any, loc: Loc, findings: Findings) -> Any:
+        """Return the validated model; its errors become findings below ``loc``."""
+        if type(value) is self._model:
+            return value
+        try:
+            validated = self._validation.validate(value)
+        except Exception as error:
+            if not is_validation_error(error):
+                raise
+            from toolfault.errors import ToolError
+
+            for issue in ToolError.from_validation_error("", error, value).issues:
+                findings.add_issue((*loc, *issue.loc), issue)
+            return value
+        findings.repairs.extend(conversions(value, validated, loc))
+        return validated
+
+    def schema(self) -> dict[str, Any]:
+        """Return the model's own schema."""
+        return self._validation.document()
+
+
+def model_check(kind: type) -> Check | None:
+    """Return the check of a class with its own validation; None for other classes."""
+    validation = validation_of(kind)
+    return None if validation is None else ModelCheck(kind, validation)
+
+
+def plan_of_model(model: Any, parameters: Parameters) -> Plan:
+    """Return the plan of a tool declared with ``model=``.
+
+    Raises:
+        ConfigError: The model is of no known kind.
+    """
+    validation = validation_of(model)
+    if validation is not None:
+        return ModelPlan(model, validation, parameters)
+    check = Hints(model_check).compile(model)
+    if isinstance(check, ObjectCheck):
+        return ObjectPlan(model, check, parameters)
+    from toolfault.errors import ConfigError
+
+    raise ConfigError(
+        "model= takes a pydantic model or TypeAdapter, a msgspec Struct, a dataclass or a "
+        f"TypedDict, not {model!r}"
+    )
+
+
+class ModelPlan(Plan):
+    """Validation by a pydantic model, a TypeAdapter or a msgspec struct."""
+
+    def __init__(self, model: Any, validation: Validation, parameters: Parameters) -> None:
+        self._validation = validation
+        self._hand_over = _Handover(model, parameters)
+        self._shape: Check | None = None
+        # msgspec stops at the first error, so its schema is checked first, for all of them.
+        self._fail_fast = hasattr(model, "__struct_fields__")
+        self.optional = False
+
+    def prepare(self, arguments: dict[Any, Any], findings: Findings) -> dict[str, Any]:
+        """Repair what may be repaired, validate once, and return the model's fields.
+
+        Raises:
+            Exception: Whatever the model raises; see ``is_validation_error``.
+        """
+        sent = arguments
+        if findings.coerce or self._fail_fast:
+            sent = self._shaped(arguments, findings)
+            if findings.found:
+                return {}
+        validated = self._validation.validate(sent)
+        findings.repairs.extend(conversions(sent, validated, ()))
+        return self._hand_over(validated)
+
+    def _shaped(self, arguments: dict[Any, Any], findings: Findings) -> dict[Any, Any]:
+        """Return the arguments with strings turned into what the schema wants, where that works.
+
+        What else the schema complains of is dropped where the model will say it in its own words;
+        only broken JSON in a string is kept, which the model would call a wrong type.
+        """
+        if self._shape is None:
+            try:
+                document = self._validation.document()
+                self._shape = Schema(document).compile(document)
+            except Exception:  # noqa: BLE001 - a model without a schema is not repaired
+                self._shape = Check()
+        trial = findings.trial(coerce=findings.coerce)
+        shaped = self._shape.check(arguments, (), trial)
+        findings.repairs.extend(trial.repairs)
+        if self._fail_fast:
+            findings.found.extend(trial.found)
+        findings.broken_json = {
+            found.loc: found.message for found in trial.found if found.code == "malformed_json"
+        }
+        return shaped if type(shaped) is dict else arguments
+
+    def schema(self) -> dict[str, Any]:
+        """Return the model's own schema."""
+        return self._validation.document()
+
+
+class ObjectPlan(Plan):
+    """Validation by a dataclass or a TypedDict, from its type hints."""
+
+    def __init__(self, model: Any, check: ObjectCheck, parameters: Parameters) -> None:
+        self._check = check
+        self._hand_over = _Handover(model, parameters)
+        self.optional = not any(field.required for field in check.fields.values())
+
+    def prepare(self, arguments: dict[Any, Any], findings: Findings) -> dict[str, Any]:
+        """Return the fields of the checked object."""
+        checked = self._check.check(arguments, (), findings)
+        return {} if findings.found else self._hand_over(checked)
+
+    def schema(self) -> dict[str, Any]:
+        """Return the schema the hints amount to."""
+        return self._check.schema()
+
+
+class _Handover:
+    """Turns a validated model into the keyword arguments of the function."""
+
+    __slots__ = ("_accepted", "_whole")
+
+    def __init__(self, model: Any, parameters: Parameters) -> None:
+        self._accepted = None if parameters.takes_extra else frozenset(parameters.annotations)
+        # A function may also take the model itself: ``def fetch(params: HttpRequestParams)``.
+        self._whole = next(
+            (name for name, annotation in parameters.annotations.items() if annotation is model),
+            None,
+        )
+
+    def __call__(self, validated: Any) -> dict[str, Any]:
+        fields = {
+            name: value
+            for name, value in fields_of(validated)
+            if self._accepted is None or name in self._accepted
+        }
+        if self._whole is not None:
+            fields[self._whole] = validated
+        return fields
+
+
+def fields_of(validated: Any) -> Iterator[tuple[str, Any]]:
+    """Yield name and value of every field of a validated model."""
+    if type(validated) is dict:
+        yield from validated.items()
+        return
+    kind = type(validated)
+    names: Any = (
+        getattr(kind, "__pydantic_fields__", None)
+        or getattr(kind, "model_fields", None)
+        or getattr(kind, "__struct_fields__", None)
+        or getattr(kind, "__dataclass_fields__", None)
+        or getattr(kind, "__fields__", None)
+        or getattr(kind, "_fields", ())
+    )
+    if tuple(names) == ("root",) and hasattr(validated, "root"):
+        yield from fields_of(validated.root)
+        return
+    for name in names:
+        yield name, getattr(validated, name)
+    extra = getattr(validated, "__pydantic_extra__", None)
+    if type(extra) is dict:
+        yield from extra.items()
+
+
+def conversions(sent: Any, validated: Any, loc: Loc) -> Iterator[tuple[Loc, object, object]]:
+    """Yield ``(loc, sent, validated)`` where a lax model silently changed a value's JSON type.
+
+    A string that became a number was repaired, whoever did it. A string that became a date was
+    not: JSON has no other way to write a date. An integer where a number is wanted is one.
+    """
+    before, after = type(sent), type(validated)
+    if before is dict and len(loc) < _MAX_WALK:
+        for name, value in fields_of(validated):
+            item = _sent_as(sent, name, after)
+            if item is not ABSENT and item is not value:
+                yield from conversions(item, value, (*loc, name))
+    elif before is list and after is list and len(loc) < _MAX_WALK:
+        for index, (item, value) in enumerate(zip(sent, validated, strict=False)):
+            if item is not value:
+                yield from conversions(item, value, (*loc, index))
+    elif _is_conversion(sent, validated):
+        yield loc, sent, validated
+
+
+def _is_conversion(sent: Any, validated: Any) -> bool:
+    before, after = type(sent), type(validated)
+    if before is str:
+        return _text_was_repaired(sent, validated)
+    if after is list:
+        return before is not tuple and before is not set
+    if before is int and after is float:
+        return False
+    return before is not after and before in _NUMBERS and after in _NUMBERS
+
+
+_NUMBERS = (bool, int, float)
+
+
+def _text_was_repaired(sent: str, validated: Any) -> bool:
+    """Say whether a string became what JSON could have said itself, or was a sloppy spelling."""
+    after = type(validated)
+    if after is str:
+        return sent != str(validated) and sent.strip() == str(validated)
+    if after in _JSON_TYPES:
+        return True
+    if hasattr(after, "__members__"):  # an Enum
+        return bool(sent not in (validated.value, validated.name))
+    if after.__module__ == "datetime" and after.__qualname__ == "date":
+        return bool(sent != validated.isoformat())
+    return False
+
+
+def _sent_as(sent: dict[Any, Any], name: str, kind: type) -> Any:
+    """Return the value sent for field ``name``, which may go by an alias."""
+    if name in sent:
+        return sent[name]
+    fields = getattr(kind, "__pydantic_fields__", None) or getattr(kind, "__fields__", None)
+    field = fields.get(name) if isinstance(fields, dict) else None
+    for attribute in ("validation_alias", "alias"):
+        alias = getattr(field, attribute, None)
+        if isinstance(alias, str) and alias in sent:
+            return sent[alias]
+    return ABSENT

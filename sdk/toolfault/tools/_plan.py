@@ -1,0 +1,136 @@
+"""How the arguments of one tool are validated: compiled from hints, a schema or a model, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from toolfault.tools._checks import (
+    ABSENT,
+    ANYTHING,
+    Check,
+    FieldCheck,
+    Findings,
+    Hints,
+    ObjectCheck,
+    Schema,
+    description_of,
+)
+from toolfault.tools._signature import Parameters
+
+__all__ = ["HintsPlan", "Plan", "SchemaPlan", "schema_hash"]
+
+
+class Plan:
+    """Validates the arguments of one tool.
+
+    Attributes:
+        mode: What the validation is called in records: ``comprehensive`` or ``fail_fast``.
+        optional: Whether the tool can be called without arguments.
+    """
+
+    mode = "comprehensive"
+    optional = True
+
+    def prepare(self, arguments: dict[Any, Any], findings: Findings) -> dict[str, Any]:
+        """Return the keyword arguments of the function; what is wrong goes into ``findings``.
+
+        A plan around a foreign model raises that model's own validation error instead.
+        """
+        return dict(arguments)
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON schema of the arguments, for the model."""
+        return {"type": "object"}
+
+
+class HintsPlan(Plan):
+    """Validation from type hints."""
+
+    def __init__(self, parameters: Parameters, hints: Hints) -> None:
+        self._check = ObjectCheck(
+            {
+                name: _field(name, annotation, parameters, hints)
+                for name, annotation in parameters.annotations.items()
+            },
+            extra=hints.compile(parameters.extra_annotation) if parameters.takes_extra else None,
+        )
+        self.optional = not parameters.required
+        # Bound once: this is the success path of every call.
+        self.prepare = self._prepare  # type: ignore[method-assign]
+
+    def _prepare(self, arguments: dict[Any, Any], findings: Findings) -> dict[str, Any]:
+        return self._check.members(arguments, (), findings)
+
+    def schema(self) -> dict[str, Any]:
+        """Return the schema the hints amount to."""
+        return self._check.schema()
+
+
+def _field(name: str, annotation: Any, parameters: Parameters, hints: Hints) -> FieldCheck:
+    default = parameters.defaults.get(name, ABSENT)
+    check: Check = hints.compile(annotation)
+    if default is None and check is not ANYTHING:
+        check = _or_null(check)  # ``x: int = None`` means that None is fine
+    return FieldCheck(
+        name,
+        check,
+        required=name in parameters.required,
+        default=default,
+        description=description_of(annotation),
+    )
+
+
+def _or_null(check: Check) -> Check:
+    from toolfault.tools._checks._choices import UnionCheck
+    from toolfault.tools._checks._scalars import NullCheck
+
+    if isinstance(check, UnionCheck):
+        if any(isinstance(branch, NullCheck) for branch in check.branches):
+            return check
+        return UnionCheck([*check.branches, NullCheck()])
+    return UnionCheck([check, NullCheck()])
+
+
+class SchemaPlan(Plan):
+    """Validation from the tool's own JSON schema.
+
+    A parameter that the schema leaves out of ``required`` but the function needs is missing too:
+    the call could not be made.
+    """
+
+    def __init__(self, document: Mapping[str, Any], parameters: Parameters) -> None:
+        self._document = document
+        part = {"type": "object", "properties": {}, **document}
+        check = Schema(document).object(part, open_by_default=parameters.takes_extra)
+        assert isinstance(check, ObjectCheck)
+        self._check = check
+        for name in parameters.annotations:
+            if name not in check.fields:
+                check.add(FieldCheck(name, ANYTHING, required=False))
+        for name in parameters.required:
+            check.require(name)
+        self.optional = not any(field.required for field in check.fields.values())
+
+    def prepare(self, arguments: dict[Any, Any], findings: Findings) -> dict[str, Any]:
+        """Return the checked arguments."""
+        checked = self._check.members(arguments, (), findings)
+        if self._check.bounds is not None:
+            self._check.bounds.check(arguments, (), findings, raw=arguments)
+        return checked
+
+    def schema(self) -> dict[str, Any]:
+        """Return the schema as the tool gave it."""
+        return dict(self._document)
+
+
+def schema_hash(schema: Callable[[], dict[str, Any]]) -> str | None:
+    """Return 16 hex digits that change when a parameter schema changes; None if it has none."""
+    import hashlib
+    import json
+
+    try:
+        text = json.dumps(schema(), sort_keys=True, separators=(",", ":"), default=repr)
+    except Exception:  # noqa: BLE001 - a schema that cannot be written has no hash
+        return None
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]

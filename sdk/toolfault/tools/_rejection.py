@@ -1,0 +1,120 @@
+"""Turning what a validation found into one failure with all its issues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from toolfault.errors import InvocationKind, Issue, ToolError, redacted_repr, type_name
+from toolfault.tools._checks import ABSENT, Finding, Findings, Loc
+from toolfault.tools._observe import Repair
+
+__all__ = ["raw_value", "rejected_by_checks", "rejected_by_model", "repairs_of"]
+
+_MAX_ISSUES = 50  # kept on one failure; issues_total says how many there were
+
+
+def rejected_by_checks(tool: str, findings: Findings, label: str) -> ToolError:
+    """Return the failure that says everything the checks found.
+
+    Args:
+        tool: The tool's name.
+        findings: At least one finding.
+        label: What was validated: ``parameters``, ``HTTP request``.
+    """
+    found = findings.found
+    issues = [_issue(finding) for finding in found[:_MAX_ISSUES]]
+    error = ToolError.from_issues(tool, issues, context=label, total=len(found))
+    error.kind = InvocationKind.VALIDATION
+    return error
+
+
+def _issue(finding: Finding) -> Issue:
+    loc = _plain_loc(finding.loc)
+    field = ".".join(str(part) for part in loc)
+    if finding.issue is not None:
+        return finding.issue.with_(field=field, loc=loc)
+    received = None
+    if finding.value is not ABSENT and loc:
+        received = redacted_repr(finding.value)  # a secret field hides it: Issue sees to that
+    return Issue(
+        field,
+        finding.code,
+        finding.message,
+        expected=finding.expected or None,
+        received=received,
+        received_type=None if received is None else type_name(finding.value),
+        loc=loc,
+    )
+
+
+def _plain_loc(loc: Loc) -> tuple[str | int, ...]:
+    """Return the path as text and indexes; a key that is neither goes by its representation."""
+    return tuple(
+        part if type(part) in (str, int) else redacted_repr(part, limit=64) for part in loc
+    )
+
+
+def rejected_by_model(
+    tool: str,
+    error: Exception,
+    arguments: object,
+    *,
+    label: str,
+    findings: Findings,
+    parameters: Iterable[str],
+) -> ToolError:
+    """Return the failure that a model's validation error means.
+
+    Broken JSON in a string that a coercer tried to read is said as such: the model itself saw a
+    string and can only complain about its type.
+    """
+    failure = ToolError.from_validation_error(
+        tool, error, arguments, label, parameters=tuple(parameters)
+    )
+    failure.kind = InvocationKind.VALIDATION
+    broken = findings.broken_json
+    if not broken:
+        return failure
+    issues = [
+        issue.with_(code="malformed_json", message=broken[issue.loc], expected=None)
+        if issue.loc in broken
+        else issue
+        for issue in failure.issues
+    ]
+    return ToolError.from_issues(
+        tool, issues, context=label, total=failure.issues_total, cause=error
+    )
+
+
+def repairs_of(findings: Findings) -> tuple[Repair, ...]:
+    """Return the repairs as field and types, without values."""
+    return tuple(
+        Repair(_pattern(loc), type_name(before), type_name(after))
+        for loc, before, after in findings.repairs
+    )
+
+
+def _pattern(loc: Loc) -> str:
+    """Return the path with ``*`` for indexes: repairs are counted by field."""
+    return ".".join("*" if type(part) is int else str(part)[:128] for part in loc)
+
+
+def raw_value(arguments: Any, loc: tuple[str | int, ...]) -> object:
+    """Return the value the model sent at ``loc``, or ABSENT.
+
+    Followed as far as it names real keys and indexes: a union adds labels of its own.
+    """
+    value: Any = ABSENT
+    inside = arguments
+    for part in loc:
+        if not _has(inside, part):
+            break
+        value = inside = inside[part]
+    return value
+
+
+def _has(inside: Any, part: str | int) -> bool:
+    if type(inside) is dict:
+        return part in inside
+    return type(inside) is list and type(part) is int and 0 <= part < len(inside)

@@ -1,0 +1,89 @@
+"""The tool call that runs right now in this context, for logs and for errors a tool reports itself.
+
+A handler may report its own error and then raise: that is one failure, not two. Whoever captures
+errors asks ``report`` first; if a call is running, the call carries the error to its one record.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar, Token
+from typing import TYPE_CHECKING
+
+from toolfault.tools._observe import CallRecord
+
+if TYPE_CHECKING:
+    from toolfault.errors import ToolError
+
+__all__ = [
+    "RUNNING",
+    "RunningCall",
+    "leave",
+    "mark_reported",
+    "report",
+    "running_call",
+    "was_reported",
+]
+
+_MARK = "_toolfault_reported"
+_MAX_CAUSES = 10  # a chain of causes may be circular; ten links are more than any real one has
+
+
+class RunningCall(CallRecord):
+    """A record in the making: ``tool``, ``tool_requested`` and ``call_id`` are known.
+
+    Attributes:
+        finished: Whether the call has ended; its record is complete then.
+    """
+
+    finished: bool = False
+
+
+RUNNING: ContextVar[RunningCall | None] = ContextVar("toolfault_running_call", default=None)
+
+
+def leave(token: Token[RunningCall | None]) -> None:
+    """Make the call before it the running one again."""
+    try:
+        RUNNING.reset(token)
+    except ValueError:  # a coroutine that is closed from another context
+        return
+
+
+def running_call() -> RunningCall | None:
+    """Return the tool call whose handler runs in this context, or None."""
+    call = RUNNING.get()
+    # A task started by the handler keeps this context after the call has ended.
+    return None if call is None or call.finished else call
+
+
+def report(error: ToolError, *, tool: str | None = None) -> bool:
+    """Attach ``error`` to the running call and say whether there is one to carry it.
+
+    Args:
+        error: What the handler reports.
+        tool: Name of the tool the error is about; another tool's error is not attached.
+
+    Returns:
+        True if the record of the running call will carry the error (``CallRecord.reported``), so
+        that the caller must not emit an event of its own.
+    """
+    call = running_call()
+    if call is None or (tool is not None and tool not in (call.tool, call.tool_requested)):
+        return False
+    call.reported = (*call.reported, error)
+    return True
+
+
+def mark_reported(error: BaseException | None) -> None:
+    """Note on an error and its causes that a record carries them, so that no log repeats it."""
+    for _ in range(_MAX_CAUSES):
+        if error is None:
+            return
+        if hasattr(error, "event_id"):  # a ToolError, without importing the class here
+            error.__dict__[_MARK] = True
+        error = error.__cause__ or error.__context__
+
+
+def was_reported(error: BaseException) -> bool:
+    """Say whether a record or an earlier log line has reported ``error``."""
+    return _MARK in error.__dict__

@@ -1,0 +1,247 @@
+"""Text-only failures: the table of rules and the texts that are taken apart."""
+
+from __future__ import annotations
+
+import re
+from re import _constants as constants  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined]
+from typing import Any
+
+import pydantic
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolfault_collector.importers.classify import ISSUES_RULE, RULES, Rule, classify, unwrap
+
+CODE = re.compile(r"[a-z][a-z0-9_]{1,63}")
+EXAMPLES = [(rule, example) for rule in RULES for example in rule.examples]
+
+
+def test_rules_are_well_formed() -> None:
+    """Names are unique, codes are codes, every rule has an example, the last fits everything."""
+    assert len({rule.name for rule in RULES}) == len(RULES)
+    for rule in RULES:
+        assert CODE.fullmatch(rule.code)
+        assert rule.examples
+        assert rule.audience != "system" or rule.category == "internal"
+    assert RULES[-1].pattern.pattern == ""
+    assert all(rule.pattern.pattern or rule.shell_only for rule in RULES[:-1])
+
+
+@pytest.mark.parametrize(("rule", "example"), EXAMPLES, ids=[text for _, text in EXAMPLES])
+def test_each_example_is_classified_by_its_own_rule(rule: Rule, example: str) -> None:
+    """No rule further up takes an example away, with or without the usual prefixes."""
+    tool = "Bash" if rule.shell_only else "tool"
+    for text in (example, f"Error: {example}", f"<tool_use_error>{example}</tool_use_error>"):
+        found = classify(text, tool=tool)
+        assert (found.rule, found.code, found.category) == (rule.name, rule.code, rule.category)
+
+
+SCHEMA = "Input validation error: "
+CLAUDE = "InputValidationError: Task failed due to the following issue:\n"
+ZOD = """MCP error -32602: Invalid arguments for tool x: [
+  {
+    "code": "invalid_type",
+    "expected": "string",
+    "received": "undefined",
+    "path": [
+      "names",
+      0
+    ],
+    "message": "Required"
+  }
+]"""
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "field"),
+    [
+        ("Error: Missing required parameter: url", "missing_field", "url"),
+        ("url is required", "missing_field", "url"),
+        ("Unknown parameter: 'usr'", "unknown_field", "usr"),
+        ("f() got an unexpected keyword argument 'usr'", "unknown_field", "usr"),
+        ("f() missing 1 required positional argument: 'id'", "missing_field", "id"),
+        (f"{SCHEMA}'file_path' is a required property", "missing_field", "file_path"),
+        (f"{SCHEMA}5 is not of type 'string'", "wrong_type", None),
+        (
+            f"{SCHEMA}Additional properties are not allowed ('x' was unexpected)",
+            "unknown_field",
+            "x",
+        ),
+        ("cannot unmarshal string into Go struct field A.port of type int", "wrong_type", "port"),
+        ("String to replace not found in file.\nString: x", "not_found", "old_string"),
+        (f"{CLAUDE}The required parameter `prompt` is missing", "missing_field", "prompt"),
+        (ZOD, "missing_field", "names.0"),
+        ('{"game_mode":["The game mode field is required."]}', "missing_field", "game_mode"),
+        ("port must be an integer", "wrong_type", "port"),
+        ("The 'cabin' parameter must be one of economy, business", "invalid_choice", "cabin"),
+        ("limit must be at most 100", "field_too_large", "limit"),
+        ("Value must be an integer", "wrong_type", None),
+        ("File content (28375 tokens) exceeds maximum allowed tokens", "field_too_large", None),
+        ("Error: payment method not found", "not_found", None),
+    ],
+)
+def test_the_field_is_taken_from_the_text(text: str, code: str, field: str | None) -> None:
+    """Where a text names the argument, it is the field; where it does not, there is none."""
+    found = classify(text)
+    assert (found.code, found.field) == (code, field)
+    assert [issue.field for issue in found.issues] == ([field] if field else [])
+
+
+class _Item(pydantic.BaseModel):
+    port: int
+    tags: list[str]
+
+
+class _Arguments(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid")
+    url: str
+    items: list[_Item]
+    limit: int = pydantic.Field(ge=1)
+    mode: str = pydantic.Field(pattern="^[ab]$")
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> _Arguments:
+        raise ValueError("url and mode do not go together")
+
+
+def test_a_pydantic_block_becomes_issues() -> None:
+    """Each fault has its field, code, expectation and type, as pydantic itself reports them."""
+    arguments: dict[str, Any] = {
+        "items": [{"port": "x", "tags": "a"}], "limit": 0, "mode": "z", "more": 1
+    }  # fmt: skip
+    with pytest.raises(pydantic.ValidationError) as caught:
+        _Arguments.model_validate(arguments)
+    found = classify(f"Error executing tool x: {caught.value}")
+    assert (found.rule, found.code, found.field) == (ISSUES_RULE, "invalid_input", None)
+    assert {(issue.field, issue.code, issue.expected) for issue in found.issues} == {
+        ("url", "missing_field", None),
+        ("items.0.port", "wrong_type", "integer"),
+        ("items.0.tags", "wrong_type", "array"),
+        ("limit", "field_too_small", ">= 1"),
+        ("mode", "invalid_format", None),
+        ("more", "unknown_field", None),
+    }
+    received = {issue.field: issue.received_type for issue in found.issues}
+    assert (received["url"], received["items.0.tags"]) == (None, "str")
+
+
+def test_a_models_own_fault_is_at_the_root() -> None:
+    """A fault of the whole has no field line of its own in pydantic's text."""
+    arguments = {"url": "u", "items": [], "limit": 1, "mode": "a"}
+    with pytest.raises(pydantic.ValidationError) as caught:
+        _Arguments.model_validate(arguments)
+    found = classify(str(caught.value))
+    assert [(issue.field, issue.code) for issue in found.issues] == [("(root)", "invalid_input")]
+
+
+def test_a_text_of_several_faults_keeps_a_code_they_share() -> None:
+    """All of one code: that code; else ``invalid_input`` (contract of the SDK, 3.3)."""
+    head = "InputValidationError: Edit failed due to the following issues:\n"
+    missing = "The required parameter `a` is missing\nThe required parameter `b` is missing"
+    mixed = (
+        "An unexpected parameter `c` was provided\n"
+        "The parameter `n` type is expected as `number` but provided as `string`"
+    )
+    assert classify(head + missing).code == "missing_field"
+    found = classify(head + mixed)
+    assert found.code == "invalid_input"
+    assert [(i.field, i.code, i.expected, i.received_type) for i in found.issues] == [
+        ("c", "unknown_field", None, None),
+        ("n", "wrong_type", "number", "string"),
+    ]
+
+
+def test_zod_names_unknown_keys_and_choices() -> None:
+    """Each unrecognised key is an issue of its own."""
+    text = (
+        '[{"code": "unrecognized_keys", "keys": ["a", "b"], "path": ["o"], "message": "m"},'
+        ' {"code": "invalid_enum_value", "path": ["mode"], "options": ["x"], "message": "m"}]'
+    )
+    assert [(i.field, i.code) for i in classify(text).issues] == [
+        ("o.a", "unknown_field"),
+        ("o.b", "unknown_field"),
+        ("mode", "invalid_choice"),
+    ]
+
+
+def test_only_the_first_line_says_what_a_failure_is() -> None:
+    """Words further down are data: a compiler's output is no missing file."""
+    text = "npm warn config\nsrc/a.ts(1,1): error TS2307: Cannot find module 'x'. timeout"
+    assert classify(text, tool="Bash").code == "command_failed"
+    assert classify(text, tool="Read").code == "unclassified"
+
+
+@given(text=st.text() | st.sampled_from([text for _, text in EXAMPLES]), tool=st.text())
+@settings(deadline=None)
+def test_every_text_has_one_answer(text: str, tool: str) -> None:
+    """Any text is classified, twice the same, into an allowed code and category."""
+    found = classify(text, tool=tool)
+    assert found == classify(text, tool=tool)
+    assert CODE.fullmatch(found.code)
+    assert found.category in {"availability", "parameter", "internal"}
+    assert found.audience in {"user", "llm", "system"}
+    assert all(issue.field for issue in found.issues)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_no_pattern_repeats_a_repetition(rule: Rule) -> None:
+    """Unbounded repetition inside repetition is what makes a search slow; no rule has it."""
+    assert not _nested(parser.parse(rule.pattern.pattern), inside=False)
+
+
+def _nested(parsed: Any, *, inside: bool) -> bool:
+    for operator, argument in parsed:
+        repeats = operator in (constants.MAX_REPEAT, constants.MIN_REPEAT)
+        unbounded = repeats and argument[1] == constants.MAXREPEAT
+        if unbounded and inside:
+            return True
+        parts = argument[-1:] if repeats or operator is constants.SUBPATTERN else argument
+        children = [part for part in _flat(parts) if isinstance(part, parser.SubPattern)]
+        if any(_nested(child, inside=inside or unbounded) for child in children):
+            return True
+    return False
+
+
+def _flat(value: Any) -> list[Any]:
+    if isinstance(value, list | tuple):
+        return [each for part in value for each in _flat(part)]
+    return [value]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 200_000,
+        " " * 200_000,
+        "Error: " * 50_000,
+        "'" * 200_000,
+        "<tool_use_error>" * 20_000,
+        "1 validation error for X\n" + "  [type=" * 50_000,
+        "[" * 100_000,
+        '[{"' * 50_000,
+        '{"a":' * 50_000,
+        "permission to use " * 20_000,
+        "\n" * 200_000,
+    ],
+    ids=lambda text: text[:12],
+)
+def test_long_and_hostile_texts_are_classified(text: str) -> None:
+    """Bounded parts of a text are looked at, so its length does not matter."""
+    for tool in ("Bash", "tool"):
+        assert classify(text, tool=tool).code
+
+
+def test_unwrap_takes_off_the_tags_only() -> None:
+    """Tags around the text go, tags in the middle stay."""
+    assert unwrap("<tool_use_error>a</tool_use_error>") == "a"
+    assert unwrap("<tool_use_error>cut off") == "cut off"
+    assert unwrap("see <tool_use_error>") == "see <tool_use_error>"
+
+
+def test_a_rule_can_be_asked_for_by_name() -> None:
+    """The format may know more than the text; a name that does not exist is an error."""
+    assert classify("anything", rule="rejected_by_user").audience == "user"
+    with pytest.raises(ValueError, match="no rule"):
+        classify("anything", rule="nonsense")

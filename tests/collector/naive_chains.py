@@ -1,0 +1,80 @@
+"""The chain rules once more, written for reading rather than for speed, to test the real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from toolfault_collector.chains import IDLE_US, Call
+
+__all__ = ["NaiveChain", "chains_of", "outcome_of"]
+
+
+@dataclass
+class NaiveChain:
+    """A chain as its members: what each was tells everything else."""
+
+    failures: list[Call] = field(default_factory=list)
+    members: list[Call] = field(default_factory=list)
+    round_trips: list[Call] = field(default_factory=list)
+    success: Call | None = None
+
+
+def _parallel(call: Call, failure: Call) -> bool:
+    if call.turn is not None and failure.turn is not None:
+        return call.turn == failure.turn
+    return call.time_source != "none" and call.started_at < failure.occurred_at
+
+
+def chains_of(calls: Sequence[Call]) -> list[NaiveChain]:
+    """The chains of the calls of one tool in one conversation, whatever their order."""
+    chains: list[NaiveChain] = []
+    current: NaiveChain | None = None
+    for call in sorted(calls, key=lambda call: (call.started_at, call.seq, call.event_id)):
+        if current is None:
+            if not call.success:
+                current = NaiveChain([call], [call])
+                chains.append(current)
+            continue
+        parallel = any(_parallel(call, failure) for failure in current.failures)
+        if call.success and parallel:
+            continue
+        current.members.append(call)
+        if not parallel:
+            current.round_trips.append(call)
+        if call.success:
+            current.success = call
+            current = None
+        else:
+            current.failures.append(call)
+    return chains
+
+
+def outcome_of(
+    chain: NaiveChain, tool: str, *, calls: dict[str, list[Call]], ended_at: int | None, now: int
+) -> str:
+    """The outcome of *chain*, given the calls of its conversation by tool."""
+    if chain.success is not None:
+        return "recovered"
+    everything = [call for of_tool in calls.values() for call in of_tool]
+    last_at = max([call.occurred_at for call in everything] + [ended_at or 0])
+    untimed = all(call.time_source == "none" for call in everything)
+    ended = ended_at is not None and ended_at >= last_at
+    if not (ended or untimed or last_at <= now - IDLE_US):
+        return "open"
+    others = [
+        (call.started_at, call.seq, other, call.turn or "", call)
+        for other, of_tool in calls.items()
+        for call in of_tool
+        if other != tool and call.success
+    ]
+    if not others:
+        return "abandoned"
+    newest = max(others, key=lambda each: each[:4])[4]
+    last = chain.failures[-1]
+    if (newest.started_at, newest.seq) <= (last.started_at, last.seq):
+        return "abandoned"
+    if newest.turn is not None and last.turn is not None:
+        return "switched" if newest.turn != last.turn else "abandoned"
+    failed_until = max(failure.occurred_at for failure in chain.failures)
+    return "switched" if newest.started_at >= failed_until else "abandoned"

@@ -1,0 +1,155 @@
+"""Backups made while the server writes hold everything acknowledged, and come back whole."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+from tests.factories import failure, success
+from tests.running import RunningCollector
+
+from toolfault_collector.backup import backup, restore
+from toolfault_collector.engine import is_sqlite, open_engine, sqlite_path, write_transaction
+from toolfault_collector.errors import BackupError, SchemaTooNew
+from toolfault_collector.recount import recount
+
+
+def _ids(path: Path) -> set[str]:
+    with closing(sqlite3.connect(path)) as raw:
+        return {row[0] for row in raw.execute("SELECT event_id FROM tool_call")}
+
+
+@pytest.mark.slow
+def test_backup_under_load_holds_what_was_acknowledged(
+    sqlite_server: RunningCollector, tmp_path: Path
+) -> None:
+    """Each of five backups holds every event that was acknowledged before it began."""
+    acknowledged: set[str] = set()
+    stop = threading.Event()
+
+    def send() -> None:
+        while not stop.is_set():
+            batch = [failure(), failure(), success()]
+            assert sqlite_server.post(*batch).status_code == 200
+            acknowledged.update(str(event["event_id"]) for event in batch)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    engine = open_engine(sqlite_server.database_url)
+    try:
+        for number in range(5):
+            before = set(acknowledged)
+            made = backup(engine, tmp_path / f"{number}.db")
+            assert before <= _ids(made.path)
+            assert made.path.stat().st_mode & 0o777 == 0o600
+            assert made.calls == len(_ids(made.path))
+    finally:
+        stop.set()
+        sender.join(30)
+        engine.dispose()
+
+
+def test_restore_drill(sqlite_url: str, tmp_path: Path) -> None:
+    """Back up, lose what came later, restore, serve again: the drill of docs/operations.md."""
+    copy = tmp_path / "backup" / "monday.db"
+    copy.parent.mkdir()
+    with RunningCollector(sqlite_url, folder=tmp_path) as collector:
+        kept = [failure(), success()]
+        collector.post(*kept)
+        engine = open_engine(sqlite_url)
+        backup(engine, copy)
+        engine.dispose()
+        collector.post(later := failure())
+        with pytest.raises(BackupError, match="stop the server"):
+            restore(copy, sqlite_url)
+        collector.terminate()
+
+        restore(copy, sqlite_url)
+
+        collector.start()
+        assert collector.post(*kept).json()["duplicate"] == 2
+        assert collector.post(later).json()["accepted"] == 1
+    path = Path(sqlite_url.removeprefix("sqlite:///"))
+    assert path.stat().st_mode & 0o777 == 0o600
+    before = path.with_name(path.name + ".before-restore")
+    assert later["event_id"] in _ids(before)
+
+
+def test_restore_after_a_kill(sqlite_url: str, tmp_path: Path) -> None:
+    """The log of a server that was killed does not leak into the restored database."""
+    copy = tmp_path / "copy.db"
+    with RunningCollector(sqlite_url, folder=tmp_path) as collector:
+        collector.post(kept := success())
+        engine = open_engine(sqlite_url)
+        backup(engine, copy)
+        engine.dispose()
+        collector.post(failure())
+        collector.kill()
+
+    restore(copy, sqlite_url)
+
+    engine = open_engine(sqlite_url)
+    assert _ids(sqlite_path(engine)) == {kept["event_id"]}
+    assert recount(engine).right
+    engine.dispose()
+
+
+def test_restore_to_a_new_place(sqlite_url: str, tmp_path: Path) -> None:
+    """A backup can be restored where there was nothing."""
+    engine = open_engine(sqlite_url)
+    backup(engine, tmp_path / "copy.db")
+    engine.dispose()
+
+    restored = restore(tmp_path / "copy.db", f"sqlite:///{tmp_path / 'new' / 'toolfault.db'}")
+
+    assert restored.calls == 0
+    assert not list(restored.path.parent.glob("*.before-restore"))
+
+
+def test_newer_backup_is_refused(sqlite_url: str, tmp_path: Path) -> None:
+    """A backup of a newer version is not put where this one would fail on it."""
+    engine = open_engine(sqlite_url)
+    with write_transaction(engine) as conn:
+        conn.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    backup(engine, tmp_path / "copy.db")
+    engine.dispose()
+
+    with pytest.raises(SchemaTooNew, match="upgrade"):
+        restore(tmp_path / "copy.db", sqlite_url)
+
+
+@pytest.mark.parametrize("damage", [b"", b"not a database at all" * 100])
+def test_damaged_backup_is_refused(sqlite_url: str, tmp_path: Path, damage: bytes) -> None:
+    """What is no database is not restored, and what was there stays."""
+    (tmp_path / "copy.db").write_bytes(damage)
+    before = Path(sqlite_url.removeprefix("sqlite:///")).read_bytes()
+
+    with pytest.raises(BackupError):
+        restore(tmp_path / "copy.db", sqlite_url)
+
+    assert Path(sqlite_url.removeprefix("sqlite:///")).read_bytes() == before
+
+
+def test_backup_does_not_overwrite(sqlite_url: str, tmp_path: Path) -> None:
+    """An existing file is never overwritten."""
+    engine = open_engine(sqlite_url)
+    (tmp_path / "copy.db").write_text("precious")
+
+    with pytest.raises(BackupError, match="exists"):
+        backup(engine, tmp_path / "copy.db")
+
+    assert (tmp_path / "copy.db").read_text() == "precious"
+    engine.dispose()
+
+
+def test_postgres_has_its_own_tools(engine: Engine, tmp_path: Path) -> None:
+    """For PostgreSQL the message names the tool."""
+    if is_sqlite(engine):
+        pytest.skip("SQLite is backed up here")
+
+    with pytest.raises(BackupError, match="pg_dump"):
+        backup(engine, tmp_path / "copy.db")

@@ -1,0 +1,643 @@
+"""Bad input: every row of the reliability table that concerns the server, over real HTTP."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import uuid
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from sqlalchemy import func, select
+from tests.factories import event_id, failure, success
+from tests.running import RunningCollector, new_key
+
+from toolfault_collector.clock import DAY_US, format_time, now_us
+from toolfault_collector.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.keys import list_keys, revoke_key
+from toolfault_collector.tables import rejected_event, tool_call
+
+JSON = {"Content-Type": "application/json"}
+GZIP = {**JSON, "Content-Encoding": "gzip"}
+MIB = 1024 * 1024
+SECRET = "hunter2-correct-horse"
+
+
+@pytest.fixture(scope="module")
+def collector(
+    sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningCollector]:
+    """One collector for the whole module: what one request does must not matter to the next."""
+    folder = tmp_path_factory.mktemp("bad_input")
+    database = folder / "toolfault.db"
+    database.write_bytes(sqlite_template.read_bytes())
+    patience = {"TOOLFAULT_BODY_TIMEOUT_SECONDS": "1", "TOOLFAULT_HEAD_TIMEOUT_SECONDS": "1"}
+    with RunningCollector(f"sqlite:///{database}", folder=folder, **patience) as running:
+        yield running
+        assert running.post(success()).json()["accepted"] == 1
+
+
+def _send(collector: RunningCollector, body: bytes, **headers: str) -> httpx2.Response:
+    return collector.client.post(
+        f"{collector.url}/v1/events", content=body, headers=headers or JSON
+    )
+
+
+def _stored(collector: RunningCollector, sent: dict[str, Any]) -> dict[str, Any]:
+    engine = open_engine(collector.database_url)
+    with read_connection(engine) as conn:
+        row = conn.execute(
+            select(tool_call).where(tool_call.c.event_id == sent["event_id"].lower())
+        )
+        found = dict(row.mappings().one())
+    engine.dispose()
+    return found
+
+
+def _gzip(data: bytes) -> bytes:
+    return gzip.compress(data, mtime=0)
+
+
+def _batch(*events: Any) -> bytes:
+    return json.dumps({"events": events}).encode()
+
+
+def _with(member: str, raw: str) -> bytes:
+    """A batch of a good event and one whose *member* is the JSON text *raw*."""
+    event = failure()
+    event[member] = "@"
+    return _batch(event, success()).replace(b'"@"', raw.encode("utf-8", "surrogatepass"))
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b"", 422, "empty"),
+        (b"  \n", 422, "empty"),
+        (b"null", 422, "wrong_shape"),
+        (b"[]", 422, "wrong_shape"),
+        (b'"x"', 422, "wrong_shape"),
+        (b"1", 422, "wrong_shape"),
+        (b"{}", 422, "wrong_shape"),
+        (b'{"events": {}}', 422, "wrong_shape"),
+        (b'{"events": [], "schema_version": "1"}', 422, "wrong_shape"),
+        (b'{"events": [NaN], "schema_version": true}', 422, "wrong_shape"),
+        (b'{"events": [', 400, "not_json"),
+        (b'{"events": []} {"events": []}', 400, "not_json"),
+        (b'{"events": []} x', 400, "not_json"),
+        (b'{"events": ["\xff\xfe"]}', 400, "not_utf8"),
+        ('{"events": []}'.encode("utf-16"), 400, "not_utf8"),
+        ('{"events": []}'.encode("utf-16-le"), 400, "not_json"),
+        (b'{"events": [' + b"[" * 100_000 + b"]" * 100_000 + b"]}", 400, "not_json"),
+        (b'{"events": [{"seq": ' + b"9" * 5_000 + b"}]}", 400, "not_json"),
+        (b'{"events": [' + b",".join([b"{}"] * 1_001) + b"]}", 413, "too_many_events"),
+        (b'{"events": ["' + b"a" * 30 * MIB + b'"]}', 413, "body_too_large"),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_unreadable_batch(collector: RunningCollector, body: bytes, status: int, code: str) -> None:
+    """A batch that cannot be read is answered with a short problem document."""
+    answer = _send(collector, body)
+
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert len(answer.content) < 1_024
+
+
+@pytest.mark.parametrize(
+    ("body", "accepted"),
+    [
+        (b'{"events": []}', 0),
+        (b'\xef\xbb\xbf{"events": []}', 0),
+        (b'{"events": [], "schema_version": 1, "planet": "mars", "dropped": 3}', 0),
+    ],
+)
+def test_empty_batch_is_fine(collector: RunningCollector, body: bytes, accepted: int) -> None:
+    """A batch without events is a batch; a byte order mark and unknown members change nothing."""
+    answer = _send(collector, body)
+
+    assert answer.status_code == 200
+    assert answer.json() == {"accepted": accepted, "duplicate": 0, "rejected": []}
+
+
+@pytest.mark.parametrize(
+    ("member", "raw", "code", "pointer"),
+    [
+        ("duration_ms", "NaN", "non_finite", "/duration_ms"),
+        ("duration_ms", "Infinity", "non_finite", "/duration_ms"),
+        ("duration_ms", "-Infinity", "non_finite", "/duration_ms"),
+        ("duration_ms", "1e400", "non_finite", "/duration_ms"),
+        ("seq", "NaN", "non_finite", "/seq"),
+        ("tags", '{"a": 1e400}', "non_finite", "/tags"),
+        ("seq", "9" * 4_000, "int_range", "/seq"),
+        ("seq", "9223372036854775808", "int_range", "/seq"),
+        ("planet", "9223372036854775808", "int_range", ""),
+        ("seq", "-0", "wrong_type", "/seq"),
+        ("seq", "1.0", "wrong_type", "/seq"),
+        ("seq", '"5"', "wrong_type", "/seq"),
+        ("seq", "true", "wrong_type", "/seq"),
+        ("seq", "-1", "out_of_range", "/seq"),
+        ("success", "1", "wrong_type", "/success"),
+        ("success", '"true"', "wrong_type", "/success"),
+        ("tool", "null", "wrong_type", "/tool"),
+        ("tool", '""', "empty", "/tool"),
+        ("error", "[]", "wrong_type", "/error"),
+        ("error", "{}", "missing_field", "/error/code"),
+        (
+            "error",
+            '{"code": "x", "issues": [{"field": "a"}]}',
+            "missing_field",
+            "/error/issues/0/code",
+        ),
+        ("planet", "[" * 900 + "]" * 900, "too_deep", ""),
+        ("tags", json.dumps({f"k{n}": "v" for n in range(201)}), "too_many_keys", "/tags"),
+        ("event_id", '"\\ud800"', "invalid_event_id", "/event_id"),
+        ("event_id", '"../../etc/passwd"', "invalid_event_id", "/event_id"),
+        ("event_id", '"a/b"', "invalid_event_id", "/event_id"),
+        ("event_id", '"%2e%2e"', "invalid_event_id", "/event_id"),
+        ("event_id", '"CON"', "invalid_event_id", "/event_id"),
+        ("event_id", json.dumps("a" * 10_240), "invalid_event_id", "/event_id"),
+        ("event_id", "7", "wrong_type", "/event_id"),
+        ("type", '"telepathy"', "unknown_type", "/type"),
+        ("type", "null", "missing_field", "/type"),
+        ("type", "[]", "wrong_type", "/type"),
+        ("occurred_at", '"0000-01-01T00:00:00Z"', "invalid_time", "/occurred_at"),
+        ("occurred_at", "1e30", "wrong_type", "/occurred_at"),
+        ("occurred_at", "-1e18", "wrong_type", "/occurred_at"),
+        ("occurred_at", '"2026-02-05T10:00:00"', "invalid_time", "/occurred_at"),
+        ("occurred_at", '"2026-02-30T10:00:00Z"', "invalid_time", "/occurred_at"),
+        ("occurred_at", '"2026-02-05"', "invalid_time", "/occurred_at"),
+        ("planet", json.dumps("x" * 300_000), "event_too_large", ""),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_bad_event_is_rejected_alone(
+    collector: RunningCollector, member: str, raw: str, code: str, pointer: str
+) -> None:
+    """One bad event is rejected with code and pointer, and its neighbour is stored."""
+    answer = _send(collector, _with(member, raw))
+
+    body = answer.json()
+    assert answer.status_code == 200, body
+    assert body["accepted"] == 1
+    (rejected,) = body["rejected"]
+    assert (rejected["index"], rejected["code"]) == (0, code)
+    assert rejected["pointer"] == f"/events/0{pointer}"
+
+
+@pytest.mark.parametrize(
+    ("member", "raw", "column", "value", "flag"),
+    [
+        ("model", r'"a\ud800b"', "model", "a\ufffdb", "replaced:model"),
+        ("model", r'"a\u0000b"', "model", "a\ufffdb", "replaced:model"),
+        ("model", json.dumps("m" * 300), "model", None, "truncated:model"),
+        ("duration_ms", "-1", "duration_ms", None, "duration"),
+        ("duration_ms", "1e12", "duration_ms", None, "duration"),
+        ("occurred_at", '"9999-12-31T23:59:59Z"', "time_source", "server", "clock_skew"),
+        ("occurred_at", '"2016-01-01T00:00:00Z"', "time_source", "server", "clock_skew"),
+        ("occurred_at", '"2036-01-01T00:00:00+14:00"', "time_source", "server", "clock_skew"),
+        ("error", '{"code": "x", "audience": "aliens"}', "audience", "system", "audience"),
+        ("error", '{"code": "x"}', "audience", "system", "audience"),
+        ("error", '{"code": "x", "audience": ["llm"]}', "audience", "system", "audience"),
+        ("error", '{"code": "x", "audience": "USER "}', "audience", "system", "audience"),
+        ("error", '{"code": "x", "category": "magic"}', "category", "internal", "category"),
+        ("seq", '5, "seq": 6', "seq", 6, None),
+        ("tool", '"a", "session_id": "b", "tool": "c"', "tool", "c", "duplicate_key"),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_repaired_event_is_flagged(
+    collector: RunningCollector, member: str, raw: str, column: str, value: Any, flag: str | None
+) -> None:
+    """What can be stored after a repair is, and says what was repaired."""
+    event = {**failure(), member: "@"}
+    answer = _send(collector, _batch(event).replace(b'"@"', raw.encode()))
+
+    assert answer.json() == {"accepted": 1, "duplicate": 0, "rejected": []}
+    stored = _stored(collector, event)
+    if value is not None or flag == "duration":
+        assert stored[column] == value
+    if flag is not None:
+        assert flag in stored["flags"]
+
+
+def test_unknown_members_are_kept(collector: RunningCollector) -> None:
+    """Members of a newer protocol, and names that mean something to Python, are plain data."""
+    event = failure(planet="mars", **{"__proto__": {"a": 1}, "a.b.c": 1, "": 2, "__class__": "x"})
+    event["error"]["colour"] = "red"
+
+    assert collector.post(event).json()["accepted"] == 1
+
+    extra = _stored(collector, event)["extra"]
+    assert extra["planet"] == "mars"
+    assert extra["__proto__"] == {"a": 1}
+    assert extra["error.colour"] == "red"
+
+
+def test_million_keys(collector: RunningCollector) -> None:
+    """An object of more keys than an event has room for is rejected by size, fewer by count."""
+    large = {f"k{n}": 1 for n in range(20_000)}
+
+    answer = collector.post(failure(planet=large), failure(planet=dict(list(large.items())[:300])))
+
+    codes = [rejected["code"] for rejected in answer.json()["rejected"]]
+    assert codes == ["event_too_large", "too_many_keys"] or codes == ["too_many_keys"] * 2
+
+
+def test_colliding_keys(collector: RunningCollector) -> None:
+    """Integers that hash alike, as keys, are strings here and cost nothing."""
+    crafted = {str(n * (2**61 - 1)): 1 for n in range(5_000)}
+
+    answer = collector.post(failure(planet=crafted))
+
+    assert answer.json()["rejected"][0]["code"] == "too_many_keys"
+
+
+def test_one_bad_of_a_thousand(collector: RunningCollector) -> None:
+    """A bad event among a thousand costs one rejection."""
+    events = [success(session_id=None) for _ in range(999)]
+    events.insert(500, {"event_id": event_id(), "type": "tool_call"})
+
+    body = collector.post(*events).json()
+
+    assert (body["accepted"], len(body["rejected"])) == (999, 1)
+    assert body["rejected"][0]["index"] == 500
+
+
+def test_same_event_twice_in_a_batch(collector: RunningCollector) -> None:
+    """The first is accepted, the second a duplicate."""
+    event = failure()
+
+    assert collector.post(event, event).json() == {"accepted": 1, "duplicate": 1, "rejected": []}
+
+
+def test_same_id_other_body(collector: RunningCollector) -> None:
+    """The first is kept and the difference is counted."""
+    first, second = failure("one"), failure("two")
+    second["event_id"] = first["event_id"]
+    before = _metric(collector, "toolfault_event_conflicts_total")
+
+    collector.post(first)
+    body = collector.post(second).json()
+
+    assert body == {"accepted": 0, "duplicate": 1, "rejected": []}
+    assert _stored(collector, first)["tool"] == "one"
+    assert _metric(collector, "toolfault_event_conflicts_total") == before + 1
+
+
+def test_same_id_in_another_project(collector: RunningCollector) -> None:
+    """Projects do not see each other's ids."""
+    event = failure()
+    other = new_key(collector.database_url, project="other")
+
+    assert collector.post(event).json()["accepted"] == 1
+    assert collector.post(event, key=other).json()["accepted"] == 1
+
+
+def test_newer_schema(collector: RunningCollector) -> None:
+    """A batch of a newer version is stored where it can be read, and says so where it cannot."""
+    body = collector.post(success(), success(seq="x"), schema_version=2).json()
+
+    assert body["accepted"] == 1
+    assert [rejected["code"] for rejected in body["rejected"]] == ["schema_too_new"]
+
+
+def test_secret_of_a_rejected_event_is_nowhere(collector: RunningCollector) -> None:
+    """What was refused is neither echoed, nor logged, nor kept as it was."""
+    event = failure(seq="x", password=SECRET, token=f"sk-{SECRET}")
+
+    answer = collector.post(event)
+
+    engine = open_engine(collector.database_url)
+    with read_connection(engine) as conn:
+        kept = conn.execute(
+            select(rejected_event.c.body).where(rejected_event.c.event_id == event["event_id"])
+        ).scalar_one()
+    engine.dispose()
+    for text in (answer.text, collector.output(), kept):
+        assert SECRET not in text
+    assert "[redacted:named]" in kept
+
+
+def _bombs() -> dict[str, tuple[bytes, int]]:
+    zeros = _gzip(b"0" * 64 * MIB)
+    batch = _gzip(b'{"events": []}')
+    raw = zlib.compressobj(wbits=-15)
+    deflated = raw.compress(b"0" * 64 * MIB) + raw.flush()
+    return {
+        "zeros 1000 to 1": (zeros, 413),
+        "nested": (_gzip(zeros), 400),
+        "many members": (_gzip(b"0" * MIB) * 64, 413),
+        "ten thousand empty members": (_gzip(b"") * 10_000, 413),
+        "valid head, then zeros": (_gzip(b'{"events": ["' + b"a" * 64 * MIB), 413),
+        "ratio under the limit of bytes": (_gzip(b" " * 15 * MIB), 413),
+        "raw deflate": (deflated, 400),
+        "truncated": (batch[:-9], 400),
+        "wrong checksum": (batch[:-8] + b"\0\0\0\0" + batch[-4:], 400),
+        "wrong length": (batch[:-4] + b"\1\0\0\0", 400),
+        "trailing junk": (batch + b"junk", 400),
+        "empty": (b"", 400),
+    }
+
+
+@pytest.mark.parametrize("name", _bombs())
+def test_decompression_bomb(collector: RunningCollector, name: str) -> None:
+    """A body made to explode is refused before it has; memory stays where it was."""
+    body, status = _bombs()[name]
+    status_file = Path(f"/proc/{collector.pid}/status")
+    Path(f"/proc/{collector.pid}/clear_refs").write_text("5")  # forget the peak so far
+    before = _peak_kib(status_file)
+
+    answer = _send(collector, body, **GZIP)
+
+    assert answer.status_code == status, answer.text
+    assert _peak_kib(status_file) - before <= 40 * 1024
+
+
+def _peak_kib(status: Path) -> int:
+    line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1])
+
+
+def test_gzip_is_accepted(collector: RunningCollector) -> None:
+    """A compressed batch is stored, also when it comes as two members."""
+    text = _batch(success())
+    half = len(text) // 2
+
+    assert _send(collector, _gzip(text), **GZIP).json()["accepted"] == 1
+    text = _batch(success())
+    split = _gzip(text[:half]) + _gzip(text[half:])
+    assert _send(collector, split, **GZIP).json()["accepted"] == 1
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "status"),
+    [
+        ({**JSON, "Content-Encoding": "br"}, b"{}", 415),
+        ({**JSON, "Content-Encoding": "zstd"}, b"{}", 415),
+        ({**JSON, "Content-Encoding": "gzip, gzip"}, b"{}", 415),
+        ({**JSON, "Content-Encoding": "identity"}, b'{"events": []}', 200),
+        (GZIP, b'{"events": []}', 400),
+        (JSON, _gzip(b'{"events": []}'), 400),
+        ({"Content-Type": "text/plain"}, b'{"events": []}', 415),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, b"a=b", 415),
+        ({"Content-Type": "multipart/form-data; boundary=x"}, b"--x--", 415),
+        ({"Content-Type": ""}, b'{"events": []}', 415),
+        ({"Content-Type": "application/json; charset=utf-16"}, b'{"events": []}', 415),
+        ({"Content-Type": "Application/JSON; charset=UTF-8"}, b'{"events": []}', 200),
+    ],
+)
+def test_type_and_coding(
+    collector: RunningCollector, headers: dict[str, str], body: bytes, status: int
+) -> None:
+    """Only JSON in UTF-8, as it is or with gzip, is read."""
+    assert _send(collector, body, **headers).status_code == status
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "TRACE", "BOGUS"])
+def test_wrong_method(collector: RunningCollector, method: str) -> None:
+    """Any method but POST is 405 and names the one that works."""
+    answer = collector.client.request(method, f"{collector.url}/v1/events")
+
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    ["", "Bearer", "Bearer x", "Basic eDp4", f"Bearer tf_ingest_{'a' * 43}", "Bearer é"],
+)
+def test_bad_key(collector: RunningCollector, authorization: str) -> None:
+    """Whatever is wrong with a key, the answer is the same, and the body is not looked at."""
+    headers = {name.encode(): value.encode() for name, value in GZIP.items()}
+    headers[b"Authorization"] = authorization.encode("latin-1")
+
+    answer = collector.client.post(
+        f"{collector.url}/v1/events", content=b"not gzip", headers=headers
+    )
+
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+    body = answer.json()
+    assert body["code"] == "unauthorized"
+    assert body["detail"] == "send a valid key: Authorization: Bearer tf_ingest_..."
+
+
+def test_read_key_cannot_write(collector: RunningCollector) -> None:
+    """A key of another kind is known, and refused."""
+    key = new_key(collector.database_url, kind="read")
+
+    assert collector.post(success(), key=key).status_code == 403
+
+
+def test_revoked_key(collector: RunningCollector) -> None:
+    """A key that was revoked before it was used is refused."""
+    key = new_key(collector.database_url)
+    engine = open_engine(collector.database_url)
+    with write_transaction(engine) as conn:
+        assert revoke_key(conn, list_keys(conn)[-1].id)
+    engine.dispose()
+
+    assert collector.post(success(), key=key).status_code == 401
+
+
+@pytest.mark.parametrize("query", ["key=tf_ingest_x", "api_key=x", "token=x"])
+def test_key_in_the_url(collector: RunningCollector, query: str) -> None:
+    """A key in the URL is refused, even beside a good one."""
+    answer = collector.client.post(f"{collector.url}/v1/events?{query}", json={"events": []})
+
+    assert (answer.status_code, answer.json()["code"]) == (401, "key_in_url")
+
+
+@pytest.mark.parametrize(
+    ("offset_us", "source"),
+    [
+        (-29 * DAY_US, "client"),
+        (-31 * DAY_US, "server"),
+        (50_000_000, "client"),
+        (120_000_000, "server"),
+    ],
+)
+def test_client_clock(collector: RunningCollector, offset_us: int, source: str) -> None:
+    """A client's time is believed from 30 days back to a minute ahead, else kept as a claim."""
+    claimed = format_time(now_us() + offset_us)
+    event = failure(occurred_at=claimed)
+
+    collector.post(event)
+
+    stored = _stored(collector, event)
+    assert stored["time_source"] == source
+    if source == "server":
+        assert abs(stored["occurred_at"] - now_us()) < 60_000_000
+        assert stored["extra"]["occurred_at"] == claimed
+
+
+@pytest.mark.parametrize(
+    ("raw", "normal"),
+    [
+        ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00.000000Z"),
+        ("2026-02-05T12:00:00.123456789+14:00", "2026-02-04T22:00:00.123456Z"),
+        ("2026-02-05t12:00:00z", "2026-02-05T12:00:00.000000Z"),
+        ("2026-02-05 12:00:00.5-00:30", "2026-02-05T12:30:00.500000Z"),
+    ],
+)
+def test_times_are_normalised(raw: str, normal: str) -> None:
+    """Any RFC 3339 time becomes microseconds in UTC."""
+    from toolfault_collector.clock import parse_time
+
+    assert format_time(parse_time(raw)) == normal
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"Content-Length: -1\r\n",
+        b"Content-Length: 5\r\nContent-Length: 6\r\n",
+        b"Content-Length: x\r\n",
+        b"Transfer-Encoding: gzip\r\n",
+        b"Host: a\r\nHost: b\r\n",
+        b"X-Long: " + b"a" * 100_000 + b"\r\n",
+        b"".join(b"X-%d: a\r\n" % n for n in range(5_000)),
+        b"Bad Name: a\r\n",
+    ],
+    ids=lambda head: repr(head)[:30],
+)
+def test_broken_head(collector: RunningCollector, head: bytes) -> None:
+    """A request whose head contradicts itself is refused and the connection is closed."""
+    with socket.create_connection(("127.0.0.1", collector.port), timeout=20) as sock:
+        authorization = f"Authorization: Bearer {collector.key}\r\n".encode()
+        host = b"" if head.startswith(b"Host") else b"Host: x\r\n"
+        sock.sendall(b"POST /v1/events HTTP/1.1\r\n" + host + authorization + head + b"\r\n")
+        answer = _read_to_end(sock)
+
+    assert answer[9:12] in (b"400", b"431", b"415", b""), answer[:200]
+
+
+def test_short_body(collector: RunningCollector) -> None:
+    """A body that never comes is given up on, with an answer, and others are served meanwhile."""
+    head = (
+        f"POST /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {collector.key}\r\n"
+        "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+    )
+    with socket.create_connection(("127.0.0.1", collector.port), timeout=30) as sock:
+        sock.sendall(head.encode())
+        assert collector.post(success()).status_code == 200
+        answer = _read_to_end(sock)
+
+    assert answer.startswith(b"HTTP/1.1 408"), answer[:100]
+    assert b"slow_body" in answer
+
+
+@pytest.mark.parametrize("head", [b"", b"POST /v1/ev", b"POST /v1/events HTTP/1.1\r\nHost: x\r\n"])
+def test_slow_head(collector: RunningCollector, head: bytes) -> None:
+    """Fifty connections that never finish their head are closed, and others are served."""
+    slow = [socket.create_connection(("127.0.0.1", collector.port), timeout=30) for _ in range(50)]
+    try:
+        for sock in slow:
+            sock.sendall(head)
+        assert collector.post(success()).status_code == 200
+        answers = {_read_to_end(sock)[:12] for sock in slow}
+    finally:
+        for sock in slow:
+            sock.close()
+
+    assert answers == {b"HTTP/1.1 408"}
+
+
+def test_slow_head_after_a_request(collector: RunningCollector) -> None:
+    """The second head on a connection has its deadline as well; a request under way has none."""
+    request = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", collector.port), timeout=30) as sock:
+        sock.sendall(request)
+        first = sock.recv(65_536)
+        sock.sendall(request[:-4])
+        rest = _read_to_end(sock)
+
+    assert first.startswith(b"HTTP/1.1 200")
+    assert b"HTTP/1.1 408" in rest
+
+
+def test_client_gone(collector: RunningCollector) -> None:
+    """A client that leaves mid-body stores nothing and leaves no trace in the log."""
+    event = success()
+    body = _batch(event)
+    head = (
+        f"POST /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {collector.key}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", collector.port), timeout=30) as sock:
+        sock.sendall(head.encode() + body[:-1])
+
+    collector.post(success())
+    engine = open_engine(collector.database_url)
+    with read_connection(engine) as conn:
+        found = conn.execute(
+            select(func.count())
+            .select_from(tool_call)
+            .where(tool_call.c.event_id == event["event_id"])
+        ).scalar_one()
+    engine.dispose()
+    assert found == 0
+    assert "Traceback" not in collector.output()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<script>alert(1)</script>",
+        "{{7*7}} {% x %} ${jndi:ldap://x} %s%n {0.__class__}",
+        "=HYPERLINK(1)",
+        "\x1b]8;;http://x\x07 \u202e \u2028 \u200b",
+        "'; DROP TABLE tool_call; --",
+    ],
+)
+def test_text_is_kept_as_it_is(collector: RunningCollector, text: str) -> None:
+    """What only a reader must be careful with is stored unchanged."""
+    event = failure(error={"received": text, "renderings": {"llm": text}})
+
+    collector.post(event)
+
+    stored = _stored(collector, event)
+    assert (stored["received"], stored["text_llm"]) == (text, text)
+    assert stored["flags"] is None
+
+
+def test_log_line_cannot_be_forged(collector: RunningCollector) -> None:
+    """Line breaks and escapes in what is logged stay inside one JSON line."""
+    collector.get("/%0d%0a%7B%22event%22:%22forged%22%7D%1b[31m")
+    collector.client.request("GET", f"{collector.url}/x", headers={"X-Request-Id": "a\tb"})
+
+    for line in collector.output().splitlines():
+        assert json.loads(line)["event"] != "forged"
+        assert "\x1b" not in line
+
+
+def test_event_ids_may_be_ulids(collector: RunningCollector) -> None:
+    """A ULID is an id as well; case does not make two of a UUID."""
+    assert collector.post(success(event_id="01KHP5MZ00E01J10G20G40R38M")).json()["accepted"] == 1
+    upper = str(uuid.uuid4()).upper()
+    collector.post(success(event_id=upper))
+    assert collector.post(success(event_id=upper.lower())).json()["duplicate"] == 1
+
+
+def _metric(collector: RunningCollector, name: str) -> float:
+    lines = collector.get("/metrics").text.splitlines()
+    return float(next(line.split()[1] for line in lines if line.startswith(f"{name} ")))
+
+
+def _read_to_end(sock: socket.socket) -> bytes:
+    data = b""
+    while chunk := _receive(sock):
+        data += chunk
+    return data
+
+
+def _receive(sock: socket.socket) -> bytes:
+    try:
+        return sock.recv(65_536)
+    except ConnectionResetError:
+        return b""

@@ -1,0 +1,274 @@
+"""Stored chains do not depend on how the events came: order, batches, repetition."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Connection, Engine, String, and_, cast, func, select
+from tests.collector.naive_chains import chains_of, outcome_of
+from tests.factories import conversation_end, failure, success
+from tests.statements import Statements
+
+from toolfault_collector.chains import Call, outcome_at
+from toolfault_collector.clock import MINUTE_US, now_us, parse_time
+from toolfault_collector.engine import read_connection, write_transaction
+from toolfault_collector.projects import ensure_project
+from toolfault_collector.store import store_events
+from toolfault_collector.tables import chain, conversation, tool_call
+
+_projects = itertools.count()
+SECOND = 1_000_000
+
+calls = st.fixed_dictionaries(
+    {
+        "tool": st.sampled_from(["t", "u"]),
+        "session": st.sampled_from(["c1", "c2"]),
+        "ok": st.booleans(),
+        "turn": st.sampled_from([None, None, "a", "b", "c"]),
+        "start": st.integers(0, 30),
+        "length": st.integers(0, 6),
+        "field": st.sampled_from([None, "url", "port"]),
+        "args": st.sampled_from([None, "aa", "bb"]),
+    }
+)
+ends = st.lists(st.tuples(st.sampled_from(["c1", "c2"]), st.integers(0, 45)), max_size=2)
+
+
+def _events(drawn: Sequence[dict[str, Any]], now: int) -> list[dict[str, Any]]:
+    events = []
+    for place, one in enumerate(drawn):
+        end = now - 60 * SECOND + (one["start"] + one["length"]) * SECOND
+        common = {
+            "session_id": one["session"],
+            "at": end,
+            "seq": place,
+            "duration_ms": one["length"] * 1_000.0,
+        }
+        if one["turn"] is not None:
+            common["turn"] = one["turn"]
+        if one["args"] is not None:
+            common["args_fingerprint"] = one["args"]
+        make = success if one["ok"] else failure
+        event = make(one["tool"], **common)
+        if not one["ok"] and one["field"] is None:
+            event["error"]["issues"], event["error"]["field"] = [], None
+        elif not one["ok"]:
+            event["error"]["issues"][0]["field"] = event["error"]["field"] = one["field"]
+        events.append(event)
+    return events
+
+
+def _store(conn: Connection, project: str, batches: Sequence[Sequence[dict[str, Any]]]) -> int:
+    project_id = ensure_project(conn, project)
+    for batch in batches:
+        store_events(conn, project_id, batch, received_at=now_us())
+    return project_id
+
+
+def _chains(conn: Connection, project_id: int) -> list[dict[str, Any]]:
+    """Everything of the chains but row ids and the order in which they came."""
+    rows = conn.execute(
+        select(chain).where(chain.c.project_id == project_id).order_by(chain.c.chain_id)
+    ).mappings()
+    ignored = {"id", "project_id", "first_message_id"}
+    return [{name: row[name] for name in row if name not in ignored} for row in rows]
+
+
+def _places(conn: Connection, project_id: int) -> dict[str, tuple[str | None, int | None]]:
+    rows = conn.execute(
+        select(tool_call.c.event_id, tool_call.c.chain_id, tool_call.c.attempt).where(
+            tool_call.c.project_id == project_id
+        )
+    )
+    return {row.event_id: (row.chain_id, row.attempt) for row in rows}
+
+
+def _conversations(conn: Connection, project_id: int) -> list[dict[str, Any]]:
+    rows = conn.execute(
+        select(conversation)
+        .where(conversation.c.project_id == project_id)
+        .order_by(conversation.c.session_id)
+    ).mappings()
+    ignored = {"project_id", "received_at"}
+    return [{name: row[name] for name in row if name not in ignored} for row in rows]
+
+
+def _outcomes(conn: Connection, project_id: int, now: int) -> dict[str, str]:
+    joined = and_(
+        conversation.c.project_id == chain.c.project_id,
+        conversation.c.session_id == chain.c.session_id,
+    )
+    rows = conn.execute(
+        select(chain.c.chain_id, outcome_at(now))
+        .join(conversation, joined)
+        .where(chain.c.project_id == project_id)
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+def _as_calls(events: Sequence[dict[str, Any]]) -> dict[str, dict[str, list[Call]]]:
+    found: dict[str, dict[str, list[Call]]] = defaultdict(lambda: defaultdict(list))
+    for sent in events:
+        end = parse_time(sent["occurred_at"])
+        found[sent["session_id"]][sent["tool"]].append(
+            Call(
+                sent["event_id"],
+                end - int(sent["duration_ms"] * 1_000),
+                end,
+                sent["seq"],
+                sent.get("turn"),
+                sent["success"],
+            )
+        )
+    return found
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(
+    drawn=st.lists(calls, min_size=1, max_size=16),
+    end_times=ends,
+    data=st.data(),
+    age=st.sampled_from([0, 29 * MINUTE_US, 31 * MINUTE_US]),
+)
+def test_any_arrival_gives_the_same_chains(
+    engine: Engine,
+    drawn: list[dict[str, Any]],
+    end_times: list[tuple[str, int]],
+    data: st.DataObject,
+    age: int,
+) -> None:
+    """Any permutation, split and repetition stores the chains that the naive reading gives."""
+    now = now_us()
+    sent = _events(drawn, now)
+    ended = [
+        conversation_end(session, at=now - 60 * SECOND + at * SECOND) for session, at in end_times
+    ]
+    shuffled = data.draw(st.permutations(sent + ended))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(shuffled)), max_size=4)))
+    bounds = [0, *cuts, len(shuffled)]
+    batches = [shuffled[low:high] for low, high in itertools.pairwise(bounds)]
+    repeated = data.draw(st.lists(st.sampled_from(batches), max_size=2))
+
+    number = next(_projects)
+    with write_transaction(engine) as conn:
+        together = _store(conn, f"together {number}", [sent + ended])
+        apart = _store(conn, f"apart {number}", [*batches, *repeated])
+    with read_connection(engine) as conn:
+        assert _chains(conn, apart) == _chains(conn, together)
+        assert _places(conn, apart) == _places(conn, together)
+        assert _conversations(conn, apart) == _conversations(conn, together)
+        _compare_with_naive(conn, apart, sent, ended=ended, now=now + age)
+
+
+def _compare_with_naive(
+    conn: Connection,
+    project_id: int,
+    sent: list[dict[str, Any]],
+    *,
+    ended: list[dict[str, Any]],
+    now: int,
+) -> None:
+    stored = {row["chain_id"]: row for row in _chains(conn, project_id)}
+    outcomes = _outcomes(conn, project_id, now)
+    expected = {}
+    for session, tools in _as_calls(sent).items():
+        times = [parse_time(end["occurred_at"]) for end in ended if end["session_id"] == session]
+        for tool, of_tool in tools.items():
+            for one in chains_of(of_tool):
+                outcome = outcome_of(
+                    one, tool, calls=tools, ended_at=max(times, default=None), now=now
+                )
+                expected[one.failures[0].event_id] = (
+                    session,
+                    tool,
+                    len(one.members),
+                    len(one.failures),
+                    len(one.round_trips),
+                    outcome,
+                )
+    found = {
+        chain_id: (
+            row["session_id"],
+            row["tool"],
+            row["calls"],
+            row["failures"],
+            row["round_trips"],
+            outcomes[chain_id],
+        )
+        for chain_id, row in stored.items()
+    }
+    assert found == expected
+
+
+def test_untimed_calls_keep_their_order(engine: Engine) -> None:
+    """Calls without times are ordered by seq, also when a later import brings the earlier ones."""
+    events = [failure(seq=3), failure(seq=1), success(seq=4), success("other", seq=5)]
+    for each in events:
+        each |= {"time_source": "none"}
+    with write_transaction(engine) as conn:
+        project_id = ensure_project(conn, "demo")
+        for moment, each in enumerate(events):
+            store_events(
+                conn,
+                project_id,
+                [each],
+                received_at=now_us() + moment * MINUTE_US,
+                time_policy="import",
+            )
+
+    with read_connection(engine) as conn:
+        (stored,) = _chains(conn, project_id)
+        times = conn.execute(select(tool_call.c.occurred_at).distinct()).all()
+
+    assert (stored["calls"], stored["round_trips"], stored["outcome"]) == (3, 2, "recovered")
+    assert stored["chain_id"] == events[1]["event_id"]
+    assert len(times) == 1
+
+
+def test_finished_transcript_is_over_at_once(engine: Engine) -> None:
+    """An unresolved chain of a source without times is not open for half an hour after import."""
+    events = [failure(seq=1), success("other", seq=2), failure("third", seq=3)]
+    for each in events:
+        each |= {"time_source": "none"}
+    with write_transaction(engine) as conn:
+        project_id = ensure_project(conn, "demo")
+        store_events(conn, project_id, events, received_at=now_us(), time_policy="import")
+
+    with read_connection(engine) as conn:
+        outcomes = _outcomes(conn, project_id, now_us())
+
+    assert outcomes == {events[0]["event_id"]: "switched", events[2]["event_id"]: "abandoned"}
+
+
+def test_long_conversation_is_not_read_again(engine: Engine) -> None:
+    """Storing the next call of a long conversation reads no more rows than of a short one."""
+    with write_transaction(engine) as conn:
+        project_id = ensure_project(conn, "demo")
+        statements = []
+        for size in (10, 1_000):
+            began = now_us() - 3_600 * SECOND
+            session = f"c{size}"
+            batch = [
+                failure(session_id=session, at=began + place * SECOND, seq=place, field=f"f{place}")
+                for place in range(size)
+            ]
+            store_events(conn, project_id, batch, received_at=now_us())
+            last = failure(session_id=session, at=began + size * SECOND, seq=size, field="f1")
+            with Statements(engine) as sent:
+                store_events(conn, project_id, [last], received_at=now_us())
+            statements.append(sent)
+        states = conn.execute(select(func.max(func.length(cast(chain.c.state, String))))).scalar()
+
+    assert statements[0] == statements[1]
+    assert states < 10_000

@@ -1,0 +1,165 @@
+"""The doctor finds the faults that were put there."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, event, insert
+from tests.factories import failure
+
+import toolfault_migrations as migrations
+from toolfault_collector import doctor
+from toolfault_collector.clock import DAY_US, now_us
+from toolfault_collector.doctor import Finding, examine
+from toolfault_collector.engine import open_engine, sqlite_path, write_transaction
+from toolfault_collector.projects import ensure_project
+from toolfault_collector.settings import Settings
+from toolfault_collector.store import store_events
+from toolfault_collector.tables import user_account
+
+
+def _found(engine: Engine, name: str, **settings: object) -> Finding:
+    findings = examine(Settings(**settings), engine)  # type: ignore[arg-type]
+    return next(finding for finding in findings if finding.name == name)
+
+
+def test_sound_installation_has_no_problem(engine: Engine) -> None:
+    """A fresh database has no problem; what is a warning says why."""
+    findings = examine(Settings(), engine)
+
+    assert [finding for finding in findings if finding.level == "problem"] == []
+    assert all(finding.text for finding in findings)
+
+
+def _newer(engine: Engine) -> None:
+    with write_transaction(engine) as conn:
+        conn.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+
+
+def _older(engine: Engine) -> None:
+    migrations.downgrade(engine, "0001")
+
+
+def _future(engine: Engine) -> None:
+    with write_transaction(engine) as conn:
+        project_id = ensure_project(conn, "demo")
+        store_events(conn, project_id, [failure()], received_at=now_us() + DAY_US)
+
+
+@pytest.mark.parametrize(
+    ("damage", "name", "says"),
+    [
+        (_newer, "schema", "upgrade the server"),
+        (_older, "schema", "toolfault db upgrade"),
+        (_future, "clock", "set the clock"),
+    ],
+)
+def test_fault_of_either_engine(
+    engine: Engine, damage: Callable[[Engine], None], name: str, says: str
+) -> None:
+    """A wrong schema and a wrong clock are problems on both engines."""
+    damage(engine)
+
+    finding = _found(engine, name)
+
+    assert finding.level == "problem"
+    assert says in finding.text
+
+
+def test_public_address(engine: Engine) -> None:
+    """A public address is a problem without an account and a warning with one."""
+    assert _found(engine, "address", host="0.0.0.0").level == "problem"
+    with write_transaction(engine) as conn:
+        row = {"name": "ada", "role": "admin", "created_at": now_us()}
+        conn.execute(insert(user_account).values(row))
+
+    assert _found(engine, "address", host="0.0.0.0").level == "warning"
+    assert _found(engine, "address", host="127.0.0.1").level == "ok"
+
+
+def test_readable_files(sqlite_url: str) -> None:
+    """A database file that others can read is a problem."""
+    engine = open_engine(sqlite_url)
+    sqlite_path(engine).chmod(0o644)
+
+    assert "chmod 600" in _found(engine, "file mode").text
+    engine.dispose()
+
+
+def test_journal_mode(sqlite_url: str) -> None:
+    """Another journal mode than WAL is a problem, NORMAL a warning."""
+    engine = open_engine(sqlite_url)
+    assert _found(engine, "journal", synchronous="NORMAL").level == "warning"
+    engine.dispose()
+
+    @event.listens_for(engine, "connect")
+    def _refuse_wal(connection: sqlite3.Connection, _record: object) -> None:
+        connection.execute("PRAGMA journal_mode=DELETE")  # as a shared file system would
+
+    assert _found(engine, "journal").level == "problem"
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("version", "level"),
+    [
+        ((3, 40, 1), "warning"),
+        ((3, 51, 2), "warning"),
+        ((3, 50, 7), "ok"),
+        ((3, 51, 3), "ok"),
+        ((3, 53, 0), "ok"),
+    ],
+)
+def test_sqlite_version(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, version: tuple[int, int, int], level: str
+) -> None:
+    """Versions with the WAL-reset race are named."""
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", version)
+    engine = open_engine(sqlite_url)
+
+    assert _found(engine, "sqlite").level == level
+    engine.dispose()
+
+
+def test_little_space(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less free space than the limit is a problem."""
+    monkeypatch.setattr(doctor, "MIN_FREE_BYTES", 2**60)
+    engine = open_engine(sqlite_url)
+
+    assert _found(engine, "disk").level == "problem"
+    engine.dispose()
+
+
+def test_network_file_system(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system whose locks do not hold is a problem."""
+    engine = open_engine(sqlite_url)
+    here = doctor._file_system(sqlite_path(engine))
+    monkeypatch.setattr(doctor, "NETWORK_FILE_SYSTEMS", frozenset({here}))
+
+    assert here
+    assert _found(engine, "file system").level == "problem"
+    engine.dispose()
+
+
+def test_database_that_is_gone() -> None:
+    """A database that does not answer is the first thing said."""
+    engine = open_engine("postgresql://nobody@127.0.0.1:1/nothing")
+
+    first = examine(Settings(), engine)[0]
+
+    assert (first.name, first.level) == ("database", "problem")
+    engine.dispose()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_file_that_cannot_be_written(sqlite_url: str) -> None:
+    """A read-only file is a problem."""
+    engine = open_engine(sqlite_url)
+    Path(sqlite_path(engine)).chmod(0o400)
+
+    assert _found(engine, "file").level == "problem"
+    engine.dispose()

@@ -1,0 +1,100 @@
+"""Keys: random, kept as digests only, scoped, revocable."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import Engine, select
+from tests.factories import success
+from tests.running import RunningCollector
+
+from toolfault_collector.clock import now_us
+from toolfault_collector.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.keys import authenticate, create_key, list_keys, revoke_key
+from toolfault_collector.projects import ensure_project, find_project, list_projects
+from toolfault_collector.tables import api_key, metadata
+
+
+def test_key_is_known_by_its_digest(engine: Engine) -> None:
+    """A key authenticates to its project and kind; no table holds it."""
+    with write_transaction(engine) as conn:
+        project_id = ensure_project(conn, "demo")
+        token = create_key(conn, project_id, "ingest", label="agent")
+        key = authenticate(conn, token)
+        stored = [
+            repr(row) for table in metadata.sorted_tables for row in conn.execute(select(table))
+        ]
+
+    assert key is not None
+    assert (key.project_id, key.kind, key.label) == (project_id, "ingest", "agent")
+    assert token.startswith("tf_ingest_")
+    assert token.startswith(key.prefix)
+    assert len(token) - len("tf_ingest_") >= 43  # 256 bits in base64
+    assert not any(token in text for text in stored)
+
+
+def test_keys_differ(engine: Engine) -> None:
+    """No two keys are the same."""
+    with write_transaction(engine) as conn:
+        project_id = ensure_project(conn, "demo")
+        tokens = {create_key(conn, project_id, "read") for _ in range(50)}
+
+    assert len(tokens) == 50
+
+
+@pytest.mark.parametrize("token", ["", "x", "tf_ingest_", "tf_ingest_" + "a" * 43, "é", "' OR 1=1"])
+def test_unknown_key(engine: Engine, token: str) -> None:
+    """What is no key authenticates nobody."""
+    with read_connection(engine) as conn:
+        assert authenticate(conn, token) is None
+
+
+def test_revoked_key(engine: Engine) -> None:
+    """A revoked key stays listed, authenticates nobody, and is revoked once."""
+    with write_transaction(engine) as conn:
+        project_id = ensure_project(conn, "demo")
+        other = ensure_project(conn, "other")
+        token = create_key(conn, project_id, "ingest")
+        (key,) = list_keys(conn, project_id)
+        assert not revoke_key(conn, key.id, project_id=other)
+        assert revoke_key(conn, key.id)
+        assert not revoke_key(conn, key.id)
+        assert authenticate(conn, token) is None
+        (listed,) = list_keys(conn, project_id)
+
+    assert listed.revoked_at is not None
+
+
+def test_kind_is_checked(engine: Engine) -> None:
+    """There are two kinds of keys."""
+    with write_transaction(engine) as conn, pytest.raises(ValueError, match="ingest or read"):
+        create_key(conn, 1, "admin")  # type: ignore[arg-type]
+
+
+def test_last_use_is_noted(server: RunningCollector) -> None:
+    """When a key was last used is written with the events, at most once a minute."""
+    began = now_us()
+    server.post(success())
+    server.post(success())
+
+    engine = open_engine(server.database_url)
+    with read_connection(engine) as conn:
+        used = conn.execute(select(api_key.c.last_used_at)).scalar_one()
+    engine.dispose()
+    assert began <= used <= now_us()
+
+
+def test_projects(engine: Engine) -> None:
+    """A project is made once and found by its name."""
+    with write_transaction(engine) as conn:
+        first, again = ensure_project(conn, "demo"), ensure_project(conn, "demo")
+        assert first == again == find_project(conn, "demo")
+        assert find_project(conn, "nobody") is None
+        ensure_project(conn, "another")
+        assert [project.name for project in list_projects(conn)] == ["another", "demo"]
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 129, "a\nb", "a\x00b"])
+def test_odd_project_names(engine: Engine, name: str) -> None:
+    """A name that could not be shown on one line is refused."""
+    with write_transaction(engine) as conn, pytest.raises(ValueError, match="project name"):
+        ensure_project(conn, name)

@@ -1,0 +1,199 @@
+"""What one project can do to the others: nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import Engine, select
+from tests.factories import failure, success
+from tests.running import RunningCollector, new_key
+
+from toolfault_collector.cardinality import NameLimits
+from toolfault_collector.catalog import Catalog
+from toolfault_collector.clock import now_us
+from toolfault_collector.decode import decode_events
+from toolfault_collector.engine import read_connection, write_transaction
+from toolfault_collector.errors import WriterBusy
+from toolfault_collector.fair_queue import FairQueue
+from toolfault_collector.prepared import Context
+from toolfault_collector.problems import Problem
+from toolfault_collector.projects import ensure_project
+from toolfault_collector.quota import Quota
+from toolfault_collector.recount import recount
+from toolfault_collector.store import prepare_batch, store_group
+from toolfault_collector.tables import tool_call
+
+
+def _queue(**limits: int) -> FairQueue[str]:
+    queue: FairQueue[str] = FairQueue(**{"max_events": 100, "max_bytes": 1_000, **limits})
+    queue.open()
+    return queue
+
+
+def test_projects_take_turns() -> None:
+    """However much one project has queued, each other one is served in every round."""
+    queue = _queue()
+    for number in range(5):
+        queue.put(f"noisy {number}", project_id=1, events=10, size=1)
+    queue.put("quiet", project_id=2, events=10, size=1)
+    queue.put("still", project_id=3, events=10, size=1)
+
+    taken = [item for _, item, _, _ in queue.take(50)]
+
+    assert taken == ["noisy 0", "quiet", "still", "noisy 1", "noisy 2"]
+
+
+def test_one_project_fills_half_at_most() -> None:
+    """A project that fills its share is refused, and the others are not."""
+    queue = _queue()
+    for _ in range(5):
+        queue.put("noisy", project_id=1, events=10, size=1)
+
+    with pytest.raises(WriterBusy, match="full"):
+        queue.put("noisy", project_id=1, events=10, size=1)
+
+    queue.put("quiet", project_id=2, events=10, size=1)
+    queue.release(queue.take(1_000))
+    queue.put("noisy", project_id=1, events=10, size=1)
+
+
+def test_large_batch_is_let_into_an_empty_queue() -> None:
+    """A batch larger than every limit is let in when nothing else waits."""
+    queue = _queue()
+
+    queue.put("large", project_id=1, events=1_000, size=10_000)
+
+    with pytest.raises(WriterBusy):
+        queue.put("small", project_id=2, events=1, size=1)
+
+
+def test_closed_queue_is_emptied() -> None:
+    """After closing nothing gets in, and what was in comes out."""
+    queue = _queue()
+    queue.put("last", project_id=1, events=1, size=1)
+
+    queue.close()
+
+    with pytest.raises(WriterBusy, match="stopping"):
+        queue.put("late", project_id=1, events=1, size=1)
+    assert [item for _, item, _, _ in queue.take(10)] == ["last"]
+    assert queue.take(10) == []
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.integers(1, 3), st.integers(0, 40), st.integers(0, 400)),
+            st.just(None),
+        ),
+        max_size=40,
+    )
+)
+def test_nothing_is_lost_or_counted_wrong(steps: list[tuple[int, int, int] | None]) -> None:
+    """What was let in comes out once, in order per project; an emptied queue holds nothing."""
+    queue = _queue()
+    put: list[tuple[int, str]] = []
+    got: list[tuple[int, str]] = []
+    for number, step in enumerate(steps):
+        if step is None:
+            if len(put) > len(got):
+                taken = queue.take(30)
+                got += [(project, item) for project, item, _, _ in taken]
+                queue.release(taken)
+            continue
+        project, events, size = step
+        try:
+            queue.put(str(number), project_id=project, events=events, size=size)
+        except WriterBusy:
+            continue
+        put.append((project, str(number)))
+    queue.close()
+    while taken := queue.take(30):
+        got += [(project, item) for project, item, _, _ in taken]
+        queue.release(taken)
+
+    for project in (1, 2, 3):
+        mine = [item for owner, item in put if owner == project]
+        assert mine == [item for owner, item in got if owner == project]
+    assert queue.events == 0
+
+
+def test_quota_fills_with_time() -> None:
+    """A project may send a minute's worth at once, then as fast as the bucket fills."""
+    now = 0.0
+    quota = Quota(60, clock=lambda: now)
+    quota.spend(1, 60)
+    with pytest.raises(Problem) as refused:
+        quota.spend(1, 10)
+    assert (refused.value.status, refused.value.headers) == (429, {"Retry-After": "10"})
+    quota.spend(2, 60)
+
+    now = 10.0
+    quota.spend(1, 10)
+    with pytest.raises(Problem):
+        quota.spend(1, 1)
+
+
+def test_quota_lets_a_large_batch_through() -> None:
+    """A batch of more than a minute's worth needs a full bucket and empties it."""
+    now = 0.0
+    quota = Quota(60, clock=lambda: now)
+    quota.spend(1, 1_000)
+    with pytest.raises(Problem) as refused:
+        quota.spend(1, 1_000)
+    assert refused.value.headers == {"Retry-After": "60"}
+
+    now = 60.0
+    quota.spend(1, 1_000)
+
+
+def test_quota_over_http(sqlite_url: str, tmp_path: Path) -> None:
+    """Over the quota is 429 with Retry-After; another project is not touched."""
+    settings = {"TOOLFAULT_QUOTA_EVENTS_PER_MINUTE": "10"}
+    with RunningCollector(sqlite_url, folder=tmp_path, **settings) as collector:
+        other = new_key(sqlite_url, project="other")
+        assert collector.post(*[success() for _ in range(10)]).status_code == 200
+
+        refused = collector.post(success(), success())
+
+        assert refused.status_code == 429
+        assert 1 <= int(refused.headers["retry-after"]) <= 300
+        assert refused.json()["code"] == "over_quota"
+        assert collector.post(success(), key=other).status_code == 200
+
+
+def test_names_beyond_the_limit_are_other(engine: Engine) -> None:
+    """Further tools and codes are stored as "other", flagged, with their own name in extra."""
+    calls = [failure(f"tool-{number}", code=f"code_{number}") for number in range(6)]
+    batch = decode_events(calls, imported=False)
+    with write_transaction(engine) as conn:
+        context = Context(ensure_project(conn, "demo"), now_us())
+        limits = NameLimits(max_tools=4, max_codes=3)
+        submission = prepare_batch(batch, context)
+        (receipt,) = store_group(conn, [submission], catalog=Catalog(), limits=limits)
+
+    assert receipt.accepted == 6
+    with read_connection(engine) as conn:
+        rows = conn.execute(select(tool_call).order_by(tool_call.c.seq)).all()
+    assert [row.tool for row in rows] == [*(f"tool-{n}" for n in range(4)), "other", "other"]
+    assert [row.code for row in rows] == [*(f"code_{n}" for n in range(3)), *["other"] * 3]
+    assert rows[5].extra == {"tool": "tool-5", "code": "code_5"}
+    assert rows[5].flags == ["tool_limit", "code_limit"]
+    assert recount(engine).right
+
+
+def test_names_are_remembered_across_processes(engine: Engine) -> None:
+    """A new process knows the names that are stored, and other projects have their own."""
+    for project, expected in (("demo", "a"), ("demo", "other"), ("second", "b")):
+        tool = "a" if expected == "a" else "b"
+        with write_transaction(engine) as conn:
+            context = Context(ensure_project(conn, project), now_us())
+            submission = prepare_batch(decode_events([failure(tool)], imported=False), context)
+            limits = NameLimits(max_tools=1)
+            store_group(conn, [submission], catalog=Catalog(), limits=limits)
+        with read_connection(engine) as conn:
+            newest = select(tool_call.c.tool).order_by(tool_call.c.id.desc()).limit(1)
+            assert conn.execute(newest).scalar_one() == expected

@@ -1,0 +1,97 @@
+"""What a running collector does now and then."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import Engine, select
+from tests.factories import conversation_end, failure, success
+
+from toolfault_collector.chains import IDLE_US
+from toolfault_collector.clock import DAY_US, SECOND_US, now_us
+from toolfault_collector.engine import read_connection, write_transaction
+from toolfault_collector.maintenance import Maintenance, settle_outcomes
+from toolfault_collector.projects import ensure_project
+from toolfault_collector.settings import Settings
+from toolfault_collector.store import store_events
+from toolfault_collector.tables import chain, rejected_event, tool_call
+
+
+def _store(engine: Engine, *events: dict[str, object], received_at: int | None = None) -> None:
+    with write_transaction(engine) as conn:
+        project_id = ensure_project(conn, "demo")
+        store_events(conn, project_id, events, received_at=received_at or now_us())
+
+
+def _outcomes(engine: Engine) -> dict[str, str]:
+    with read_connection(engine) as conn:
+        rows = conn.execute(select(chain.c.session_id, chain.c.outcome))
+        return {row.session_id: row.outcome for row in rows}
+
+
+def test_outcomes_are_settled(engine: Engine) -> None:
+    """Idle and ended conversations get their outcome; one that goes on is open again."""
+    now = now_us()
+    for name in ("idle", "switching", "ended"):
+        _store(engine, failure(session_id=name, at=now - 10 * SECOND_US))
+    _store(engine, success("other", session_id="switching", at=now - 5 * SECOND_US))
+    _store(engine, conversation_end("ended", at=now))
+    settle_outcomes(engine, now=now)
+    assert _outcomes(engine) == {"idle": "open", "switching": "open", "ended": "abandoned"}
+
+    later = now + IDLE_US + SECOND_US
+    settle_outcomes(engine, now=later)
+    assert _outcomes(engine) == {"idle": "abandoned", "switching": "switched", "ended": "abandoned"}
+
+    _store(engine, failure(session_id="idle", at=now), success(session_id="ended", at=now))
+    assert _outcomes(engine)["idle"] == "open"
+    assert _outcomes(engine)["ended"] == "recovered"
+    assert settle_outcomes(engine, now=later) == 1
+    assert settle_outcomes(engine, now=later) == 0
+
+
+def test_retention_runs_by_itself(engine: Engine) -> None:
+    """With a limit set, old conversations and rejects go without anybody asking."""
+    old = now_us() - 20 * DAY_US
+    _store(engine, failure(session_id="old", at=old), {"type": "x"}, received_at=old)
+    _store(engine, failure(session_id="new"))
+
+    Maintenance(engine, Settings(retention_days=10)).run_once()
+
+    with read_connection(engine) as conn:
+        assert list(conn.execute(select(tool_call.c.session_id)).scalars()) == ["new"]
+        assert conn.execute(select(rejected_event)).all() == []
+
+
+def test_nothing_is_removed_by_default(engine: Engine) -> None:
+    """Without a limit everything stays."""
+    old = now_us() - 4_000 * DAY_US
+    _store(engine, failure(session_id="old", at=old), received_at=old)
+
+    Maintenance(engine, Settings()).run_once()
+
+    with read_connection(engine) as conn:
+        assert len(conn.execute(select(tool_call.c.id)).all()) == 1
+
+
+def test_a_failing_step_does_not_end_it(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    """What fails is logged, and the next step runs."""
+    old = now_us() - 20 * DAY_US
+    _store(engine, {"type": "x"}, received_at=old)
+    with write_transaction(engine) as conn:
+        conn.exec_driver_sql("ALTER TABLE chain RENAME TO elsewhere")
+
+    Maintenance(engine, Settings(retention_days=10)).run_once()
+
+    with read_connection(engine) as conn:
+        assert conn.execute(select(rejected_event)).all() == []
+    assert "maintenance_failed" in capsys.readouterr().out
+
+
+def test_it_ends_when_told(engine: Engine) -> None:
+    """The thread ends at once, although it waits for minutes between its rounds."""
+    care = Maintenance(engine, Settings())
+    care.start()
+
+    care.stop(10)
+
+    assert not care._thread.is_alive()

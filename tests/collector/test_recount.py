@@ -1,0 +1,102 @@
+"""A recount proves what is kept beside the calls, and puts it right."""
+
+from __future__ import annotations
+
+import random
+
+from sqlalchemy import Engine, delete, select, update
+from tests.factories import conversation_end, failure, success
+
+from toolfault_collector.clock import SECOND_US, now_us
+from toolfault_collector.engine import read_connection, write_transaction
+from toolfault_collector.projects import ensure_project
+from toolfault_collector.recount import recount
+from toolfault_collector.store import store_events
+from toolfault_collector.tables import chain, conversation, failure_counts, tool_call
+
+
+def _fill(engine: Engine) -> None:
+    generator = random.Random(3)
+    began = now_us() - 3_600 * SECOND_US
+    events = []
+    for place in range(300):
+        make = generator.choice([failure, failure, success])
+        events.append(
+            make(
+                generator.choice("tu"),
+                session_id=f"c{generator.randrange(5)}",
+                at=began + place * SECOND_US,
+                seq=place,
+            )
+        )
+    generator.shuffle(events)
+    with write_transaction(engine) as conn:
+        project_id = ensure_project(conn, "demo")
+        for low in range(0, 300, 17):
+            store_events(conn, project_id, events[low : low + 17], received_at=now_us())
+        store_events(conn, project_id, [conversation_end("c1")], received_at=now_us())
+
+
+def test_what_ingest_keeps_is_right(engine: Engine) -> None:
+    """After shuffled batches a recount finds nothing to put right."""
+    _fill(engine)
+
+    found = recount(engine)
+
+    assert found.right
+    assert found.calls == 300
+    assert found.chains > 10
+
+
+def test_damage_is_found_and_repaired(engine: Engine) -> None:
+    """Wrong chains, places, conversations and counts are counted, repaired, and then right."""
+    _fill(engine)
+    with read_connection(engine) as conn:
+        before = conn.execute(select(chain).order_by(chain.c.chain_id)).mappings().all()
+        talks = conn.execute(select(conversation)).mappings().all()
+    with write_transaction(engine) as conn:
+        conn.execute(delete(chain).where(chain.c.chain_id == before[0]["chain_id"]))
+        conn.execute(
+            update(chain).where(chain.c.chain_id == before[1]["chain_id"]).values(failures=99)
+        )
+        stray = {**before[2], "chain_id": "stray"}
+        stray.pop("id")
+        conn.execute(chain.insert().values(stray))
+        conn.execute(update(tool_call).where(tool_call.c.id == 5).values(attempt=7, chain_id="x"))
+        conn.execute(update(conversation).values(last_at=1, success_tool="nobody"))
+        conn.execute(update(failure_counts).values(failures=failure_counts.c.failures + 1))
+
+    found = recount(engine, repair=True)
+
+    assert not found.right
+    assert (found.wrong_chains, found.wrong_places) == (3, 1)
+    assert found.wrong_conversations == 5
+    assert found.wrong_counts > 0
+    assert recount(engine).right
+    with read_connection(engine) as conn:
+        after = conn.execute(select(chain).order_by(chain.c.chain_id)).mappings().all()
+        repaired = conn.execute(select(conversation)).mappings().all()
+    assert [{**row, "id": 0} for row in after] == [{**row, "id": 0} for row in before]
+    assert sorted(map(repr, repaired)) == sorted(map(repr, talks))
+
+
+def test_recount_writes_nothing_by_itself(engine: Engine) -> None:
+    """Without repair the damage stays."""
+    _fill(engine)
+    with write_transaction(engine) as conn:
+        conn.execute(update(chain).values(failures=99))
+
+    first, second = recount(engine), recount(engine)
+
+    assert first == second
+    assert not first.right
+
+
+def test_progress_is_told(engine: Engine) -> None:
+    """The caller hears how many calls were read."""
+    _fill(engine)
+    heard: list[int] = []
+
+    recount(engine, progress=heard.append)
+
+    assert heard[-1] == 300

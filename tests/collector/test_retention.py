@@ -1,0 +1,153 @@
+"""Retention removes whole old conversations, keeps every count right, and refuses to run wild."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import Engine, Table, func, select
+from tests.collector.recount import assert_counts_hold
+from tests.factories import conversation_end, counts, failure, success
+
+from toolfault_collector.clock import DAY_US, now_us
+from toolfault_collector.engine import read_connection, write_transaction
+from toolfault_collector.errors import PruneRefused
+from toolfault_collector.projects import ensure_project
+from toolfault_collector.recount import recount
+from toolfault_collector.retention import Pruned, prune, prune_rejects
+from toolfault_collector.store import store_events
+from toolfault_collector.tables import (
+    call_counts,
+    chain,
+    conversation,
+    message,
+    rejected_event,
+    signature,
+    tool_call,
+)
+
+NOW = now_us()
+
+
+def _store(
+    engine: Engine, *events: dict[str, object], days_ago: float, project: str = "demo"
+) -> int:
+    at = NOW - int(days_ago * DAY_US)
+    with write_transaction(engine) as conn:
+        project_id = ensure_project(conn, project)
+        store_events(conn, project_id, events, received_at=at)
+    return project_id
+
+
+def _count(engine: Engine, table: Table) -> int:
+    with read_connection(engine) as conn:
+        return conn.execute(select(func.count()).select_from(table)).scalar_one()
+
+
+def _conversation(name: str, days_ago: float, *, calls: int = 3) -> list[dict[str, object]]:
+    at = NOW - int(days_ago * DAY_US)
+    made = [failure(name, session_id=name, at=at + n, field=f"f-{name}") for n in range(calls - 1)]
+    return [*made, success(name, session_id=name, at=at + calls)]
+
+
+def test_old_conversations_go_whole(engine: Engine) -> None:
+    """What was received before the limit goes with everything in it; the rest stays as it was."""
+    old, new = _conversation("old", 20), _conversation("new", 1)
+    alone = [failure(session_id=None, at=NOW - 20 * DAY_US), failure(session_id=None, at=NOW)]
+    _store(engine, *old, alone[0], counts(at=NOW - 20 * DAY_US), days_ago=20)
+    _store(engine, conversation_end("old", at=NOW - 20 * DAY_US), days_ago=20)
+    _store(engine, *new, alone[1], counts(at=NOW), days_ago=0)
+
+    removed = prune(engine, days=10, clock=lambda: NOW)
+
+    assert removed == Pruned(conversations=1, calls=4, counts=1)
+    with read_connection(engine) as conn:
+        left = set(conn.execute(select(tool_call.c.event_id)).scalars())
+    assert left == {event["event_id"] for event in [*new, alone[1]]}
+    assert [_count(engine, table) for table in (chain, conversation, call_counts)] == [1, 1, 1]
+    # The signature and message that only the old one had are gone as well.
+    assert (_count(engine, signature), _count(engine, message)) == (2, 2)
+    assert_counts_hold(engine)
+    assert recount(engine).right
+
+
+def test_age_is_what_the_server_saw(engine: Engine) -> None:
+    """A transcript of long ago that was imported today stays."""
+    with write_transaction(engine) as conn:
+        project_id = ensure_project(conn, "demo")
+        events = _conversation("imported", 400)
+        store_events(conn, project_id, events, received_at=NOW, time_policy="import")
+
+    assert prune(engine, days=10, clock=lambda: NOW) == Pruned()
+
+
+def test_growing_conversation_is_not_old(engine: Engine) -> None:
+    """A conversation that is still going on keeps its first calls."""
+    events = _conversation("long", 5)
+    _store(engine, *events[:2], days_ago=20)
+    _store(engine, *events[2:], days_ago=1)
+
+    assert prune(engine, days=10, clock=lambda: NOW) == Pruned()
+
+
+def test_limit_by_count(engine: Engine) -> None:
+    """The oldest conversations go until about so many calls are left, in each project."""
+    for number in range(10):
+        _store(engine, *_conversation(f"c{number}", 1), days_ago=10 - number)
+        _store(engine, *_conversation(f"c{number}", 1), days_ago=10 - number, project="small")
+
+    removed = prune(engine, max_calls=12, clock=lambda: NOW)
+
+    assert removed.conversations == 12
+    assert _count(engine, tool_call) == 24
+    assert recount(engine).right
+
+
+def test_clock_that_jumped_removes_nothing(engine: Engine) -> None:
+    """With a clock ten years ahead everything is old; that is refused, and can be forced."""
+    for number in range(20):
+        _store(engine, *_conversation(f"c{number}", 1, calls=60), days_ago=1)
+    future = NOW + 3_650 * DAY_US
+
+    with pytest.raises(PruneRefused, match="prune --force"):
+        prune(engine, days=30, clock=lambda: future)
+    assert _count(engine, tool_call) == 1_200
+
+    assert prune(engine, days=30, force=True, clock=lambda: future).calls == 1_200
+    assert recount(engine).right
+
+
+def test_dry_run_removes_nothing(engine: Engine) -> None:
+    """A dry run says what would go."""
+    _store(engine, *_conversation("old", 20), days_ago=20)
+
+    assert prune(engine, days=10, dry_run=True, clock=lambda: NOW).calls == 3
+    assert _count(engine, tool_call) == 3
+
+
+def test_other_project_is_left_alone(engine: Engine) -> None:
+    """Pruning one project removes nothing of another."""
+    mine = _store(engine, *_conversation("old", 20), days_ago=20)
+    _store(engine, *_conversation("old", 20), days_ago=20, project="other")
+
+    prune(engine, days=10, project_id=mine, clock=lambda: NOW)
+
+    assert _count(engine, tool_call) == 3
+
+
+def test_rejects_are_kept_for_a_week(engine: Engine) -> None:
+    """Rejected events go after seven days."""
+    _store(engine, {"type": "x"}, days_ago=8)
+    _store(engine, {"type": "x"}, days_ago=6)
+
+    assert prune_rejects(engine, clock=lambda: NOW) == 1
+    assert _count(engine, rejected_event) == 1
+
+
+def test_rejects_are_capped(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the limit per project the oldest go."""
+    monkeypatch.setattr("toolfault_collector.retention.REJECTS_PER_PROJECT", 5)
+    for _ in range(4):
+        _store(engine, {"type": "x"}, {"type": "y"}, days_ago=1)
+    _store(engine, {"type": "x"}, days_ago=1, project="other")
+
+    assert prune_rejects(engine, clock=lambda: NOW) == 3
+    assert _count(engine, rejected_event) == 6

@@ -1,0 +1,44 @@
+"""Settings: documented, checked, read from the environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from toolfault_collector.settings import Settings, settings_table
+
+DOCS = Path(__file__).parents[2] / "docs" / "configuration.md"
+
+
+def test_every_setting_is_documented() -> None:
+    """The page has the table that the class makes, word for word."""
+    assert settings_table() in DOCS.read_text("utf-8")
+
+
+def test_every_setting_says_why() -> None:
+    """No setting is without a description."""
+    assert [name for name, field in Settings.model_fields.items() if not field.description] == []
+
+
+def test_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TOOLFAULT_* variables set what is not given."""
+    monkeypatch.setenv("TOOLFAULT_PORT", "9000")
+
+    assert Settings().port == 9000
+    assert Settings(port=1).port == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("port", 70_000), ("synchronous", "OFF"), ("max_event_bytes", 2**21)]
+)
+def test_impossible_values_are_refused(name: str, value: object) -> None:
+    """A value that cannot work is an error at start."""
+    with pytest.raises(ValidationError, match=name):
+        Settings(**{name: value})
+
+
+def test_database_url_is_not_shown() -> None:
+    """A settings object can be printed: the URL, which may hold a password, is left out."""
+    assert "hunter2" not in repr(Settings(database_url="postgresql://u:hunter2@h/d"))

@@ -1,0 +1,84 @@
+"""Several collector processes on one database end with what one would have stored."""
+
+from __future__ import annotations
+
+import random
+import threading
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select
+from tests.collector.recount import assert_counts_hold
+from tests.factories import conversation_end, counts, event_id, failure, success
+from tests.running import RunningCollector
+
+from toolfault_collector.clock import SECOND_US, now_us
+from toolfault_collector.engine import open_engine, read_connection
+from toolfault_collector.tables import call_counts, tool_call
+from toolfault_collector.tables import conversation_end as ends
+
+CONVERSATIONS = 6
+CALLS = 60
+
+
+def _conversation(number: int, generator: random.Random) -> list[dict[str, object]]:
+    began = now_us() - 3_600 * SECOND_US
+    events: list[dict[str, object]] = []
+    for place in range(CALLS):
+        make = generator.choice([failure, failure, success])
+        events.append(
+            make(
+                generator.choice(["t", "u"]),
+                session_id=f"conv-{number}",
+                at=began + place * SECOND_US,
+                seq=place,
+                turn=f"turn-{place // 2}",
+                event_id=event_id(generator),
+            )
+        )
+    return [*events, counts(calls=7), conversation_end(f"conv-{number}")]
+
+
+def _send(
+    collectors: list[RunningCollector],
+    batches: list[list[dict[str, object]]],
+    answers: list[tuple[int, str]],
+) -> None:
+    for number, batch in enumerate(batches):
+        answer = collectors[number % len(collectors)].post(*batch)
+        answers.append((answer.status_code, answer.text))
+
+
+@pytest.mark.slow
+def test_same_conversations_through_two_collectors(database_url: str, tmp_path: Path) -> None:
+    """Calls of the same conversations, shuffled over two collectors and resent, add up."""
+    generator = random.Random(7)
+    events = [
+        event for number in range(CONVERSATIONS) for event in _conversation(number, generator)
+    ]
+    answers: list[tuple[int, str]] = []
+    with (
+        RunningCollector(database_url, folder=tmp_path) as first,
+        RunningCollector(database_url, folder=tmp_path) as second,
+    ):
+        threads = []
+        for _ in range(4):
+            # Every thread sends everything: each event comes four times, through both.
+            shuffled = generator.sample(events, len(events))
+            batches = [shuffled[low : low + 13] for low in range(0, len(shuffled), 13)]
+            arguments = ([first, second], batches, answers)
+            threads.append(threading.Thread(target=_send, args=arguments))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+
+    assert {status for status, _ in answers} == {200}, [text for _, text in answers][:3]
+    engine = open_engine(database_url)
+    assert_counts_hold(engine)
+    with read_connection(engine) as conn:
+        calls = conn.execute(select(func.count()).select_from(tool_call)).scalar_one()
+        folded = conn.execute(select(func.sum(call_counts.c.calls))).scalar_one()
+        ended = conn.execute(select(func.count()).select_from(ends)).scalar_one()
+    engine.dispose()
+    assert (calls, folded, ended) == (CONVERSATIONS * CALLS, CONVERSATIONS * 7, CONVERSATIONS)

@@ -1,0 +1,308 @@
+"""The group-committing writer: sharing, isolation, refusal, recovery."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from sqlalchemy import Engine, event, func, select
+from tests.factories import failure, success
+from tests.statements import Statements
+
+from toolfault_collector.clock import now_us
+from toolfault_collector.collector import Collector
+from toolfault_collector.decode import decode_batch
+from toolfault_collector.engine import is_sqlite, read_connection, sqlite_path, write_transaction
+from toolfault_collector.errors import StoreUnavailable, WriterBusy
+from toolfault_collector.prepared import Context
+from toolfault_collector.projects import ensure_project
+from toolfault_collector.settings import Settings
+from toolfault_collector.store import Receipt, Submission, prepare_batch
+from toolfault_collector.tables import issue, metadata, rejected_event, signature, tool_call
+from toolfault_collector.writer import Deliver, Result, Ticket
+
+
+@pytest.fixture
+def collector(engine: Engine) -> Iterator[Collector]:
+    """A started collector on each engine, without HTTP."""
+    settings = Settings(queue_events=1_000, group_events=1_000)
+    running = Collector(settings, engine=engine)
+    running.start()
+    yield running
+    running.stop()
+
+
+def _submission(engine: Engine, *events: object) -> Submission:
+    with write_transaction(engine) as conn:
+        context = Context(ensure_project(conn, "demo"), now_us())
+    return prepare_batch(decode_batch(json.dumps({"events": events}).encode()), context)
+
+
+def _count(engine: Engine) -> int:
+    with read_connection(engine) as conn:
+        return conn.execute(select(func.count()).select_from(tool_call)).scalar_one()
+
+
+def _hold(collector: Collector) -> threading.Event:
+    """Keep the writer busy with a first commit until the returned event is set."""
+    held, release = threading.Event(), threading.Event()
+
+    def wait(_conn: object) -> None:
+        held.set()
+        release.wait(20)
+
+    event.listen(collector.engine, "commit", wait, once=True)
+    _submit(collector, _submission_without_commit(collector), lambda _results: None)
+    assert held.wait(20)
+    return release
+
+
+def _submit(collector: Collector, submission: Submission, deliver: Deliver) -> None:
+    collector.writer.submit(
+        Ticket(lambda: submission, deliver),
+        project_id=submission.project_id,
+        events=submission.size,
+        size=1,
+    )
+
+
+def _submission_without_commit(collector: Collector) -> Submission:
+    context = Context(1, now_us())
+    return prepare_batch(decode_batch(json.dumps({"events": [success()]}).encode()), context)
+
+
+def _commits(collector: Collector) -> float | None:
+    return collector.metrics.registry.get_sample_value("toolfault_group_seconds_count")
+
+
+class _Results:
+    """Collects what becomes of submissions."""
+
+    def __init__(self, expected: int) -> None:
+        self._expected = expected
+        self._lock = threading.Lock()
+        self.seen: list[Result] = []
+        self._done = threading.Event()
+
+    def __call__(self, results: list[tuple[Ticket, Result]]) -> None:
+        with self._lock:
+            self.seen += [result for _, result in results]
+            if len(self.seen) == self._expected:
+                self._done.set()
+
+    def wait(self) -> list[Result]:
+        assert self._done.wait(60), self.seen
+        return self.seen
+
+
+def test_waiting_batches_share_a_commit(collector: Collector) -> None:
+    """Batches that arrive during a commit are stored by the next one, together."""
+    submissions = [_submission(collector.engine, failure(), success()) for _ in range(20)]
+    results = _Results(20)
+    release = _hold(collector)
+    for submission in submissions:
+        _submit(collector, submission, results)
+    release.set()
+
+    receipts = results.wait()
+
+    assert [receipt.accepted for receipt in receipts if isinstance(receipt, Receipt)] == [2] * 20
+    assert _commits(collector) == 2
+    assert _count(collector.engine) == 41
+
+
+def test_full_queue_is_refused(collector: Collector) -> None:
+    """Beyond the share of its project nothing is taken in, and what was is stored."""
+    many = [success(session_id=None) for _ in range(400)]
+    results = _Results(1)
+    first, second = _submission(collector.engine, *many), _submission(collector.engine, *many[:200])
+    release = _hold(collector)
+    _submit(collector, first, results)
+
+    with pytest.raises(WriterBusy):
+        _submit(collector, second, results)
+
+    release.set()
+    results.wait()
+    assert _count(collector.engine) == 401
+
+
+def test_stop_stores_what_is_queued(collector: Collector) -> None:
+    """Stopping answers what was taken in, and takes in no more."""
+    submission, late = (_submission(collector.engine, failure()) for _ in range(2))
+    results = _Results(1)
+    release = _hold(collector)
+    _submit(collector, submission, results)
+    stopping = threading.Thread(target=collector.writer.stop)
+    stopping.start()
+    release.set()
+    stopping.join(20)
+
+    assert isinstance(results.wait()[0], Receipt)
+    with pytest.raises(WriterBusy):
+        _submit(collector, late, results)
+
+
+SQLITE_POISON = (
+    "CREATE TRIGGER poison BEFORE INSERT ON tool_call WHEN new.tool = 'poison' BEGIN {}; END"
+)
+POSTGRES_POISON = """
+CREATE FUNCTION poison() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN IF new.tool = 'poison' THEN {}; END IF; RETURN new; END $$;
+CREATE TRIGGER poison BEFORE INSERT ON tool_call FOR EACH ROW EXECUTE FUNCTION poison();
+"""
+POISONS = {
+    "sqlite": [
+        "SELECT RAISE(ABORT, 'no')",
+        "SELECT RAISE(FAIL, 'no')",
+        "INSERT INTO issue (id) VALUES (1)",
+    ],
+    "postgresql": [
+        f"RAISE EXCEPTION SQLSTATE '{state}'"
+        for state in ("22001", "22003", "22021", "22P02", "23502", "23503", "23505", "23514")
+    ]
+    + ["RAISE EXCEPTION 'no'", "RAISE EXCEPTION SQLSTATE '54000'"],
+}
+
+
+@pytest.mark.parametrize("which", range(10))
+def test_poison_event_is_left_out(collector: Collector, which: int) -> None:
+    """An event the database refuses costs itself alone, whatever the error."""
+    poisons = POISONS[collector.engine.dialect.name]
+    if which >= len(poisons):
+        pytest.skip("no further kind of error on this engine")
+    frame = SQLITE_POISON if is_sqlite(collector.engine) else POSTGRES_POISON
+    with write_transaction(collector.engine) as conn:
+        conn.exec_driver_sql(frame.format(poisons[which]))
+    events = [failure() for _ in range(40)]
+    events.insert(17, failure("poison"))
+    results = _Results(2)
+    bad, good = _submission(collector.engine, *events), _submission(collector.engine, success())
+    release = _hold(collector)
+    _submit(collector, bad, results)
+    _submit(collector, good, results)
+    release.set()
+
+    receipts = results.wait()
+
+    assert [receipt.accepted for receipt in receipts if isinstance(receipt, Receipt)] == [40, 1]
+    (rejected,) = receipts[0].rejected  # type: ignore[union-attr]
+    assert (rejected.index, rejected.code, rejected.pointer) == (17, "unstorable", "/events/17")
+    assert rejected.event_id == events[17]["event_id"]
+    with read_connection(collector.engine) as conn:
+        kept = conn.execute(select(rejected_event.c.event_id, rejected_event.c.code)).all()
+    assert kept == [(events[17]["event_id"], "unstorable")]
+
+
+def test_stale_signature_is_looked_up_again(collector: Collector) -> None:
+    """Signatures that another process removed are made again."""
+    first, again = (
+        _submission(collector.engine, failure()),
+        _submission(collector.engine, failure()),
+    )
+    collector.writer.store(first)
+    with write_transaction(collector.engine) as conn:
+        conn.execute(issue.delete())
+        conn.execute(tool_call.delete())
+        for table in reversed(metadata.sorted_tables):
+            if table.name in ("chain", "conversation", "message", "signature"):
+                conn.execute(table.delete())
+
+    assert collector.writer.store(again).accepted == 1
+
+    with read_connection(collector.engine) as conn:
+        assert conn.execute(select(func.count()).select_from(signature)).scalar_one() == 1
+
+
+def test_broken_schema_is_not_the_fault_of_events(collector: Collector) -> None:
+    """Where a column is missing nothing is refused for good: the sender is told to try later."""
+    submission = _submission(collector.engine, failure())
+    with write_transaction(collector.engine) as conn:
+        conn.exec_driver_sql("ALTER TABLE issue DROP COLUMN near_miss")
+
+    with pytest.raises(StoreUnavailable):
+        collector.writer.store(submission)
+
+    assert _count(collector.engine) == 0
+
+
+def test_full_disk_is_said_and_passes(sqlite_url: str) -> None:
+    """Without space nothing is stored and nothing broken; with space again all is as before."""
+    collector = Collector(Settings(database_url=sqlite_url))
+    pages = 200
+
+    @event.listens_for(collector.engine, "connect")
+    def _limit(connection: sqlite3.Connection, _record: object) -> None:
+        connection.execute(f"PRAGMA max_page_count={pages}")
+
+    collector.start()
+    stored, refused = 0, None
+    while refused is None:
+        submission = _submission(collector.engine, *[failure() for _ in range(50)])
+        try:
+            stored += collector.writer.store(submission).accepted
+        except StoreUnavailable as error:
+            refused = error.kind
+    assert refused == "full"
+    assert _count(collector.engine) == stored
+    with closing(sqlite3.connect(sqlite_path(collector.engine))) as raw:
+        assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+    pages = 10_000_000
+    collector.engine.dispose()
+    assert collector.writer.store(submission).accepted == 50
+    collector.stop()
+
+
+def test_read_only_database_is_said_and_passes(sqlite_url: str) -> None:
+    """A database that cannot be written to is "unavailable" until it can."""
+    collector = Collector(Settings(database_url=sqlite_url))
+    collector.start()
+    submission = _submission(collector.engine, failure())
+    read_only = 1
+
+    @event.listens_for(collector.engine, "checkout")
+    def _limit(connection: sqlite3.Connection, *_: object) -> None:
+        connection.execute(f"PRAGMA query_only={read_only}")
+
+    with pytest.raises(StoreUnavailable) as refused:
+        collector.writer.store(submission)
+    assert refused.value.kind == "unavailable"
+
+    read_only = 0
+    assert collector.writer.store(submission).accepted == 1
+    collector.stop()
+
+
+def test_locked_database_is_said_and_passes(sqlite_url: str) -> None:
+    """While another process holds the lock the answer is "unavailable", and then it works again."""
+    collector = Collector(Settings(database_url=sqlite_url, busy_seconds=0.2))
+    collector.start()
+    submission = _submission(collector.engine, failure())
+    with closing(sqlite3.connect(sqlite_path(collector.engine))) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StoreUnavailable) as refused:
+            collector.writer.store(submission)
+        other.rollback()
+
+    assert refused.value.kind == "unavailable"
+    assert collector.writer.store(submission).accepted == 1
+    collector.stop()
+
+
+def test_statements_do_not_grow_with_the_batch(collector: Collector) -> None:
+    """Ten times the events are stored with the same number of statements."""
+    sent = []
+    for size in (30, 300):
+        submission = _submission(
+            collector.engine, *[failure(session_id=f"{size}-{n}") for n in range(size)]
+        )
+        with Statements(collector.engine) as statements:
+            collector.writer.store(submission)
+        sent.append(len(statements))
+
+    assert sent[1] <= sent[0]

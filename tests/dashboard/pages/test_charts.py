@@ -1,0 +1,95 @@
+"""Charts: whatever is counted, every shape lies inside its drawing and adds up."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolfault_dashboard.charts import (
+    PLOT_HEIGHT,
+    bar_chart,
+    differences,
+    estimate,
+    heat_level,
+    nice_ceiling,
+)
+
+counts = st.integers(min_value=0, max_value=10**9)
+stacks = st.integers(1, 20).flatmap(
+    lambda n: st.lists(st.lists(counts, min_size=n, max_size=n), min_size=1, max_size=7)
+)
+
+
+@given(stacks)
+def test_stacks_are_as_high_as_their_counts(series: list[list[int]]):
+    """The bars of a bucket stand on each other without gap, and their height is their sum."""
+    n = len(series[0])
+    chart = bar_chart(
+        [str(i) for i in range(n)],
+        [(str(i), each) for i, each in enumerate(series)],
+        titles=[""] * n,
+    )
+    for index in range(n):
+        left, right = index * 100 / n, (index + 1) * 100 / n
+        bars = [bar for bar in chart.bars if left <= bar.x and bar.x + bar.width <= right + 1e-9]
+        height = sum(bar.height for bar in bars)
+        total = sum(each[index] for each in series)
+        assert math.isclose(height, PLOT_HEIGHT * total / chart.axis.highest, abs_tol=0.2)
+        assert all(chart.top - 0.1 <= bar.y <= chart.baseline for bar in bars)
+    assert [stack.total for stack in chart.stacks] == [sum(each) for each in series]
+
+
+@given(st.floats(min_value=0, max_value=1e12))
+def test_an_axis_ends_above_its_highest_value(value: float):
+    """The end of an axis is round, at least the value, and at most ten times too far."""
+    ceiling = nice_ceiling(value)
+    assert ceiling >= min(value, value * (1 - 1e-9))
+    assert ceiling <= max(1.0, value * 2.5)
+
+
+@pytest.mark.parametrize("value", [0, 1, 2, 3, 7, 10, 11, 49, 99, 100, 101, 12345])
+def test_axis_labels_are_whole_numbers(value: int):
+    """Counts have no halves: every gridline stands at a whole number."""
+    chart = bar_chart(["a"], [("x", [value])], titles=[""])
+    labels = [tick.label.replace("\u202f", "") for tick in chart.axis.ticks]
+    assert labels == sorted({*labels}, key=int)
+    assert int(labels[-1]) == chart.axis.highest
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.floats(0.01, 1))
+def test_an_interval_stays_on_its_track(value: float, low: float, high: float, scale: float):
+    """Point and band never leave the track, also where the scale ends before them."""
+    low, high = min(low, high), max(low, high)
+    drawn = estimate(value, low, high, scale=scale)
+    assert drawn is not None
+    assert 0 <= drawn.at <= 100
+    assert 0 <= drawn.low <= 100
+    assert drawn.width > 0
+
+
+def test_what_is_unknown_is_not_drawn():
+    """Without an interval there is no drawing, rather than one at zero."""
+    assert estimate(None, None, None, scale=1.0) is None
+    assert differences([(None, None, None)]) == (None,)
+
+
+def test_differences_share_one_scale_around_zero():
+    """No difference is in the middle; a difference is as far from it as its mirror."""
+    left, right = differences([(-0.1, -0.2, 0.0), (0.1, 0.0, 0.2)])
+    assert left is not None
+    assert right is not None
+    assert math.isclose(50 - left.at, right.at - 50)
+    assert math.isclose(left.low + left.width, 50)
+
+
+@given(counts, counts)
+def test_heat_has_six_steps(value: int, highest: int):
+    """Nothing is step 0, something at least 1, the highest cell 5."""
+    level = heat_level(value, highest)
+    assert 0 <= level <= 5
+    assert (level == 0) == (value <= 0 or highest <= 0)
+    if highest > 0:
+        assert heat_level(highest, highest) == 5

@@ -1,0 +1,140 @@
+"""Numbers, times and foreign text as pages write them."""
+
+from __future__ import annotations
+
+import pytest
+from bs4 import BeautifulSoup
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolfault_dashboard import formats
+from toolfault_dashboard.analysis.rates import rate
+from toolfault_dashboard.render import breakable, query_string
+
+THIN = "\u202f"
+NBSP = "\u00a0"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (999, "999"),
+        (1000, f"1{THIN}000"),
+        (1234567, f"1{THIN}234{THIN}567"),
+        (-1234, f"\u22121{THIN}234"),
+    ],
+)
+def test_thousands_are_set_apart(value: int, text: str):
+    """Integers carry thin spaces and a real minus sign."""
+    assert formats.count(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (0.0, f"0{THIN}%"),
+        (1.0, f"100{THIN}%"),
+        (0.0712, f"7.1{THIN}%"),
+        (0.00123, f"0.12{THIN}%"),
+        (0.9999, f"100{THIN}%"),
+        (-0.034, f"\u22123.4{THIN}%"),
+    ],
+)
+def test_percentages_have_the_digits_their_size_needs(value: float | None, text: str):
+    """Small shares keep two digits, large ones lose none that matter."""
+    assert formats.percent(value) == text
+
+
+def test_an_interval_without_data_is_empty():
+    """No calls, no interval: nothing is made up."""
+    assert formats.percent_interval(rate(0, 0)) == ""
+    assert formats.percent_interval(rate(1, 10)) == f"1.8–40.4{THIN}%"
+
+
+@pytest.mark.parametrize(
+    ("number", "many", "text"),
+    [
+        (1, None, "1 failure"),
+        (2, None, "2 failures"),
+        (0, None, "0 failures"),
+        (1, "oxen", "1 failure"),
+        (3, "oxen", "3 oxen"),
+    ],
+)
+def test_plurals_are_correct(number: int, many: str | None, text: str):
+    """One is singular, everything else plural, zero too."""
+    assert formats.plural(number, "failure", many).replace(NBSP, " ") == text
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (None, "–"),
+        (0, "0 ms"),
+        (0.4, "< 1 ms"),
+        (320, "320 ms"),
+        (999.4, "999 ms"),
+        (999.6, "1.0 s"),
+        (59_940, "59.9 s"),
+        (59_960, "1 min"),
+        (185_000, "3 min 5 s"),
+        (3_600_000, "1 h"),
+        (9_900_000, "2 h 45 min"),
+        (172_800_000, "2 d"),
+        (180_000_000, "2 d 2 h"),
+    ],
+)
+def test_durations_use_the_unit_a_reader_thinks_in(milliseconds: float | None, text: str):
+    """From milliseconds to days, no unit overflows into the next."""
+    assert formats.duration(milliseconds) == text
+
+
+@pytest.mark.parametrize(
+    ("difference", "text"),
+    [(None, "–"), (-0.137, f"\u221213.7{THIN}pp"), (0.0042, f"+0.42{THIN}pp")],
+)
+def test_differences_are_signed_points(difference: float | None, text: str):
+    """A difference of shares says its direction and is not called a percentage."""
+    assert formats.points(difference) == text
+
+
+def test_a_time_says_its_zone_and_carries_its_machine_form():
+    """The element holds RFC 3339 in UTC, the text says UTC."""
+    tag = BeautifulSoup(formats.time_tag(1_795_301_585_123_456), "html.parser").time
+    assert tag["datetime"] == "2026-11-21T22:53:05.123Z"
+    assert tag.get_text() == "21 Nov 2026, 22:53:05 UTC"
+
+
+@pytest.mark.parametrize("value", [None, 10**30, -(10**30)])
+def test_no_time_is_never_a_date(value: int | None):
+    """Without a time, or with one no calendar holds, the words say so."""
+    assert "no time recorded" in formats.time_tag(value)
+    assert "<time" not in formats.time_tag(value)
+
+
+@given(st.text())
+def test_visible_text_has_no_hidden_character(text: str):
+    """Whatever comes in, nothing that reorders or hides comes out, and doing it twice is once."""
+    shown = formats.visible(text)
+    assert not any(
+        ord(each) in range(0x202A, 0x202F) or ord(each) in range(0x2066, 0x206A) or each == "\x1b"
+        for each in shown
+    )
+    assert formats.visible(shown) == shown
+
+
+@given(st.text())
+def test_breakable_text_reads_the_same(text: str):
+    """Places to break a line add no character to what is read."""
+    soup = BeautifulSoup(f"<p>{breakable(text)}</p>", "html.parser")
+    plain = BeautifulSoup(f"<p>{formats.escape(formats.visible(text))}</p>", "html.parser")
+    assert soup.get_text() == plain.get_text()
+    assert {tag.name for tag in soup.find_all(True)} <= {"p", "wbr"}
+
+
+def test_empty_parameters_leave_the_address():
+    """Addresses hold what matters and nothing else."""
+    assert query_string({"q": "a b", "window": "", "project": "x"}) == "?q=a+b&project=x"
+    assert query_string({"q": ""}) == ""

@@ -1,0 +1,236 @@
+"""Stored text stays text: whatever a sender stores, a page shows it and never obeys it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from bs4 import BeautifulSoup
+from sqlalchemy import Engine
+from tests.dashboard.generated import NOW
+from tests.dashboard.pages.conftest import open_browser
+from tests.factories import event_id
+
+from toolfault_collector.clock import MINUTE_US, SECOND_US, format_time
+from toolfault_collector.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.projects import ensure_project
+from toolfault_collector.schema import prepare
+from toolfault_collector.store import store_events
+from toolfault_dashboard import queries
+from toolfault_dashboard.queries import Scope
+from toolfault_dashboard.search import parse
+
+HARMLESS = "plain"
+PAYLOADS = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "'><svg/onload=alert(1)>",
+    "</title><script>alert(1)</script>",
+    "</textarea><script>alert(1)</script>",
+    "</pre><iframe src=javascript:alert(1)>",
+    "javascript:alert(1)",
+    "{{7*7}}",
+    "{% raw %}<b>x</b>",
+    "${alert(1)}",
+    "<!--<script>-->",
+    "]]><script>alert(1)</script>",
+    "&lt;script&gt;alert(1)&lt;/script&gt;",
+    "<a href=//evil.example>x</a>",
+    "<style>*{display:none}</style>",
+    "<base href=//evil.example>",
+    "<meta http-equiv=refresh content=0>",
+    "<form action=//evil.example><input>",
+    "\u202egnp.exe\u202c",
+    "\u2066hidden\u2069",
+    "a\u200bb\u200fc",
+    "%3Cscript%3Ealert(1)%3C/script%3E",
+    "`-alert(1)-`",
+    "\\u003cscript\\u003e",
+    '<math><mi xlink:href="data:x,<script>alert(1)</script>">',
+    "<details open ontoggle=alert(1)>",
+    "onmouseover=alert(1) x=",
+    '" autofocus onfocus=alert(1) "',
+    "<noscript><p title='</noscript><img src=x onerror=alert(1)>'>",
+)
+
+
+def _error(text: str) -> dict[str, Any]:
+    issue = {
+        "field": text,
+        "code": "wrong_type",
+        "message": text,
+        "expected": text,
+        "received": text,
+        "received_type": text,
+        "type": text,
+        "near_miss": ["alias"],
+    }
+    return {
+        "code": "wrong_type",
+        "category": "parameter",
+        "audience": "llm",
+        "reason": text,
+        "kind": text[:32],
+        "phase": text[:32],
+        "field": text,
+        "expected": text,
+        "received": text,
+        "received_type": text,
+        "snippet": text,
+        "retry_hint": text,
+        "retry_context": {text: text},
+        "issues": [issue],
+        "issues_total": 1,
+        "retryable": True,
+        "renderings": {"user": text, "llm": text, "system": text},
+        "exception": {"type": text, "module": text, "message": text, "traceback": text},
+    }
+
+
+def _events(text: str) -> list[dict[str, Any]]:
+    """Two failures, a success and a change that carry *text* wherever a text can stand."""
+    shared = {
+        "type": "tool_call",
+        "session_id": f"c-{text}",
+        "tool": text,
+        "tool_requested": f"{text}!",
+        "agent": text,
+        "model": text,
+        "provider": text,
+        "environment": text,
+        "release": text,
+        "variant": text,
+        "user": text,
+        "run_id": text,
+        "trace_id": text,
+        "span_id": text,
+        "turn": None,
+        "duration_ms": 5.0,
+        "tags": {"tag": text},
+        "args_diff": [{"path": text, "change": text, "from_type": text, "to_type": text}],
+    }
+    calls = [
+        {
+            **shared,
+            "event_id": event_id(),
+            "call_id": f"{text}{number}",
+            "occurred_at": format_time(NOW - MINUTE_US + number * SECOND_US),
+            "seq": number,
+            "success": number == 2,
+            **({} if number == 2 else {"error": _error(text)}),
+        }
+        for number in range(3)
+    ]
+    for call in calls:
+        call.pop("turn")
+    change = {
+        "type": "change",
+        "event_id": event_id(),
+        "occurred_at": format_time(NOW - MINUTE_US),
+        "label": text,
+        "tool": text,
+    }
+    return [*calls, change]
+
+
+def _engine(folder: Any, text: str) -> Engine:
+    engine = open_engine(f"sqlite:///{folder / 'toolfault.db'}")
+    prepare(engine, migrate=True)
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "hostile")
+        receipt = store_events(conn, project, _events(text), received_at=NOW, time_policy="import")
+        refused = {"type": "tool_call", "tool": text, "surprise": text}
+        store_events(conn, project, [refused], received_at=NOW)
+    assert receipt.accepted == 4, receipt.rejected
+    return engine
+
+
+def _paths(engine: Engine) -> list[str]:
+    with read_connection(engine) as conn:
+        scope = Scope(1, parse(""), NOW)
+        failure = queries.failure_list(conn, scope).rows[-1]
+        chain = queries.chain_list(conn, scope).rows[0]
+        change = queries.changes(conn, scope)[0]
+    return [
+        "/",
+        "/failures",
+        f"/failures/{failure.event_id}",
+        "/round-trips",
+        f"/chains/{chain.chain_id}",
+        "/codes",
+        "/tools",
+        "/tool?" + urlencode({"name": failure.tool}),
+        "/messages",
+        "/fix-next",
+        "/rejected",
+        "/changes",
+        f"/changes/{change.event_id}",
+    ]
+
+
+def _nodes(html: str) -> Counter[str]:
+    """Every element with the names of its attributes; places to break a line aside."""
+    soup = BeautifulSoup(html, "html.parser")
+    # Which facets are of use depends on the data; what they are made of does not.
+    for facet in soup.select(".facet"):
+        assert {tag.name for tag in facet.find_all(True)} <= {"h2", "ul", "li", "a", "span", "p"}
+        facet.extract()
+    return Counter(
+        f"{tag.name} {sorted(tag.attrs)}" for tag in soup.find_all(True) if tag.name != "wbr"
+    )
+
+
+def _look(folder: Any, text: str) -> Iterator[tuple[str, str]]:
+    engine = _engine(folder, text)
+    for browser in open_browser(engine):
+        for index, path in enumerate(_paths(engine)):
+            answer = browser.client.get(f"{path}{'&' if '?' in path else '?'}window=all")
+            assert answer.status_code == 200, f"{path}: {answer.text[:500]}"
+            yield str(index), answer.text
+    engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def baseline(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Counter[str]]:
+    """The elements of every page when every text is harmless."""
+    folder = tmp_path_factory.mktemp("harmless")
+    return {page: _nodes(html) for page, html in _look(folder, HARMLESS)}
+
+
+@pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))
+def test_no_stored_text_becomes_markup(
+    tmp_path: Any, baseline: dict[str, Counter[str]], payload: str
+):
+    """With a payload in every field each page has exactly the elements it has without one."""
+    seen = 0
+    for page, html in _look(tmp_path, payload):
+        assert _nodes(html) == baseline[page], f"page {page}"
+        seen += payload in BeautifulSoup(html, "html.parser").get_text()
+    hidden = any(ord(each) < 32 or 0x200B <= ord(each) <= 0x2069 for each in payload)
+    assert hidden or seen > 3
+
+
+@pytest.mark.parametrize("character", ["\x1b", "\u202e", "\u2066", "\u200b", "\ufeff", "\u2028"])
+def test_hidden_characters_are_shown(tmp_path: Any, character: str):
+    """Bidi controls and zero-width characters appear by their number and never as themselves."""
+    shown = 0
+    for _, html in _look(tmp_path, f"a{character}b"):
+        assert character not in html
+        shown += f"⟨U+{ord(character):04X}⟩" in html
+    assert shown >= 9
+
+
+def test_what_is_typed_into_the_box_stays_text(tmp_path: Any):
+    """A query with markup comes back in the box and in errors as text."""
+    engine = _engine(tmp_path, HARMLESS)
+    for browser in open_browser(engine):
+        for payload in PAYLOADS:
+            for path in ("/failures", "/", "/tool"):
+                answer = browser.client.get(path, params={"q": payload, "window": payload})
+                soup = BeautifulSoup(answer.text, "html.parser")
+                assert len(soup.find_all("script")) == 1
+                assert not soup.find_all(["img", "iframe", "base", "style"])
+    engine.dispose()

@@ -1,0 +1,113 @@
+"""Every route is in the policy table, and the table is what happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from fastapi.routing import iter_route_contexts
+from httpx2 import Response
+from sqlalchemy import Engine
+from starlette.routing import Mount
+from tests.dashboard.pages.conftest import Browser, open_browser
+
+from toolfault_dashboard.policy import POLICY, ROLES, Role, Rule, allows, rule_for
+
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+
+
+def _routes(browser: Browser) -> set[tuple[str, str]]:
+    found: set[tuple[str, str]] = set()
+    for context in iter_route_contexts(browser.client.app.routes):  # type: ignore[attr-defined]
+        route = getattr(context, "starlette_route", None) or context
+        if isinstance(getattr(context, "original_route", None), Mount) or isinstance(route, Mount):
+            found |= {
+                ("GET", f"{route.path}/{{path:path}}"),
+                ("HEAD", f"{route.path}/{{path:path}}"),
+            }
+            continue
+        # The ingest endpoint takes the request whole and answers 405 itself.
+        methods = route.methods or {"POST"}
+        found |= {(method, route.path) for method in methods}
+    return found
+
+
+def test_every_route_is_in_the_policy_table(browser: Browser):
+    """A route nobody decided on fails this test, and so does a rule without a route."""
+    decided = {(method, rule.path) for rule in POLICY for method in rule.methods}
+    routes = _routes(browser)
+    # A page answers HEAD through the table even where the framework lists GET alone.
+    gets = {(method, path) for method, path in routes if method != "HEAD"}
+    assert {pair for pair in decided if pair[0] != "HEAD"} == gets
+
+
+def test_no_rule_hides_behind_another():
+    """The first rule that matches a path of the table is the rule of that very path."""
+    for rule in POLICY:
+        for method in rule.methods:
+            path = rule.path.replace("{path:path}", "x")
+            path = path.replace("{event_id}", "x").replace("{chain_id}", "x")
+            assert rule_for(method, path) == rule
+
+
+@pytest.mark.parametrize("role", [None, *ROLES])
+def test_the_table_is_what_happens(engine: Engine, role: Role | None):
+    """For each role every route answers as its rule says: let in, sent to sign in, or refused."""
+    for browser in open_browser(engine, role=role):
+        # Signing out comes last: the session is needed for the rest of the table.
+        for rule in sorted(POLICY, key=lambda rule: rule.path == "/sign-out"):
+            for method in sorted(rule.methods - {"HEAD"}):
+                status = _ask(browser, method, rule).status_code
+                if role is None and rule.access not in ("public", "ingest", "api"):
+                    expected = {303, 401}
+                elif role is not None and not allows(role, rule.access):
+                    expected = {403}
+                elif rule.access == "ingest":
+                    expected = {401}  # no key was given: a session is no key
+                else:
+                    expected = {200, 303, 404, 405, 410, 415, 422}
+                assert status in expected, f"{method} {rule.path} as {role}: {status}"
+
+
+def _ask(browser: Browser, method: str, rule: Rule) -> Response:
+    path = rule.path.replace("{path:path}", "app.css")
+    path = path.replace("{event_id}", "x").replace("{chain_id}", "x")
+    options = {"follow_redirects": False, "headers": FORM}
+    if path == "/live/events":
+        # The stream goes on for a minute; what decides comes before it. POST has no route.
+        return browser.client.request("POST", path, **options)
+    return browser.client.request(method, path, **options)
+
+
+def test_a_page_sends_to_sign_in_and_remembers_where_to_go(engine: Engine):
+    """Without a session a page answers 303 to the sign-in page with the way back."""
+    for browser in open_browser(engine, role=None):
+        answer = browser.get("/failures?q=tool:x")
+        assert answer.status_code == 303
+        assert answer.headers["location"] == "/sign-in?next=%2Ffailures%3Fq%3Dtool%3Ax"
+
+
+def test_an_unknown_address_tells_a_stranger_nothing(engine: Engine):
+    """Without a session an address that exists and one that does not answer alike."""
+    for browser in open_browser(engine, role=None):
+        statuses = {browser.get(path).status_code for path in ("/failures", "/nothing", "/tool")}
+        assert statuses == {303}
+
+
+@pytest.fixture
+def stranger(engine: Engine) -> Iterator[Browser]:
+    """Somebody without a session."""
+    yield from open_browser(engine, role=None)
+
+
+def test_programs_get_problems_and_no_pages(stranger: Browser):
+    """Machine addresses never answer with HTML or a redirect."""
+    for method, path, status in (
+        ("GET", "/v1/events", 405),
+        ("GET", "/v1/nothing", 404),
+        ("POST", "/v1/events", 401),
+        ("GET", "/healthz", 200),
+    ):
+        answer = stranger.client.request(method, path, follow_redirects=False)
+        assert answer.status_code == status, path
+        assert "html" not in answer.headers["content-type"]

@@ -1,0 +1,122 @@
+"""Keys and people: made, shown once, ended; and the page of what was refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Engine
+from tests.dashboard.generated import NOW
+from tests.dashboard.pages.conftest import Browser, open_browser
+
+from toolfault_collector.engine import read_connection
+from toolfault_collector.keys import authenticate
+from toolfault_dashboard import signin
+
+GENERATED = "?project=generated"
+
+
+@pytest.fixture
+def second(own_engine: Engine) -> Iterator[Browser]:
+    """A developer on the same server as ``own_browser``."""
+    yield from open_browser(own_engine, role="developer")
+
+
+def _post(browser: Browser, path: str, *, status: int = 200, **form: str):
+    from bs4 import BeautifulSoup
+
+    answer = browser.client.post(f"{path}{GENERATED}", data=form, follow_redirects=False)
+    assert answer.status_code == status, answer.text[:1500]
+    return BeautifulSoup(answer.text, "html.parser")
+
+
+def _send(browser: Browser, key: str) -> int:
+    batch = {"schema_version": 1, "events": [{"type": "nonsense"}]}
+    headers = {"authorization": f"Bearer {key}"}
+    return browser.client.post("/v1/events", json=batch, headers=headers).status_code
+
+
+def test_a_key_is_shown_once_and_works_until_it_is_revoked(own_browser: Browser):
+    """The page after creating shows the key, no later page does; revoking refuses it at once."""
+    soup = _post(own_browser, "/settings/keys", kind="ingest", label="bot")
+    key = soup.select_one("#secret").get_text()
+    assert _send(own_browser, key) == 200
+    again = own_browser.page(f"/settings{GENERATED}")
+    assert key not in str(again)
+    number = again.select("form[action^='/settings/keys/revoke'] input[name=id]")[-1]["value"]
+    _post(own_browser, "/settings/keys/revoke", id=number)
+    with read_connection(own_browser.engine) as conn:
+        # Over HTTP a key that was just used is remembered for two seconds.
+        assert authenticate(conn, key) is None
+
+
+@pytest.mark.parametrize("number", ["", "x", "-1", "999999", "1" * 40])
+def test_a_key_that_is_not_there_is_404(own_browser: Browser, number: str):
+    """Whatever number is sent, only a key of this project is revoked."""
+    _post(own_browser, "/settings/keys/revoke", id=number, status=404)
+
+
+def test_a_key_of_another_project_is_not_revoked(own_browser: Browser):
+    """The number of another project's key is not found."""
+    answer = own_browser.client.post("/settings/keys?project=other", data={"kind": "ingest"})
+    assert answer.status_code == 200
+    soup = own_browser.page("/settings?project=other")
+    number = soup.select_one("form[action^='/settings/keys/revoke'] input[name=id]")["value"]
+    _post(own_browser, "/settings/keys/revoke", id=number, status=404)
+
+
+@pytest.mark.parametrize("kind", ["", "admin"])
+def test_an_unknown_kind_of_key_is_refused(own_browser: Browser, kind: str):
+    """A key is of kind ingest or read."""
+    assert _post(own_browser, "/settings/keys", kind=kind, status=422).select_one("[role=alert]")
+
+
+def test_an_invited_person_signs_in_with_the_link(own_browser: Browser):
+    """The link that the page shows makes a session of the role that was chosen."""
+    soup = _post(own_browser, "/settings/people", name="grace", role="developer")
+    token = soup.select_one("#secret").get_text().split("token=")[1]
+    own_browser.client.cookies.clear()
+    own_browser.client.post("/sign-in", data={"token": token})
+    soup = own_browser.page(f"/{GENERATED}")
+    assert soup.select_one(".who").get_text(strip=True).startswith("grace, developer")
+    assert own_browser.get("/settings").status_code == 403
+
+
+@pytest.mark.parametrize("name", ["", " ", "a" * 129, "a\nb"])
+def test_a_name_that_cannot_be_is_refused(own_browser: Browser, name: str):
+    """An account needs a printable name of 1 to 128 characters."""
+    soup = _post(own_browser, "/settings/people", name=name, role="viewer", status=422)
+    assert soup.select_one("[role=alert]")
+
+
+def test_a_role_is_changed_and_access_taken(own_browser: Browser, second: Browser):
+    """Both end the sessions of that person at once; without access no link signs in."""
+    assert second.get("/").status_code == 200
+    _post(own_browser, "/settings/people/role", name="developer", role="viewer")
+    assert second.get("/").status_code == 303
+    token = signin.create_link(second.engine, now=NOW, name="developer")
+    _post(own_browser, "/settings/people/role", name="developer", role="none")
+    second.page(f"/sign-in?token={token}", status=410)
+
+
+@pytest.mark.parametrize("role", ["viewer", "none"])
+def test_the_last_administrator_stays(own_browser: Browser, role: str):
+    """Nobody locks everybody out."""
+    soup = _post(own_browser, "/settings/people/role", name="admin", role=role, status=422)
+    assert "last administrator" in soup.select_one("[role=alert]").get_text()
+    assert own_browser.get("/settings").status_code == 200
+
+
+def test_an_unknown_person_is_404(own_browser: Browser):
+    """A role of nobody cannot be changed."""
+    _post(own_browser, "/settings/people/role", name="nobody", role="viewer", status=404)
+
+
+def test_what_was_refused_is_shown_with_its_reason(own_browser: Browser):
+    """An event that could not be stored appears with code, place and its redacted text."""
+    soup = _post(own_browser, "/settings/keys", kind="ingest")
+    assert _send(own_browser, soup.select_one("#secret").get_text()) == 200
+    row = own_browser.page(f"/rejected{GENERATED}").select_one("tbody tr")
+    assert "/events/0" in row.get_text()
+    assert "nonsense" in row.get_text()
+    assert "1 event" in own_browser.page(f"/rejected{GENERATED}").select_one(".lede").get_text()

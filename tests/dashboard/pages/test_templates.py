@@ -1,0 +1,137 @@
+"""Templates and contexts are held together: no field without a reader, no name without a field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from importlib import resources
+from typing import get_args, get_origin, get_type_hints
+
+import pytest
+from jinja2 import nodes
+from jinja2.meta import find_undeclared_variables
+
+from toolfault_dashboard import contexts
+from toolfault_dashboard.contexts import TEMPLATES, Shell
+from toolfault_dashboard.render import PACKAGE, environment
+
+MODULES = (
+    "advice",
+    "changes",
+    "failures",
+    "frequency",
+    "live",
+    "overview",
+    "plain",
+    "settings",
+    "shell",
+    "views",
+)
+FOLDER = resources.files(PACKAGE).joinpath("templates")
+NAMES = sorted(each.name for each in FOLDER.iterdir() if each.name.endswith(".html"))
+
+
+def _source(name: str) -> str:
+    return FOLDER.joinpath(name).read_text(encoding="utf-8")
+
+
+def _tree(name: str) -> nodes.Template:
+    return environment().parse(_source(name))
+
+
+def _reads(tree: nodes.Template, root: str) -> set[str]:
+    """Names x that are read as ``root.x``."""
+    return {
+        node.attr
+        for node in tree.find_all(nodes.Getattr)
+        if isinstance(node.node, nodes.Name) and node.node.name == root
+    }
+
+
+def _dataclasses() -> Iterator[type]:
+    for module in MODULES:
+        found = getattr(contexts, module)
+        yield from (
+            each
+            for each in vars(found).values()
+            if isinstance(each, type) and is_dataclass(each) and each.__module__ == found.__name__
+        )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_template_compiles(name: str):
+    """The strict environment compiles the template."""
+    assert environment().get_template(name)
+
+
+def test_every_page_template_has_a_context_and_the_other_way_round():
+    """The table of contexts names exactly the templates that are pages."""
+    pages = {name for name in NAMES if not name.startswith("_") and name != "base.html"}
+    assert pages == set(TEMPLATES)
+
+
+@pytest.mark.parametrize("name", sorted(TEMPLATES))
+def test_a_template_reads_exactly_the_fields_of_its_context(name: str):
+    """Every ``page.x`` is a field, and every field is read: what nobody shows, nobody computes."""
+    declared = {field.name for field in fields(TEMPLATES[name])}
+    assert _reads(_tree(name), "page") == declared
+
+
+@pytest.mark.parametrize("name", [*TEMPLATES, "base.html"])
+def test_a_template_knows_no_other_name_than_shell_and_page(name: str):
+    """Nothing but the documented context reaches a template."""
+    assert find_undeclared_variables(_tree(name)) <= {
+        "shell",
+        "page",
+        "static",
+        "c",
+        "icon",
+        "logo",
+    }
+
+
+def test_the_frame_reads_only_fields_of_its_context():
+    """Every ``shell.x`` is a field of ``Shell``."""
+    declared = {field.name for field in fields(Shell)}
+    read = set().union(*(_reads(_tree(name), "shell") for name in (*TEMPLATES, "base.html")))
+    assert read == declared
+
+
+@pytest.mark.parametrize("kind", list(_dataclasses()), ids=lambda kind: kind.__name__)
+def test_every_context_field_is_documented(kind: type):
+    """Each field carries a sentence, and each class a docstring."""
+    assert kind.__doc__
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        assert get_origin(hint) is not None, f"{name} is not documented"
+        texts = [each for each in get_args(hint)[1:] if isinstance(each, str)]
+        assert texts, f"{kind.__name__}.{name} is not documented"
+        assert texts[0].endswith((".", "?")), f"{kind.__name__}.{name}: no sentence"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_template_switches_escaping_off_or_holds_script_or_style(name: str):
+    """No ``|safe``, inline script, inline style, event attribute or javascript address."""
+    source = _source(name)
+    assert "|safe" not in source.replace(" ", "")
+    assert "autoescape" not in source
+    assert not re.search(r"<script(?![^>]*\bsrc=)", source)
+    assert not re.search(r"<style\b|\sstyle=", source)
+    assert not re.search(r"\son[a-z]+=", source)
+    assert "javascript:" not in source.lower()
+
+
+def test_static_files_are_plain_and_small():
+    """What a first visit loads beside a page stays far below 100 KiB, and is not built."""
+    static = resources.files(PACKAGE).joinpath("static")
+    sizes = {each.name: len(each.read_bytes()) for each in static.iterdir() if each.is_file()}
+    assert set(sizes) == {"app.css", "app.js", "icon.svg"}
+    assert sum(sizes.values()) < 100 * 1024
+
+
+@pytest.mark.parametrize("kind", list(_dataclasses()), ids=lambda kind: kind.__name__)
+def test_every_field_of_every_context_is_read(kind: type):
+    """No context carries what no template shows."""
+    source = "".join(_source(name) for name in NAMES)
+    unread = [each.name for each in fields(kind) if not re.search(rf"\.{each.name}\b", source)]
+    assert unread == []

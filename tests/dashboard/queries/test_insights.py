@@ -1,0 +1,277 @@
+"""Matrices, messages, fixes, effects and trials equal a naive recount over the rows."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Engine
+from tests.dashboard.generated import NOW
+from tests.dashboard.naive import Tables, load
+
+from toolfault_collector.clock import DAY_US, now_us
+from toolfault_collector.engine import read_connection, write_transaction
+from toolfault_collector.projects import ensure_project, find_project
+from toolfault_collector.store import store_events
+from toolfault_dashboard import queries
+from toolfault_dashboard.queries import Scope
+from toolfault_dashboard.search import parse
+
+TEXTS = ("", "tool:http_request,search since:14d", "model:claude* code:wrong_type")
+
+
+@pytest.fixture(scope="module")
+def stored(history: Engine) -> Tables:
+    """All rows of the generated project."""
+    with read_connection(history) as conn:
+        return load(conn, find_project(conn, "generated") or 0, NOW)
+
+
+@pytest.fixture(params=TEXTS)
+def asked(request: pytest.FixtureRequest, project: int) -> Scope:
+    """A scope to recount."""
+    return Scope(project, parse(request.param), NOW)
+
+
+@pytest.mark.parametrize("by", ["code", "field"])
+def test_matrix(conn: Connection, asked: Scope, stored: Tables, by: Any) -> None:
+    """Every cell is counted once per failure, whatever its issues; all are there or hidden."""
+    found = queries.matrix(conn, asked, by, tools=3, columns=3)
+    counts: Counter[tuple[str, str]] = Counter()
+    for call in stored.failures(asked.query, NOW):
+        columns = {call["code"]} if by == "code" else {i["root_field"] for i in call["issues"]}
+        counts.update((call["tool"], column) for column in columns if column)
+    shown = {(cell.tool, cell.column): cell.failures for cell in found.cells}
+    assert shown.items() <= counts.items()
+    assert sum(shown.values()) + found.hidden == counts.total()
+    assert len(found.tools) <= 3
+    assert len(found.columns) <= 3
+    calls = Counter[str]()
+    for row in stored.denominators(asked.query, NOW):
+        calls[row["tool"]] += row["calls"]
+    assert all(cell.rate.n == max(calls[cell.tool], cell.failures) for cell in found.cells)
+
+
+def test_messages(conn: Connection, asked: Scope, stored: Tables) -> None:
+    """A wording's failures, answers and fixes are those of the next call in each chain."""
+    members: defaultdict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
+    for call in stored.calls:
+        if call["chain_id"]:
+            members[call["chain_id"]][int(call["attempt"])] = call
+    expected: defaultdict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
+    for call in stored.failures(asked.query, NOW):
+        if call["message_digest"] is None:
+            continue
+        counted = expected[call["tool"], call["code"], call["message_text"]]
+        counted["failures"] += 1
+        if call["chain_id"] is None:
+            continue
+        following = members[call["chain_id"]].get(int(call["attempt"]) + 1)
+        if following is None:
+            counted["asked"] += call["chain_outcome"] != "open"
+            continue
+        turns = call["turn"] is not None and following["turn"] is not None
+        beside = (
+            following["turn"] == call["turn"]
+            if turns
+            else call["time_source"] != "none" and following["started_at"] < call["occurred_at"]
+        )
+        if not beside:
+            counted["asked"] += 1
+            counted["answered"] += 1
+            counted["fixed"] += following["success"]
+    found = {
+        (row.tool, row.code, row.message): row
+        for group in queries.message_efficacy(conn, asked)
+        for row in group.rows
+    }
+    assert found.keys() == expected.keys()
+    for key, row in found.items():
+        for name in ("failures", "asked", "answered", "fixed"):
+            assert getattr(row, name) == expected[key][name], (key, name)
+        assert row.failures == len(stored.failures(asked.narrowed(row.query).query, NOW))
+
+
+def test_fixes_lead_to_their_evidence(conn: Connection, asked: Scope, stored: Tables) -> None:
+    """What a fix counts is among the failures that its query shows, and ranks by what it saves."""
+    found = queries.fix_next(conn, asked)
+    assert found.failures == len(stored.failures(asked.query, NOW))
+    assert found.complete
+    open_rows = [row for row in found.rows if row.mended_by is None]
+    assert [row.round_trips for row in open_rows] == sorted(
+        (row.round_trips for row in open_rows), reverse=True
+    )
+    for row in found.rows:
+        shown = stored.failures(asked.narrowed(row.query).query, NOW)
+        if row.remedy != "all_at_once":
+            assert row.failures <= len(shown), row
+        if row.per_week is not None:
+            assert row.low is not None
+            assert row.high is not None
+            assert row.low <= row.per_week <= row.high
+
+
+def test_effect_of_a_change_is_that_of_its_rows(
+    conn: Connection, scope: Scope, stored: Tables
+) -> None:
+    """Rates before and after are those of a recount on either side of the moment."""
+    change = next(row for row in queries.changes(conn, scope) if row.tool == "http_request")
+    found = queries.change_comparison(conn, scope, change)
+    sides = queries.sides_of_change(scope, change)
+    metric = found.effect.metrics[0]
+    for side, shown, rate in zip(
+        sides, (found.effect.before, found.effect.after), (metric.before, metric.after), strict=True
+    ):
+        failures = stored.failures(side.query, NOW)
+        calls = sum(row["calls"] for row in stored.denominators(side.query, NOW))
+        assert (shown.calls, shown.failures) == (calls, len(failures))
+        assert rate == pytest.approx(len(failures) / calls)
+        assert all(row["time_source"] != "none" for row in failures)
+    untimed = [
+        row
+        for row in stored.failures(parse("tool:http_request"), NOW)
+        if row["time_source"] == "none"
+    ]
+    assert found.effect.excluded_untimed == len(untimed)
+    assert found.control is not None
+    by_code = Counter(row["code"] for row in stored.failures(sides[0].query, NOW))
+    assert {row.code: row.before.count for row in found.codes if row.before.count} == by_code
+
+
+def test_a_conversation_in_two_trials_is_in_both(conn: Connection, scope: Scope) -> None:
+    """The arms of every trial are found, also where a conversation carries several."""
+    assert queries.experiments(conn, scope) == {"a": ("1",), "aa": ("1",), "b": ("2", "3")}
+    found = queries.experiment(conn, scope, "b")
+    assert found is not None
+    assert (found.control, found.arms) == ("2", ("2", "3"))
+    assert {effect.arm for effect in found.effects} == {"3"}
+    assert queries.experiment(conn, scope, "none") is None
+
+
+def _intercode(folder: Path, name: str) -> list[dict[str, Any]]:
+    """The recorded runs as the events of an agent that has one tool."""
+    runs = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    events = []
+    for number, (key, run) in enumerate(runs.items()):
+        turns = run["turn_history"]
+        for index, valid in enumerate(turns["valid_action"]):
+            said = str(turns["observations"][index])
+            code = "unknown_table" if "Table '" in said else "other"
+            event = {
+                "type": "tool_call",
+                "event_id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{name}-{key}-{index}")),
+                "session_id": f"{name}-{key}",
+                "seq": index,
+                "occurred_at": "2026-11-01T00:00:00Z",
+                "time_source": "none",
+                "tool": "execute_sql",
+                "variant": name,
+                "release": f"half-{number % 2}",
+                "success": bool(valid),
+            }
+            if not valid:
+                event["error"] = {"code": code, "category": "parameter", "audience": "llm"}
+            events.append(event)
+    return events
+
+
+def test_a_real_improvement_is_seen_and_nothing_is_not(shared_data: Path, sqlite_url: str) -> None:
+    """InterCode-SQL with the schema in the prompt is improved; half against half is unchanged."""
+    from toolfault_collector.engine import open_engine
+
+    folder = shared_data / "intercode_sql"
+    if not folder.is_dir():
+        pytest.skip(f"no transcripts at {folder}")
+    truth = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
+    engine = open_engine(sqlite_url)
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "intercode")
+        for name in ("before", "after"):
+            events = _intercode(folder, name)
+            for start in range(0, len(events), 1_000):
+                receipt = store_events(
+                    conn,
+                    project,
+                    events[start : start + 1_000],
+                    received_at=now_us(),
+                    time_policy="import",
+                )
+                assert not receipt.rejected
+    scope = Scope(project, parse(""), now_us())
+    with read_connection(engine) as conn:
+        found = queries.comparison(
+            conn, scope.narrowed("variant:before"), scope.narrowed("variant:after")
+        )
+        halves = queries.comparison(
+            conn,
+            scope.narrowed("variant:before release:half-0"),
+            scope.narrowed("variant:before release:half-1"),
+        )
+    engine.dispose()
+    metric = found.effect.metrics[0]
+    true = truth["change"]["failure_rate_after"] - truth["change"]["failure_rate_before"]
+    assert found.effect.verdict == "improved"
+    assert metric.difference == pytest.approx(true, abs=1e-5)
+    assert metric.low is not None
+    assert metric.high is not None
+    assert metric.low < true < metric.high
+    gone = next(row for row in found.codes if row.code == "unknown_table")
+    assert (gone.before.count, gone.after.count, gone.verdict) == (790, 0, "improved")
+    assert halves.effect.verdict == "no detectable change"
+
+
+def test_silent_successes(sqlite_url: str, shared_data: Path) -> None:
+    """Successes that read like errors are listed by tool and rule, and count as no failure."""
+    from toolfault_collector.engine import open_engine
+
+    engine = open_engine(sqlite_url)
+    events = [
+        {
+            "type": "tool_call",
+            "event_id": str(uuid.uuid5(uuid.NAMESPACE_URL, str(number))),
+            "session_id": "c",
+            "seq": number,
+            "occurred_at": "2026-11-01T00:00:00Z",
+            "tool": "search",
+            "success": True,
+            "detection": "soft:error_text" if number < 3 else "explicit",
+        }
+        for number in range(10)
+    ]
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "p")
+        receipt = store_events(conn, project, events, received_at=now_us(), time_policy="import")
+        assert not receipt.rejected
+    scope = Scope(project, parse(""), now_us())
+    with read_connection(engine) as conn:
+        (row,) = queries.silent_successes(conn, scope)
+        assert queries.summary(conn, scope).failures == 0
+    engine.dispose()
+    assert (row.tool, row.rule, row.calls, row.rate.n) == ("search", "error_text", 3, 10)
+    assert row.example == events[2]["event_id"]
+
+
+def test_changes_nobody_recorded(conn: Connection, scope: Scope, stored: Tables) -> None:
+    """A release, schema or variant that was not there before is found at its first call."""
+    found = {row.label: row for row in queries.detected_changes(conn, scope)}
+    firsts: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for call in stored.calls:
+        if call["release"] and call["time_source"] != "none":
+            own = firsts[call["agent"] or ""]
+            own[call["release"]] = min(own.get(call["release"], NOW), call["occurred_at"])
+    for agent, own in firsts.items():
+        for release, at in own.items():
+            label = f"new release {release}" + (f" of {agent}" if agent else "")
+            if at == min(own.values()):
+                assert label not in found
+                continue
+            assert found[label].occurred_at == at
+            assert queries.change(conn, scope, found[label].event_id) == found[label]
+            assert queries.change_effect(conn, scope, found[label]).before.calls > 0
+    assert any(row.kind == "variant" for row in found.values())
+    within = queries.detected_changes(conn, scope.narrowed("since:2d"))
+    assert all(row.occurred_at >= NOW - 2 * DAY_US for row in within)

@@ -1,0 +1,95 @@
+"""Imported real transcripts: every figure equals the truth beside them, and a recount in pandas."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from sqlalchemy import Connection, Engine
+
+from toolfault_collector.clock import now_us
+from toolfault_collector.engine import read_connection, write_transaction
+from toolfault_collector.importers import import_paths
+from toolfault_collector.projects import ensure_project
+from toolfault_dashboard import queries
+from toolfault_dashboard.exports import write
+from toolfault_dashboard.queries import Scope
+from toolfault_dashboard.search import parse
+
+SOURCES = ("tau_bench_airline", "agentrx_tau_retail", "claude_code_sessions")
+
+
+@pytest.fixture(params=SOURCES)
+def source(request: pytest.FixtureRequest, shared_data: Path) -> Path:
+    """A folder of transcripts with its truth."""
+    folder = shared_data / str(request.param)
+    if not folder.is_dir():
+        pytest.skip(f"no transcripts at {folder}")
+    return folder
+
+
+@pytest.fixture
+def imported(source: Path, engine: Engine) -> tuple[Engine, Scope]:
+    """The folder, imported."""
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "real")
+    report = import_paths(engine, project, [source])
+    assert not report.errors
+    return engine, Scope(project, parse(""), now_us())
+
+
+def _frame(conn: Connection, scope: Scope, rows: Any) -> pd.DataFrame:
+    data = b"".join(write(rows(conn, scope), "csv", raw=True))
+    return pd.read_csv(io.BytesIO(data), keep_default_na=False)
+
+
+def test_numbers_equal_the_truth_and_the_rows(source: Path, imported: tuple[Engine, Scope]) -> None:
+    """Summary = truth.json = pandas over the exported rows, in all and per tool."""
+    truth = json.loads((source / "truth.json").read_text(encoding="utf-8"))
+    chains = truth["chains_strict_after_seeing_error"]
+    engine, scope = imported
+    with read_connection(engine) as conn:
+        found = queries.summary(conn, scope)
+        failures = _frame(conn, scope, queries.iter_failures)
+        opened = _frame(conn, scope, queries.iter_chains)
+        trips = queries.round_trips(conn, scope)
+        codes = queries.frequency(conn, scope, "code")
+    assert found.calls == truth["tool_calls"]
+    assert found.failures == truth["failed_calls"] == len(failures)
+    assert found.chains == chains["failure_chains"] == len(opened)
+    assert found.recovered == chains["recovered_chains"] == (opened.outcome == "recovered").sum()
+    assert found.round_trips == chains["round_trips_total"] == opened.round_trips.sum()
+    mean = opened[opened.outcome == "recovered"].failures.mean()
+    assert found.mean_failures_before_recovery == pytest.approx(mean)
+    assert round(mean, 4) == chains["mean_failed_attempts_before_recovery"]
+    assert {name: (tool.calls, tool.failures) for name, tool in found.tools.items()} == {
+        name: (tool["calls"], tool["failed"]) for name, tool in truth["per_tool"].items()
+    }
+    assert dict(found.codes) == failures.code.value_counts().to_dict()
+    assert {row.name: row.failures for row in codes.rows} == dict(found.codes)
+    assert trips.funnel.retried == chains["retried_chains"] == (opened.round_trips > 0).sum()
+    assert found.abandoned + found.switched == chains["abandoned_chains"]
+    assert sum(line.chains for line in trips.distribution) == found.chains
+
+
+def test_numbers_equal_the_truth_per_conversation(
+    source: Path, imported: tuple[Engine, Scope]
+) -> None:
+    """Conversation by conversation: calls, failures, chains and recoveries are the truth's."""
+    truth = json.loads((source / "truth.json").read_text(encoding="utf-8"))
+    keys = ("calls", "failed", "chains", "recovered")
+    expected = sorted(
+        tuple(each[key] for key in keys) for each in truth["per_conversation"] if each["calls"]
+    )
+    engine, scope = imported
+    with read_connection(engine) as conn:
+        sessions = conn.exec_driver_sql("SELECT session_id FROM conversation").scalars().all()
+        found = []
+        for session in sessions:
+            one = queries.summary(conn, scope.narrowed(f'conversation:"{session}"'))
+            found.append((one.calls, one.failures, one.chains, one.recovered))
+    assert sorted(found) == expected

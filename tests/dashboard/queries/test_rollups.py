@@ -1,0 +1,83 @@
+"""What is answered from rollups is what a count over the rows gives."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from sqlalchemy import Connection, Engine
+from tests.dashboard.generated import NOW
+from tests.dashboard.naive import Tables, load
+
+from toolfault_collector.clock import DAY_US, MINUTE_US
+from toolfault_collector.engine import read_connection
+from toolfault_collector.projects import find_project
+from toolfault_dashboard import queries
+from toolfault_dashboard.queries import Scope, rollups
+from toolfault_dashboard.search import parse
+
+TEXTS = (
+    "",
+    "since:7d",
+    "since:14d until:3d",
+    "since:2026-11-01 until:2026-11-15",
+    "since:2026-11-01T10:17:23Z until:2026-11-09T05:00:01Z",
+    "since:2026-11-09T05:00:00Z until:2026-11-09T05:30:00Z",
+    "since:2026-11-09T05:59:59Z until:2026-11-09T06:00:01Z",
+    "until:10d",
+    "since:7d since:3d",
+    "since:1d until:2d",
+)
+
+
+@pytest.fixture(scope="module")
+def timed(history: Engine) -> tuple[int, Tables]:
+    """A project in which every call has a time, and its rows."""
+    with read_connection(history) as conn:
+        project = find_project(conn, "timed")
+        assert project is not None
+        return project, load(conn, project, NOW)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_rollups_are_the_rows(conn: Connection, timed: tuple[int, Tables], text: str) -> None:
+    """Calls by tool, and failures and calls by hour, day and week, are those of the rows."""
+    project, tables = timed
+    scope = Scope(project, parse(text), NOW)
+    assert rollups.usable(conn, scope)
+    failures = tables.failures(scope.query, NOW)
+    calls = Counter[str]()
+    for row in tables.denominators(scope.query, NOW):
+        calls[row["tool"]] += row["calls"]
+    found = queries.summary(conn, scope)
+    assert {name: tool.calls for name, tool in found.tools.items()} == dict(calls)
+    assert found.failures == len(failures)
+    conversations = {
+        row["session_id"] for row in tables.denominators(scope.query, NOW)
+        if row.get("session_id")
+    }  # fmt: skip
+    assert found.conversations >= len(conversations)
+    for bucket, width in (("hour", 60 * MINUTE_US), ("day", DAY_US), ("week", 7 * DAY_US)):
+        over = queries.failures_over_time(conn, scope, bucket=bucket, top=99)  # type: ignore[arg-type]
+        offset = 4 * DAY_US if bucket == "week" else 0
+        expected = Counter(
+            (row["code"], (row["occurred_at"] - offset) // width * width + offset)
+            for row in failures
+        )
+        shown = {
+            (line.name, start): count
+            for line in over.series
+            for start, count in zip(over.starts, line.counts, strict=True)
+            if count
+        }
+        assert shown == dict(expected), bucket
+        if over.starts:
+            assert sum(over.calls) <= found.calls
+
+
+def test_rollups_are_left_alone_where_they_do_not_fit(
+    conn: Connection, scope: Scope, timed: tuple[int, Tables]
+) -> None:
+    """A query for more than time, or a project with untimed calls, is counted from the rows."""
+    assert not rollups.usable(conn, scope)
+    assert not rollups.usable(conn, Scope(timed[0], parse("since:7d tool:search"), NOW))

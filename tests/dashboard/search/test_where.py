@@ -1,0 +1,107 @@
+"""A query finds the same rows in SQL, on both engines, as a naive reading of every row."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from sqlalchemy import Connection, Engine, func, select
+from tests.dashboard.generated import NOW
+from tests.dashboard.naive import Tables, load
+from tests.dashboard.queries_text import queries
+
+from toolfault_collector.engine import read_connection
+from toolfault_collector.projects import find_project
+from toolfault_collector.tables import call_counts, chain, tool_call
+from toolfault_dashboard.search import KEYS, Query, parse
+from toolfault_dashboard.search.where import (
+    calls_where,
+    chains_where,
+    counts_where,
+    failures_where,
+)
+
+
+@pytest.fixture(scope="module")
+def stored(history: Engine) -> tuple[int, Tables]:
+    """The generated project and all of its rows."""
+    with read_connection(history) as conn:
+        project = find_project(conn, "generated")
+        assert project is not None
+        return project, load(conn, project, NOW)
+
+
+def _check(conn: Connection, project: int, tables: Tables, query: Query) -> None:
+    failures = conn.execute(
+        select(tool_call.c.event_id).where(failures_where(project, query, NOW))
+    ).scalars()
+    assert sorted(failures) == sorted(c["event_id"] for c in tables.failures(query, NOW))
+    chains = conn.execute(
+        select(chain.c.chain_id).where(chains_where(project, query, NOW))
+    ).scalars()
+    assert sorted(chains) == sorted(c["chain_id"] for c in tables.opened(query, NOW))
+    calls = conn.execute(
+        select(func.count()).select_from(tool_call).where(calls_where(project, query, NOW))
+    ).scalar_one()
+    folded = conn.execute(
+        select(func.coalesce(func.sum(call_counts.c.calls), 0)).where(
+            counts_where(project, query, NOW), call_counts.c.tool.is_not(None)
+        )
+    ).scalar_one()
+    assert calls + int(folded) == sum(c["calls"] for c in tables.denominators(query, NOW))
+
+
+@given(query=queries)
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+def test_sql_and_naive_reading_agree(
+    query: Query, conn: Connection, stored: tuple[int, Tables]
+) -> None:
+    """Failures, chains and denominators of any query are those of a naive filter."""
+    _check(conn, stored[0], stored[1], query)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tool:http_request", "-tool:http_request", "tool:*_*", 'tool:"a*b"', "tool:a*b", "tool:t*",
+        'model:""', "-model:claude*", "has:model", "no:model", "field:port", "field:items",
+        "field:items.0.name", 'field:""', '-field:""', "has:field", "-has:field", 'field:"50%_off"',
+        "field:50*", "near_miss:any", "-near_miss:any", "near_miss:bool*", "chain:none",
+        "chain:recovered,none", "-chain:abandoned", "tag.team:blue", "-tag.team:blue", "tag.x.y:1",
+        "100%", "_all_", "[a-z]*", '"\\\\"', "ÄÖÜ", "äöü", '"no"', "duration:>500", "attempt:>1",
+        "duration:12.5", "since:7d until:2d",
+        "variant:a=1", "variant:b=*", "-variant:b=2", "variant:*2", 'variant:""',
+        "until:2026-11-01", "time:none", "-time:none",
+        "conversation:conv-7", "detection:soft*", "exception:TimeoutError", "user:u-7",
+        "message:*light*", 'message:""', "category:parameter,internal", "-audience:user,llm",
+        "issue:wrong_type -code:wrong_type", "phase:validation reason:paused",
+        "model:claude-x,gpt-5 code:wrong_type,missing_field chain:switched since:20d",
+    ],
+)  # fmt: skip
+def test_each_key_on_real_values(text: str, conn: Connection, stored: tuple[int, Tables]) -> None:
+    """The queries that people write agree with the naive filter."""
+    _check(conn, stored[0], stored[1], parse(text))
+
+
+def test_every_key_selects_something_and_not_everything(
+    conn: Connection, stored: tuple[int, Tables]
+) -> None:
+    """The generated history can tell every key from one that does nothing."""
+    project, tables = stored
+    everything = len(tables.failures(parse(""), NOW))
+    for name in KEYS:
+        values = {
+            "since": "7d", "until": "7d", "has": "model", "attempt": ">1", "duration": ">100",
+            "event": tables.failures(parse(""), NOW)[0]["event_id"], "conversation": "conv-*",
+            "time": "none", "category": "parameter", "audience": "user", "chain": "recovered",
+            "message": "*light*", "user": "u-7", "tool": "search", "near_miss": "any",
+            "signature": "a*,b*", "code": "timeout", "detection": "soft*", "issue": "wrong_type",
+        }  # fmt: skip
+        query = parse(f"{name}:{values.get(name, '*')}")
+        found = conn.execute(
+            select(func.count()).select_from(tool_call).where(failures_where(project, query, NOW))
+        ).scalar_one()
+        assert 0 < found < everything, name

@@ -1,0 +1,250 @@
+"""The demo: deterministic agents, real everything else, from the command to the page."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from queue import Empty, Queue
+from threading import Thread
+from typing import Any
+
+import pytest
+from tests.live_server import LiveServer, live_server
+
+from toolfault_dashboard.demo.history import live_through
+from toolfault_dashboard.demo.ledger import Ledger
+from toolfault_dashboard.demo.problems import ARMS, CHANGES, EXPERIMENT, PLANTED, RecordedChange
+
+pytestmark = pytest.mark.slow
+
+SEED = 7
+DAYS = 3
+
+
+@pytest.fixture(scope="module")
+def until() -> float:
+    """One moment for every history of this module."""
+    return time.time()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A server for some histories, each in a project of its own."""
+    with live_server(tmp_path_factory.mktemp("demo")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def told(server: LiveServer, until: float) -> dict[str, tuple[Ledger, dict[str, Any]]]:
+    """Three histories by name: the simulation's own count, and what the server says."""
+    found = {}
+    for name, seed in (("first", SEED), ("again", SEED), ("other", SEED + 1)):
+        history = live_through(dsn=server.dsn(name), seed=seed, until=until, days=DAYS)
+        found[name] = (asyncio.run(history), server.summary("--project", name))
+    return found
+
+
+def test_the_same_seed_tells_the_same_history(told: dict[str, tuple[Ledger, dict[str, Any]]]):
+    """Two runs with one seed and one base time have equal counts and equal summaries."""
+    assert told["first"] == told["again"]
+
+
+def test_another_seed_tells_another_history(told: dict[str, tuple[Ledger, dict[str, Any]]]):
+    """The seed decides: with another one, other calls are made."""
+    assert told["first"][0].calls != told["other"][0].calls
+    assert told["first"][1] != told["other"][1]
+
+
+@pytest.mark.parametrize("name", ["first", "other"])
+def test_the_server_counts_what_the_agents_did(
+    told: dict[str, tuple[Ledger, dict[str, Any]]], name: str
+):
+    """Calls and failures by tool, as summed up by the server, are the simulation's own."""
+    ledger, summary = told[name]
+
+    assert summary["conversations"] == ledger.conversations
+    assert summary["calls"] == ledger.calls.total()
+    assert summary["failures"] == ledger.failures.total()
+    for tool, calls in ledger.calls.items():
+        expected = {"calls": calls, "failures": ledger.failures[tool]}
+        assert summary["tools"][tool] == expected, tool
+
+
+@pytest.fixture(scope="module", params=[SEED, 1, 2])
+def two_weeks(request: pytest.FixtureRequest) -> Ledger:
+    """The simulation's own count of two weeks that are sent nowhere."""
+    until = 1_794_000_000.0  # always the same weekdays
+    return asyncio.run(live_through(dsn=None, seed=request.param, until=until, days=14))
+
+
+def test_the_planted_problems_rank_as_documented(two_weeks: Ledger):
+    """The round trips that the planted problems cost fall in the order of ``PLANTED``."""
+    cost = [two_weeks.round_trips[problem.tool, problem.field] for problem in PLANTED]
+
+    assert cost == sorted(cost, reverse=True)
+    assert cost[-1] > 0
+
+
+def test_the_recorded_changes_did_what_they_say(two_weeks: Ledger):
+    """http_request fails far less after its change, get_weather more, read_file as before."""
+    same, improved, worsened = CHANGES
+    before = {c.tool: two_weeks.failure_rate(c.tool, 0, int(c.after_days) - 1) for c in CHANGES}
+    after = {c.tool: two_weeks.failure_rate(c.tool, int(c.after_days), 13) for c in CHANGES}
+
+    assert after[improved.tool] < before[improved.tool] / 2
+    assert after[worsened.tool] > before[worsened.tool] + 0.05
+    assert abs(after[same.tool] - before[same.tool]) < 0.05
+
+
+@pytest.fixture(scope="module")
+def planted(server: LiveServer) -> str:
+    """The project of two weeks that ended last Monday: the same calls in every week."""
+    day = 86_400
+    until = (time.time() // day - (time.time() // day - 4) % 7) * day  # day 4 was a Monday
+    asyncio.run(live_through(dsn=server.dsn("planted"), seed=SEED, until=until, days=14))
+    return "planted"
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    list(zip(CHANGES, ("no detectable change", "improved", "worse"), strict=True)),
+    ids=lambda value: getattr(value, "tool", value),
+)
+def test_the_dashboard_sees_what_a_recorded_change_did(
+    server: LiveServer, planted: str, change: RecordedChange, verdict: str
+):
+    """Before against after, the failure rate of each changed tool gets the planted verdict."""
+    assert verdict_on(server, planted, "--change", change.label) == verdict
+
+
+def test_the_dashboard_sees_that_the_experiment_worked(server: LiveServer, planted: str):
+    """Reporting all issues at once makes create_ticket fail less than one at a time."""
+    arms = [f"{EXPERIMENT}={arm}" for arm in ARMS]
+
+    assert verdict_on(server, planted, "--variants", *arms, "tool:create_ticket") == "improved"
+
+
+def verdict_on(server: LiveServer, project: str, *comparison: str) -> str:
+    """What ``toolfault compare`` says about the failure rate."""
+    said = server.run("compare", *comparison, "--project", project, "--format", "json")
+    metrics = json.loads(said)["effect"]["metrics"]
+    return str(next(one["verdict"] for one in metrics if one["metric"] == "failure_rate"))
+
+
+class Demo:
+    """``toolfault demo`` as a person starts it, and what it says."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        command = [str(Path(sys.executable).with_name("toolfault")), "demo", *arguments]
+        self.said: list[str] = []
+        self._lines: Queue[str] = Queue()
+        self.process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env={**os.environ, "TMPDIR": str(folder), "COLUMNS": "200", "NO_COLOR": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._reader = Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(line)
+
+    def wait_for(self, pattern: str) -> re.Match[str]:
+        """Read on until a line matches *pattern*."""
+        until = time.monotonic() + 120
+        while time.monotonic() < until:
+            try:
+                self.said.append(self._lines.get(timeout=1))
+            except Empty:
+                assert self.process.poll() is None, "".join(self.said)
+                continue
+            if match := re.search(pattern, self.said[-1]):
+                return match
+        pytest.fail("the demo did not say what was expected:\n" + "".join(self.said))
+
+    def rest(self) -> list[str]:
+        """Everything said until the end."""
+        self._reader.join(10)
+        while not self._lines.empty():
+            self.said.append(self._lines.get())
+        return self.said
+
+    def close(self) -> None:
+        """End it, however far it is, and let go of its output."""
+        self.process.kill()
+        self.process.wait()
+        self._reader.join()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    def stop(self) -> int:
+        """Press Ctrl-C and return the exit status."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(30)
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[Demo]:
+    """A running demo with a short history, all of it sent."""
+    running = Demo(tmp_path, "--port", "0", "--days", "2")
+    try:
+        yield running
+    finally:
+        running.close()
+
+
+def test_the_command_serves_pages_that_grow_and_leaves_nothing_behind(demo: Demo, tmp_path: Path):
+    """It prints a link, tells its history, goes on, and on Ctrl-C removes what it made."""
+    link = demo.wait_for(r"(http://\S+/sign-in\?token=\S+)").group(1)
+    calls = int(demo.wait_for(r"([\d,]+) calls, [\d,]+ of them failed").group(1).replace(",", ""))
+    (database,) = tmp_path.rglob("demo.db")
+
+    assert urllib.request.urlopen(link, timeout=10).status == 200
+    until = time.monotonic() + 60
+    while summary_of(database)["calls"] < calls + 10:
+        assert time.monotonic() < until, "no call was added"
+        assert demo.process.poll() is None
+
+    assert demo.stop() == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def summary_of(database: Path) -> dict[str, Any]:
+    """What ``toolfault summary`` says of *database*."""
+    toolfault_command = str(Path(sys.executable).with_name("toolfault"))
+    done = subprocess.run(
+        [toolfault_command, "summary", "--database-url", f"sqlite:///{database}", "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return dict(json.loads(done.stdout))
+
+
+def test_a_demo_that_cannot_listen_says_so(tmp_path: Path):
+    """A taken port ends the demo with the server's own words and status 1."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        demo = Demo(tmp_path, "--port", str(taken.getsockname()[1]))
+        try:
+            assert demo.process.wait(60) == 1
+        finally:
+            said = "".join(demo.rest())
+            demo.close()
+
+    assert "did not start" in said
+    assert "choose another --port" in said

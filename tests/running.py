@@ -1,0 +1,156 @@
+"""A real collector process for tests: started, killed, restarted, and never silent on failure."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx2
+
+from toolfault_collector.engine import open_engine, write_transaction
+from toolfault_collector.keys import create_key
+from toolfault_collector.projects import ensure_project
+
+__all__ = ["RunningCollector", "new_key"]
+
+READY_SECONDS = 30.0
+
+
+def new_key(database_url: str, *, project: str = "demo", kind: str = "ingest") -> str:
+    """A new key of *project*, made beside whatever is running."""
+    engine = open_engine(database_url)
+    try:
+        with write_transaction(engine) as conn:
+            return create_key(conn, ensure_project(conn, project), kind)  # type: ignore[arg-type]
+    finally:
+        engine.dispose()
+
+
+class RunningCollector:
+    """``python -m toolfault_collector`` on a free port, the same one after a restart.
+
+    Args:
+        database_url: A database with the schema of today.
+        folder: Where its output goes.
+        environment: Further ``TOOLFAULT_*`` settings.
+    """
+
+    def __init__(self, database_url: str, *, folder: Path, **environment: str) -> None:
+        self.database_url = database_url
+        self.key = new_key(database_url)
+        self.port = 0
+        self._log = folder / f"collector-{id(self):x}.log"
+        self._environment = environment
+        self._process: subprocess.Popen[bytes] | None = None
+        self.client = httpx2.Client(
+            headers={"Authorization": f"Bearer {self.key}"}, timeout=30, trust_env=False
+        )
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.client.close()
+        self.kill()
+        if error is not None:
+            error.add_note(f"output of the collector:\n{self.output()[-4_000:]}")
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self, **environment: str) -> None:
+        """Start the process and wait until it is ready to store."""
+        settings = {
+            "TOOLFAULT_DATABASE_URL": self.database_url,
+            "TOOLFAULT_PORT": str(self.port),
+            **self._environment,
+            **environment,
+        }
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("TOOLFAULT_")}
+        before = len(self.output())
+        with self._log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "toolfault_collector"],
+                env={**inherited, **settings},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        self._wait_until_ready(before)
+
+    def post(self, *events: Any, key: str | None = None, **members: Any) -> httpx2.Response:
+        """Send *events* as one batch."""
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        batch = {"schema_version": 1, "events": list(events), **members}
+        return self.client.post(f"{self.url}/v1/events", json=batch, headers=headers)
+
+    def get(self, path: str) -> httpx2.Response:
+        """Get *path*."""
+        return self.client.get(f"{self.url}{path}")
+
+    def kill(self) -> None:
+        """End the process at once, with SIGKILL."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(30)
+
+    def terminate(self) -> int:
+        """End the process with SIGTERM and return its exit code."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(15)
+
+    def wait(self, seconds: float = 30) -> int:
+        """Wait until the process ends and return its exit code."""
+        assert self._process is not None
+        return self._process.wait(seconds)
+
+    def output(self) -> str:
+        """Everything it wrote."""
+        return self._log.read_text("utf-8", "replace") if self._log.exists() else ""
+
+    def _wait_until_ready(self, before: int) -> None:
+        assert self._process is not None
+        until = time.monotonic() + READY_SECONDS
+        while time.monotonic() < until:
+            if self._process.poll() is not None:
+                break
+            listening = re.search(r'"url":"http://[^"]*:(\d+)"', self.output()[before:])
+            if listening is not None:
+                self.port = int(listening.group(1))
+                try:
+                    if self.get("/readyz").status_code == 200:
+                        return
+                except httpx2.TransportError:
+                    pass
+            self._pause()
+        message = f"the collector did not become ready:\n{self.output()[-4_000:]}"
+        raise AssertionError(message)
+
+    def _pause(self) -> None:
+        """Wait a moment, or until the process ends."""
+        assert self._process is not None
+        try:
+            self._process.wait(0.02)
+        except subprocess.TimeoutExpired:
+            return

@@ -1,0 +1,70 @@
+"""Derived hints."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolfault.errors import Issue, closest, did_you_mean, example_of, listed
+
+FIELDS = ["expression", "file_path", "follow_redirects", "port", "user_id"]
+
+
+@pytest.mark.parametrize(
+    ("word", "found"),
+    [
+        ("expresion", "expression"),
+        ("expr", "expression"),
+        ("path", "file_path"),
+        ("filePath", "file_path"),
+        ("follow-redirects", "follow_redirects"),
+        ("PORT", "port"),
+        ("prt", "port"),
+        ("userid", "user_id"),
+        ("x", None),
+        ("banana", None),
+        ("", None),
+        (5, None),
+        (None, None),
+    ],
+)
+def test_did_you_mean_the_closest_name(word, found):
+    """[P-13] Slips, abbreviations, parts and other spellings find the name that was meant."""
+    assert did_you_mean(word, FIELDS) == (None if found is None else f"Did you mean '{found}'?")
+
+
+def test_the_search_is_bounded_and_ordered():
+    """[P-13] The best come first, and neither long words nor many options hurt."""
+    assert closest("red", ["read", "reds", "blue", "red"], most=2) == ["red", "reds"]
+    assert closest("x" * 100_000, [f"option_{n}" for n in range(10_000)]) == []
+
+
+@pytest.mark.parametrize(
+    ("expected", "example"),
+    [
+        ("integer", 'Example: {"port": 1}'),
+        ("boolean", 'Example: {"port": true}'),
+        ("date (YYYY-MM-DD)", 'Example: {"port": "2024-01-31"}'),
+        ("<= 5", None),
+        (None, None),
+    ],
+)
+def test_an_example_of_the_expected_form(expected, example):
+    """[P-13] Types and formats have an example, bounds have none."""
+    assert example_of(Issue("port", "wrong_type", expected=expected)) == example
+
+
+def test_an_example_shows_the_repaired_value_unless_it_is_secret():
+    """[C16] A repaired value makes the best example, but never that of a secret field."""
+    assert example_of(Issue("port", "wrong_type", expected="integer"), value=80) == (
+        'Example: {"port": 80}'
+    )
+    secret = example_of(Issue("a.password", "wrong_type", expected="string"), value="hunter2")
+    assert "hunter2" not in str(secret)
+
+
+def test_choices_are_listed_as_pydantic_lists_them():
+    """[P-13] Two are joined by or, many are cut."""
+    assert listed(["a", "b", "c"]) == "'a', 'b' or 'c'"
+    assert listed(["a"]) == "'a'"
+    assert listed([]) == ""
+    assert listed(range(50)).endswith("19, …")

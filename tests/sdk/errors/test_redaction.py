@@ -1,0 +1,355 @@
+"""Redaction: by key, by shape, in every encoding, and never of ordinary errors."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.sdk.errors.ordinary_errors import TEMPLATES, ordinary_errors
+from tests.sdk.errors.secret_formats import ENCODINGS, PLACES, Secret, formats
+
+from toolfault.errors import (
+    REDACTED,
+    ConfigError,
+    Issue,
+    ToolError,
+    configure_redaction,
+    is_secret_key,
+    redact_text,
+    redacted_repr,
+    redaction_policy,
+    to_jsonable,
+)
+
+STAY = [
+    "max_tokens",
+    "token_limit",
+    "token_count",
+    "cookie_profile",
+    "author",
+    "bypass",
+    "tokens",
+    "session_minutes",
+    "tokenizer",
+    "secretary",
+    "keyboard",
+    "monkey",
+    "primary_key",
+    "key",
+    "keys",
+    "public_key",
+    "author_id",
+    "passenger",
+    "authority",
+    "oauth_provider",
+    "cookie_banner",
+    "pass_through",
+    "compass",
+    "signature",
+    "user",
+    "id",
+]
+GO = [
+    "apiKey",
+    "X-Api-Key",
+    "client_secret",
+    "access_token",
+    "cookies",
+    "auth",
+    "password",
+    "PASSWORD",
+    "userPassword",
+    "db.passwd",
+    "pwd",
+    "passphrase",
+    "secret",
+    "secrets",
+    "credentials",
+    "apikey",
+    "Authorization",
+    "jwt",
+    "token",
+    "bearer",
+    "otp",
+    "ssn",
+    "cvv",
+    "private_key",
+    "secretKey",
+    "session_id",
+    "session-key",
+    "refresh_token",
+    "AWS_SECRET_ACCESS_KEY",
+    "PGPASSWORD",
+    "authToken",
+    "idToken",
+    "API_KEYS",
+    "set-cookie",
+    "password2",
+    "ｐａｓｓｗｏｒｄ",
+]
+
+
+@pytest.mark.parametrize("key", STAY)
+def test_keys_that_only_sound_secret_stay(key):
+    """[C16] Ordinary keys are not secret."""
+    assert not is_secret_key(key)
+
+
+@pytest.mark.parametrize("key", GO)
+def test_secret_keys_go_in_every_spelling(key):
+    """[C16] camelCase, snake_case, headers and one-word forms are recognised."""
+    assert is_secret_key(key)
+
+
+@pytest.mark.parametrize("key", ["", "é", 5, None, b"password", "x" * 10_000])
+def test_strange_keys_are_not_secret(key):
+    """[P-05] Anything may be asked about."""
+    assert not is_secret_key(key)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("db password=hunter2 at 10.0.0.5:5432 /srv", "db [REDACTED] at 10.0.0.5:5432 /srv"),
+        ("token: abc123def", "[REDACTED]"),
+        ("429 from api.example.com key sk-abcdef123456", "429 from api.example.com key [REDACTED]"),
+        ("on https://u:p@internal.host/x", "on https://[REDACTED]@internal.host/x"),
+        ("postgres://u:p@ss/w@h/db", "postgres://[REDACTED]@h/db"),
+        ("http://1234567890abcdef@127.0.0.1:8321", "http://[REDACTED]@127.0.0.1:8321"),
+        ("git@github.com:a/b ssh://git@host/x", "git@github.com:a/b ssh://git@host/x"),
+        (
+            "bad header Authorization: Bearer abc.def.ghi for url https://bob:pw1@h/x",
+            "bad header Authorization: [REDACTED] for url https://[REDACTED]@h/x",
+        ),
+        ("Authorization: Basic dXNlcjpwYXNz", "Authorization: [REDACTED]"),
+        ("Cookie: a=b; c=d\nAccept: x", "Cookie: [REDACTED]\nAccept: x"),
+        ('{"user": "bob", "password": "hunter2"}', '{"user": "bob", "password": "[REDACTED]"}'),
+        ("{'password': 'hunter2', 'n': 1}", "{'password': '[REDACTED]', 'n': 1}"),
+        ('sent {\\"password\\": \\"hunter2\\"}', 'sent {\\"password\\": \\"[REDACTED]\\"}'),
+        ('{"password": "hunter2', '{"password": "[REDACTED]'),
+        ("connect(password='hunter2', port=1)", "connect([REDACTED], port=1)"),
+        ("run --password hunter2 --port 1", "run --password [REDACTED] --port 1"),
+        ("<password>hunter2</password>", "<password>[REDACTED]</password>"),
+        ("('X-Api-Key', 'abc')", "('X-Api-Key', '[REDACTED]')"),
+        ("?token=abc&x=1", "?[REDACTED]&x=1"),
+        ("api key: abcdef", "[REDACTED]"),
+        ("key AKIAABCDEFGHIJKLMNOP", "key [REDACTED]"),
+        ("card 4111 1111 1111 1111", "card [REDACTED]"),
+        ("iban DE89 3704 0044 0532 0130 00", "iban [REDACTED]"),
+        ("ssn 123-45-6789", "ssn [REDACTED]"),
+        ("c2stbGl2ZTEyMzQ1Njc4OTA=", "[REDACTED]"),
+        ("736b2d6c6976653132333435363738393061", "[REDACTED]"),
+        ("x=%73k-live1234567890", "x=[REDACTED]"),
+    ],
+)
+def test_secrets_are_taken_out_and_the_rest_stays(text, shown):
+    """[C16][A05][A18][A19][E2] What is a secret goes, and only that."""
+    assert redact_text(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "card 4111 1111 1111 1112",
+        "order 1234567890123456",
+        "iban DE89 3704 0044 0532 0130 01",
+        "000-12-3456 and 2024-01-31",
+        "commit 0123456789abcdef0123456789abcdef01234567",
+        '{"token_count": 5, "author": "x", "session_minutes": 3}',
+        '{"otp": 123456, "password": null, "token": true}',
+        "http://localhost:8080/@vite/client and https://unpkg.com/@scope/pkg@1.0.0",
+        "password: must be at least 8 characters",
+        "Unexpected token: identifier",
+        "(received str: [REDACTED])",
+    ],
+)
+def test_what_is_no_secret_stays(text):
+    """[A16] Numbers that fail their check, prose, and what #57 of the bad inputs lists, stay."""
+    assert redact_text(text) == text
+
+
+def _leaks(secret: Secret, encoding: str, place: str) -> list[str]:
+    planted = ENCODINGS[encoding](secret.text)
+    found = [planted, secret.core]
+    if encoding == "percent":
+        found.append(ENCODINGS[encoding](secret.core))
+    return [text for text in PLACES[place](planted) if any(part in text for part in found)]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_no_planted_secret_comes_out(place, encoding):
+    """[C16][L-14] 40 formats in 12 places and 3 encodings: none in any output of the SDK."""
+    leaks = {
+        secret.name: texts for secret in formats() if (texts := _leaks(secret, encoding, place))
+    }
+
+    assert leaks == {}
+
+
+def test_padded_text_is_read_as_what_it_pads():
+    """[C16] UTF-16 taken for bytes is readable with its NULs, or what replaced them, left out."""
+    padded = "\x00".join("sk-live1234567890")
+
+    assert redact_text(f"got {padded}") == "[REDACTED]"
+    assert "l\ufffdi\ufffdv" not in ToolError("t", f"got {padded}").render("llm")
+
+
+def test_the_corpus_is_what_it_says():
+    """[C16] 1,440 secrets are planted, and every output of an unredacted one would show it."""
+    assert (len(formats()), len(PLACES), len(ENCODINGS)) == (40, 12, 3)
+    assert len({secret.name for secret in formats()}) == 40
+    assert all(secret.core in secret.text and len(secret.core) >= 10 for secret in formats())
+
+
+def test_ordinary_errors_are_left_alone():
+    """[C16] Of 5,000 ordinary errors at most 0.5 % are touched."""
+    touched = Counter(
+        TEMPLATES[number % len(TEMPLATES)]
+        for number, text in enumerate(ordinary_errors())
+        if redact_text(text) != text
+    )
+
+    assert sum(touched.values()) <= 25, touched.most_common(5)
+
+
+def test_real_tool_results_are_left_alone(shared_data):
+    """[C16] Of the tool results in real transcripts at most 0.5 % are touched."""
+    texts: set[str] = set()
+
+    def collect(value):
+        if isinstance(value, list):
+            for item in value:
+                collect(item)
+        elif isinstance(value, dict):
+            content = value.get("content")
+            if isinstance(content, str) and (
+                value.get("role") == "tool" or value.get("type") == "tool_result"
+            ):
+                texts.add(content[:20_000])
+            for item in value.values():
+                collect(item)
+
+    for path in sorted(shared_data.rglob("*.json*")):
+        for document in (
+            path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
+        ):
+            collect(json.loads(document) if document.strip() else None)
+    touched = [text for text in texts if redact_text(text) != text]
+
+    assert len(texts) > 1_000
+    assert len(touched) <= len(texts) * 0.005
+
+
+@pytest.mark.parametrize("offset", range(-60, 61, 5))
+@pytest.mark.parametrize("edge", [200, 24_576])
+def test_a_cut_never_uncovers_half_a_secret(edge, offset):
+    """[C16] A secret across any edge of the window is not shown in part."""
+    secret = "sk-" + "a1" * 20
+    text = "x " * ((edge + offset) // 2) + secret + " y" * 20_000
+
+    for limit in (200, None):
+        shown = redact_text(text, limit)
+        assert "a1a1" not in shown
+        assert len(shown) <= (limit or 33_000)
+
+
+def test_a_private_key_across_the_cut_is_gone():
+    """[C16] The end of a key whose beginning fell into the gap is not shown."""
+    body = "\n".join("QmFzZTY0" * 8 for _ in range(1_500))
+    text = f"x -----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY----- tail"
+
+    assert redact_text(text).startswith("x [REDACTED]")
+    assert redact_text(text).endswith("[REDACTED] tail")
+    assert "QmFzZTY0" not in redact_text(text)
+
+
+@pytest.mark.parametrize(
+    "unit", ["\\", "a=", "password=\"'", "sk-", "eyJa.", "://a:", "%4", "V", "{"]
+)
+def test_a_megabyte_is_bounded(unit):
+    """[L-16] Text of any size and shape gives at most the window."""
+    shown = redact_text((unit * (1 << 20))[: 1 << 20])
+
+    assert len(shown) <= 33_000
+
+
+@given(st.text(alphabet="abkst-=:/@\"' {}[]\\%&;,.0123456789\n", max_size=300))
+def test_redaction_is_idempotent_and_bounded(text):
+    """[C16] Text that was cleaned once is not changed again, and no text makes it raise."""
+    once = redact_text(text)
+
+    assert redact_text(once) == once
+    assert len(redact_text(text, 50)) <= 50
+
+
+@given(st.text(max_size=200))
+def test_any_text_can_be_redacted(text):
+    """[P-05] No text makes redaction raise."""
+    assert isinstance(redact_text(text), str)
+
+
+@pytest.fixture
+def _default_policy():
+    yield
+    configure_redaction()
+
+
+@pytest.mark.usefixtures("_default_policy")
+def test_keys_can_be_added_and_kept():
+    """[C16] redact_keys and keep_keys are configured once for the whole process."""
+    configure_redaction(redact_keys=["customerName", "iban"], keep_keys=["session_id"])
+
+    assert is_secret_key("customer_name")
+    assert is_secret_key("new-customer-name")
+    assert not is_secret_key("customer")
+    assert not is_secret_key("sessionId")
+    assert is_secret_key("password")
+    assert redact_text("iban=DE12") == REDACTED
+    issue = Issue("customer_name", "wrong_type", received="'Ada'", received_type="str")
+    assert issue.received == REDACTED
+
+
+@pytest.mark.usefixtures("_default_policy")
+def test_a_redactor_has_the_last_word():
+    """[C16] A function of the host sees every text after the built-in rules."""
+    configure_redaction(redactor=lambda text: text.replace("Ada", "<name>"))
+
+    error = ToolError("t", "Ada sent password=x", field="f", received="'Ada'", received_type="str")
+    assert error.render("llm") == "Error: <name> sent [REDACTED] (received str: '<name>')"
+    assert redacted_repr(["Ada"]) == "['<name>']"
+    assert to_jsonable({"n": "Ada"}, redact=True) == {"n": "<name>"}
+
+
+@pytest.mark.usefixtures("_default_policy")
+@pytest.mark.parametrize("broken", [lambda text: 1 / 0, lambda text: None, lambda text: text.nope])
+def test_a_broken_redactor_drops_the_text(broken):
+    """[C16] Fail closed: what the redactor cannot clean is not shown at all."""
+    configure_redaction(redactor=broken)
+
+    error = ToolError("t", "secret place")
+    assert error.render("llm") == "Error: [REDACTED]"
+    assert "secret place" not in json.dumps(error.to_llm_payload())
+
+
+def test_bad_settings_say_what_to_write():
+    """[C16] A setting that cannot work is refused with the remedy."""
+    with pytest.raises(ConfigError, match="sequence of keys"):
+        configure_redaction(redact_keys="password")
+    with pytest.raises(ConfigError, match="at least one letter"):
+        configure_redaction(keep_keys=["123"])
+    with pytest.raises(ConfigError, match="function"):
+        configure_redaction(redactor="x")
+    assert redaction_policy().redactor is None
+
+
+def test_the_cache_of_keys_is_bounded():
+    """[P-05] Invented keys cannot fill the memory."""
+    policy = configure_redaction()
+    for number in range(10_000):
+        policy.is_secret(f"invented_{number}")
+
+    assert len(policy._cache) <= 4_096

@@ -1,0 +1,85 @@
+"""Fixtures of the telemetry tests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from tests.sdk.telemetry.collector import Server, running_collector
+
+from toolfault.errors import Issue, ToolError
+from toolfault.telemetry import Client
+from toolfault.telemetry._config import Config
+from toolfault.telemetry._context import on_end
+from toolfault.telemetry._dsn import parse_dsn
+from toolfault.telemetry._limits import Limits
+from toolfault.tools import CallRecord
+
+QUICK = Limits(batch_seconds=0.01, backoff_base=0.01, backoff_cap=0.05, request_seconds=2.0)
+LONG = bool(os.environ.get("TOOLFAULT_LONG"))
+
+MakeClient = Callable[..., Client]
+
+
+@pytest.fixture
+def collector() -> Iterator[Server]:
+    """An honest collector on a real socket."""
+    with running_collector() as server:
+        yield server
+
+
+@pytest.fixture
+def make_client() -> Iterator[MakeClient]:
+    """Make clients that are closed with the test, and hold the conservation law then."""
+    made: list[Client] = []
+
+    def make(dsn: str | None = None, *, limits: Limits = QUICK, **settings: Any) -> Client:
+        seams = {name: settings.pop(name) for name in _SEAMS if name in settings}
+        config = Config(**{"successes": "all", **settings})
+        client = Client(config, dsn=parse_dsn(dsn) if dsn else None, limits=limits, **seams)
+        made.append(client)
+        on_end(client.end_conversation)
+        return client
+
+    yield make
+    on_end(lambda conversation: None)
+    for client in made:
+        client.close(0.2)
+        conserved(client)
+
+
+_SEAMS = ("transport", "clock", "new_id")
+
+
+def conserved(client: Client) -> None:
+    """Assert the conservation law: what was captured is accounted for, to one."""
+    stats = client.stats()
+    known = stats.acked + stats.rejected + sum(stats.dropped.values()) + stats.pending
+    assert stats.captured == known, stats
+
+
+def a_call(tool: str = "http_request", **members: Any) -> CallRecord:
+    """A finished call that succeeded, unless ``error`` is given."""
+    given = {"started_at": 0.0, "duration_ms": 1.5, "arguments": {"port": 80}, **members}
+    return CallRecord(tool, tool, success=given.get("error") is None, **given)
+
+
+def a_failure(tool: str = "http_request", **members: Any) -> ToolError:
+    """A failure with one issue."""
+    issue = Issue(
+        "port",
+        "wrong_type",
+        "Input should be a valid integer",
+        expected="integer",
+        received="'eighty'",
+        received_type="str",
+        type="int_parsing",
+    )
+    return ToolError.from_issues(tool, [issue]).with_(**members)
+
+
+def long_or(few: int, many: int) -> int:
+    """Return how often a heavy test repeats: ``many`` with TOOLFAULT_LONG, else ``few``."""
+    return many if LONG else few

@@ -1,0 +1,181 @@
+"""What an event says of its chain: attempt, difference, fingerprint; never a value."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.sdk.telemetry.conftest import MakeClient, a_call, a_failure
+from tests.sdk.telemetry.test_folding import Clock, events_of
+
+import toolfault
+from toolfault.telemetry._arguments import difference, fingerprint, leaves, plain
+from toolfault.testing import MemoryTransport
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def test_attempts_show_what_the_model_changed(make_client: MakeClient) -> None:
+    """Each attempt tells which arguments were added, removed, changed or changed in type."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, clock=Clock())
+    attempts = [
+        {"port": "80", "host": "a", "old": 1},
+        {"port": 80, "host": "b", "new": 2},
+        {"port": 80, "host": "b", "new": 2},
+    ]
+    with toolfault.conversation("c1"):
+        for arguments in attempts[:2]:
+            client.on_call(a_call(error=a_failure(), arguments=arguments))
+        client.on_call(a_call(arguments=attempts[2]))
+    assert client.flush()
+    first, second, third = events_of(transport, "tool_call")
+    assert "args_diff" not in first
+    assert {change["path"]: change["change"] for change in second["args_diff"]} == {
+        "port": "type_changed",
+        "host": "changed",
+        "new": "added",
+        "old": "removed",
+    }
+    assert "args_diff" not in third
+    assert second["args_fingerprint"] == third["args_fingerprint"] != first["args_fingerprint"]
+    assert [event["args_recorded"] for event in (first, second, third)] == [True] * 3
+
+
+def test_parallel_calls_do_not_join_a_chain(make_client: MakeClient) -> None:
+    """A call of the failed call's own turn, or one begun before it failed, is no attempt."""
+    clock = Clock()
+    transport = MemoryTransport()
+    client = make_client(transport=transport, clock=clock)
+    with toolfault.conversation("c1"):
+        client.on_call(a_call(error=a_failure(), turn="t1"))
+        client.on_call(a_call(error=a_failure(), turn="t1"))
+        client.on_call(a_call(turn="t1"))
+        client.on_call(a_call(duration_ms=60_000.0))
+        client.on_call(a_call(turn="t2"))
+    assert client.flush()
+    events = events_of(transport, "tool_call")
+    assert [event["attempt"] for event in events] == [1, 1, 1, 1, 2]
+    assert ["chain_id" in event for event in events] == [True, True, False, False, True]
+
+
+def test_chains_of_tools_and_conversations_are_apart(make_client: MakeClient) -> None:
+    """A chain is of one tool in one conversation."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, clock=Clock())
+    for conversation in ("c1", "c2"):
+        with toolfault.conversation(conversation, ends=False):
+            for tool in ("a", "b"):
+                client.on_call(a_call(tool, error=a_failure(tool)))
+                client.on_call(a_call(tool, error=a_failure(tool)))
+    assert client.flush()
+    events = events_of(transport, "tool_call")
+    assert len({event["chain_id"] for event in events}) == 4
+    assert [event["attempt"] for event in events] == [1, 2] * 4
+
+
+def test_argument_values_are_never_sent(make_client: MakeClient) -> None:
+    """Whatever the arguments hold, no event repeats it."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, clock=Clock())
+    with toolfault.conversation("c1"):
+        for number in range(3):
+            arguments = {"note": f"CANARY-{number}", "deep": [{"inner": "CANARY"}]}
+            client.on_call(a_call(error=a_failure(), arguments=arguments))
+        client.on_call(a_call(arguments={"note": "CANARY"}))
+    assert client.flush()
+    assert "CANARY" not in json.dumps(transport.batches)
+
+
+@given(arguments=st.dictionaries(st.text(), json_values, max_size=5), other=json_values)
+def test_fingerprint_depends_on_the_values_alone(arguments: dict, other: object) -> None:
+    """Equal arguments have equal fingerprints in any key order, others do not, keys matter."""
+    turned = dict(reversed(list(arguments.items())))
+    assert fingerprint(plain(arguments), b"k") == fingerprint(plain(turned), b"k")
+    changed = {**arguments, "one more": other}
+    if "one more" not in arguments:
+        assert fingerprint(plain(arguments), b"k") != fingerprint(plain(changed), b"k")
+    assert fingerprint(plain(arguments), b"k") != fingerprint(plain(arguments), b"other")
+
+
+@given(arguments=json_values)
+def test_equal_arguments_do_not_differ(arguments: object) -> None:
+    """A repeat has no difference, and every path of a difference was in one of the two."""
+    canonical = plain(arguments)
+    assert difference(leaves(canonical), leaves(canonical)) == []
+    changes = difference(leaves(canonical), leaves({"a": 1}))
+    known = {*leaves(canonical), "a"}
+    assert {change["path"] for change in changes} <= known
+
+
+class Hostile:
+    """An argument all of whose methods are traps."""
+
+    def _trap(self, *args: object) -> object:
+        raise AssertionError("touched")
+
+    __repr__ = __str__ = __eq__ = __iter__ = __len__ = __bool__ = __getattr__ = _trap  # type: ignore[assignment]
+    __hash__ = _trap  # type: ignore[assignment]
+
+
+class Listlike(list):
+    """A list with a trap."""
+
+    def __iter__(self):
+        raise AssertionError("iterated")
+
+
+def _numbers():
+    yield 1
+    raise AssertionError("consumed")
+
+
+def test_foreign_arguments_are_named_not_touched() -> None:
+    """Locks, generators, sockets and hostile objects are types only."""
+    arguments = {
+        "lock": threading.Lock(),
+        "numbers": _numbers(),
+        "hostile": Hostile(),
+        "list": Listlike([1]),
+        "nan": float("nan"),
+        1: "number as key",
+    }
+    seen = plain(arguments)
+    assert seen["hostile"] == "<Hostile>"
+    assert seen["numbers"] == "<generator>"
+    assert seen["list"] == "<Listlike>"
+    assert fingerprint(seen, b"k")
+    assert leaves(seen)
+
+
+def test_large_arguments_cost_little() -> None:
+    """Depth, breadth and length are bounded."""
+    deep: list = []
+    for _ in range(5_000):
+        deep = [deep]
+    wide = {str(number): number for number in range(100_000)}
+    cyclic: dict = {}
+    cyclic["self"] = cyclic
+    for arguments in (deep, wide, cyclic, {"text": "x" * 10_000_000}):
+        canonical = plain(arguments)
+        assert len(json.dumps(canonical)) < 200_000
+        assert len(leaves(canonical)) <= 64
+
+
+@pytest.mark.parametrize("arguments", [None, "{not json", {}, []])
+def test_what_is_recorded_of_odd_arguments(arguments: object, make_client: MakeClient) -> None:
+    """Unknown arguments have no fingerprint; empty and unparsable ones have."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport)
+    client.on_call(a_call(error=a_failure(), arguments=arguments))
+    assert client.flush()
+    (event,) = transport.events
+    assert event["args_recorded"] == (arguments is not None)
+    assert ("args_fingerprint" in event) == (arguments is not None)

@@ -1,0 +1,223 @@
+"""``python -m toolfault doctor`` and ``hook``, run as people run them."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from email.utils import formatdate
+
+import pytest
+from tests.sdk.telemetry import collector as behave
+from tests.sdk.telemetry.collector import Server
+
+from toolfault.telemetry._claude_code import failure_of
+
+
+def run(*arguments: str, dsn: str | None = None, stdin: str = "") -> tuple[int, str, str]:
+    """Run the command; return its exit code and what it wrote."""
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    variables.pop("TOOLFAULT_DSN", None)
+    if dsn is not None:
+        variables["TOOLFAULT_DSN"] = dsn
+    done = subprocess.run(
+        [sys.executable, "-m", "toolfault", *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=variables,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_doctor_finds_a_healthy_way(collector: Server) -> None:
+    """With a collector that answers every step is fine and a test event is stored."""
+    code, said, _ = run("doctor", dsn=collector.dsn)
+    assert code == 0, said
+    assert said.count("ok  ") == 6
+    assert "KEY" not in said
+    (event,) = collector.events.values()
+    assert (event["type"], event["calls"], "tool" in event) == ("tool_call_counts", 0, False)
+
+
+def closed_port() -> int:
+    """A port nobody listens on."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("dsn", "step", "advice"),
+    [
+        (None, "DSN", "TOOLFAULT_DSN"),
+        ("ftp://KEY@host", "DSN", "http://"),
+        ("http://KEY@no-such-host.invalid", "DNS", "host name"),
+        ("http://KEY@127.0.0.1:{closed}", "connection", "running"),
+        ("https://KEY@127.0.0.1:{open}", "TLS", "certificate"),
+    ],
+)
+def test_doctor_names_the_step_that_fails(
+    dsn: str | None, step: str, advice: str, collector: Server
+) -> None:
+    """The first broken step is named with what to do; steps behind it are not tried."""
+    port = {"open": collector.server_port, "closed": closed_port()}
+    code, said, _ = run("doctor", *(["--dsn", dsn.format(**port)] if dsn else []))
+    assert code == 1
+    last = said.splitlines()[-1]
+    assert last.startswith(f"FAIL  {step}")
+    assert advice in last
+    assert "KEY" not in said.replace("http://KEY@127.0.0.1:8321 or https://KEY@errors", "")
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "advice"),
+    [
+        (behave.status(401), "does not know the key"),
+        (behave.status(403), "ingest"),
+        (behave.status(404), "prefix"),
+        (behave.lying(b"<html>"), "in between"),
+        (behave.garbage, "no answer"),
+    ],
+)
+def test_doctor_understands_refusals(
+    behaviour: behave.Behaviour, advice: str, collector: Server
+) -> None:
+    """What the collector's answer to the key means is said in words."""
+    collector.default = behaviour
+    code, said, _ = run("doctor", dsn=collector.dsn)
+    assert code == 1
+    assert advice in said.splitlines()[-1]
+
+
+def test_doctor_compares_clocks(collector: Server) -> None:
+    """A clock that is off by more than a minute is a finding."""
+
+    def late(handler: behave.Handler, batch: dict) -> None:
+        handler.date_time_string = lambda timestamp=None: formatdate(1_000_000_000, usegmt=True)
+        behave.honest(handler, batch)
+
+    collector.default = late
+    code, said, _ = run("doctor", dsn=collector.dsn)
+    assert code == 1
+    assert "ahead of the collector's" in said
+
+
+HOOK = {
+    "session_id": "s1",
+    "tool_name": "Edit",
+    "tool_use_id": "toolu_1",
+    "tool_input": {"file_path": "/CANARY", "old_string": "a"},
+}
+
+
+def test_hook_captures_a_failure(collector: Server) -> None:
+    """A failed call becomes a failed event with code, field and conversation."""
+    error = "<tool_use_error>String to replace not found in file.</tool_use_error>"
+    message = {**HOOK, "hook_event_name": "PostToolUseFailure", "error": error, "duration_ms": 12}
+    code, said, complained = run(
+        "hook", "claude-code", dsn=collector.dsn, stdin=json.dumps(message)
+    )
+    assert (code, said, complained) == (0, "", "")
+    (event,) = collector.of_type("tool_call")
+    assert (event["tool"], event["call_id"], event["session_id"]) == ("Edit", "toolu_1", "s1")
+    assert (event["agent"], event["success"], event["duration_ms"]) == ("claude-code", False, 12.0)
+    assert (event["error"]["code"], event["error"]["field"]) == ("not_found", "old_string")
+    assert event["error"]["renderings"]["llm"].endswith("String to replace not found in file.")
+    assert "CANARY" not in json.dumps(event)
+
+
+def test_hook_captures_a_success_of_a_sub_agent(collector: Server) -> None:
+    """A sub-agent's call is a call of its own conversation."""
+    message = {**HOOK, "hook_event_name": "PostToolUse", "tool_response": {}, "agent_id": "a7"}
+    assert run("hook", "claude-code", dsn=collector.dsn, stdin=json.dumps(message))[0] == 0
+    (event,) = collector.of_type("tool_call")
+    assert (event["success"], event["session_id"]) == (True, "s1/a7")
+
+
+@pytest.mark.parametrize("stdin", ["", "not json", "[1]", "null"])
+def test_hook_says_what_it_expects(stdin: str) -> None:
+    """Anything but a hook's message is refused in words, without a traceback."""
+    code, said, complained = run("hook", "claude-code", stdin=stdin)
+    assert (code, said) == (1, "")
+    assert complained == ("toolfault: expected the JSON object of a Claude Code hook on stdin\n")
+
+
+def test_hook_without_a_dsn_is_silent() -> None:
+    """Where no collector is set the hook does nothing."""
+    message = {**HOOK, "hook_event_name": "PostToolUse"}
+    assert run("hook", "claude-code", stdin=json.dumps(message)) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "category", "audience"),
+    [
+        (
+            "The user doesn't want to proceed with this tool use. The tool use was rejected",
+            "rejected_by_user",
+            "availability",
+            "user",
+        ),
+        (
+            "Claude requested permissions to use WebSearch, but you haven't granted it yet.",
+            "permission_denied",
+            "availability",
+            "user",
+        ),
+        ("PreToolUse:Bash hook returned blocking error", "blocked_by_hook", "availability", "llm"),
+        ("No such tool available: AskUser", "not_available", "availability", "llm"),
+        (
+            "File has not been read yet. Read it first before writing to it.",
+            "precondition_failed",
+            "parameter",
+            "llm",
+        ),
+        ("Found 3 matches of the string to replace", "not_unique", "parameter", "llm"),
+        ("Command timed out after 2m 0.0s", "timeout", "internal", "system"),
+        (
+            "Exit code 1\nModuleNotFoundError: No module named 'x'",
+            "command_failed",
+            "parameter",
+            "llm",
+        ),
+        ("File does not exist.", "not_found", "parameter", "llm"),
+        (
+            "File content (28375 tokens) exceeds maximum allowed tokens",
+            "field_too_large",
+            "parameter",
+            "llm",
+        ),
+        ("Something else", "unclassified", "internal", "system"),
+    ],
+)
+def test_sentences_have_codes(text: str, code: str, category: str, audience: str) -> None:
+    """What Claude Code says is classified by a fixed table."""
+    failure = failure_of("Tool", {"error": text})
+    found = (str(failure.code), str(failure.category), str(failure.audience))
+    assert found == (code, category, audience)
+
+
+def test_validation_errors_are_taken_apart() -> None:
+    """Every argument Claude Code complains about is an issue."""
+    text = (
+        "InputValidationError: Grep failed due to the following issues:\n"
+        "The required parameter `pattern` is missing\n"
+        "An unexpected parameter `-o` was provided\n"
+        "The parameter `head_limit` type is expected as `number` but provided as `string`\n"
+    )
+    failure = failure_of("Grep", {"error": text})
+    assert [(issue.field, str(issue.code)) for issue in failure.issues] == [
+        ("pattern", "missing_field"),
+        ("-o", "unknown_field"),
+        ("head_limit", "wrong_type"),
+    ]
+    assert failure.issues[2].expected == "number"
+
+
+def test_interrupted_call_is_cancelled() -> None:
+    """What the person interrupted has the code ``cancelled``."""
+    failure = failure_of("Bash", {"error": "Interrupted", "is_interrupt": True})
+    assert str(failure.code) == "cancelled"

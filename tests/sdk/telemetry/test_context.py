@@ -1,0 +1,167 @@
+"""Conversations and turns through contexts, tasks and threads."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+
+from tests.sdk.telemetry.conftest import MakeClient, a_call, a_failure
+from tests.sdk.telemetry.test_folding import Clock, events_of
+
+import toolfault
+from toolfault.telemetry import Client
+from toolfault.telemetry._context import current_conversation, current_scope
+from toolfault.testing import MemoryTransport
+
+
+def test_calls_carry_their_conversation(make_client: MakeClient) -> None:
+    """Model, agent, user, variant, turn and tags of the conversation are on its calls."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, agent="default")
+    with toolfault.conversation(
+        "c1", model="m", agent="bot", user="u1", variant="before", turn="t0", tags={"team": "x"}
+    ) as conversation:
+        client.on_call(a_call())
+        conversation.set_tags(step="two")
+        with conversation.turn("t1"):
+            client.on_call(a_call())
+        client.on_call(a_call())
+    client.on_call(a_call())
+    assert client.flush()
+    first, second, third, outside = transport.events
+    assert first["session_id"] == "c1"
+    assert (first["model"], first["agent"], first["user"]) == ("m", "bot", "u1")
+    assert (first["variant"], first["turn"], first["tags"]) == ("before", "t0", {"team": "x"})
+    assert (second["turn"], second["tags"]) == ("t1", {"team": "x", "step": "two"})
+    assert third["turn"] == "t0"
+    assert outside["agent"] == "default"
+    assert "session_id" not in outside
+
+
+def test_a_conversation_without_an_id_makes_one() -> None:
+    """None makes a new id each time."""
+    with toolfault.conversation() as first, toolfault.conversation(None) as second:
+        assert first.id != second.id
+        assert len(first.id) == 36
+
+
+def test_blocks_nest_and_restore() -> None:
+    """Leaving a block restores the conversation around it."""
+    assert current_conversation() is None
+    with toolfault.conversation("outer") as outer:
+        with toolfault.conversation("inner") as inner:
+            assert current_conversation() is inner
+        assert current_conversation() is outer
+    assert current_conversation() is None
+
+
+def test_inner_block_of_the_same_conversation_does_not_end_it(make_client: MakeClient) -> None:
+    """A conversation ends with its outermost block."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport)
+    with toolfault.conversation("c1"):
+        client.on_call(a_call(error=a_failure()))
+        with toolfault.conversation("c1"):
+            pass
+        assert client.flush()
+        assert events_of(transport, "conversation_end") == []
+    assert client.flush()
+    assert len(events_of(transport, "conversation_end")) == 1
+
+
+def test_bind_holds_without_a_block() -> None:
+    """A bound conversation holds in its context, and only there."""
+
+    def bound() -> None:
+        conversation = toolfault.conversation("c1").bind()
+        conversation.turn("t1")
+        conversation.turn("t2")
+        scope = current_scope()
+        assert scope is not None
+        assert scope.conversation is conversation
+        assert scope.turn == "t2"
+        assert scope.outer is None
+
+    contextvars.copy_context().run(bound)
+    assert current_conversation() is None
+
+
+async def test_tasks_keep_their_own_conversation() -> None:
+    """Concurrent tasks do not see each other's conversation, and inherit the one around them."""
+    seen: dict[str, tuple[str, str | None]] = {}
+
+    async def talk(name: str) -> None:
+        async with toolfault.conversation(name) as conversation:
+            conversation.turn(f"turn of {name}")
+            await asyncio.sleep(0)
+            scope = current_scope()
+            assert scope is not None
+            seen[name] = (scope.conversation.id, scope.turn)
+
+    async def inherit() -> None:
+        present = current_conversation()
+        assert present is not None
+        seen["inherited"] = (present.id, None)
+
+    await asyncio.gather(*(talk(f"c{number}") for number in range(20)))
+    async with toolfault.conversation("around"):
+        await asyncio.gather(inherit())
+    assert all(seen[f"c{n}"] == (f"c{n}", f"turn of c{n}") for n in range(20))
+    assert seen["inherited"][0] == "around"
+
+
+def test_threads_capture_at_once(make_client: MakeClient) -> None:
+    """Eight threads capture into eight conversations; attempts and sequence numbers are right."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, clock=Clock())
+    start = threading.Barrier(8)
+
+    def work(number: int, client: Client = client) -> None:
+        start.wait()
+        with toolfault.conversation(f"c{number}"):
+            for _ in range(50):
+                client.on_call(a_call(error=a_failure()))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert client.flush()
+    events = events_of(transport, "tool_call")
+    assert len({event["seq"] for event in events}) == len(events) == 400
+    for number in range(8):
+        mine = [event["attempt"] for event in events if event["session_id"] == f"c{number}"]
+        assert mine == list(range(1, 51))
+
+
+def test_threads_fold_at_once(make_client: MakeClient) -> None:
+    """Successes folded by eight threads in shared and own conversations are counted exactly."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, successes="folded")
+    client.on_call(a_call())
+    start = threading.Barrier(8)
+
+    def work(number: int) -> None:
+        start.wait()
+        with toolfault.conversation(f"c{number % 4}", ends=False):
+            for count in range(2_000):
+                client.on_call(a_call(f"t{count % 3}"))
+        for _ in range(500):
+            client.on_call(a_call("alone"))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    client.close(20)
+    calls = sum(event.get("calls", 0) for event in events_of(transport, "tool_call_counts"))
+    assert calls == 1 + 8 * 2_500
+    squares = sum(
+        event["calls_squared"]
+        for event in transport.events
+        if event["type"] == "tool_call_counts" and "tool" not in event
+    )
+    assert squares == 4 * 4_000**2

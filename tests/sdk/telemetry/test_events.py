@@ -1,0 +1,371 @@
+"""What events hold: cleaned, bounded, shown to the host first, sampled by conversation."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field, SecretStr, ValidationError
+from tests.sdk.telemetry.conftest import MakeClient, a_call, a_failure, conserved
+from tests.sdk.telemetry.test_folding import Clock, events_of
+
+import toolfault
+from toolfault.errors import Issue, ToolError
+from toolfault.telemetry._encode import encode_event
+from toolfault.telemetry._sampling import draw
+from toolfault.telemetry._shorten import shortened
+from toolfault.testing import MemoryTransport
+
+SECRETS = {
+    "key": "AKIAIOSFODNN7EXAMPLE",
+    "github": "ghp_" + "a1B2" * 9,
+    "openai": "sk-" + "a1b2C3d4" * 5,
+    "jwt": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P",
+    "url": "hunter2-in-url",
+    "pair": "hunter2-in-pair",
+}
+TEXT = (
+    f"token {SECRETS['key']} {SECRETS['github']} {SECRETS['openai']} {SECRETS['jwt']} "
+    f"postgres://admin:{SECRETS['url']}@db/x password={SECRETS['pair']}"
+)
+
+
+def the_event(client: Any, transport: MemoryTransport) -> dict[str, Any]:
+    """Flush and return the one event."""
+    assert client.flush(20)
+    (event,) = transport.events
+    return dict(event)
+
+
+def raised(text: str) -> BaseException:
+    """An exception with a cause and notes, raised."""
+    try:
+        try:
+            raise KeyError(text)
+        except KeyError as cause:
+            raise RuntimeError(text) from cause
+    except RuntimeError as error:
+        return error
+
+
+def test_secrets_leave_neither_in_texts_nor_in_tracebacks(make_client: MakeClient) -> None:
+    """Exception texts, causes, messages, hints, snippets and received values are redacted."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport)
+    client.capture_failure(ToolError.from_exception("t", raised(TEXT)))
+    client.capture_failure(
+        ToolError(
+            "t",
+            TEXT,
+            "invalid_input",
+            field="note",
+            expected=TEXT,
+            received=repr(TEXT),
+            snippet=TEXT,
+            retry_hint=TEXT,
+            retry_context={"a": TEXT, "password": SECRETS["pair"]},
+            issues=[Issue("note", "wrong_type", TEXT, received=repr(TEXT), expected=TEXT)],
+        )
+    )
+    assert client.flush(20)
+    sent = json.dumps(transport.batches)
+    assert "RuntimeError" in sent
+    for name, secret in SECRETS.items():
+        assert secret not in sent, name
+
+
+class Account(BaseModel):
+    """A model whose errors quote what they validated."""
+
+    owner: int
+    password: SecretStr = Field(min_length=50)
+
+
+def test_validation_errors_do_not_quote_their_input(make_client: MakeClient) -> None:
+    """The text of a pydantic error, which repeats the input, stays behind."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport)
+    value = "canary".upper()  # the source line itself must not hold it
+    with pytest.raises(ValidationError) as caught:
+        Account.model_validate({"owner": value, "password": value})
+    client.capture_failure(ToolError.from_exception("t", caught.value))
+    event = the_event(client, transport)
+    assert event["error"]["exception"]["message"] == "2 validation errors for Account"
+    assert value not in json.dumps(event)
+
+
+def test_received_values_can_be_switched_off(make_client: MakeClient) -> None:
+    """Without ``capture_received`` no event repeats a value, in no rendering either."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, capture_received=False)
+    client.capture_failure(
+        ToolError.from_issues(
+            "t", [Issue("a", "wrong_type", "no", received="'CANARY'", received_type="str")]
+        )
+    )
+    client.capture_failure(
+        ToolError("t", "no", "wrong_type", field="a", received="CANARY", snippet="CANARY")
+    )
+    assert client.flush(20)
+    assert "CANARY" not in json.dumps(transport.batches)
+    assert transport.events[0]["error"]["issues"][0]["received_type"] == "str"
+
+
+def test_result_names_its_event(make_client: MakeClient) -> None:
+    """The id on the failure a host got is the id of its event, also when one object fails twice."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport)
+    error = a_failure()
+    ids = []
+    for _ in range(3):
+        client.on_call(a_call(error=error))
+        ids.append(error.event_id)
+    assert client.flush()
+    assert [event["event_id"] for event in transport.events] == ids
+    assert len(set(ids)) == 3
+
+
+def test_capturing_keeps_no_exception_alive(make_client: MakeClient) -> None:
+    """Neither exception nor frame nor local variable of the host waits in the queue."""
+    import gc
+    import weakref
+
+    class Local:
+        pass
+
+    def fail() -> weakref.ref[Local]:
+        local = Local()
+        try:
+            raise ValueError("x")
+        except ValueError as error:
+            client.capture_failure(ToolError.from_exception("t", error))
+        return weakref.ref(local)
+
+    client = make_client(transport=MemoryTransport(), limits=_slow())
+    seen = fail()
+    gc.collect()
+    assert seen() is None
+    assert client.stats().pending == 1
+
+
+def _slow() -> Any:
+    from tests.sdk.telemetry.conftest import QUICK
+
+    return QUICK._replace(batch_seconds=60.0)
+
+
+def deep(depth: int) -> None:
+    """Fail far down."""
+    if depth:
+        deep(depth - 1)
+    raise RecursionError("too deep")
+
+
+def test_long_tracebacks_are_cut_in_the_middle(make_client: MakeClient) -> None:
+    """The first and last frames are kept, and how many lie between is said."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport)
+    try:
+        deep(300)
+    except RecursionError as error:
+        client.capture_failure(ToolError.from_exception("t", error))
+    text = the_event(client, transport)["error"]["exception"]["traceback"]
+    assert len(text) <= 16_000
+    assert text.startswith("Traceback (most recent call last):")
+    assert text.endswith("RecursionError: too deep\n")
+    assert "frames ...]" in text or "characters ...]" in text
+
+
+def test_exception_chains_are_bounded(make_client: MakeClient) -> None:
+    """A chain of thousands, or one that bites its tail, is cut."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport)
+    first = error = ValueError("0")
+    for number in range(5_000):
+        following = ValueError(str(number))
+        following.__cause__ = error
+        error = following
+    first.__cause__ = error
+    client.capture_failure(ToolError.from_exception("t", error))
+    text = the_event(client, transport)["error"]["exception"]["traceback"]
+    assert text.count("direct cause") == 7
+
+
+@given(text=st.text(min_size=1, max_size=50), limit=st.integers(3_000, 60_000))
+def test_shortened_event_fits_and_says_what_was_cut(text: str, limit: int) -> None:
+    """An event is cut to any reasonable size; ids stay, and cut members are named."""
+    event = {
+        "event_id": "0198",
+        "error": {
+            "renderings": {"llm": text * 2_000, "user": "short"},
+            "exception": {"traceback": text * 3_000},
+            "issues": [{"message": text * 20} for _ in range(50)],
+        },
+    }
+    body = encode_event(event)
+    short = shortened(body, limit)
+    assert short is not None
+    assert len(short) <= limit
+    cut = json.loads(short)
+    assert cut["event_id"] == "0198"
+    if len(body) > limit:
+        assert "error.exception.traceback" in cut["truncated"]
+
+
+def test_before_send_changes_and_drops(make_client: MakeClient) -> None:
+    """The host sees each whole event in wire form, may change it, leave it out, or fail."""
+    transport = MemoryTransport()
+    hints = []
+
+    def before_send(event: dict[str, Any], hint: dict[str, Any]) -> dict[str, Any] | None:
+        hints.append(hint)
+        if event["tool"] == "private":
+            return None
+        if event["tool"] == "broken":
+            raise RuntimeError("filter failed")
+        event["tags"] = {"seen": "yes", "odd": object()}
+        return event
+
+    client = make_client(transport=transport, before_send=before_send)
+    cause = raised("x")
+    client.on_call(a_call("public"))
+    client.on_call(a_call("private"))
+    client.on_call(a_call("broken"))
+    client.capture_failure(ToolError.from_exception("public", cause))
+    client.flush(20)
+    assert [event["tags"]["seen"] for event in transport.events] == ["yes", "yes"]
+    assert transport.events[1]["error"]["renderings"]["llm"]
+    assert hints[-1]["exception"] is cause
+    assert client.stats().dropped == {"before_send": 1, "before_send_failed": 1}
+    conserved(client)
+
+
+@pytest.mark.parametrize("rule", [KeyError, LookupError, "KeyError", "internal_error", "noisy"])
+def test_ignored_failures_are_counted(rule: Any, make_client: MakeClient) -> None:
+    """A failure named by class, class name, code or tool is not sent but counted."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, ignore=(rule,))
+    client.capture_failure(ToolError.from_exception("noisy", KeyError("x")))
+    client.capture_failure(ToolError("other", "x", "timeout"))
+    client.flush(20)
+    assert [event["tool"] for event in transport.events] == ["other"]
+    assert client.stats().dropped == {"ignored": 1}
+
+
+def test_sampling_keeps_whole_conversations_and_every_failure(make_client: MakeClient) -> None:
+    """A rate leaves out the successes of whole conversations; failures and chains stay whole."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, sample_rate=0.25, clock=Clock())
+    for number in range(200):
+        with toolfault.conversation(f"c{number}"):
+            client.on_call(a_call())
+            client.on_call(a_call())
+            client.on_call(a_call(error=a_failure()))
+            client.on_call(a_call())
+        if number % 40 == 0:
+            client.flush(20)
+    client.flush(20)
+    calls = events_of(transport, "tool_call")
+    per_conversation = Counter(event["session_id"] for event in calls)
+    assert set(per_conversation.values()) == {2, 4}
+    assert len(per_conversation) == 200
+    sampled = [event for event in calls if "sample_rate" in event]
+    assert {event["sample_rate"] for event in sampled} == {0.25}
+    assert 2 * 25 < len(sampled) < 2 * 75
+    estimate = sum(1 / event.get("sample_rate", 1.0) for event in calls)
+    assert 600 < estimate < 1_000
+    dropped = client.stats().dropped["sampled"]
+    assert dropped + len(calls) == 800
+    conserved(client)
+
+
+def test_failures_are_sampled_only_when_asked(make_client: MakeClient) -> None:
+    """With a rate for failures whole chains are kept or left out."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, failure_sample_rate=0.5, clock=Clock())
+    for number in range(100):
+        with toolfault.conversation(f"c{number}"):
+            client.on_call(a_call(error=a_failure()))
+            client.on_call(a_call())
+    client.flush(20)
+    calls = events_of(transport, "tool_call")
+    assert set(Counter(event["session_id"] for event in calls).values()) == {2}
+    assert 60 < len(calls) < 140
+    assert {event["sample_rate"] for event in calls} == {0.5}
+
+
+@given(unit=st.text(max_size=40), lottery=st.text(max_size=200))
+def test_lots_are_stable_and_even(unit: str, lottery: str) -> None:
+    """A lot depends on unit and lottery alone and lies in [0, 1)."""
+    assert 0.0 <= draw(unit, lottery) < 1.0
+    assert draw(unit, lottery) == draw(unit, lottery)
+
+
+def test_lotteries_are_independent() -> None:
+    """Who wins one lottery wins another one as often as anybody."""
+    units = [f"conversation-{number}" for number in range(4_000)]
+    both = sum(draw(u, "a") < 0.5 and draw(u, "b") < 0.5 for u in units)
+    assert 900 < both < 1_100
+
+
+def test_trace_ids_come_from_opentelemetry(make_client: MakeClient) -> None:
+    """Inside a recording span events carry its ids, and the span learns the error's code."""
+    from opentelemetry import trace
+    from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
+
+    class Recording(NonRecordingSpan):
+        def __init__(self) -> None:
+            super().__init__(SpanContext(0xABC, 0xDEF, is_remote=False, trace_flags=TraceFlags(1)))
+            self.attributes: dict[str, Any] = {}
+
+        def is_recording(self) -> bool:
+            return True
+
+        def set_attribute(self, key: str, value: Any) -> None:
+            self.attributes[key] = value
+
+    transport = MemoryTransport()
+    client = make_client(transport=transport)
+    span = Recording()
+    with trace.use_span(span):
+        client.on_call(a_call(error=a_failure()))
+    client.on_call(a_call())
+    assert client.flush()
+    inside, outside = transport.events
+    assert inside["trace_id"] == f"{0xABC:032x}"
+    assert inside["span_id"] == f"{0xDEF:016x}"
+    assert span.attributes == {"error.type": "wrong_type"}
+    assert "trace_id" not in outside
+
+
+def test_a_broken_span_costs_no_event(make_client: MakeClient) -> None:
+    """Whatever a span of the host does, the event is sent."""
+    from opentelemetry import trace
+    from opentelemetry.trace import INVALID_SPAN_CONTEXT, NonRecordingSpan
+
+    class Broken(NonRecordingSpan):
+        def is_recording(self) -> bool:
+            raise RuntimeError("broken")
+
+    transport = MemoryTransport()
+    client = make_client(transport=transport)
+    with trace.use_span(Broken(INVALID_SPAN_CONTEXT)):
+        client.on_call(a_call())
+    assert client.flush()
+
+
+def test_tags_are_within_their_bounds(make_client: MakeClient) -> None:
+    """At most 20 tags, keys of 64 safe characters, values of 256; process and conversation."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport)
+    client.set_tags({"region": "eu", "Team Näme": "x" * 500})
+    with toolfault.conversation("c", tags={f"tag{number}": str(number) for number in range(50)}):
+        client.on_call(a_call())
+    event = the_event(client, transport)
+    assert len(event["tags"]) == 20
+    assert event["tags"]["region"] == "eu"
+    assert event["tags"]["Team_N_me"] == "x" * 256

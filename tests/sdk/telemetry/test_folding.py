@@ -1,0 +1,316 @@
+"""Folded successes: whatever is folded or whole, the calls on the collector are the calls made."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.sdk.telemetry.collector import Server
+from tests.sdk.telemetry.conftest import QUICK, MakeClient, a_call, a_failure, conserved
+
+import toolfault
+from toolfault.telemetry import Response
+from toolfault.telemetry._fold import Row, bucket_bound, bucket_of
+from toolfault.testing import MemoryTransport
+
+
+class Clock:
+    """A clock the test moves."""
+
+    def __init__(self, now: float = 1_790_000_000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        """Present time; every reading is a second later."""
+        self.now += 1.0
+        return self.now
+
+
+def events_of(transport: MemoryTransport, kind: str) -> list[dict]:
+    """Events of one type."""
+    return [event for event in transport.events if event["type"] == kind]
+
+
+def calls_of(transport: MemoryTransport) -> Counter[str]:
+    """Calls by tool that the events stand for."""
+    calls: Counter[str] = Counter()
+    for event in transport.events:
+        if event["type"] in ("tool_call", "tool_error"):
+            calls[event["tool"]] += 1
+        elif event["type"] == "tool_call_counts" and "tool" in event:
+            calls[event["tool"]] += event["calls"]
+    return calls
+
+
+def test_successes_become_one_counter_per_minute(make_client: MakeClient) -> None:
+    """Successes of a minute are one event with their number, durations and repairs."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, successes="folded", agent="bot", clock=lambda: 90.0)
+    with toolfault.conversation("c1", model="m1", ends=False):
+        for duration in (0.5, 3.0, 3.1, 100.0):
+            client.on_call(a_call(duration_ms=duration))
+    assert client.flush()
+    (counter,) = transport.events
+    assert counter["type"] == "tool_call_counts"
+    assert counter["minute"] == counter["occurred_at"] == "1970-01-01T00:01:00.000000Z"
+    assert (counter["tool"], counter["agent"], counter["model"]) == ("http_request", "bot", "m1")
+    assert counter["calls"] == 4
+    durations = counter["duration_ms"]
+    assert (durations["sum"], durations["max"]) == (106.6, 100.0)
+    assert sum(count for _, count in durations["buckets"]) == 4
+    conserved(client)
+
+
+def test_failures_are_never_folded(make_client: MakeClient) -> None:
+    """Every failure is an event of its own."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, successes="folded", clock=Clock())
+    for _ in range(5):
+        client.on_call(a_call(error=a_failure()))
+        client.on_call(a_call())
+    assert client.flush()
+    assert len(events_of(transport, "tool_call")) == 5
+    assert calls_of(transport) == {"http_request": 10}
+
+
+def test_recovery_is_sent_whole(make_client: MakeClient) -> None:
+    """The success that ends a chain is an event; those before and after it are counted."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, successes="folded", clock=Clock())
+    with toolfault.conversation("c1"):
+        for fails in (False, True, True, False, False):
+            client.on_call(a_call(error=a_failure() if fails else None))
+    assert client.flush()
+    whole = events_of(transport, "tool_call")
+    assert [event["success"] for event in whole] == [False, False, True]
+    assert [event["attempt"] for event in whole] == [1, 2, 3]
+    assert len({event["chain_id"] for event in whole}) == 1
+    assert calls_of(transport) == {"http_request": 5}
+
+
+def test_successes_beside_an_open_chain_are_sent_whole_twenty_times(
+    make_client: MakeClient,
+) -> None:
+    """Beside an open chain 20 successes of other tools are whole; the recovery always is."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, successes="folded", clock=Clock())
+    with toolfault.conversation("c1"):
+        client.on_call(a_call("broken", error=a_failure("broken")))
+        for _ in range(30):
+            client.on_call(a_call("other"))
+        client.on_call(a_call("broken"))
+        client.on_call(a_call("broken"))
+    assert client.flush()
+    whole = Counter(event["tool"] for event in events_of(transport, "tool_call"))
+    assert whole == {"broken": 2, "other": 20}
+    assert calls_of(transport) == {"broken": 3, "other": 30}
+
+
+def test_chain_left_open_is_known_when_the_conversation_goes_on(make_client: MakeClient) -> None:
+    """Time never splits a chain: a later block of the same conversation still recovers it."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, successes="folded", clock=Clock())
+    with toolfault.conversation("c1"):
+        client.on_call(a_call(error=a_failure()))
+    with toolfault.conversation("c1"):
+        client.on_call(a_call())
+    assert client.flush()
+    failed, recovered = events_of(transport, "tool_call")
+    assert failed["chain_id"] == recovered["chain_id"]
+    assert recovered["success"]
+    assert recovered["attempt"] == 2
+
+
+def test_end_of_a_conversation_adds_to_the_counters(make_client: MakeClient) -> None:
+    """Counters carry conversations and squared calls, per tool and over all tools."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, successes="folded", clock=lambda: 0.0)
+    for count in (3, 4):
+        with toolfault.conversation():
+            for _ in range(count):
+                client.on_call(a_call("a"))
+            client.on_call(a_call("b"))
+    assert client.flush()
+    counters = {event.get("tool"): event for event in transport.events}
+    assert (counters["a"]["conversations"], counters["a"]["calls_squared"]) == (2, 9 + 16)
+    assert (counters["b"]["conversations"], counters["b"]["calls_squared"]) == (2, 2)
+    assert (counters[None]["conversations"], counters[None]["calls_squared"]) == (2, 16 + 25)
+    assert "calls" not in counters[None]
+    assert "duration_ms" not in counters[None]
+    conserved(client)
+
+
+def test_conversation_with_a_failure_tells_its_calls(make_client: MakeClient) -> None:
+    """Only a conversation that had a failure sends its calls per tool when it ends."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, successes="folded", clock=Clock())
+    with toolfault.conversation("quiet"):
+        client.on_call(a_call())
+    with toolfault.conversation("loud"):
+        client.on_call(a_call("a", error=a_failure("a")))
+        client.on_call(a_call("b"))
+        client.on_call(a_call("b"))
+    assert client.flush()
+    (end,) = events_of(transport, "conversation_end")
+    assert (end["session_id"], end["calls"]) == ("loud", {"a": 1, "b": 2})
+
+
+def test_idle_conversation_ends_by_itself(make_client: MakeClient) -> None:
+    """A conversation without a call for 30 minutes has ended."""
+    clock = Clock()
+    transport = MemoryTransport()
+    client = make_client(transport=transport, successes="folded", clock=clock)
+    with toolfault.conversation("c1", ends=False):
+        client.on_call(a_call(error=a_failure()))
+    clock.now += 1_900.0
+    with toolfault.conversation("c2", ends=False):
+        client.on_call(a_call())
+    assert client.flush()
+    assert [end["session_id"] for end in events_of(transport, "conversation_end")] == ["c1"]
+
+
+def test_idle_conversation_ends_without_another_call(make_client: MakeClient) -> None:
+    """The sender ends an idle conversation when nothing else happens."""
+    limits = QUICK._replace(idle_seconds=0.2, fold_seconds=0.05)
+    arrived = threading.Event()
+
+    class Waiting(MemoryTransport):
+        def send(self, body: bytes, *, headers: Mapping[str, str], timeout: float) -> Response:
+            answer = super().send(body, headers=headers, timeout=timeout)
+            if events_of(self, "conversation_end"):
+                arrived.set()
+            return answer
+
+    client = make_client(transport=Waiting(), successes="folded", limits=limits)
+    with toolfault.conversation("c1", ends=False):
+        client.on_call(a_call(error=a_failure()))
+    assert arrived.wait(20)
+
+
+def test_conversations_are_bounded(make_client: MakeClient) -> None:
+    """Beyond the limit the conversation idle longest is ended, and nothing is lost."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, successes="folded", clock=Clock())
+    for number in range(2_100):
+        with toolfault.conversation(f"c{number}", ends=False):
+            client.on_call(a_call())
+    client.close(20)
+    over_all = [event for event in transport.events if "tool" not in event]
+    assert sum(event["conversations"] for event in over_all) == 2_100
+    assert calls_of(transport) == {"http_request": 2_100}
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    script=st.lists(
+        st.tuples(st.integers(0, 3), st.sampled_from("abc"), st.booleans(), st.sampled_from("tuv")),
+        max_size=80,
+    ),
+    mode=st.sampled_from(["folded", "all"]),
+)
+def test_calls_on_the_collector_are_the_calls_made(
+    script: list[tuple[int, str, bool, str]], mode: str
+) -> None:
+    """In every mode, calls per tool, failures, and squared calls are exact."""
+    transport = MemoryTransport()
+    client = _client(transport, mode)
+    conversations = [toolfault.conversation(f"c{n}", ends=False) for n in range(3)]
+    made: Counter[str] = Counter()
+    squares: Counter[tuple[str, str | None]] = Counter()
+    for place, tool, fails, turn in script:
+        made[tool] += 1
+        record = a_call(tool, error=a_failure(tool) if fails else None, turn=turn)
+        if place == 3:
+            client.on_call(record)
+            continue
+        with conversations[place] as present:
+            squares[(present.id, tool)] += 1
+            squares[(present.id, None)] += 1
+            client.on_call(record)
+    client.close(20)
+    conserved(client)
+    assert calls_of(transport) == made
+    failures = [event for event in events_of(transport, "tool_call") if not event["success"]]
+    assert len(failures) == sum(fails for _, _, fails, _ in script)
+    expected: Counter[str | None] = Counter()
+    for (_, tool), calls in squares.items():
+        expected[tool] += calls * calls
+    told: Counter[str | None] = Counter()
+    for event in events_of(transport, "tool_call_counts"):
+        told[event.get("tool")] += event.get("calls_squared", 0)
+    assert +told == (+expected if mode == "folded" else Counter())
+
+
+def _client(transport: MemoryTransport, mode: str):
+    from toolfault.telemetry import Client
+    from toolfault.telemetry._config import Config
+
+    return Client(Config(successes=mode), dsn=None, transport=transport, clock=Clock())
+
+
+def test_counters_reach_the_collector_by_themselves(
+    collector: Server, make_client: MakeClient
+) -> None:
+    """Without a flush the counters are sent when their time is over."""
+    client = make_client(collector.dsn, successes="folded", limits=QUICK._replace(fold_seconds=0.1))
+    client.on_call(a_call())
+    collector.wait_for(lambda server: server.calls() == 1)
+
+
+def test_a_storm_of_keys_is_bounded(make_client: MakeClient) -> None:
+    """More kinds of calls than rows allowed are queued early, and all are counted."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, successes="folded")
+    for number in range(2_000):
+        client.on_call(a_call(f"tool_{number}"))
+        assert client._outbox.folded < 500
+        if number % 400 == 399:
+            assert client.flush()
+    assert client.flush()
+    assert sum(calls_of(transport).values()) == 2_000
+    conserved(client)
+
+
+@given(duration=st.floats(0.001, 1e9))
+def test_bucket_holds_its_duration(duration: float) -> None:
+    """A duration lies at most its bucket's bound, and above the bound a quarter octave below."""
+    index = bucket_of(duration)
+    assert duration <= bucket_bound(index) * (1 + 1e-5)
+    assert duration > bucket_bound(index - 1) * (1 - 1e-5) or index == -40
+
+
+@pytest.mark.parametrize("duration", [0.0, -1.0, 1e-9])
+def test_no_duration_is_too_short_for_a_bucket(duration: float) -> None:
+    """Zero and less than a microsecond fall into the smallest bucket."""
+    assert bucket_of(duration) == -40
+
+
+def test_histogram_is_made_coarser_before_it_is_too_long(make_client: MakeClient) -> None:
+    """At most 64 buckets travel, and they still hold every call."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, successes="folded", clock=lambda: 0.0)
+    chance = random.Random(7)
+    durations = [10.0 ** chance.uniform(-3, 7) for _ in range(500)]
+    for duration in durations:
+        client.on_call(a_call(duration_ms=duration))
+    assert client.flush()
+    buckets = transport.events[0]["duration_ms"]["buckets"]
+    assert len(buckets) <= 64
+    assert sum(count for _, count in buckets) == 500
+    for bound in (0.1, 10.0, 1_000.0):
+        below = sum(count for le, count in buckets if le <= bound)
+        assert below <= sum(duration <= bound for duration in durations)
+
+
+def test_repaired_fields_are_bounded() -> None:
+    """A counter names at most 100 repaired fields."""
+    row = Row()
+    for number in range(300):
+        row.add_call(1.0, [f"field_{number}", "field_1"])
+    assert len(row.repairs) == 100
+    assert row.repairs["field_1"] == 301

@@ -1,0 +1,279 @@
+"""The SDK never raises into the host, never recurses, never grows without bound (S1, S3, S8)."""
+
+from __future__ import annotations
+
+import gc
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.sdk.telemetry.collector import Server
+from tests.sdk.telemetry.conftest import MakeClient, a_call, a_failure, conserved, long_or
+
+import toolfault
+from toolfault.telemetry import Client
+from toolfault.telemetry._config import Config
+from toolfault.testing import MemoryTransport
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+class Trap:
+    """An object whose every method raises."""
+
+    def _trap(self, *args: object, **kwargs: object) -> Any:
+        raise RuntimeError("trap")
+
+    __repr__ = __str__ = __eq__ = __iter__ = __len__ = __bool__ = _trap
+    __getattr__ = __contains__ = __getitem__ = __hash__ = __format__ = _trap  # type: ignore[assignment]
+
+
+class Nasty(Exception):
+    """An exception that cannot be printed."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
+def _cyclic() -> dict[str, Any]:
+    value: dict[str, Any] = {"list": []}
+    value["self"] = value
+    value["list"].append(value)
+    return value
+
+
+hostile = st.one_of(
+    st.builds(Trap),
+    st.builds(_cyclic),
+    st.floats(),
+    st.binary(max_size=200),
+    st.integers(min_value=-(10**400), max_value=10**400),
+    st.text(st.characters(exclude_categories=()), max_size=200),
+    st.just("x" * 1_000_000),
+    st.just("\ud800\udfff\x00"),
+    st.builds(object),
+    st.builds(lambda: {Trap() if False else 1: Trap()}),
+    st.sets(st.integers(), max_size=5),
+)
+payloads = st.recursive(
+    hostile,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+
+
+def _raised(error: BaseException) -> BaseException:
+    try:
+        raise error
+    except BaseException as caught:
+        return caught
+
+
+errors = st.one_of(
+    payloads.map(lambda value: _raised(ValueError(value))),
+    st.just(Nasty()).map(_raised),
+    st.builds(lambda a, b: _raised(KeyError(a, b)), payloads, payloads),
+    st.just(KeyboardInterrupt()),
+    st.just(RecursionError("x" * 100_000)),
+)
+
+
+@settings(
+    max_examples=long_or(150, 2_000),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(value=payloads, error=errors, name=st.text(max_size=300))
+def test_no_payload_raises_into_the_host(value: Any, error: BaseException, name: str) -> None:
+    """Whatever a host hands over at any entry point, nothing is raised and all is accounted for."""
+    transport = MemoryTransport()
+    client = Client(Config(successes="all"), dsn=None, transport=transport)
+    before = toolfault.telemetry._api.swap(client)
+    try:
+        with toolfault.conversation(name, user=name, tags={name: name, "odd": value}):
+            toolfault.capture_failure(error, tool=name or "t", arguments=value)
+            toolfault.capture_failure(error, tool="t", arguments={"a": value}, call_id=name)
+            toolfault.record_change(name, tool=name, kind=name)
+            toolfault.set_tags(odd=value)
+            toolfault.variant(name, (name, "b"))
+            client.on_call(a_call(error=a_failure(), arguments={"a": value}))
+        client.flush(20)
+    finally:
+        toolfault.telemetry._api.swap(before)
+    client.close()
+    conserved(client)
+    assert client.stats().pending == 0
+    text = json.dumps(transport.batches, ensure_ascii=False)
+    assert text.encode()
+    assert "\0" not in text
+    stats = client.stats()
+    assert "sdk_error" not in stats.dropped
+    assert "encode_error" not in stats.dropped
+
+
+def test_results_of_tools_are_untouched(make_client: MakeClient) -> None:
+    """A tool's value reaches the caller as the same object, with and without a client."""
+    value = object()
+
+    @toolfault.tool
+    def give() -> object:
+        return value
+
+    assert give.call({}).value is value
+    toolfault.telemetry._api.swap(make_client(transport=MemoryTransport()))
+    try:
+        assert give.call({}).value is value
+    finally:
+        toolfault.telemetry._api.swap(None)
+
+
+def test_captures_inside_captures_are_counted(make_client: MakeClient) -> None:
+    """A log handler that captures what the SDK logs does not recurse."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, clock=lambda: 1 / 0)
+
+    class Capturing(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            client.on_call(a_call())
+
+    handler = Capturing()
+    logger = logging.getLogger("toolfault")
+    logger.addHandler(handler)
+    level = logger.level
+    logger.setLevel(logging.DEBUG)
+    try:
+        for _ in range(10):
+            client.on_call(a_call())
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+    assert client.stats().dropped == {"sdk_error": 10, "reentrant": 10}
+    conserved(client)
+
+
+@pytest.mark.parametrize("successes", ["all", "folded"])
+def test_finalizers_may_capture_at_any_line(successes: str, make_client: MakeClient) -> None:
+    """With the collector of garbage running all the time, captures in finalizers never hang."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, successes=successes)
+    made = threading.local()
+    finalized: list[int] = []
+
+    class Finalized:
+        def __init__(self) -> None:
+            self.cycle = self
+
+        def __del__(self) -> None:
+            finalized.append(1)
+            client.on_call(a_call("finalizer"))
+
+    thresholds = gc.get_threshold()
+    gc.set_threshold(1)
+    captured = long_or(1_500, 50_000)
+    try:
+        for number in range(captured):
+            made.cycle = Finalized()
+            client.on_call(a_call(error=a_failure() if number % 10 == 0 else None))
+            if number % 500 == 0:
+                client.flush(20)
+    finally:
+        gc.set_threshold(*thresholds)
+    made.cycle = None
+    gc.collect()
+    client.flush(20)
+    stats = client.stats()
+    assert stats.captured == captured + len(finalized)
+    conserved(client)
+
+
+def test_calls_before_init_and_after_close_do_nothing(collector: Server) -> None:
+    """Every function of the public face works without a client."""
+    toolfault.close()
+    for _ in range(2):
+        assert toolfault.flush() is True
+        assert toolfault.capture_failure(ValueError("x"), tool="t") is None
+        assert toolfault.record_change("x") is None
+        assert toolfault.stats().captured == 0
+        toolfault.set_tags(a="b")
+        with toolfault.conversation("c") as conversation:
+            conversation.set_tags(a="b")
+            assert toolfault.variant("trial") in ("control", "treatment")
+        assert toolfault.close() is True
+        toolfault.init(collector.dsn)
+        toolfault.close()
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"dsn": "not a dsn"},
+        {"dsn": "http://no-key-here"},
+        {"dsn": 42},
+        {"successes": "most"},
+        {"sample_rate": 7},
+        {"sample_rate": "often"},
+        {"ignore": [1, 2]},
+        {"before_send": "not callable"},
+        {"spool_dir": "/proc/not/possible"},
+        {"redact_keys": 3},
+    ],
+)
+def test_wrong_settings_are_reported_not_raised(
+    setting: dict[str, Any], capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A setting that cannot work is named with what is expected; the host goes on."""
+    toolfault.init(**{"dsn": "http://secret-key@127.0.0.1:1", **setting})
+    toolfault.close(0.0)
+    said = capsys.readouterr().err + caplog.text
+    assert "expected" in said or "memory" in said
+    assert "secret-key" not in said
+
+
+MEMORY = """
+import resource, sys
+import toolfault
+from toolfault.errors import Issue, ToolError
+toolfault.init("http://KEY@127.0.0.1:1", successes="all")
+def failure(text):
+    return ToolError.from_issues("t", [Issue("f", "wrong_type", "no", received=text)])
+def rss():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+text = "x" * 1_000
+errors = [failure(text)] * 10
+for error in errors:
+    toolfault.capture_failure(error, arguments={"a": text})
+toolfault.flush(0.5)
+start = rss()
+total = int(sys.argv[1])
+for number in range(total):
+    toolfault.capture_failure(errors[number % 10], arguments={"a": text, "n": number})
+stats = toolfault.stats()
+known = stats.acked + stats.rejected + sum(stats.dropped.values()) + stats.pending
+assert stats.captured == known == total + 10, stats
+assert stats.dropped["queue_overflow"] == total + 10 - stats.pending
+print((rss() - start) // 1024)
+toolfault.close(0.0)
+"""
+
+
+def test_a_dead_collector_costs_bounded_memory() -> None:
+    """Any number of captures against a dead collector takes at most 32 MiB, counted exactly."""
+    agent = subprocess.run(
+        [sys.executable, "-c", MEMORY, str(long_or(10_000, 1_000_000))],
+        capture_output=True,
+        text=True,
+        timeout=1_200,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert agent.returncode == 0, agent.stderr
+    assert int(agent.stdout) < 32 * 1024

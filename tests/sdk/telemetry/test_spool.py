@@ -1,0 +1,354 @@
+"""The spool: bounded, private, redacted, and stronger than kill -9 (S5, S6)."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.sdk.telemetry import collector as behave
+from tests.sdk.telemetry.collector import Server, running_collector
+from tests.sdk.telemetry.conftest import (
+    QUICK,
+    MakeClient,
+    a_call,
+    a_failure,
+    conserved,
+    long_or,
+)
+
+import toolfault
+from toolfault.telemetry import Response
+from toolfault.telemetry._spool_dir import SpoolDir, SpoolUnusableError
+from toolfault.telemetry._spool_file import frame, parse
+from toolfault.testing import MemoryTransport
+
+SILENT = QUICK._replace(request_seconds=0.2, adopt_seconds=0.2)
+
+
+def segments(folder: Path) -> list[Path]:
+    """Segments on disk."""
+    return sorted(folder.rglob("*.seg"))
+
+
+# -- the file -------------------------------------------------------------------------------------
+
+payloads = st.lists(
+    st.binary(max_size=200).map(lambda raw: b'"%s"' % raw.hex().encode()), min_size=1, max_size=20
+)
+
+
+@given(payloads=payloads)
+def test_undamaged_records_are_read_back(payloads: list[bytes]) -> None:
+    """What was written is read back in order, and nothing counts as lost."""
+    data = b"".join(frame(number, "E", payload) for number, payload in enumerate(payloads))
+    entries, lost = parse(data)
+    assert [entry.payload for entry in entries] == payloads
+    assert lost == 0
+
+
+@given(payloads=payloads, chance=st.randoms(use_true_random=False))
+def test_damage_costs_only_the_records_it_hits(
+    payloads: list[bytes], chance: random.Random
+) -> None:
+    """Every record whose own bytes are intact survives any change elsewhere."""
+    frames = [frame(number, "E", payload) for number, payload in enumerate(payloads)]
+    hit = chance.randrange(len(frames))
+    broken = bytearray(frames[hit])
+    at = chance.randrange(len(broken))
+    broken[at] ^= 1 << chance.randrange(8)
+    frames[hit] = bytes(broken)
+    entries, _ = parse(b"".join(frames))
+    kept = {entry.number: entry.payload for entry in entries}
+    for number, payload in enumerate(payloads):
+        if number != hit:
+            assert kept[number] == payload
+    assert hit not in kept or kept[hit] == payloads[hit]
+
+
+@given(payloads=payloads, cut=st.integers(0, 5_000))
+def test_torn_end_is_skipped(payloads: list[bytes], cut: int) -> None:
+    """A file that ends anywhere gives every record that is whole."""
+    data = b"".join(frame(number, "E", payload) for number, payload in enumerate(payloads))
+    entries, lost = parse(data[: cut % (len(data) + 1)])
+    assert [entry.payload for entry in entries] == payloads[: len(entries)]
+    assert lost <= 1
+
+
+def test_copies_count_once() -> None:
+    """A page written twice gives its records once."""
+    data = frame(0, "E", b'"a"') + frame(1, "E", b'"b"')
+    assert [entry.payload for entry in parse(data + data)[0]] == [b'"a"', b'"b"']
+
+
+class Unreachable:
+    """A transport that never gets through."""
+
+    def send(self, body: bytes, *, headers: object, timeout: float) -> Response:
+        """Fail."""
+        raise ConnectionRefusedError
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+# -- corruption -----------------------------------------------------------------------------------
+
+
+def corrupt(path: Path, chance: random.Random) -> None:
+    """Do to a segment what disks, crashes and people do."""
+    data = bytearray(path.read_bytes())
+    kind = chance.choice(["bits", "truncate", "zeros", "double", "delete", "noise", "empty"])
+    at = chance.randrange(max(len(data), 1))
+    if kind == "delete":
+        path.unlink()
+        return
+    if kind == "bits":
+        for _ in range(chance.randrange(1, 20)):
+            data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+    elif kind == "truncate":
+        del data[at:]
+    elif kind == "zeros":
+        data[at : at + 4096] = bytes(min(4096, len(data) - at))
+    elif kind == "double":
+        data[at:at] = data[at : at + 4096]
+    elif kind == "noise":
+        data += chance.randbytes(chance.randrange(1, 5_000))
+    else:
+        data.clear()
+    path.write_bytes(bytes(data))
+
+
+def test_corrupt_segments_never_stop_the_sender(make_client: MakeClient, tmp_path: Path) -> None:
+    """After any corruption the client starts, sends every intact record, and counts the others."""
+    writer = make_client(transport=Unreachable(), spool_dir=str(tmp_path), limits=SILENT)
+    for number in range(40):
+        writer.on_call(a_call(error=a_failure() if number % 2 else None))
+    writer.close(0.0)
+    (original,) = segments(tmp_path)
+    whole = original.read_bytes()
+    for number in range(long_or(60, 2_000)):
+        original.write_bytes(whole)
+        corrupt(original, random.Random(number))
+        kept, lost = parse(original.read_bytes()) if original.exists() else ([], 0)
+        transport = MemoryTransport()
+        reader = make_client(transport=transport, spool_dir=str(tmp_path), limits=SILENT)
+        reader.on_call(a_call("later"))
+        reader.flush(20)
+        stats = reader.stats()
+        assert stats.acked == len(transport.events) == len(kept) + 1, f"corruption {number}"
+        assert stats.dropped == ({"spool_corrupt": lost} if lost else {}), f"corruption {number}"
+        assert stats.pending == 0
+        conserved(reader)
+        reader.close()
+        assert segments(tmp_path) == []
+
+
+# -- privacy --------------------------------------------------------------------------------------
+
+
+def test_spool_is_private(make_client: MakeClient, tmp_path: Path) -> None:
+    """Directories are 0700 and files 0600, whatever the umask."""
+    before = os.umask(0)
+    try:
+        client = make_client("http://KEY@127.0.0.1:1", spool_dir=str(tmp_path / "new"))
+        client.on_call(a_call())
+    finally:
+        os.umask(before)
+    for path in (tmp_path / "new").rglob("*"):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+
+
+def test_key_is_not_in_the_spool(make_client: MakeClient, tmp_path: Path) -> None:
+    """Neither names nor contents show the ingest key, and other keys use other directories."""
+    for key in ("first-key", "second-key"):
+        client = make_client(f"http://{key}@127.0.0.1:1", spool_dir=str(tmp_path))
+        client.on_call(a_call())
+    assert len(list(tmp_path.iterdir())) == 2
+    for path in segments(tmp_path):
+        assert b"-key" not in path.read_bytes()
+        assert "-key" not in str(path.relative_to(tmp_path))
+
+
+def test_secrets_do_not_reach_the_disk(make_client: MakeClient, tmp_path: Path) -> None:
+    """What lies on disk was redacted."""
+    client = make_client("http://KEY@127.0.0.1:1", spool_dir=str(tmp_path), limits=SILENT)
+    try:
+        raise ValueError("login failed: password=hunter2 token AKIAIOSFODNN7EXAMPLE")
+    except ValueError as error:
+        client.on_call(a_call(error=toolfault.ToolError.from_exception("login", error)))
+    (segment,) = segments(tmp_path)
+    stored = segment.read_bytes()
+    assert b"login failed" in stored
+    assert b"hunter2" not in stored
+    assert b"AKIAIOSFODNN7EXAMPLE" not in stored
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    """A spool that is a link to somewhere else is refused."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "spool").mkdir()
+    (tmp_path / "spool" / "name").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(SpoolUnusableError, match="not ours"):
+        SpoolDir(str(tmp_path / "spool"), "name")
+
+
+def test_linked_segment_is_not_read(make_client: MakeClient, tmp_path: Path) -> None:
+    """A link in place of a segment is removed unread, its target left alone."""
+    target = tmp_path / "target"
+    target.write_bytes(frame(0, "E", b'{"event_id":"x","type":"tool_call"}'))
+    with running_collector() as collector:
+        client = make_client(collector.dsn, spool_dir=str(tmp_path / "spool"), limits=SILENT)
+        place = Path(client._shelf._spool._directory.path)
+        (place / "0123456789abcdef-00000000.seg").symlink_to(target)
+        client.on_call(a_call())
+        client.flush()
+        collector.wait_for(lambda server: len(server.events) == 1)
+        assert target.exists()
+        conserved(client)
+
+
+def test_unusable_directory_leaves_events_in_memory(
+    make_client: MakeClient, collector: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A spool that cannot be made is reported once, and everything works without it."""
+    (tmp_path / "file").write_text("in the way")
+    client = make_client(collector.dsn, spool_dir=str(tmp_path / "file"))
+    client.on_call(a_call())
+    assert client.flush()
+    assert "events wait in memory" in caplog.text
+    assert len(collector.events) == 1
+
+
+# -- bounds ---------------------------------------------------------------------------------------
+
+
+def test_oldest_segments_make_room(make_client: MakeClient, tmp_path: Path) -> None:
+    """Beyond its size the spool gives up whole segments, oldest first, and counts them."""
+    limits = SILENT._replace(spool_bytes=100_000, segment_bytes=20_000)
+    client = make_client("http://KEY@127.0.0.1:1", spool_dir=str(tmp_path), limits=limits)
+    for _ in range(500):
+        client.on_call(a_call(error=a_failure()))
+        assert sum(path.stat().st_size for path in segments(tmp_path)) < 125_000
+    stats = client.stats()
+    assert stats.dropped.get("spool_full", 0) > 0
+    assert stats.pending > 0
+    conserved(client)
+
+
+def test_disk_full_falls_back_to_memory(
+    make_client: MakeClient, collector: Server, tmp_path: Path
+) -> None:
+    """When the disk takes nothing more, events wait in memory and none is lost."""
+    import resource
+
+    client = make_client(collector.dsn, spool_dir=str(tmp_path), limits=SILENT)
+    collector.default = behave.status(503)
+    client.on_call(a_call())
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, before[1]))
+    try:
+        for _ in range(20):
+            client.on_call(a_call(error=a_failure()))
+        conserved(client)
+        assert client.stats().pending == 21
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    collector.default = behave.honest
+    assert client.flush(20)
+    assert len(collector.events) == 21
+    conserved(client)
+
+
+def test_everything_sent_leaves_nothing_behind(
+    make_client: MakeClient, collector: Server, tmp_path: Path
+) -> None:
+    """Once all is acknowledged the directory holds no segment, and after the end no lock."""
+    client = make_client(collector.dsn, spool_dir=str(tmp_path), successes="folded")
+    with toolfault.conversation("c1"):
+        for number in range(300):
+            client.on_call(a_call(error=a_failure() if number % 50 == 0 else None))
+    assert client.flush(20)
+    assert collector.calls() == 300
+    assert segments(tmp_path) == []
+    client.close()
+    assert list(tmp_path.rglob("*.lock")) == []
+    conserved(client)
+
+
+# -- kill -9 --------------------------------------------------------------------------------------
+
+AGENT = """
+import sys
+import toolfault
+toolfault.init(sys.argv[1], successes=sys.argv[3], spool_dir=sys.argv[2])
+@toolfault.tool
+def add(a: int) -> int:
+    return a
+number = 0
+while sys.stdin.read(1):
+    with toolfault.conversation():
+        for _ in range(5):
+            number += 1
+            add.call({"a": number if number % 4 else "x"})
+            sys.stdout.write(".")
+            sys.stdout.flush()
+"""
+
+
+def kill_at_random(agent: subprocess.Popen[bytes], server: Server, chance: random.Random) -> int:
+    """Let an agent make some calls while the collector flaps, kill it, return how many it made."""
+    answers = [behave.honest, behave.status(503), behave.reset, behave.stored_but_silent]
+    assert agent.stdin is not None
+    assert agent.stdout is not None
+    talks = chance.randrange(1, 120)
+    agent.stdin.write(b"." * talks)
+    agent.stdin.flush()
+    last = chance.randrange(1, 5 * talks + 1)
+    seen = 0
+    while seen < last:
+        seen += len(os.read(agent.stdout.fileno(), 256))
+        server.default = chance.choice(answers)
+    agent.kill()
+    seen += len(agent.stdout.read())
+    agent.wait()
+    agent.stdin.close()
+    agent.stdout.close()
+    return seen
+
+
+@pytest.mark.timeout(3_000)
+@pytest.mark.parametrize("mode", ["all", "folded"])
+def test_kill_loses_nothing_that_was_captured(
+    mode: str, collector: Server, make_client: MakeClient, tmp_path: Path
+) -> None:
+    """Kill the agent again and again while the collector flaps: every call is stored once."""
+    chance = random.Random(5)
+    kills = long_or(4, 100)
+    made = 0
+    for _ in range(kills):
+        agent = subprocess.Popen(
+            [sys.executable, "-c", AGENT, collector.dsn, str(tmp_path), mode],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        made += kill_at_random(agent, collector, chance)
+    collector.default = behave.honest
+    client = make_client(collector.dsn, spool_dir=str(tmp_path), limits=QUICK)
+    client.record_change("last", tool=None, kind="manual")
+    assert client.flush(120)
+    # A killed agent may have captured one call more than it said.
+    assert made <= collector.calls() <= made + kills
+    assert segments(tmp_path) == []
+    conserved(client)

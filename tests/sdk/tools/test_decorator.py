@@ -1,0 +1,345 @@
+"""The decorator: a decorated function is the same function, plus ``call``."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import functools
+import inspect
+import json
+import pickle
+from typing import Any
+
+import pytest
+
+from toolfault import ConfigError, ToolManager, ToolResult, tool
+from toolfault.tools import CallRecord, Tool, as_tool
+
+
+@tool
+def add(a: int, b: int = 2) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@tool
+async def add_later(a: int, b: int = 2) -> int:
+    """Add two numbers, in time."""
+    return a + b
+
+
+@tool
+def identity(value: Any) -> Any:
+    """Return the value itself."""
+    return value
+
+
+@tool
+def raising(error: Any) -> None:
+    """Raise what it is given."""
+    raise error
+
+
+def test_signature_and_docstring_stay() -> None:
+    """What inspects the function sees the function."""
+    assert add.__doc__ == "Add two numbers."
+    assert add.__name__ == "add"
+    assert str(inspect.signature(add)) == "(a: 'int', b: 'int' = 2) -> 'int'"
+    assert inspect.isfunction(add)
+    assert inspect.iscoroutinefunction(add_later)
+    assert not inspect.iscoroutinefunction(add)
+
+
+def test_a_decorated_function_can_be_pickled_and_copied() -> None:
+    """Like any function of a module it goes by its name."""
+    assert pickle.loads(pickle.dumps(add)) is add
+    assert copy.deepcopy(add) is add
+
+
+@pytest.mark.parametrize("listening", [True, False])
+async def test_a_direct_call_is_the_function(listening: bool, request: Any) -> None:
+    """The same value, positional or by keyword, awaited or not, whether anybody listens or not."""
+    if listening:
+        request.getfixturevalue("records")
+
+    marker = object()
+
+    assert identity(marker) is marker
+    assert (add(1), add(1, 2), add(a=1, b=3)) == (3, 3, 4)
+    assert await add_later(1, b=5) == 6
+
+
+class Hostile:
+    """A value no part of which may be touched."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError("do not look at me")
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("do not compare me")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("place", range(8))
+async def test_every_way_returns_the_very_object(place: int, records: list[CallRecord]) -> None:
+    """[S1] Whatever the tool returns is returned as it is, and is a success."""
+    value = [Hostile(), b"\xff", "\ud800", float("nan"), [], {}, None, "x" * 99][place]
+    manager = ToolManager([identity])
+
+    assert identity(value) is value
+    assert identity.call({"value": value}).value is value
+    assert (await manager.call_tool("identity", {"value": value})).value is value
+    assert manager.call_tool_sync("identity", {"value": value}).value is value
+    assert [record.success for record in records] == [True] * 4
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), KeyError(3), KeyboardInterrupt()])
+def test_a_direct_call_raises_what_the_function_raises(
+    error: BaseException, records: list[CallRecord]
+) -> None:
+    """The very same exception goes on to the caller, and leaves one record."""
+    with pytest.raises(type(error)) as caught:
+        raising(error)
+
+    assert caught.value is error
+    assert [record.success for record in records] == [False]
+
+
+async def test_direct_calls_are_recorded(records: list[CallRecord]) -> None:
+    """Arguments go by their names, also positional ones."""
+    add(1, 2)
+    await add_later(3)
+
+    assert [(r.tool, r.success, dict(r.arguments or {}), r.result) for r in records] == [
+        ("add", True, {"a": 1, "b": 2}, 3),
+        ("add_later", True, {"a": 3}, 5),
+    ]
+    assert all(record.duration_ms >= 0 for record in records)
+
+
+def test_a_direct_call_that_does_not_fit(records: list[CallRecord]) -> None:
+    """Python's own TypeError goes on; the record names the parameters."""
+    with pytest.raises(TypeError, match="unexpected keyword argument 'c'"):
+        add(c=1)  # type: ignore[call-arg]
+
+    [record] = records
+    assert record.error is not None
+    assert [(i.field, i.code.value) for i in record.error.issues] == [
+        ("a", "missing_field"),
+        ("c", "unknown_field"),
+    ]
+
+
+def test_a_type_error_inside_a_direct_call_is_internal(records: list[CallRecord]) -> None:
+    """[E3] Only a TypeError of the call itself is about arguments."""
+    with pytest.raises(TypeError):
+        add("a", 1)  # type: ignore[arg-type]
+
+    assert [record.error.category.value for record in records if record.error] == ["internal"]
+
+
+def test_a_returned_failure_of_a_direct_call(records: list[CallRecord]) -> None:
+    """[E6] The caller gets the dict; the record says failure."""
+    failure = {"success": False, "error": "quota exceeded"}
+
+    assert identity(failure) is failure
+    [record] = records
+    assert record.error is not None
+    assert record.error.message == "quota exceeded"
+
+
+@pytest.mark.parametrize(
+    "arguments", ['{"a": 1}', {"a": 1}, b'{"a": 1}', '  {"a": 1}<|tool_call_end|> and more']
+)
+def test_call_takes_what_a_model_sends(arguments: Any) -> None:
+    """A JSON string, a mapping, bytes: all the same."""
+    assert add.call(arguments).value == 3
+
+
+def test_call_takes_keywords() -> None:
+    """Fields may be given as keywords, or as a mapping and keywords."""
+    assert add.call(a=1).value == 3
+    assert add.call({"a": 1}, b=5).value == 6
+    with pytest.raises(TypeError, match="not both"):
+        add.call('{"a": 1}', b=5)
+
+
+async def test_call_of_an_async_tool_is_awaited() -> None:
+    """A coroutine function's call is a coroutine of a result."""
+    pending = add_later.call(a=1)
+
+    assert inspect.iscoroutine(pending)
+    result = await pending
+    assert isinstance(result, ToolResult)
+    assert result.value == 3
+
+
+@pytest.mark.parametrize("arguments", ["", "   ", None, {}, "{}"])
+def test_no_arguments(arguments: Any) -> None:
+    """[L-15] An empty string means no arguments where none are needed."""
+
+    @tool
+    def now() -> str:
+        return "now"
+
+    assert now.call(arguments).value == "now"
+
+
+def test_an_empty_string_is_no_json_where_arguments_are_needed() -> None:
+    """[A14] Then it is said to be no JSON."""
+    error = add.call("").error
+    assert error is not None
+    assert error.code == "malformed_json"
+
+
+def test_the_end_marker_inside_an_argument_stays() -> None:
+    """Valid JSON that mentions the marker is not cut."""
+    text = "see <|tool_call_end|> there"
+
+    assert identity.call(json.dumps({"value": text})).value == text
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[" * 100_000, "Too deeply nested"),
+        ('{"a": ' + "9" * 5_000 + "}", "Number too large"),
+        ("{'a': 1}", "Expecting property name"),
+    ],
+)
+def test_text_that_breaks_the_parser(text: str, reason: str) -> None:
+    """[P-12] Nesting and numbers beyond the parser are malformed JSON, not a crash."""
+    result = add.call(text)
+
+    assert result.message.startswith("Error: failed to parse tool arguments: ")
+    assert reason in result.message
+    assert result.error is not None
+    assert result.error.code == "malformed_json"
+
+
+def test_options() -> None:
+    """The decorator takes options, and the tool its own name."""
+
+    @tool(name="sum", timeout=3)
+    def add_up(*, a: int) -> int:
+        """Sum."""
+        return a
+
+    assert add_up.tool.name == "sum"
+    assert add_up.tool.description == "Sum."
+    assert add_up.tool.timeout == 3.0
+    assert add_up.__name__ == "add_up"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"timeout": 0}, {"timeout": "5"}, {"timeout": True}, {"context": {"nobody": 1}}, {"model": 7}],
+)
+def test_options_that_cannot_work(options: dict[str, Any]) -> None:
+    """They are refused where they are written."""
+    with pytest.raises(ConfigError):
+        tool(**options)(lambda: None)
+
+
+def test_what_cannot_be_decorated() -> None:
+    """A tool is not decorated twice, and a number not at all."""
+    with pytest.raises(ConfigError, match="already"):
+        tool(add)
+    with pytest.raises(ConfigError, match="decorates a function"):
+        tool(3)  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match="unexpected options"):
+        tool(tiemout=3)(lambda: None)  # type: ignore[call-overload]
+
+
+class Toolkit:
+    """An agent's tools as methods."""
+
+    def __init__(self, base: int) -> None:
+        self.base = base
+
+    @tool
+    def add(self, n: int) -> int:
+        """Add to the base."""
+        return self.base + n
+
+    @tool(name="later")
+    async def add_later(self, n: int) -> int:
+        """Add to the base, in time."""
+        return self.base + n
+
+
+async def test_methods_are_tools_of_their_instance(records: list[CallRecord]) -> None:
+    """Every instance has its own bound tool; ``self`` is no parameter of the model."""
+    one, ten = Toolkit(1), Toolkit(10)
+
+    assert (one.add(1), ten.add(1)) == (2, 11)  # type: ignore[call-arg,arg-type]
+    assert one.add.call(n=5).value == 6
+    assert ten.add.call(n=5).value == 15
+    assert (await ten.add_later.call(n=1)).value == 11
+    assert not one.add.call({}).success
+    assert one.add is one.add
+    assert Toolkit.add(one, 1) == 2
+    assert list(one.add.tool.parameters["properties"]) == ["n"]
+    assert [record.tool for record in records] == ["add"] * 4 + ["later", "add", "add"]
+
+
+def test_callable_objects_and_partials() -> None:
+    """Whatever can be called can be a tool."""
+
+    class Adder:
+        """Adds."""
+
+        def __call__(self, a: int) -> int:
+            return a + 1
+
+    assert as_tool(Adder()).call({"a": 1}).value == 2  # type: ignore[union-attr]
+    assert as_tool(functools.partial(add.tool.fn, b=5)).call({"a": 1}).value == 6  # type: ignore[union-attr]
+    assert as_tool(len).run  # a builtin that says what it takes
+
+
+def test_as_tool_finds_what_is_decorated() -> None:
+    """The tool behind a decorated function, the tool itself, or a new one."""
+    assert as_tool(add) is add.tool
+    assert as_tool(add.tool) is add.tool
+    assert isinstance(as_tool(lambda: 1), Tool)
+    with pytest.raises(ConfigError):
+        as_tool("add")
+
+
+def test_the_schema_for_the_model() -> None:
+    """Type hints amount to a JSON schema that can be shown to a model."""
+    assert add.tool.parameters == {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "integer", "default": 2}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+
+
+def test_a_change_of_the_schema_changes_its_hash(records: list[CallRecord]) -> None:
+    """The hash is that of the parameters alone, 16 hex digits."""
+
+    def first(a: int) -> None: ...
+
+    def second(a: str) -> None: ...
+
+    tool(first, name="t").call(a=1)
+    tool(first, name="other").call(a="x")
+    tool(second, name="t").call(a="x")
+
+    hashes = [record.schema_hash for record in records]
+    assert hashes[0] == hashes[1] != hashes[2]
+    assert all(value is not None and len(value) == 16 for value in hashes)
+
+
+def test_a_generator_and_an_awaitable_are_values() -> None:
+    """What a synchronous function returns is its value, whatever it is."""
+
+    @tool
+    def lazily() -> Any:
+        return asyncio.sleep(0, "later")
+
+    result = lazily.call()
+    assert result.success
+    result.value.close()

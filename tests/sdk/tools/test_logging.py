@@ -1,0 +1,119 @@
+"""Local log lines: what a developer reads."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+
+import pytest
+from pydantic import BaseModel, Field
+
+from toolfault import ToolManager, tool
+
+
+@tool
+def fails(text: str = "") -> None:
+    """Fail."""
+    raise RuntimeError(f"secret detail\nsecond line {text}")
+
+
+async def test_a_failure_is_logged_with_all_detail(caplog: pytest.LogCaptureFixture) -> None:
+    """[L-12][L-13][L-14][K-09][C17] First line, stack trace, parameters as fields."""
+    result = await ToolManager([fails]).call_tool("fails", {"text": "x"}, call_id="c1")
+
+    [record] = caplog.records
+    assert record.getMessage() == "Exception in tool 'fails': secret detail"
+    assert record.exc_info is not None
+    assert record.exc_info[1] is not None
+    assert "second line x" in str(record.exc_info[1])
+    fields = vars(record)
+    assert fields["parameters"] == {"text": "x"}
+    assert (fields["tool"], fields["call_id"]) == ("fails", "c1")
+    assert (fields["error_code"], fields["error_category"]) == ("internal_error", "internal")
+    assert fields["error_type"] == "builtins.RuntimeError"
+    assert "secret detail" not in str(result.content)
+
+
+async def test_parameters_are_redacted_in_the_fields(caplog: pytest.LogCaptureFixture) -> None:
+    """[K-09] A record is easily shipped elsewhere."""
+    await ToolManager([fails]).call_tool("fails", {"text": "x", "api_key": "sk-live1234567890"})
+
+    assert "sk-live1234567890" not in str(vars(caplog.records[-1])["parameters"])
+
+
+def test_a_rejected_argument_leaves_no_value_in_the_trace(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """[L-14] A validation library prints what it was given; our trace says where, not what."""
+
+    class Login(BaseModel):
+        password: str = Field(min_length=8)
+
+    @tool(model=Login)
+    def login(password: str) -> None: ...
+
+    login.call(password="hunter2")
+
+    assert caplog.records[0].exc_info is not None
+    assert "hunter2" not in caplog.text
+    assert "password: String should have" in caplog.text or "field_too_small" in caplog.text
+
+
+async def test_availability_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """[L-11][C19] Both names, no stack trace."""
+    manager = ToolManager([fails])
+    manager.alias("f", "fails")
+    manager.disable("fails")
+    await manager.call_tool("f")
+
+    [record] = caplog.records
+    assert (record.levelname, record.getMessage(), record.exc_info) == (
+        "WARNING",
+        "Tool 'f' (resolved to 'fails') is not enabled",
+        None,
+    )
+
+
+async def test_the_flow_is_logged_at_debug(caplog: pytest.LogCaptureFixture) -> None:
+    """[L-13] Which tool was called by which name, and that it ran."""
+    caplog.set_level(logging.DEBUG, "toolfault")
+    manager = ToolManager([tool(lambda: 1, name="one")])
+    manager.alias("uno", "one")
+
+    await manager.call_tool("uno")
+
+    lines = [record.getMessage() for record in caplog.records if record.levelname == "DEBUG"]
+    assert lines == ["Calling tool 'uno' (resolved to 'one')", "Executing tool 'one'"]
+
+
+def test_an_exception_that_cannot_be_read(caplog: pytest.LogCaptureFixture) -> None:
+    """A hostile ``__str__`` spoils neither the call nor the log."""
+
+    class Hostile(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no")
+
+    @tool
+    def f() -> None:
+        raise Hostile
+
+    assert not f.call().success
+    assert caplog.records[0].getMessage() == "Exception in tool 'f': <unrepresentable Hostile>"
+
+
+def test_a_host_that_does_not_log_sees_nothing() -> None:
+    """Without a handler nothing reaches stderr, and nothing is configured for the host."""
+    program = """
+from toolfault import tool
+@tool
+def f(n: int): raise RuntimeError("x")
+f.call(n=1); f.call({})
+import logging
+assert not logging.getLogger().handlers
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert (done.stdout, done.stderr) == ("", "")

@@ -1,0 +1,297 @@
+"""The container's own commands, run without a container engine.
+
+Dockerfile and compose file are parsed, not imitated: what a test runs is what stands there, with
+paths and port moved to where the test may write and listen.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.wheels import install_wheels
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass
+class Stage:
+    """One ``FROM`` of the Dockerfile: its base, and its instructions in order."""
+
+    base: str
+    name: str | None
+    instructions: list[tuple[str, str]] = field(default_factory=list)
+
+    def all(self, word: str) -> list[str]:
+        """Arguments of every instruction *word*."""
+        return [argument for found, argument in self.instructions if found == word]
+
+    def last(self, word: str) -> str:
+        """Arguments of the last instruction *word*, the one that counts."""
+        return self.all(word)[-1]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What ``ENV`` sets."""
+        pairs = [pair for line in self.all("ENV") for pair in shlex.split(line)]
+        return dict(pair.split("=", 1) for pair in pairs)
+
+
+def stages() -> list[Stage]:
+    """The stages of the Dockerfile."""
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    joined = re.sub(r"\\\n\s*", " ", "\n".join(lines)).splitlines()
+    found: list[Stage] = []
+    for line in joined:
+        word, _, argument = line.partition(" ")
+        if word == "FROM":
+            base, _, name = argument.partition(" AS ")
+            found.append(Stage(base, name or None))
+        else:
+            found[-1].instructions.append((word, argument.strip()))
+    return found
+
+
+def compose() -> dict:
+    """The compose file, variables as written."""
+    return yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+
+
+def free_port() -> int:
+    """A port of the loopback address that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return probe.getsockname()[1]
+
+
+def test_the_image_is_built_from_files_of_the_repository():
+    """Every path that the Dockerfile copies exists and passes the ignore file."""
+    ignore = (ROOT / ".dockerignore").read_text(encoding="utf-8")
+    allowed = [line[1:] for line in ignore.splitlines() if line.startswith("!")]
+
+    for stage in stages():
+        for argument in stage.all("COPY"):
+            if argument.startswith("--from="):
+                continue
+            *sources, _target = argument.split()
+            for source in sources:
+                assert (ROOT / source).exists(), source
+                assert source.split("/")[0] in allowed, f"{source} is left out by .dockerignore"
+
+
+def test_everything_the_image_downloads_is_pinned_by_hash():
+    """Each pip command either checks hashes or downloads nothing."""
+    commands = [run for stage in stages() for run in stage.all("RUN") if "pip" in run]
+
+    assert commands
+    for command in commands:
+        words = command.split()
+        checked = "--require-hashes" in words
+        offline = "--no-deps" in words and ("--no-index" in words or "wheel" in words)
+        assert checked or offline, command
+        for requirements in re.findall(r"-r (\S+)", command):
+            assert (ROOT / "requirements" / Path(requirements).name).is_file()
+
+
+def test_the_server_in_the_image_is_nobody_special():
+    """The last user is a number that is not root, so that orchestrators can check it."""
+    assert int(stages()[-1].last("USER")) > 0
+
+
+def test_the_image_carries_no_secret():
+    """Neither build arguments nor variables name a password or a key."""
+    for stage in stages():
+        assert stage.all("ARG") == []
+        assert not re.search("PASSWORD|SECRET|TOKEN|KEY", " ".join(stage.environment))
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment made by the image's own pip commands, on the packages of this one."""
+    folder = tmp_path_factory.mktemp("image")
+    source = folder / "src"
+    source.mkdir()
+    build = stages()[0]
+    for argument in build.all("COPY"):
+        *names, target = argument.split()
+        for name in names:
+            copy_into(name, source / target)
+    pip_wheel = next(run for run in build.all("RUN") if "pip wheel" in run)
+    command = pip_wheel.replace("/wheels", str(folder / "wheels"))
+    subprocess.run([sys.executable, *shlex.split(command)[1:]], cwd=source, check=True, timeout=120)
+    return install_wheels((folder / "wheels").glob("*.whl"), folder / "venv")
+
+
+def copy_into(name: str, target: Path) -> None:
+    """Copy as ``COPY`` does: a folder's contents, or a file into a folder."""
+    if (ROOT / name).is_dir():
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, target, ignore=ignored, dirs_exist_ok=True)
+    else:
+        target.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, target)
+
+
+def exec_form(name: str, home: Path, *, port: int) -> list[str]:
+    """An exec-form instruction of the last stage, with the programs of *home* and on *port*."""
+    instruction = stages()[-1].last(name)
+    words = json.loads(instruction[instruction.index("[") :])
+    programs = {"toolfault": home / "bin" / "toolfault", "python": home / "bin" / "python"}
+    moved = [word.replace("8321", str(port)) for word in words]
+    return [str(programs.get(moved[0], moved[0])), *moved[1:]]
+
+
+def image_environment(data: Path, **more: str) -> dict[str, str]:
+    """The image's variables, its volume moved to *data*; none of this project's inherited."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("TOOLFAULT", "PG"))}
+    return {
+        **inherited,
+        **{k: v.replace("/data", str(data)) for k, v in stages()[-1].environment.items()},
+        **more,
+    }
+
+
+@pytest.mark.slow
+def test_the_container_starts_reports_health_and_stops(installed: Path, tmp_path: Path):
+    """ENTRYPOINT and CMD serve, HEALTHCHECK passes, SIGTERM ends it, data stays on the volume."""
+    port = free_port()
+    environment = image_environment(tmp_path)
+    start = exec_form("ENTRYPOINT", installed, port=port) + exec_form("CMD", installed, port=port)
+    health = exec_form("HEALTHCHECK", installed, port=port)
+    with (tmp_path / "log").open("wb") as log:
+        server = subprocess.Popen(
+            start, cwd=tmp_path, env=environment, stdout=log, stderr=subprocess.STDOUT
+        )
+        try:
+            until = time.monotonic() + 60
+            while subprocess.run(health, env=environment, capture_output=True).returncode != 0:
+                said = (tmp_path / "log").read_text(encoding="utf-8")
+                assert server.poll() is None, said
+                assert time.monotonic() < until, said
+        finally:
+            server.terminate()
+            status = server.wait(10)
+
+    assert status in (0, -15)
+    assert list(tmp_path.rglob("*.db")), "the database is not on the volume"
+
+
+def shell(value: str) -> str:
+    """What the container's shell reads where compose has ``$$``."""
+    return value.replace("$$", "$")
+
+
+def test_compose_starts_one_server_unless_postgresql_is_asked_for():
+    """Without a profile there is the server alone, on a volume, published on loopback."""
+    services = compose()["services"]
+    always = [name for name, service in services.items() if "profiles" not in service]
+
+    assert always == ["server"]
+    assert services["server"]["volumes"] == ["data:/data"]
+    assert all(port.startswith("127.0.0.1:") for port in services["server"]["ports"])
+
+
+def test_compose_migrates_once_before_the_server_starts():
+    """With PostgreSQL a one-shot service upgrades the schema and the server waits for it."""
+    services = compose()["services"]
+    migrate = services["migrate"]
+
+    assert migrate["profiles"] == services["postgres"]["profiles"] == ["postgres"]
+    assert migrate["command"] == ["db", "upgrade"]
+    assert migrate["restart"] == "no"
+    assert migrate["depends_on"]["postgres"]["condition"] == "service_healthy"
+    waits = services["server"]["depends_on"]["migrate"]
+    assert waits == {"condition": "service_completed_successfully", "required": False}
+    assert services["postgres"]["healthcheck"]["test"][0] == "CMD"
+
+
+def test_compose_has_no_default_password():
+    """Every variable that is a password comes from outside and is empty without it."""
+    for service in compose()["services"].values():
+        for name, value in service.get("environment", {}).items():
+            if "PASSWORD" in name:
+                assert re.fullmatch(r"\$\{\w+:-\}", value), (name, value)
+    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+    assert not re.search(r"://[^\s/@]*:[^\s/@]*@", text), "an address with a password"
+
+
+@pytest.mark.parametrize("password", ["", "chosen"])
+def test_postgresql_refuses_to_start_without_a_password(tmp_path: Path, password: str):
+    """The database's own command says which variable to set, or hands over to the image's."""
+    service = compose()["services"]["postgres"]
+    fake = tmp_path / "docker-entrypoint.sh"
+    fake.write_text('#!/bin/sh\necho "started $*"\n', encoding="utf-8")
+    fake.chmod(0o755)
+    command = [shell(word) for word in [*service["entrypoint"], *service["command"]]]
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+
+    done = subprocess.run(
+        command,
+        env={"PATH": path, "POSTGRES_PASSWORD": password},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+    if password:
+        assert (done.returncode, done.stdout) == (0, "started postgres\n")
+    else:
+        assert done.returncode != 0
+        assert "choose a password: POSTGRES_PASSWORD=" in done.stderr
+
+
+@pytest.mark.slow
+def test_the_migrate_service_brings_a_database_to_the_newest_schema(
+    installed: Path, tmp_path: Path
+):
+    """Its command upgrades an empty database; running it again changes nothing."""
+    command = [str(installed / "bin" / "toolfault"), *compose()["services"]["migrate"]["command"]]
+    environment = image_environment(tmp_path)
+
+    for _ in range(2):
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    check = [command[0], "db", "check"]
+    assert subprocess.run(check, cwd=tmp_path, env=environment, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("profile", [[], ["--profile", "postgres"]])
+def test_compose_accepts_its_file(profile: list[str]):
+    """The compose client itself reads the file, where there is one."""
+    client = next((c for c in (["docker", "compose"], ["docker-compose"]) if answers(c)), None)
+    if client is None:
+        pytest.skip("no docker compose client on this machine")
+
+    done = subprocess.run(
+        [*client, *profile, "config", "--quiet"],
+        cwd=ROOT,
+        env={**os.environ, "POSTGRES_PASSWORD": "chosen" if profile else ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
+def answers(client: list[str]) -> bool:
+    """Whether *client* is a compose of the present specification (version 2 or newer)."""
+    if shutil.which(client[0]) is None:
+        return False
+    done = subprocess.run([*client, "version", "--short"], capture_output=True, text=True)
+    return done.returncode == 0 and not done.stdout.startswith("1.")

@@ -1,0 +1,318 @@
+"""The repository itself: sizes, pins, names, and wheels that work away from the checkout."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+import shutil
+import subprocess
+import tomllib
+import urllib.request
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.live_server import live_server
+from tests.wheels import build_wheel, install_wheels
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = {
+    "toolfault": ROOT / "sdk" / "toolfault",
+    "toolfault_collector": ROOT / "collector" / "toolfault_collector",
+    "toolfault_dashboard": ROOT / "dashboard" / "toolfault_dashboard",
+    "toolfault_migrations": ROOT / "migrations" / "toolfault_migrations",
+}
+SERVER_FILES = (
+    "pyproject.toml",
+    "README.md",
+    "CHANGELOG.md",
+    "LICENSE",
+    "collector",
+    "dashboard",
+    "migrations",
+)
+MAX_LINES = 400
+MAX_FUNCTION_LINES = 50
+
+# Written in pieces, so that this file passes its own test.
+FOREIGN = re.compile(
+    "|".join(
+        (
+            "py" + r"pi\.org",
+            "python" + r"hosted\.org",
+            "registry\\." + r"npmjs",
+            "deb\\." + r"debian",
+            r"--(?:extra-)?index" + "-url",
+            "--find" + "-links",
+            r"(?<![\w.])/(?:work|home|Users)" + r"/\w",
+            "/root/" + r"\.",
+            "/tmp/" + r"(?:w|bash_jobs)\b",
+        )
+    )
+)
+
+
+def tracked() -> list[Path]:
+    """Files of the repository: tracked by git, or new and not ignored."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout")
+    return [path for name in listed.stdout.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def texts() -> Iterator[tuple[Path, str]]:
+    """Tracked files that are text, with their text."""
+    for path in tracked():
+        try:
+            yield path.relative_to(ROOT), path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+
+
+def modules() -> list[Path]:
+    """Every module of the four packages."""
+    return [path for room in ROOMS.values() for path in sorted(room.rglob("*.py"))]
+
+
+def pins(name: str) -> set[str]:
+    """What a compiled requirements file pins, as name==version."""
+    text = (ROOT / "requirements" / f"{name}.txt").read_text(encoding="utf-8")
+    return set(re.findall(r"^([\w.\[\]-]+==[^\s;\\]+)", text, re.MULTILINE))
+
+
+def test_no_module_is_longer_than_the_house_style_allows():
+    """A module has at most 400 lines: beyond that it is two nouns."""
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in modules()
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > MAX_LINES
+    }
+
+    assert long == {}
+
+
+def test_no_function_is_longer_than_the_house_style_allows():
+    """The body of a function has at most 50 lines; its signature and docstring are no logic."""
+    long = {}
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                told = ast.get_docstring(node, clean=False) is not None
+                body = node.body[1:] if told else node.body
+                first = body[0].lineno if body else 0
+                if body and (lines := (node.end_lineno or 0) - first + 1) > MAX_FUNCTION_LINES:
+                    long[f"{path.relative_to(ROOT)}:{node.name}"] = lines
+
+    assert long == {}
+
+
+def test_the_server_requirements_are_the_dependencies_of_the_distribution():
+    """requirements/server.in lists exactly what pyproject.toml declares."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    text = (ROOT / "requirements" / "server.in").read_text(encoding="utf-8")
+    wanted = [line for line in text.splitlines() if line and not line.startswith("#")]
+
+    assert sorted(wanted) == sorted(declared["project"]["dependencies"])
+
+
+def test_the_build_requirements_contain_the_build_backends():
+    """What pyproject.toml builds with is pinned, so that nothing is downloaded unchecked."""
+    names = {pin.split("==")[0] for pin in pins("build")}
+
+    for file in ("pyproject.toml", "sdk/pyproject.toml"):
+        declared = tomllib.loads((ROOT / file).read_text(encoding="utf-8"))
+        assert set(declared["build-system"]["requires"]) <= names
+
+
+@pytest.mark.parametrize("part", ["server", "build"])
+def test_the_development_environment_contains_the_pins_of_the_others(part: str):
+    """Tests run on the versions that are shipped."""
+    assert pins(part) <= pins("dev")
+
+
+@pytest.mark.parametrize("name", ["server", "build", "dev"])
+def test_every_pin_has_a_hash(name: str):
+    """A compiled requirements file names nothing without a hash."""
+    text = (ROOT / "requirements" / f"{name}.txt").read_text(encoding="utf-8")
+    entries = re.split(r"\n(?=\S)", text.strip())
+
+    assert entries
+    assert all("--hash=sha256:" in entry for entry in entries)
+
+
+def test_the_sdk_depends_on_nothing():
+    """The SDK's distribution has no dependencies, so installing it changes nothing else."""
+    declared = tomllib.loads((ROOT / "sdk" / "pyproject.toml").read_text(encoding="utf-8"))
+
+    assert declared["project"]["dependencies"] == []
+
+
+def test_no_file_names_a_machine_or_a_package_index():
+    """Nothing in the repository depends on where it was written."""
+    found = [
+        f"{path}:{number}: {line.strip()[:100]}"
+        for path, text in texts()
+        for number, line in enumerate(text.splitlines(), start=1)
+        if FOREIGN.search(line)
+    ]
+
+    assert found == []
+
+
+def test_nothing_is_left_to_do():
+    """No module carries a note of what is missing; what is missing stands in an issue."""
+    note = re.compile("TO" + "DO|FIX" + "ME|X" + "XX|NotImplemented" + "Error")
+    found = [str(p.relative_to(ROOT)) for p in modules() if note.search(p.read_text("utf-8"))]
+
+    assert found == []
+
+
+@pytest.mark.parametrize("package", ROOMS)
+def test_every_public_package_lists_its_names(package: str):
+    """Each distribution's packages say in ``__all__`` what is public, and every name is there."""
+    checked = 0
+    for name in public_modules(package):
+        module = importlib.import_module(name)
+        listed = module.__dict__.get("__all__")
+        if listed is None:
+            assert not defines_public_names(module.__file__), f"{name} has no __all__"
+            continue
+        assert len(set(listed)) == len(listed), f"{name} lists a name twice"
+        assert [missing for missing in listed if not hasattr(module, missing)] == [], name
+        checked += 1
+
+    assert checked > 0
+
+
+def public_modules(package: str) -> Iterator[str]:
+    """The package and its public modules; scripts and migration versions are no interface."""
+    yield package
+    found = pkgutil.walk_packages([str(ROOMS[package])], prefix=f"{package}.")
+    for entry in found:
+        parts = entry.name.split(".")[1:]
+        if any(part.startswith("_") for part in parts) or "versions" in parts or "env" in parts:
+            continue
+        if parts[0] == "integrations" and len(parts) > 1:
+            continue  # each needs the framework it integrates
+        yield entry.name
+
+
+def defines_public_names(path: str | None) -> bool:
+    """Whether a module defines a function or class without a leading underscore."""
+    if path is None:
+        return False
+    tree = ast.parse(Path(path).read_text(encoding="utf-8"))
+    return any(
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        and not node.name.startswith("_")
+        for node in tree.body
+    )
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Both distributions, built from copies of this checkout."""
+    folder = tmp_path_factory.mktemp("wheels")
+    found = {}
+    for name, parts in {"toolfault": ["sdk"], "toolfault_server": SERVER_FILES}.items():
+        source = folder / name
+        source.mkdir()
+        for part in parts:
+            copy(ROOT / part, source if part == "sdk" else source / part)
+        found[name] = build_wheel(source, folder)
+    return found
+
+
+def copy(origin: Path, target: Path) -> None:
+    """Copy a file, or a folder without what Python leaves behind."""
+    if origin.is_dir():
+        ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+        shutil.copytree(origin, target, ignore=ignored, dirs_exist_ok=True)
+    else:
+        shutil.copy(origin, target)
+
+
+@pytest.mark.slow
+def test_the_wheels_contain_every_file_of_their_packages(wheels: dict[str, Path]):
+    """Templates, static files and migrations are inside, and nothing else at the top."""
+    for wheel, packages in (
+        ("toolfault", ["toolfault"]),
+        ("toolfault_server", sorted(set(ROOMS) - {"toolfault"})),
+    ):
+        names = set(zipfile.ZipFile(wheels[wheel]).namelist())
+        wanted = {
+            f"{package}/{path.relative_to(ROOMS[package]).as_posix()}"
+            for package in packages
+            for path in tracked()
+            if path.is_relative_to(ROOMS[package])
+        }
+        assert wanted - names == set()
+        tops = {name.split("/")[0] for name in names}
+        assert {top for top in tops if not top.endswith(".dist-info")} == set(packages)
+
+
+@pytest.mark.slow
+def test_the_wheels_carry_license_and_description(wheels: dict[str, Path]):
+    """Each wheel says what it is and under which licence."""
+    for wheel in wheels.values():
+        with zipfile.ZipFile(wheel) as archive:
+            names = archive.namelist()
+            metadata = next(name for name in names if name.endswith(".dist-info/METADATA"))
+            text = archive.read(metadata).decode()
+        assert any(name.endswith("licenses/LICENSE") for name in names)
+        assert "License-Expression: Apache-2.0" in text
+        assert len(text.split("\n\n", 1)[1]) > 200, "the README is missing"
+
+
+@pytest.mark.slow
+def test_the_server_runs_from_its_wheel_alone(wheels: dict[str, Path], tmp_path: Path):
+    """Installed from the wheel, away from the checkout and without the SDK, it serves pages."""
+    home = install_wheels([wheels["toolfault_server"]], tmp_path / "venv")
+    where = "import toolfault_dashboard, sys; print(toolfault_dashboard.__file__)"
+    python = str(home / "bin" / "python")
+    found = subprocess.run([python, "-c", where], cwd=tmp_path, capture_output=True, text=True)
+    assert found.stdout.startswith(str(home)), found.stdout + found.stderr
+    without = subprocess.run([python, "-c", "import toolfault"], cwd=tmp_path, capture_output=True)
+    assert without.returncode != 0, "the SDK is not part of the server"
+
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    with live_server(folder, home=home) as server:
+        page = urllib.request.urlopen(f"{server.address}/sign-in", timeout=10).read().decode()
+        sheets = re.findall(r'(?:href|src)="(/static/[^"]+)"', page)
+        assert sheets
+        for sheet in sheets:
+            assert urllib.request.urlopen(server.address + sheet, timeout=10).status == 200
+        server.run("db", "check")
+
+
+@pytest.mark.slow
+def test_the_sdk_works_from_its_wheel_alone(wheels: dict[str, Path], tmp_path: Path):
+    """In an environment with nothing but the SDK, a failed call tells the model what to fix."""
+    home = install_wheels([wheels["toolfault"]], tmp_path / "venv", dependencies=False)
+    script = (
+        "import toolfault\n"
+        "@toolfault.tool\n"
+        "def add(a: int, b: int) -> int: return a + b\n"
+        "print(add.call({'a': 1, 'b': 'x'}).content, add.call({'a': 1, 'b': 2}).value)\n"
+    )
+
+    done = subprocess.run(
+        [str(home / "bin" / "python"), "-c", script],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.stdout.startswith("Error: Invalid parameter value for b: "), done.stderr
+    assert done.stdout.rstrip().endswith(" 3")
