@@ -14,8 +14,10 @@ from toolfault_collector.clock import MINUTE_US, SECOND_US, format_time, now_us
 __all__ = ["change", "conversation_end", "counts", "event_id", "failure", "success", "tool_error"]
 
 _seq = itertools.count(1)
-# Calls without a given time follow each other, a twentieth of a second apart.
+# Calls without a given time follow each other, so closely that no run of the suite makes enough of
+# them to reach the future, whose times a collector replaces by its own.
 _began = now_us() - 10 * MINUTE_US
+_APART_US = 2 * SECOND_US // 1_000
 
 
 def event_id(generator: random.Random | None = None) -> str:
@@ -32,7 +34,7 @@ def _call(
     event = {
         "event_id": event_id(),
         "type": "tool_call",
-        "occurred_at": format_time(_began + seq * SECOND_US // 20 if at is None else at),
+        "occurred_at": format_time(_began + seq * _APART_US if at is None else at),
         "seq": seq,
         "session_id": session_id,
         "tool": tool,
