@@ -7,8 +7,11 @@ import random
 
 import numpy as np
 import pytest
+import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats import proportion
 from tests.dashboard.analysis.sampled import cell, side
 
 from toolfault_dashboard.analysis.differences import difference_of_means, difference_of_rates
@@ -27,7 +30,6 @@ def _of(pairs: list[tuple[int, int]]) -> SideData:
 
 def test_variance_is_that_of_a_clustered_regression() -> None:
     """The linearised variance equals statsmodels' cluster-robust sandwich of a mean."""
-    sm = pytest.importorskip("statsmodels.api")
     rng = random.Random(5)
     sizes = [rng.randrange(1, 12) for _ in range(60)]
     pairs = [(sum(rng.random() < rng.choice((0.1, 0.7)) for _ in range(n)), n) for n in sizes]
@@ -69,7 +71,6 @@ def test_folding_successes_away_changes_no_figure(pairs: list[tuple[int, int]]) 
 @settings(max_examples=100, deadline=None)
 def test_without_clustering_it_is_newcombe(n: int, m: int, k: int, j: int) -> None:
     """Independent calls give statsmodels' Newcombe interval."""
-    proportion = pytest.importorskip("statsmodels.stats.proportion")
     k, j = min(k, n), min(j, m)
 
     def independent(count: int, of: int) -> Estimate:
@@ -85,7 +86,6 @@ def test_without_clustering_it_is_newcombe(n: int, m: int, k: int, j: int) -> No
 
 def test_round_trips_per_failure_is_a_difference_of_means() -> None:
     """The interval is the Welch interval when every conversation has one failure."""
-    stats = pytest.importorskip("scipy.stats")
     rng = random.Random(23)
     left = [rng.randrange(6) for _ in range(40)]
     right = [rng.randrange(4) for _ in range(60)]
