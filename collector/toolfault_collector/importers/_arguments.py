@@ -106,8 +106,9 @@ def _digest(value: object, *, key: bytes, size: int) -> bytes:
 def _walk(value: object, path: str, depth: int) -> Iterator[tuple[str, object]]:
     """Yield the leaves; an empty container or one below the depth limit is a leaf itself."""
     if depth < MAX_DEPTH and isinstance(value, dict) and value:
-        for name, member in value.items():
-            yield from _walk(member, f"{path}.{name}" if path else str(name), depth + 1)
+        # In one order: a name with a dot, or an empty one, can make two paths the same.
+        for name in sorted(value, key=str):
+            yield from _walk(value[name], f"{path}.{name}" if path else str(name), depth + 1)
     elif depth < MAX_DEPTH and isinstance(value, list) and value:
         for index, member in enumerate(value):
             yield from _walk(member, f"{path}.{index}" if path else str(index), depth + 1)

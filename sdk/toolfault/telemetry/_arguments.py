@@ -117,8 +117,9 @@ def _walk(value: Any, path: str, found: Leaves) -> None:
     if len(found) >= _LEAVES:
         return
     if isinstance(value, dict) and value:
-        for name, member in value.items():
-            _walk(member, f"{path}.{name}" if path else name, found)
+        # In one order: a name with a dot, or an empty one, can make two paths the same.
+        for name in sorted(value):
+            _walk(value[name], f"{path}.{name}" if path else name, found)
     elif isinstance(value, list) and value:
         for index, member in enumerate(value):
             _walk(member, f"{path}.{index}" if path else str(index), found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolfault_collector.importers._arguments import changes, read_arguments
@@ -26,6 +26,8 @@ def _changes(before: Any, after: Any) -> list[dict[str, str]]:
 
 
 @given(value=st.dictionaries(st.text(), values))
+@example(value={"": [False], "0": None})
+@example(value={"a": {"b": 1}, "a.b": "1"})
 def test_equal_arguments_have_one_fingerprint_however_written(value: dict[str, Any]) -> None:
     """The order of members, spaces and the JSON string around them make no difference."""
     turned = dict(reversed(value.items()))
