@@ -46,6 +46,10 @@ class ChainChanges:
     # Stored calls whose place changed: (chain_id, attempt, id of the call).
     moved: list[tuple[str | None, int | None, int]] = field(default_factory=list)
 
+    def __bool__(self) -> bool:
+        """Whether anything changes."""
+        return bool(self.new or self.changed or self.gone or self.moved)
+
 
 def continue_chains(
     conn: Connection, batches: Mapping[ChainKey, list[Call]], *, stored: set[ChainKey]

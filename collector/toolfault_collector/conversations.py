@@ -134,7 +134,7 @@ def load_conversations(
     made: set[ConversationKey] = set()
     if not is_sqlite(conn):
         made = _make_rows(conn, wanted)
-    found = select_conversations(conn, wanted)
+    found = select_conversations(conn, wanted, lock=True)
     for (project_id, session_id), at in wanted.items():
         key = (project_id, session_id)
         if key in found:
@@ -162,9 +162,9 @@ def _make_rows(conn: Connection, wanted: dict[ConversationKey, int]) -> set[Conv
 
 
 def select_conversations(
-    conn: Connection, wanted: Iterable[ConversationKey]
+    conn: Connection, wanted: Iterable[ConversationKey], *, lock: bool
 ) -> dict[ConversationKey, Conversation]:
-    """Return the stored conversations among *wanted*; PostgreSQL locks them."""
+    """Return the stored conversations among *wanted*; with *lock* PostgreSQL locks them."""
     by_project: dict[int, list[str]] = {}
     for project_id, session_id in wanted:
         by_project.setdefault(project_id, []).append(session_id)
@@ -177,7 +177,7 @@ def select_conversations(
             project_id=project_id,
             key="session_id",
             among=sorted(sessions),
-            lock=True,
+            lock=lock,
         ):
             values = dict(zip(_COLUMNS, row, strict=True))
             values["end_calls"] = _object(values["end_calls"])

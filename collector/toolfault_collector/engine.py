@@ -108,9 +108,15 @@ def sqlite_path(engine: Engine) -> Path:
 
 @contextmanager
 def read_connection(engine: Engine) -> Iterator[Connection]:
-    """Yield a connection inside one read transaction: every query sees the same snapshot."""
-    with engine.connect() as conn, conn.begin():
-        yield conn
+    """Yield a connection inside one read transaction: every query sees the same snapshot.
+
+    SQLite's read transactions are like that; of PostgreSQL it must be asked for.
+    """
+    with engine.connect() as conn:
+        if not is_sqlite(conn):
+            conn.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        with conn.begin():
+            yield conn
 
 
 @contextmanager

@@ -1,19 +1,23 @@
 """Counting everything again from the calls, to prove (or repair) what is kept beside them.
 
 Chains, conversations and rollups are maintained as events arrive; this reads the calls from the
-beginning, folds them with the same pure functions and compares.
+beginning, folds them with the same pure functions and compares. What is compared is read from one
+snapshot, so events that arrive meanwhile are no difference; what differs is looked at once more
+under the lock of its conversation before it is written.
 """
 
 # ruff: noqa: S608 - only names of this code are put into statements, values are bound
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, delete, select, tuple_
+from sqlalchemy import Connection, Engine, delete, select
 
+from toolfault_collector.bulk import bind, columns
 from toolfault_collector.chain_rows import (
     ChainKey,
     chain_row,
@@ -24,17 +28,20 @@ from toolfault_collector.chain_store import ChainChanges, write_chains
 from toolfault_collector.chains import Chain, fold
 from toolfault_collector.conversations import (
     Conversation,
+    ConversationKey,
     select_conversations,
     write_conversations,
 )
-from toolfault_collector.engine import is_sqlite, read_connection, write_transaction
+from toolfault_collector.engine import read_connection, write_transaction
 from toolfault_collector.rollups import CountKey, add_counts, counted_by_sql
 from toolfault_collector.tables import conversation, conversation_end, failure_counts, tool_call
 
 __all__ = ["Recount", "recount"]
 
-# Conversations compared in one transaction: writers wait no longer than for a large batch.
+# Keys compared in one transaction: writers wait no longer than for a large batch.
 KEYS_AT_ONCE: Final = 200
+_CHAIN_KEY: Final = columns("project_id session_id tool")
+_CONVERSATION_KEY: Final = columns("project_id session_id")
 _BEGINNING: Final = (-(2**62), -(2**62), "")
 
 
@@ -76,15 +83,17 @@ def recount(
         progress: Called with the number of calls read so far.
     """
     calls = chains = wrong_chains = wrong_places = 0
-    for keys in _batched_keys(engine):
-        with _transaction(engine, repair) as conn:
-            for key in keys:
-                read, found, changes = _compare_key(conn, key)
-                calls, chains = calls + read, chains + found
-                wrong_chains += len(changes.changed) + len(changes.gone)
-                wrong_places += len(changes.moved)
-                if repair:
-                    write_chains(conn, changes)
+    for keys in _chain_keys(engine):
+        with read_connection(engine) as conn:
+            compared = [_compare_key(conn, key) for key in keys]
+        calls += sum(read for read, _, _ in compared)
+        chains += sum(found for _, found, _ in compared)
+        differing = {key: each[2] for key, each in zip(keys, compared, strict=True) if each[2]}
+        if repair and differing:
+            differing = _repair_keys(engine, differing)
+        for changes in differing.values():
+            wrong_chains += len(changes.changed) + len(changes.gone)
+            wrong_places += len(changes.moved)
         if progress is not None:
             progress(calls)
     wrong_conversations = _compare_conversations(engine, repair=repair)
@@ -92,23 +101,37 @@ def recount(
     return Recount(calls, chains, wrong_chains, wrong_places, wrong_conversations, wrong_counts)
 
 
-def _transaction(engine: Engine, write: bool) -> Any:
-    return write_transaction(engine) if write else read_connection(engine)
+def _chain_keys(engine: Engine) -> Iterator[list[ChainKey]]:
+    """Yield the keys that have a call, then those of chains that have none."""
+    yield from _pages(engine, "tool_call", _CHAIN_KEY)
+    yield from _pages(engine, "chain", _CHAIN_KEY, unless_in="tool_call")
 
 
-def _batched_keys(engine: Engine) -> Iterator[list[ChainKey]]:
-    """Yield the keys that have a failure or a chain, so many at a time."""
-    after: tuple[Any, ...] = (-1, "", "")
-    mark = "?" if is_sqlite(engine) else "%s"
-    columns = "project_id, session_id, tool"
-    sql = (
-        f"SELECT {columns} FROM (SELECT {columns} FROM tool_call WHERE session_id IS NOT NULL"
-        f" UNION SELECT {columns} FROM chain) AS k"
-        f" WHERE ({columns}) > ({mark}, {mark}, {mark}) ORDER BY {columns} LIMIT {KEYS_AT_ONCE}"
+def _conversation_keys(engine: Engine) -> Iterator[list[ConversationKey]]:
+    """Yield the keys of conversations, and those that calls and ends name and nothing else."""
+    yield from _pages(engine, "conversation", _CONVERSATION_KEY)
+    for table in ("tool_call", "conversation_end"):
+        yield from _pages(engine, table, _CONVERSATION_KEY, unless_in="conversation")
+
+
+def _pages(
+    engine: Engine, table: str, names: tuple[str, ...], *, unless_in: str | None = None
+) -> Iterator[list[Any]]:
+    """Yield the distinct *names* of *table* in the order of its index, so many at a time."""
+    of_table = ", ".join(f"t.{name}" for name in names)
+    same = " AND ".join(f"o.{name} = t.{name}" for name in names)
+    missing = (
+        "" if unless_in is None else f" AND NOT EXISTS (SELECT 1 FROM {unless_in} o WHERE {same})"
     )
+    sql = (
+        f"SELECT DISTINCT {of_table} FROM {table} t WHERE t.session_id IS NOT NULL{missing}"
+        f" AND ({of_table}) > ({', '.join('?' * len(names))})"
+        f" ORDER BY {of_table} LIMIT {KEYS_AT_ONCE}"
+    )
+    after: tuple[Any, ...] = (-1, *[""] * (len(names) - 1))
     while True:
         with read_connection(engine) as conn:
-            keys = [(row[0], row[1], row[2]) for row in conn.exec_driver_sql(sql, after)]
+            keys = [tuple(row) for row in conn.exec_driver_sql(bind(conn, sql), after)]
         if not keys:
             return
         yield keys
@@ -133,6 +156,18 @@ def _compare_key(conn: Connection, key: ChainKey) -> tuple[int, int, ChainChange
     return len(known), len(chains), changes
 
 
+def _repair_keys(engine: Engine, keys: Iterable[ChainKey]) -> dict[ChainKey, ChainChanges]:
+    """Compare *keys* again while nobody adds to their conversations; write and return changes."""
+    written = {}
+    with write_transaction(engine) as conn:
+        select_conversations(conn, [(key[0], key[1]) for key in keys], lock=True)
+        for key in keys:
+            _, _, changes = _compare_key(conn, key)
+            write_chains(conn, changes)
+            written[key] = changes
+    return written
+
+
 def _places(chains: list[Chain]) -> dict[str, tuple[str | None, int | None]]:
     return {
         call.event_id: (chain.chain_id, attempt)
@@ -143,31 +178,40 @@ def _places(chains: list[Chain]) -> dict[str, tuple[str | None, int | None]]:
 
 def _compare_conversations(engine: Engine, *, repair: bool) -> int:
     wrong = 0
-    after: tuple[Any, ...] = (-1, "")
-    key = conversation.c.project_id, conversation.c.session_id
-    while True:
-        with _transaction(engine, repair) as conn:
-            page = select(*key).where(tuple_(*key) > after).order_by(*key).limit(KEYS_AT_ONCE)
-            found = [(row[0], row[1]) for row in conn.execute(page)]
-            stored = select_conversations(conn, found)
-            counted = [_count_conversation(conn, stored[each]) for each in found]
-            differ = [each for each in counted if each != stored[each.project_id, each.session_id]]
-            if repair:
-                write_conversations(conn, differ)
-        wrong += len(differ)
-        if len(found) < KEYS_AT_ONCE:
-            return wrong
-        after = found[-1]
+    for keys in _conversation_keys(engine):
+        with read_connection(engine) as conn:
+            differing = _differing_conversations(conn, keys, lock=False)
+        if repair and differing:
+            with write_transaction(engine) as conn:
+                differing = _differing_conversations(conn, list(differing), lock=True)
+                write_conversations(conn, filter(None, differing.values()))
+                for key in (key for key, counted in differing.items() if counted is None):
+                    conn.execute(
+                        delete(conversation).where(
+                            conversation.c.project_id == key[0],
+                            conversation.c.session_id == key[1],
+                        )
+                    )
+        wrong += len(differing)
+    return wrong
 
 
-def _count_conversation(conn: Connection, stored: Conversation) -> Conversation:
-    """Return *stored* as its calls and ends say it should be."""
-    of_it = (
-        tool_call.c.project_id == stored.project_id,
-        tool_call.c.session_id == stored.session_id,
-    )
-    counted = Conversation(stored.project_id, stored.session_id, 2**62, 0)
-    call = tool_call.c
+def _differing_conversations(
+    conn: Connection, keys: Iterable[ConversationKey], *, lock: bool
+) -> dict[ConversationKey, Conversation | None]:
+    """Return those of *keys* that are stored wrong, as they should be; None if not at all."""
+    keys = list(keys)
+    stored = select_conversations(conn, keys, lock=lock)
+    counted = {key: _count_conversation(conn, key) for key in keys}
+    return {key: each for key, each in counted.items() if each != stored.get(key)}
+
+
+def _count_conversation(conn: Connection, key: ConversationKey) -> Conversation | None:
+    """Return the conversation *key* as its calls and ends say it is; None if it has neither."""
+    project_id, session_id = key
+    counted = Conversation(project_id, session_id, 2**62, 0)
+    call, end = tool_call.c, conversation_end.c
+    found = False
     for row in conn.execute(
         select(
             call.started_at,
@@ -178,38 +222,50 @@ def _count_conversation(conn: Connection, stored: Conversation) -> Conversation:
             call.seq,
             call.tool,
             call.turn,
-        ).where(*of_it)
+        ).where(call.project_id == project_id, call.session_id == session_id)
     ):
+        found = True
         counted.add(
             row.started_at, row.occurred_at, received_at=row.received_at, source=row.time_source
         )
         if row.success:
             counted.add_success((row.started_at, row.seq, row.tool, row.turn))
     for row in conn.execute(
-        select(conversation_end).where(
-            conversation_end.c.project_id == stored.project_id,
-            conversation_end.c.session_id == stored.session_id,
-        )
+        select(conversation_end).where(end.project_id == project_id, end.session_id == session_id)
     ):
+        found = True
         counted.add_end_at(
             row.occurred_at, row.event_id, received_at=row.received_at, calls=row.calls
         )
-    return counted
+    return counted if found else None
 
 
 def _compare_counts(engine: Engine, *, repair: bool) -> int:
-    with _transaction(engine, repair) as conn:
+    """Compare the rollups in one snapshot; a repair adds what is missing, or takes away.
+
+    Sums stay right under additions, so calls that are stored meanwhile do not matter.
+    """
+    with read_connection(engine) as conn:
         failures, reported = counted_by_sql(conn)
-        stored: dict[CountKey, tuple[int, int]] = {
-            (row.project_id, row.by, row.period, row.tool, row.name): (row.failures, row.calls)
-            for row in conn.execute(select(failure_counts))
-        }
-        wrong = [
-            key
-            for key in failures.keys() | reported.keys() | stored.keys()
-            if (failures[key], reported[key]) != stored.get(key, (0, 0))
-        ]
-        if repair and wrong:
-            conn.execute(delete(failure_counts))
-            add_counts(conn, (failures, reported))
+        stored = list(conn.execute(select(failure_counts)))
+    missing: Counter[CountKey] = Counter(failures)
+    missing_calls: Counter[CountKey] = Counter(reported)
+    for row in stored:
+        key = (row.project_id, row.by, row.period, row.tool, row.name)
+        missing[key] -= row.failures
+        missing_calls[key] -= row.calls
+    wrong = {
+        key for key in missing.keys() | missing_calls.keys() if missing[key] or missing_calls[key]
+    }
+    if repair and wrong:
+        with write_transaction(engine) as conn:
+            add_counts(
+                conn,
+                (
+                    Counter({key: missing[key] for key in wrong}),
+                    Counter({key: missing_calls[key] for key in wrong}),
+                ),
+            )
+            counts = failure_counts.c
+            conn.execute(delete(failure_counts).where(counts.failures == 0, counts.calls == 0))
     return len(wrong)

@@ -1,36 +1,33 @@
 """Retention: old conversations go, whole, a few at a time, and never by mistake.
 
-A conversation is removed with everything in it, so that no chain ever loses a part and a recount
-stays exact. Age is measured on ``received_at``, the server's own time: what a client claims neither
-keeps data for ever nor removes what came in today.
+What is old is decided by the order in which calls came in (their ids); the server's clock only
+marks the place: the line is drawn at the first call received within the time to keep. Calls that
+were received while the clock was wrong lie between calls that were received while it was right,
+and go with them, neither too early nor never. What a client claims neither keeps data for ever nor
+removes what came in today.
 """
 
-# ruff: noqa: S608 - only names of this code are put into statements, values are bound
+# ruff: noqa: S608 - only a constant of this code is put into a statement, values are bound
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Connection, Engine, Select, Table, and_, exists, func, not_, select
 
-from toolfault_collector.bulk import bind, select_in
-from toolfault_collector.clock import DAY_US, MINUTE_US, now_us
+from toolfault_collector.bulk import bind
+from toolfault_collector.clock import DAY_US, now_us
 from toolfault_collector.engine import read_connection, write_transaction
 from toolfault_collector.errors import PruneRefused
 from toolfault_collector.projects import list_projects
-from toolfault_collector.rollups import add_counts, counted_by_sql
-from toolfault_collector.tables import conversation, failure_counts, tool_call
+from toolfault_collector.removal import Line, remove_before
+from toolfault_collector.tables import call_counts, conversation, failure_counts, tool_call
 
 __all__ = ["Pruned", "prune", "prune_rejects"]
 
-# Conversations, and calls outside any, removed in one transaction: writers wait for some
-# milliseconds, not for a clean-up of hours.
-CONVERSATIONS_AT_ONCE: Final = 50
-CALLS_AT_ONCE: Final = 500
 # A clock that jumped ahead makes everything old. More than half of a project at once is not
 # retention at work; below so many calls nobody minds being asked.
 MAX_SHARE: Final = 0.5
@@ -79,19 +76,30 @@ def prune(
         clock: Returns microseconds since the epoch.
 
     Raises:
-        PruneRefused: More than half of a project would go; nothing of it was removed.
+        PruneRefused: More than half of a project would go; nothing of it was removed. The other
+            projects were pruned.
     """
     with read_connection(engine) as conn:
         ids = [each.id for each in list_projects(conn)] if project_id is None else [project_id]
     total = Pruned()
+    refusals: list[str] = []
     for each in ids:
-        cutoff = _cutoff(engine, each, days=days, max_calls=max_calls, now=clock())
-        if cutoff is None:
-            continue
-        wanted = _count(engine, each, cutoff)
-        if not (force or dry_run):
-            _guard(engine, each, wanted)
-        total.add(wanted if dry_run else _remove(engine, each, cutoff))
+        with read_connection(engine) as conn:
+            line = _draw(conn, each, days=days, max_calls=max_calls, now=clock())
+            wanted = Pruned() if line is None else _count(conn, line)
+            refusal = None if force or dry_run else _objection(conn, each, wanted)
+        if refusal is not None:
+            refusals.append(refusal)
+        elif dry_run:
+            total.add(wanted)
+        elif line is not None:
+            removed = Pruned(*remove_before(engine, line))
+            _log.info(
+                "pruned", project=each, conversations=removed.conversations, calls=removed.calls
+            )
+            total.add(removed)
+    if refusals:
+        raise PruneRefused("; ".join(refusals))
     return total
 
 
@@ -113,150 +121,98 @@ def prune_rejects(engine: Engine, *, clock: Callable[[], int] = now_us) -> int:
     return removed
 
 
-def _cutoff(
-    engine: Engine, project_id: int, *, days: int | None, max_calls: int | None, now: int
-) -> int | None:
-    """Return the time before which conversations go; None if none has to."""
-    cutoffs = [] if days is None else [now - days * DAY_US]
-    if max_calls is not None:
-        with read_connection(engine) as conn:
-            newest = (
-                select(tool_call.c.received_at)
-                .where(tool_call.c.project_id == project_id)
-                .order_by(tool_call.c.id.desc())
-                .offset(max_calls)
-                .limit(1)
-            )
-            over = conn.execute(newest).scalar_one_or_none()
-        if over is not None:
-            cutoffs.append(over + 1)
-    return max(cutoffs, default=None)
-
-
-def _count(engine: Engine, project_id: int, cutoff: int) -> Pruned:
-    old = (conversation.c.project_id == project_id) & (conversation.c.received_at < cutoff)
-    of_old = select(conversation.c.session_id).where(old)
-    calls = select(func.count()).select_from(tool_call).where(tool_call.c.project_id == project_id)
-    alone = calls.where(tool_call.c.session_id.is_(None), tool_call.c.received_at < cutoff)
-    with read_connection(engine) as conn:
-        return Pruned(
-            conn.execute(select(func.count()).select_from(conversation).where(old)).scalar_one(),
-            conn.execute(calls.where(tool_call.c.session_id.in_(of_old))).scalar_one()
-            + conn.execute(alone).scalar_one(),
+def _draw(
+    conn: Connection, project_id: int, *, days: int | None, max_calls: int | None, now: int
+) -> Line | None:
+    """Return where the project is to be cut; None if everything stays."""
+    since, first_call = -(2**62), 0
+    if days is not None:
+        since = now - days * DAY_US
+        first_call = _first_since(conn, tool_call, since, now=now)
+    if max_calls is not None and _stored_calls(conn, project_id) > max_calls:
+        newest = (
+            select(tool_call.c.id, tool_call.c.received_at)
+            .where(tool_call.c.project_id == project_id)
+            .order_by(tool_call.c.id.desc())
+            .offset(max_calls - 1)
+            .limit(1)
         )
+        row = conn.execute(newest).one_or_none()
+        if row is not None and row.id > first_call:
+            first_call, since = row.id, max(since, min(row.received_at, now) + 1)
+    if not first_call:
+        return None
+    first_counts = _first_since(conn, call_counts, since, now=now)
+    return Line(project_id, first_call, first_counts, since=since, until=now + DAY_US)
 
 
-def _guard(engine: Engine, project_id: int, wanted: Pruned) -> None:
+def _first_since(conn: Connection, table: Table, since: int, *, now: int) -> int:
+    """Return the id of the first row, of any project, that was received since then.
+
+    Read in order of ids, which ends soon where retention has been at work before.
+    """
+    received = table.c.received_at
+    first = (
+        select(table.c.id)
+        .where(received.between(since, now + DAY_US))
+        .order_by(table.c.id)
+        .limit(1)
+    )
+    found = conn.execute(first).scalar_one_or_none()
+    if found is None:
+        return int(conn.execute(select(func.coalesce(func.max(table.c.id), 0))).scalar_one()) + 1
+    return int(found)
+
+
+def _stored_calls(conn: Connection, project_id: int) -> int:
     stored = select(func.sum(failure_counts.c.calls)).where(
         failure_counts.c.project_id == project_id, failure_counts.c.by == "tool"
     )
-    with read_connection(engine) as conn:
-        calls = int(conn.execute(stored).scalar_one() or 0)
-    if wanted.calls >= ASK_FROM_CALLS and wanted.calls > MAX_SHARE * calls:
-        message = (
-            f"retention would remove {wanted.calls} of {calls} calls of project {project_id};"
-            " check the clock of this machine, then run `toolfault db prune --force`"
-        )
-        raise PruneRefused(message)
+    return int(conn.execute(stored).scalar_one() or 0)
 
 
-def _remove(engine: Engine, project_id: int, cutoff: int) -> Pruned:
-    total = Pruned()
-    after: tuple[int, str] | None = (-(2**62), "")
-    while after is not None:
-        with write_transaction(engine) as conn:
-            part, after = _remove_conversations(conn, project_id, cutoff, after=after)
-        total.add(part)
-    while True:
-        with write_transaction(engine) as conn:
-            part = _remove_calls_alone(conn, project_id, cutoff)
-        if not part.calls:
-            break
-        total.add(part)
-    with write_transaction(engine) as conn:
-        total.counts = _remove_shared(conn, project_id, cutoff)
-    _log.info("pruned", project=project_id, conversations=total.conversations, calls=total.calls)
-    return total
-
-
-def _remove_conversations(
-    conn: Connection, project_id: int, cutoff: int, *, after: tuple[int, str]
-) -> tuple[Pruned, tuple[int, str] | None]:
-    """Remove some conversations; return what went, and where to go on.
-
-    They are found by when they were last active, which has an index; that a conversation was
-    received before the cutoff implies that it was active before it, but for a clock that is a
-    minute ahead.
-    """
-    lock = "" if conn.dialect.name == "sqlite" else " FOR UPDATE"
-    sql = bind(
-        conn,
-        "SELECT last_at, session_id, received_at FROM conversation WHERE project_id = ?"
-        " AND (last_at, session_id) > (?, ?) AND last_at < ?"
-        f" ORDER BY last_at, session_id LIMIT {CONVERSATIONS_AT_ONCE}{lock}",
+def _count(conn: Connection, line: Line) -> Pruned:
+    """Return what `remove_before` would remove."""
+    call, talk, counts = tool_call.c, conversation.c, call_counts.c
+    kept_call = exists().where(
+        call.project_id == talk.project_id,
+        call.session_id == talk.session_id,
+        call.id >= line.first_call,
     )
-    found = conn.exec_driver_sql(sql, (project_id, *after, cutoff + MINUTE_US)).all()
-    sessions = [row[1] for row in found if row[2] < cutoff]
-    of_sessions = "SELECT id FROM tool_call WHERE project_id = ? AND session_id IN ?"
-    calls = [row[0] for row in select_in(conn, of_sessions, fixed=(project_id,), among=sessions)]
-    _remove_calls(conn, calls)
-    for table in ("chain", "conversation_end", "conversation"):
-        sql = f"DELETE FROM {table} WHERE project_id = ? AND session_id IN ?"
-        _delete_in(conn, sql, fixed=(project_id,), among=sessions)
-    going_on = (found[-1][0], found[-1][1]) if len(found) == CONVERSATIONS_AT_ONCE else None
-    return Pruned(len(sessions), len(calls)), going_on
-
-
-def _remove_calls_alone(conn: Connection, project_id: int, cutoff: int) -> Pruned:
-    sql = bind(
-        conn,
-        "SELECT id FROM tool_call WHERE project_id = ? AND session_id IS NULL"
-        f" AND received_at < ? LIMIT {CALLS_AT_ONCE}",
+    old = and_(
+        talk.project_id == line.project_id,
+        not_(talk.received_at.between(line.since, line.until)),
+        not_(kept_call),
     )
-    calls = list(conn.exec_driver_sql(sql, (project_id, cutoff)).scalars())
-    _remove_calls(conn, calls)
-    return Pruned(calls=len(calls))
+    in_old = and_(
+        call.project_id == line.project_id, call.session_id.in_(select(talk.session_id).where(old))
+    )
+    alone = and_(
+        call.project_id == line.project_id,
+        call.session_id.is_(None),
+        call.id < line.first_call,
+    )
+    folded = and_(counts.project_id == line.project_id, counts.id < line.first_counts)
+    return Pruned(
+        _number(conn, select(func.count()).select_from(conversation).where(old)),
+        _number(conn, select(func.count()).select_from(tool_call).where(in_old))
+        + _number(conn, select(func.count()).select_from(tool_call).where(alone)),
+        _number(conn, select(func.count()).select_from(call_counts).where(folded)),
+    )
 
 
-def _remove_calls(conn: Connection, calls: list[int]) -> None:
-    """Remove *calls* with their issues, and take them out of the rollups."""
-    for low in range(0, len(calls), CALLS_AT_ONCE):
-        part = calls[low : low + CALLS_AT_ONCE]
-        # Numbers of this database's own making, so they may stand in the statement.
-        failures, reported = counted_by_sql(conn, f"c.id IN ({', '.join(map(str, part))})")
-        add_counts(conn, (_negative(failures), _negative(reported)))
-        _delete_in(conn, "DELETE FROM issue WHERE tool_call_id IN ?", among=part)
-        _delete_in(conn, "DELETE FROM tool_call WHERE id IN ?", among=part)
+def _number(conn: Connection, query: Select[Any]) -> int:
+    return int(conn.execute(query).scalar_one())
 
 
-def _remove_shared(conn: Connection, project_id: int, cutoff: int) -> int:
-    """Remove what belongs to no conversation: folded counts, and names nobody refers to."""
-    sql = "DELETE FROM call_counts WHERE project_id = ? AND received_at < ?"
-    removed = conn.exec_driver_sql(bind(conn, sql), (project_id, cutoff)).rowcount
-    sql = "DELETE FROM failure_counts WHERE project_id = ? AND failures = 0 AND calls = 0"
-    conn.exec_driver_sql(bind(conn, sql), (project_id,))
-    # What was last seen before the oldest call that is left is seen in none.
-    oldest = _oldest_call(conn, project_id)
-    for table in ("signature", "message"):
-        sql = f"DELETE FROM {table} WHERE project_id = ? AND last_at < ?"
-        conn.exec_driver_sql(bind(conn, sql), (project_id, oldest))
-    return removed
-
-
-def _oldest_call(conn: Connection, project_id: int) -> int:
-    oldest = select(func.min(tool_call.c.occurred_at)).where(tool_call.c.project_id == project_id)
-    # Asked twice, since the index begins with success.
-    found = [conn.execute(oldest.where(tool_call.c.success.is_(each))) for each in (True, False)]
-    times = [at for result in found if (at := result.scalar_one()) is not None]
-    return min(times, default=2**62)
-
-
-def _negative(counts: Counter[Any]) -> Counter[Any]:
-    return Counter({key: -count for key, count in counts.items()})
-
-
-def _delete_in(
-    conn: Connection, sql: str, *, among: list[Any], fixed: tuple[Any, ...] = ()
-) -> None:
-    """Run the delete *sql*, whose ``IN ?`` ends in the list *among*."""
-    select_in(conn, sql + " RETURNING 1", fixed=fixed, among=among)
+def _objection(conn: Connection, project_id: int, wanted: Pruned) -> str | None:
+    """Return why so much must not go without somebody asking for it; None if it may."""
+    if wanted.calls < ASK_FROM_CALLS:
+        return None
+    calls = _stored_calls(conn, project_id)
+    if wanted.calls <= MAX_SHARE * calls:
+        return None
+    return (
+        f"retention would remove {wanted.calls} of {calls} calls of project {project_id}; check the"
+        " limits and the clock of this machine, then run `toolfault db prune --force`"
+    )
