@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import structlog
-from sqlalchemy import Connection, Engine, and_, select, text, update
+from sqlalchemy import Connection, Engine, Row, and_, func, select, update
 
 from toolfault_collector.chains import IDLE_US, outcome_at
-from toolfault_collector.clock import DAY_US, now_us
-from toolfault_collector.engine import is_sqlite, write_transaction
+from toolfault_collector.clock import DAY_US, ClockWatch, now_us
+from toolfault_collector.engine import is_sqlite, read_connection, write_transaction
 from toolfault_collector.errors import PruneRefused
 from toolfault_collector.projects import list_projects
 from toolfault_collector.retention import prune, prune_rejects
 from toolfault_collector.settings import Settings
-from toolfault_collector.tables import chain, conversation
+from toolfault_collector.tables import chain, conversation, tool_call
 
 __all__ = ["Maintenance", "settle_outcomes"]
 
@@ -25,6 +26,8 @@ __all__ = ["Maintenance", "settle_outcomes"]
 INTERVAL_SECONDS: Final = 300.0
 # Outcomes of conversations that had no call for so long do not change any more.
 SETTLED_US: Final = DAY_US
+# Outcomes written in one transaction.
+CHAINS_AT_ONCE: Final = 1_000
 # One collector at a time; any number will do as long as all take the same.
 _LOCK: Final = 7_061_746_662
 
@@ -32,14 +35,27 @@ _log = structlog.get_logger(__name__)
 
 
 class Maintenance:
-    """A thread beside the writer; what it does waits its turn like any other writer."""
+    """A thread beside the writer; what it does waits its turn like any other writer.
+
+    Args:
+        engine: The database.
+        settings: What to keep.
+        clock: Returns microseconds since the epoch; what it says is believed as `ClockWatch` says.
+        watch: Says whether the clock can be believed.
+    """
 
     def __init__(
-        self, engine: Engine, settings: Settings, *, clock: Callable[[], int] = now_us
+        self,
+        engine: Engine,
+        settings: Settings,
+        *,
+        clock: Callable[[], int] = now_us,
+        watch: ClockWatch | None = None,
     ) -> None:
         self._engine = engine
         self._settings = settings
         self._clock = clock
+        self._watch = watch or ClockWatch()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="toolfault-care", daemon=True)
 
@@ -55,69 +71,119 @@ class Maintenance:
 
     def run_once(self) -> None:
         """Do everything once; what fails is logged and tried again next time."""
-        for step in (self._settle, self._prune, self._prune_rejects):
+        try:
+            with _alone(self._engine) as alone:
+                if alone:
+                    self._run_steps()
+        except Exception as error:  # noqa: BLE001 - must not end the thread
+            _log.error("maintenance_failed", step="begin", error=type(error).__name__)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(INTERVAL_SECONDS):
+            self.run_once()
+
+    def _run_steps(self) -> None:
+        for step in (self._settle, self._remove_old):
             if self._stopping.is_set():
                 return
             try:
                 step()
             except PruneRefused as refused:
                 _log.error("retention_refused", reason=str(refused))
-            except Exception as error:  # noqa: BLE001 - must not end the thread
+            except Exception as error:  # noqa: BLE001 - the other step may go well
                 _log.error("maintenance_failed", step=step.__name__, error=type(error).__name__)
-
-    def _run(self) -> None:
-        while not self._stopping.wait(INTERVAL_SECONDS):
-            self.run_once()
 
     def _settle(self) -> None:
         settle_outcomes(self._engine, now=self._clock())
 
-    def _prune(self) -> None:
+    def _remove_old(self) -> None:
+        with read_connection(self._engine) as conn:
+            received = select(tool_call.c.received_at).order_by(tool_call.c.id.desc()).limit(1)
+            newest = conn.execute(received).scalar_one_or_none()
+        now = self._clock()
+        if not self._watch.believes(now, newest=newest):
+            # Nothing is urgent about removing; what was removed by mistake is gone.
+            _log.error("clock_doubted", now=now, newest=newest)
+            return
+        prune_rejects(self._engine, clock=lambda: now)
         days, calls = self._settings.retention_days, self._settings.retention_calls
         if days or calls:
-            prune(self._engine, days=days or None, max_calls=calls or None, clock=self._clock)
-
-    def _prune_rejects(self) -> None:
-        prune_rejects(self._engine, clock=self._clock)
+            prune(self._engine, days=days or None, max_calls=calls or None, clock=lambda: now)
 
 
 def settle_outcomes(engine: Engine, *, now: int) -> int:
     """Write the outcome that unresolved chains have at *now*, for those who read SQL.
 
+    They are found without holding up any writer.
+
     Returns:
         How many were written.
     """
     settled = 0
-    wanted = outcome_at(now)
-    with engine.connect() as conn:
+    with read_connection(engine) as conn:
         projects = [each.id for each in list_projects(conn)]
     for project_id in projects:
-        same = and_(
-            conversation.c.project_id == chain.c.project_id,
-            conversation.c.session_id == chain.c.session_id,
-        )
-        recent = conversation.c.last_at >= now - IDLE_US - SETTLED_US
-        unresolved = select(chain.c.id, wanted.label("outcome")).join(conversation, same)
-        late = unresolved.where(
-            chain.c.project_id == project_id,
-            chain.c.recovered_at.is_(None),
-            chain.c.outcome != wanted,
-            recent | (chain.c.outcome == "open"),
-        ).limit(1_000)
-        with write_transaction(engine) as conn:
-            if not _alone(conn):
-                return settled
-            found = {row.id: row.outcome for row in conn.execute(late)}
-            for outcome in sorted(set(found.values())):
-                ids = [key for key, value in found.items() if value == outcome]
-                conn.execute(update(chain).where(chain.c.id.in_(ids)).values(outcome=outcome))
-        settled += len(found)
+        after = 0
+        while True:
+            with read_connection(engine) as conn:
+                found = _unsettled(conn, project_id, now=now, after=after)
+            if not found:
+                break
+            after = found[-1].id
+            with write_transaction(engine) as conn:
+                settled += _write_outcomes(conn, found)
     return settled
 
 
-def _alone(conn: Connection) -> bool:
-    """Return whether no other collector does this now; holds until the transaction ends."""
-    if is_sqlite(conn):
-        return True
-    query = text("SELECT pg_try_advisory_xact_lock(:lock)")
-    return bool(conn.execute(query, {"lock": _LOCK}).scalar())
+def _unsettled(
+    conn: Connection, project_id: int, *, now: int, after: int
+) -> list[Row[tuple[int, str]]]:
+    """Return some chains, by id, whose stored outcome is not the one they have *now*."""
+    wanted = outcome_at(now)
+    same = and_(
+        conversation.c.project_id == chain.c.project_id,
+        conversation.c.session_id == chain.c.session_id,
+    )
+    recent = conversation.c.last_at >= now - IDLE_US - SETTLED_US
+    late = (
+        select(chain.c.id, wanted.label("outcome"))
+        .join(conversation, same)
+        .where(
+            chain.c.project_id == project_id,
+            chain.c.id > after,
+            chain.c.recovered_at.is_(None),
+            chain.c.outcome != wanted,
+            recent | (chain.c.outcome == "open"),
+        )
+        .order_by(chain.c.id)
+        .limit(CHAINS_AT_ONCE)
+    )
+    return list(conn.execute(late))
+
+
+def _write_outcomes(conn: Connection, found: list[Row[tuple[int, str]]]) -> int:
+    """Write outcomes, but not over a recovery that came meanwhile; return how many."""
+    written = 0
+    for outcome in sorted({row.outcome for row in found}):
+        ids = [row.id for row in found if row.outcome == outcome]
+        unresolved = chain.c.id.in_(ids) & chain.c.recovered_at.is_(None)
+        written += conn.execute(update(chain).where(unresolved).values(outcome=outcome)).rowcount
+    return written
+
+
+@contextmanager
+def _alone(engine: Engine) -> Iterator[bool]:
+    """Yield whether no other collector does this now; holds for the length of the block.
+
+    SQLite's writers take turns anyway.
+    """
+    if is_sqlite(engine):
+        yield True
+        return
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
+        alone = bool(conn.execute(select(func.pg_try_advisory_lock(_LOCK))).scalar())
+        try:
+            yield alone
+        finally:
+            if alone:
+                conn.execute(select(func.pg_advisory_unlock(_LOCK)))

@@ -7,9 +7,9 @@ from sqlalchemy import Engine, select
 from tests.factories import conversation_end, failure, success
 
 from toolfault_collector.chains import IDLE_US
-from toolfault_collector.clock import DAY_US, SECOND_US, now_us
-from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.maintenance import Maintenance, settle_outcomes
+from toolfault_collector.clock import DAY_US, MINUTE_US, SECOND_US, ClockWatch, now_us
+from toolfault_collector.engine import is_sqlite, read_connection, write_transaction
+from toolfault_collector.maintenance import Maintenance, _alone, settle_outcomes
 from toolfault_collector.projects import ensure_project
 from toolfault_collector.settings import Settings
 from toolfault_collector.store import store_events
@@ -60,6 +60,85 @@ def test_retention_runs_by_itself(engine: Engine) -> None:
     with read_connection(engine) as conn:
         assert list(conn.execute(select(tool_call.c.session_id)).scalars()) == ["new"]
         assert conn.execute(select(rejected_event)).all() == []
+
+
+def test_clock_that_jumped_removes_nothing(
+    engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a clock ten years ahead nothing goes until it has run for a day."""
+    _store(engine, failure(session_id="fresh"), {"type": "x"})
+    passed = 0
+    jump = 3_650 * DAY_US
+    began = now_us()
+    care = Maintenance(
+        engine,
+        Settings(retention_days=10),
+        clock=lambda: began + passed + jump,
+        watch=ClockWatch(lambda: passed),
+    )
+    care.run_once()
+    passed += DAY_US - 1
+    care.run_once()
+
+    with read_connection(engine) as conn:
+        assert len(conn.execute(select(tool_call.c.id)).all()) == 1
+        assert len(conn.execute(select(rejected_event.c.id)).all()) == 1
+    assert "clock_doubted" in capsys.readouterr().out
+
+    passed += 2
+    care.run_once()
+    with read_connection(engine) as conn:
+        assert conn.execute(select(tool_call.c.id)).all() == []
+
+
+HOUR_US = 60 * MINUTE_US
+
+
+@pytest.mark.parametrize(
+    ("steps", "believed"),
+    [
+        ([(HOUR_US, 0), (HOUR_US, 0)], [True, True]),
+        ([(HOUR_US, 5 * HOUR_US), (HOUR_US, -9 * HOUR_US)], [True, True]),
+        ([(HOUR_US, 3_650 * DAY_US), (HOUR_US, 0)], [False, True]),
+        ([(HOUR_US, -3_650 * DAY_US), (HOUR_US, 0)], [False, True]),
+        ([(HOUR_US, 3_650 * DAY_US), (25 * HOUR_US, 3_650 * DAY_US)], [False, True]),
+        ([(HOUR_US, 3_650 * DAY_US), (25 * HOUR_US, 7_000 * DAY_US)], [False, False]),
+        ([(30 * DAY_US, 0)], [True]),
+    ],
+)
+def test_clock_is_believed_while_it_goes_on(
+    steps: list[tuple[int, int]], believed: list[bool]
+) -> None:
+    """Steps are (time that passes, what the clock is off by); a jump is doubted for a day."""
+    passed = 0
+    watch = ClockWatch(lambda: passed)
+    began = now_us()
+    assert watch.believes(began, newest=began)
+    found = []
+    for pause, off in steps:
+        passed += pause
+        found.append(watch.believes(began + passed + off, newest=began))
+
+    assert found == believed
+
+
+def test_only_one_collector_at_a_time(engine: Engine) -> None:
+    """While another collector does it nothing is done here; SQLite's writers take turns."""
+    old = now_us() - 20 * DAY_US
+    _store(engine, failure(session_id="old", at=old), received_at=old)
+    _store(engine, failure(session_id="new"))
+    care = Maintenance(engine, Settings(retention_days=10))
+
+    with _alone(engine) as alone:
+        assert alone
+        care.run_once()
+
+    with read_connection(engine) as conn:
+        left = len(conn.execute(select(tool_call.c.id)).all())
+    assert left == (1 if is_sqlite(engine) else 2)
+    care.run_once()
+    with read_connection(engine) as conn:
+        assert len(conn.execute(select(tool_call.c.id)).all()) == 1
 
 
 def test_nothing_is_removed_by_default(engine: Engine) -> None:

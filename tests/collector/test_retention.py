@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
+
 import pytest
-from sqlalchemy import Engine, Table, func, select
+from sqlalchemy import Connection, Engine, Table, event, func, select
 from tests.collector.recount import assert_counts_hold
 from tests.factories import conversation_end, counts, failure, success
 
@@ -112,6 +115,128 @@ def test_clock_that_jumped_removes_nothing(engine: Engine) -> None:
     assert _count(engine, tool_call) == 1_200
 
     assert prune(engine, days=30, force=True, clock=lambda: future).calls == 1_200
+    assert recount(engine).right
+
+
+def test_what_came_under_a_clock_of_the_past_stays(engine: Engine) -> None:
+    """Events that were received while the clock was ten years behind are as new as they are."""
+    _store(engine, *_conversation("before", 2), counts(at=NOW - 2 * DAY_US), days_ago=2)
+    _store(engine, *_conversation("behind", 3_650), counts(at=NOW - 3_650 * DAY_US), days_ago=3_650)
+    _store(engine, failure(session_id=None, at=NOW - 3_650 * DAY_US), days_ago=3_650)
+    _store(engine, *_conversation("after", 1), days_ago=1)
+
+    assert prune(engine, days=30, clock=lambda: NOW) == Pruned()
+
+    later = NOW + 40 * DAY_US
+    assert prune(engine, days=30, clock=lambda: later) == Pruned(3, 10, 2)
+    assert recount(engine).right
+
+
+def test_what_came_under_a_clock_of_the_future_goes_in_turn(engine: Engine) -> None:
+    """Events that were received while the clock was ten years ahead go with their neighbours."""
+    _store(
+        engine, *_conversation("ahead", -3_650), counts(at=NOW + 3_650 * DAY_US), days_ago=-3_650
+    )
+    _store(engine, failure(session_id=None, at=NOW + 3_650 * DAY_US), days_ago=-3_650)
+    _store(engine, *_conversation("after", 1), days_ago=1)
+
+    assert prune(engine, days=30, clock=lambda: NOW) == Pruned(1, 4, 1)
+    assert _count(engine, tool_call) == 3
+
+    assert prune(engine, max_calls=1, clock=lambda: NOW) == Pruned()
+    assert recount(engine).right
+
+
+def test_refusal_of_one_project_leaves_the_others_their_turn(engine: Engine) -> None:
+    """Where one project is refused, the others are pruned all the same."""
+    for number in range(20):
+        _store(engine, *_conversation(f"c{number}", 20, calls=60), days_ago=20, project="a")
+    _store(engine, *_conversation("old", 20), days_ago=20, project="b")
+
+    with pytest.raises(PruneRefused, match="1200 of 1200 calls of project 1"):
+        prune(engine, days=10, clock=lambda: NOW)
+
+    assert _count(engine, tool_call) == 1_200
+
+
+def test_two_who_prune_at_once_count_once(engine: Engine) -> None:
+    """Several processes that remove the same calls take them out of the counts once."""
+    old = NOW - 20 * DAY_US
+    for _ in range(8):
+        alone = [failure(session_id=None, at=old + place) for place in range(120)]
+        _store(engine, *alone, *_conversation("old", 20), days_ago=20)
+    _store(engine, *_conversation("new", 1), days_ago=1)
+    ready = threading.Barrier(3)
+
+    def remove() -> None:
+        ready.wait(20)
+        prune(engine, days=10, force=True, clock=lambda: NOW)
+
+    threads = [threading.Thread(target=remove) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+    assert _count(engine, tool_call) == 3
+    assert recount(engine).right
+
+
+def test_writers_go_on_while_old_conversations_go(engine: Engine) -> None:
+    """Calls that arrive while retention removes their conversation are kept, and counted right."""
+    for number in range(60):
+        _store(engine, *_conversation(f"c{number}", 20), days_ago=20)
+    stop = threading.Event()
+    stored = []
+
+    def write() -> None:
+        for turn in itertools.count():
+            if stop.is_set():
+                return
+            late = success("late", session_id=f"c{turn % 60}", at=NOW)
+            _store(engine, late, days_ago=0)
+            stored.append(late["event_id"])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    prune(engine, days=10, force=True, clock=lambda: NOW)
+    stop.set()
+    writer.join(60)
+
+    with read_connection(engine) as conn:
+        left = set(conn.execute(select(tool_call.c.event_id)).scalars())
+    assert left >= set(stored)
+    assert recount(engine).right
+    assert_counts_hold(engine)
+
+
+@pytest.mark.parametrize("after", [1, 3, 7])
+def test_interrupted_retention_leaves_everything_right(
+    engine: Engine, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ended between two transactions, nothing is half removed, and the next run goes on."""
+    monkeypatch.setattr("toolfault_collector.removal.CONVERSATIONS_AT_ONCE", 2)
+    for number in range(20):
+        _store(engine, *_conversation(f"c{number}", 20), days_ago=20)
+    _store(engine, *_conversation("new", 1), counts(at=NOW), days_ago=1)
+    commits = itertools.count(1)
+
+    class Ended(Exception):
+        """The process ends here."""
+
+    @event.listens_for(engine, "commit")
+    def _end(conn: Connection) -> None:
+        wrote = conn.get_execution_options().get("toolfault_write", False)
+        if wrote and next(commits) > after:
+            raise Ended
+
+    with pytest.raises(Ended):
+        prune(engine, days=10, force=True, clock=lambda: NOW)
+    event.remove(engine, "commit", _end)
+
+    assert _count(engine, conversation) == 21 - 2 * after
+    assert recount(engine).right
+    assert prune(engine, days=10, force=True, clock=lambda: NOW).conversations == 20 - 2 * after
     assert recount(engine).right
 
 
