@@ -6,23 +6,20 @@ not. PostgreSQL brings its own tools, which know more than this could.
 
 from __future__ import annotations
 
-import os
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from sqlalchemy import Engine
 
 import toolfault_migrations as migrations
 from toolfault_collector.engine import is_sqlite, open_engine, sqlite_path
 from toolfault_collector.errors import BackupError, SchemaTooNew
+from toolfault_collector.schema import copy_database
 
 __all__ = ["Backup", "backup", "restore"]
-
-# Pages copied before others may write again.
-PAGES_AT_ONCE: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +46,10 @@ def backup(engine: Engine, target: Path) -> Backup:
     if target.exists():
         message = f"{target} exists; name a new file"
         raise BackupError(message)
-    partial = target.with_name(target.name + ".partial")
-    partial.unlink(missing_ok=True)
-    _copy(sqlite_path(engine), partial)
-    made = _check(partial)
-    partial.replace(target)
+    with _taking_shape(target, "partial") as partial:
+        _copy(sqlite_path(engine), partial)
+        made = _check(partial)
+        partial.replace(target)
     return Backup(target, made.schema, made.calls, made.size)
 
 
@@ -85,23 +81,32 @@ def restore(source: Path, url: str) -> Backup:
         )
         raise SchemaTooNew(message)
     _refuse_in_use(target)
-    fresh = target.with_name(target.name + ".restoring")
-    fresh.unlink(missing_ok=True)
-    _copy(source, fresh)
-    if target.stat().st_size:
-        target.replace(target.with_name(target.name + ".before-restore"))
-    fresh.replace(target)
+    with _taking_shape(target, "restoring") as fresh:
+        _copy(source, fresh)
+        if target.stat().st_size:
+            target.replace(target.with_name(target.name + ".before-restore"))
+        fresh.replace(target)
     return Backup(target, made.schema, made.calls, made.size)
 
 
+@contextmanager
+def _taking_shape(target: Path, suffix: str) -> Iterator[Path]:
+    """Yield a path beside *target*; what is left there at the end was not finished and goes."""
+    path = target.with_name(f"{target.name}.{suffix}")
+    path.unlink(missing_ok=True)
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+        path.with_name(path.name + "-journal").unlink(missing_ok=True)
+
+
 def _copy(source: Path, target: Path) -> None:
-    os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    with closing(sqlite3.connect(source)) as read, closing(sqlite3.connect(target)) as write:
-        read.backup(write, pages=PAGES_AT_ONCE, sleep=0.0)
-        # One file, complete by itself: no log that could be left behind.
-        write.execute("PRAGMA journal_mode=DELETE")
-    with target.open("rb+") as file:
-        os.fsync(file.fileno())
+    try:
+        copy_database(source, target)
+    except (OSError, sqlite3.Error) as error:
+        message = f"{target.parent} could not take the copy: {error}"
+        raise BackupError(message) from error
 
 
 def _check(path: Path) -> Backup:

@@ -69,6 +69,7 @@ class FairQueue(Generic[Item]):
         Raises:
             WriterBusy: The queue, or the share of the project, is full, or it is closed.
         """
+        events = max(events, 1)  # nothing is so small that the queue could hold any number of it
         with self._changed:
             if self._closed:
                 message = "the collector is stopping"

@@ -14,7 +14,7 @@ import toolfault_migrations as migrations
 from toolfault_collector.engine import is_sqlite, sqlite_path
 from toolfault_collector.errors import SchemaTooNew, SchemaTooOld
 
-__all__ = ["backup_copy", "is_at_head", "prepare"]
+__all__ = ["backup_copy", "copy_database", "is_at_head", "prepare"]
 
 _log = structlog.get_logger(__name__)
 
@@ -57,15 +57,26 @@ def is_at_head(engine: Engine) -> bool:
 
 
 def backup_copy(database: Path, *, suffix: str) -> Path:
-    """Copy a live SQLite *database* beside itself through SQLite's backup API.
-
-    Copying the file alone would miss what is still in the write-ahead log.
-    """
+    """Copy a live SQLite *database* beside itself, over an older copy of that *suffix*."""
     copy = database.with_name(f"{database.name}.{suffix}.bak")
     partial = copy.with_name(copy.name + ".partial")
     partial.unlink(missing_ok=True)
-    os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(partial)) as target:
-        source.backup(target)
+    copy_database(database, partial)
     partial.replace(copy)
     return copy
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """Copy the live SQLite database *source* to the new file *target* and onto the disk.
+
+    Through SQLite's backup, since copying the file alone would miss what is still in the
+    write-ahead log; in one step, since that starts anew when somebody writes between two (a busy
+    database would never be done), and in WAL mode holds up no writer.
+    """
+    os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    with closing(sqlite3.connect(source)) as read, closing(sqlite3.connect(target)) as write:
+        read.backup(write)
+        # One file, complete by itself: no log that could be left behind.
+        write.execute("PRAGMA journal_mode=DELETE")
+    with target.open("rb+") as file:
+        os.fsync(file.fileno())

@@ -162,7 +162,10 @@ class Writer:
         for ticket, result in results:
             by_receiver.setdefault(ticket.deliver, []).append((ticket, result))
         for deliver, of_receiver in by_receiver.items():
-            deliver(of_receiver)
+            try:
+                deliver(of_receiver)
+            except Exception as error:  # noqa: BLE001 - its event loop has ended; others wait
+                _log.error("not_delivered", error=type(error).__name__, batches=len(of_receiver))
 
     def _store(self, group: list[Submission]) -> Sequence[Result]:
         try:

@@ -153,3 +153,44 @@ def test_postgres_has_its_own_tools(engine: Engine, tmp_path: Path) -> None:
 
     with pytest.raises(BackupError, match="pg_dump"):
         backup(engine, tmp_path / "copy.db")
+
+
+def test_backup_of_a_busy_database_ends(sqlite_url: str, tmp_path: Path) -> None:
+    """A backup is done however often others write meanwhile, and holds up none of them."""
+    engine = open_engine(sqlite_url)
+    with write_transaction(engine) as conn:
+        conn.exec_driver_sql("CREATE TABLE ballast (id INTEGER PRIMARY KEY, body BLOB)")
+        conn.exec_driver_sql("INSERT INTO ballast (body) VALUES (zeroblob(64000000))")
+    stop, wrote = threading.Event(), threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            with write_transaction(engine) as conn:
+                conn.exec_driver_sql("INSERT INTO ballast (body) VALUES (zeroblob(5000))")
+            wrote.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert wrote.wait(20)
+    made = backup(engine, tmp_path / "copy.db")
+    stop.set()
+    writer.join(20)
+
+    assert made.size > 64_000_000
+    engine.dispose()
+
+
+def test_backup_that_finds_no_room_leaves_nothing(
+    sqlite_url: str, tmp_path: Path, small_disk: Path
+) -> None:
+    """Where the copy does not fit the message says so, and nothing half done takes up space."""
+    engine = open_engine(sqlite_url)
+    with write_transaction(engine) as conn:
+        conn.exec_driver_sql("CREATE TABLE ballast (body BLOB)")
+        conn.exec_driver_sql("INSERT INTO ballast VALUES (zeroblob(40000000))")
+
+    with pytest.raises(BackupError, match="full"):
+        backup(engine, small_disk / "copy.db")
+
+    assert list(small_disk.iterdir()) == []
+    engine.dispose()
