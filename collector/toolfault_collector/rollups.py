@@ -6,15 +6,21 @@ by      period   tool    name           failures      calls
 code    hour     (none)  code           failed calls  0
 tool    day      (none)  tool           failed calls  individually reported calls
 field   day      tool    field pattern  issues        0
+unsent  day      tool    code or ""     see below     see below
 ======  =======  ======  =============  ============  =============================
 
 A period is the first microsecond of an hour or day, UTC; calls without a time are in period 0.
+
+A sampled call stands for 1 / rate calls (Horvitz-Thompson), of which 1 / rate - 1 were not sent.
+``unsent`` has these, failed ones and all, in millionths of a call: integers add up to the same in
+any order. It has no row where nothing was sampled.
 """
 
 # ruff: noqa: S608 - only names of this code are put into statements, values are bound
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
@@ -26,9 +32,12 @@ from toolfault_collector.clock import DAY_US, MINUTE_US
 from toolfault_collector.prepared import PreparedCall
 from toolfault_collector.tables import failure_counts
 
-__all__ = ["HOUR_US", "CountKey", "add_counts", "count_calls", "counted_by_sql"]
+__all__ = ["HOUR_US", "CountKey", "add_counts", "count_calls", "counted_by_sql", "unsent_calls"]
 
 HOUR_US: Final = 60 * MINUTE_US
+MILLION: Final = 1_000_000
+# A sender that claims less would have one call outweigh every other that was ever stored.
+LEAST_RATE: Final = 1e-6
 
 # (project, by, period, tool, name), the key of a row of ``failure_counts``.
 CountKey = tuple[int, str, int, str, str]
@@ -47,6 +56,10 @@ def count_calls(calls: Iterable[PreparedCall]) -> Counts:
         day = _period(call.occurred_at, DAY_US, timed=timed)
         by_tool = (project_id, "tool", day, "", tool)
         reported[by_tool] += 1
+        if call.event.sample_rate < 1.0:
+            unsent, by_code = unsent_calls(call.event.sample_rate), call.code or ""
+            reported[project_id, "unsent", day, tool, by_code] += unsent
+            failures[project_id, "unsent", day, tool, by_code] += unsent if call.code else 0
         if call.code is None:
             continue
         failures[by_tool] += 1
@@ -55,6 +68,17 @@ def count_calls(calls: Iterable[PreparedCall]) -> Counts:
         for pattern, _ in call.fields:
             failures[project_id, "field", day, tool, pattern] += 1
     return failures, reported
+
+
+def unsent_calls(rate: float) -> int:
+    """Return how many calls that were not sent one stands for, in millionths of a call.
+
+    Args:
+        rate: The share that was sent, from (0, 1]; less than a millionth counts as that.
+    """
+    if rate < LEAST_RATE:
+        return MILLION * MILLION - MILLION
+    return math.floor(MILLION / rate + 0.5) - MILLION
 
 
 def add_counts(conn: Connection, counts: Counts) -> None:
@@ -80,7 +104,7 @@ def counted_by_sql(
     """
     failures: Counter[CountKey] = Counter()
     reported: Counter[CountKey] = Counter()
-    for query in (_BY_CODE, _BY_TOOL, _BY_FIELD):
+    for query in (_BY_CODE, _BY_TOOL, _BY_FIELD, _UNSENT):
         for row in conn.exec_driver_sql(bind(conn, query.format(where=where)), parameters):
             key = (row[0], row[1], row[2], row[3], row[4])
             failures[key] += int(row[5])
@@ -113,4 +137,13 @@ _BY_TOOL: Final = (
 _BY_FIELD: Final = (
     f"SELECT c.project_id, 'field', {_DAY}, c.tool, i.field_pattern, count(*), 0"
     " FROM issue i JOIN tool_call c ON c.id = i.tool_call_id WHERE {where} GROUP BY 1, 3, 4, 5"
+)
+_UNSENT_CALLS: Final = (
+    f"CASE WHEN c.sample_rate < {LEAST_RATE:.6f} THEN {MILLION * MILLION - MILLION}"
+    f" ELSE CAST(round({MILLION}.0 / c.sample_rate) AS BIGINT) - {MILLION} END"
+)
+_UNSENT: Final = (
+    f"SELECT c.project_id, 'unsent', {_DAY}, c.tool, coalesce(c.code, ''),"
+    f" sum(CASE WHEN c.success THEN 0 ELSE {_UNSENT_CALLS} END), sum({_UNSENT_CALLS})"
+    " FROM tool_call c WHERE c.sample_rate < 1 AND {where} GROUP BY 1, 3, 4, 5"
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 
 from sqlalchemy import Engine, delete, select, update
 from tests.factories import conversation_end, failure, success
@@ -90,6 +91,70 @@ def test_recount_writes_nothing_by_itself(engine: Engine) -> None:
 
     assert first == second
     assert not first.right
+
+
+def test_sampled_calls_stand_for_those_not_sent(engine: Engine) -> None:
+    """A call of rate r counts 1 / r - 1 further ones into the rollup, and a recount agrees."""
+    events = [
+        failure(sample_rate=0.25),
+        success(sample_rate=0.1),
+        success(sample_rate=1 / 3),
+        success(sample_rate=0.7),
+        success(),
+        success("u", sample_rate=1e-300),
+    ]
+    with write_transaction(engine) as conn:
+        project_id = ensure_project(conn, "demo")
+        store_events(conn, project_id, events, received_at=now_us())
+        kept = failure_counts.c
+        rows = conn.execute(select(failure_counts).where(kept.by == "unsent")).all()
+
+    unsent = {(row.tool, row.name): (row.failures, row.calls) for row in rows}
+    assert unsent == {
+        ("http_request", "wrong_type"): (3_000_000, 3_000_000),
+        ("http_request", ""): (0, 9_000_000 + 2_000_000 + 428_571),
+        ("u", ""): (0, 999_999_000_000),
+    }
+    assert recount(engine).right
+
+
+def test_calls_without_a_conversation_row_are_found(engine: Engine) -> None:
+    """A conversation that is missing is made, one that has neither calls nor ends goes."""
+    _fill(engine)
+    with write_transaction(engine) as conn:
+        conn.execute(delete(conversation).where(conversation.c.session_id == "c1"))
+        empty = {"project_id": 1, "session_id": "empty", "first_at": 1, "last_at": 1}
+        conn.execute(conversation.insert().values(empty))
+
+    assert recount(engine, repair=True).wrong_conversations == 2
+    assert recount(engine).right
+
+
+def test_recount_beside_writers_finds_nothing(engine: Engine) -> None:
+    """What is stored while a recount reads is no difference, and a repair damages nothing."""
+    _fill(engine)
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            with write_transaction(engine) as conn:
+                project_id = ensure_project(conn, "demo")
+                events = [failure("t", session_id="c1"), success("u", session_id="c2")]
+                store_events(conn, project_id, events, received_at=now_us())
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with write_transaction(engine) as conn:
+        conn.execute(update(failure_counts).values(failures=failure_counts.c.failures + 1))
+    repaired = recount(engine, repair=True)
+    found = [recount(engine) for _ in range(5)]
+    stop.set()
+    writer.join(60)
+
+    assert repaired.wrong_counts > 0
+    assert (repaired.wrong_chains, repaired.wrong_places, repaired.wrong_conversations) == (0, 0, 0)
+    assert all(each.right for each in found)
+    assert recount(engine).right
 
 
 def test_progress_is_told(engine: Engine) -> None:

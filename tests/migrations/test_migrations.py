@@ -23,6 +23,7 @@ from toolfault_collector.engine import (
 from toolfault_collector.errors import SchemaTooNew, SchemaTooOld
 from toolfault_collector.keys import create_key
 from toolfault_collector.projects import ensure_project
+from toolfault_collector.recount import recount
 from toolfault_collector.schema import is_at_head, prepare
 from toolfault_collector.store import store_events
 from toolfault_collector.tables import metadata
@@ -247,3 +248,21 @@ def test_older_sqlite_file_is_copied_first(sqlite_url: str) -> None:
         assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert copy.stat().st_mode & 0o777 == 0o600
     engine.dispose()
+
+
+def test_history_of_an_older_schema_recounts_right(engine: Engine) -> None:
+    """What migrations make of old rows is what the collector would have kept of them."""
+    began = now_us() - 3_600_000_000
+    with write_transaction(engine) as conn:
+        project_id = ensure_project(conn, "demo")
+        events = [failure(sample_rate=0.3), success(sample_rate=0.1), success("u"), failure("u")]
+        store_events(conn, project_id, events, received_at=began)
+        # An end that arrived after the last call, and one of a conversation without calls.
+        later = [conversation_end(), conversation_end("silent")]
+        store_events(conn, project_id, later, received_at=began + 60_000_000)
+
+    for revision in ("0001", "0002"):
+        migrations.downgrade(engine, revision)
+        migrations.upgrade(engine)
+
+        assert recount(engine).right, revision
