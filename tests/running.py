@@ -81,6 +81,12 @@ class RunningCollector:
 
     def start(self, **environment: str) -> None:
         """Start the process and wait until it is ready to store."""
+        before = len(self.output())
+        self.launch(**environment)
+        self._wait_until_ready(before)
+
+    def launch(self, **environment: str) -> None:
+        """Start the process and wait for nothing."""
         settings = {
             "TOOLFAULT_DATABASE_URL": self.database_url,
             "TOOLFAULT_PORT": str(self.port),
@@ -88,7 +94,6 @@ class RunningCollector:
             **environment,
         }
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("TOOLFAULT_")}
-        before = len(self.output())
         with self._log.open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "toolfault_collector"],
@@ -96,7 +101,6 @@ class RunningCollector:
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
-        self._wait_until_ready(before)
 
     def post(self, *events: Any, key: str | None = None, **members: Any) -> httpx2.Response:
         """Send *events* as one batch."""
