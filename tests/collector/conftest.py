@@ -1,4 +1,4 @@
-"""Fixtures of the collector's tests: disks of a size that can be filled."""
+"""Fixtures of the collector's tests: one collector for many requests, disks that can be filled."""
 
 from __future__ import annotations
 
@@ -7,9 +7,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.factories import success
+from tests.running import RunningCollector
 
 # Room for a database of some thousand failures and its log.
 SMALL_DISK_MIB = 16
+
+
+@pytest.fixture(scope="module")
+def collector(
+    sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningCollector]:
+    """One collector for the whole module: what one request does must not matter to the next."""
+    folder = tmp_path_factory.mktemp("bad_input")
+    database = folder / "toolfault.db"
+    database.write_bytes(sqlite_template.read_bytes())
+    patience = {"TOOLFAULT_BODY_TIMEOUT_SECONDS": "1", "TOOLFAULT_HEAD_TIMEOUT_SECONDS": "1"}
+    with RunningCollector(f"sqlite:///{database}", folder=folder, **patience) as running:
+        yield running
+        assert running.post(success()).json()["accepted"] == 1
 
 
 @pytest.fixture

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import socket
 import uuid
-import zlib
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import select
 from tests.factories import event_id, failure, success
 from tests.running import RunningCollector, new_key
 
@@ -28,18 +24,9 @@ MIB = 1024 * 1024
 SECRET = "hunter2-correct-horse"
 
 
-@pytest.fixture(scope="module")
-def collector(
-    sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[RunningCollector]:
-    """One collector for the whole module: what one request does must not matter to the next."""
-    folder = tmp_path_factory.mktemp("bad_input")
-    database = folder / "toolfault.db"
-    database.write_bytes(sqlite_template.read_bytes())
-    patience = {"TOOLFAULT_BODY_TIMEOUT_SECONDS": "1", "TOOLFAULT_HEAD_TIMEOUT_SECONDS": "1"}
-    with RunningCollector(f"sqlite:///{database}", folder=folder, **patience) as running:
-        yield running
-        assert running.post(success()).json()["accepted"] == 1
+def case(row: int, *values: Any) -> Any:
+    """Values of one test, and the row of the table (`bad_input_rows`) that they belong to."""
+    return pytest.param(*values, id=f"row {row}: {values[0]!r} {values[1]!r}"[:60])
 
 
 def _send(collector: RunningCollector, body: bytes, **headers: str) -> httpx2.Response:
@@ -77,28 +64,27 @@ def _with(member: str, raw: str) -> bytes:
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [
-        (b"", 422, "empty"),
-        (b"  \n", 422, "empty"),
-        (b"null", 422, "wrong_shape"),
-        (b"[]", 422, "wrong_shape"),
-        (b'"x"', 422, "wrong_shape"),
-        (b"1", 422, "wrong_shape"),
-        (b"{}", 422, "wrong_shape"),
-        (b'{"events": {}}', 422, "wrong_shape"),
-        (b'{"events": [], "schema_version": "1"}', 422, "wrong_shape"),
-        (b'{"events": [NaN], "schema_version": true}', 422, "wrong_shape"),
-        (b'{"events": [', 400, "not_json"),
-        (b'{"events": []} {"events": []}', 400, "not_json"),
-        (b'{"events": []} x', 400, "not_json"),
-        (b'{"events": ["\xff\xfe"]}', 400, "not_utf8"),
-        ('{"events": []}'.encode("utf-16"), 400, "not_utf8"),
-        ('{"events": []}'.encode("utf-16-le"), 400, "not_json"),
-        (b'{"events": [' + b"[" * 100_000 + b"]" * 100_000 + b"]}", 400, "not_json"),
-        (b'{"events": [{"seq": ' + b"9" * 5_000 + b"}]}", 400, "not_json"),
-        (b'{"events": [' + b",".join([b"{}"] * 1_001) + b"]}", 413, "too_many_events"),
-        (b'{"events": ["' + b"a" * 30 * MIB + b'"]}', 413, "body_too_large"),
+        case(1, b"", 422, "empty"),
+        case(1, b"  \n", 422, "empty"),
+        case(2, b"null", 422, "wrong_shape"),
+        case(2, b"[]", 422, "wrong_shape"),
+        case(2, b'"x"', 422, "wrong_shape"),
+        case(2, b"1", 422, "wrong_shape"),
+        case(2, b"{}", 422, "wrong_shape"),
+        case(2, b'{"events": {}}', 422, "wrong_shape"),
+        case(2, b'{"events": [], "schema_version": "1"}', 422, "wrong_shape"),
+        case(2, b'{"events": [NaN], "schema_version": true}', 422, "wrong_shape"),
+        case(3, b'{"events": [', 400, "not_json"),
+        case(4, b'{"events": []} {"events": []}', 400, "not_json"),
+        case(4, b'{"events": []} x', 400, "not_json"),
+        case(5, b'{"events": ["\xff\xfe"]}', 400, "not_utf8"),
+        case(6, '{"events": []}'.encode("utf-16"), 400, "not_utf8"),
+        case(6, '{"events": []}'.encode("utf-16-le"), 400, "not_json"),
+        case(14, b'{"events": [' + b"[" * 100_000 + b"]" * 100_000 + b"]}", 400, "not_json"),
+        case(16, b'{"events": [{"seq": ' + b"9" * 5_000 + b"}]}", 400, "not_json"),
+        case(20, b'{"events": [' + b",".join([b"{}"] * 1_001) + b"]}", 413, "too_many_events"),
+        case(23, b'{"events": ["' + b"a" * 30 * MIB + b'"]}', 413, "body_too_large"),
     ],
-    ids=lambda value: repr(value)[:40],
 )
 def test_unreadable_batch(collector: RunningCollector, body: bytes, status: int, code: str) -> None:
     """A batch that cannot be read is answered with a short problem document."""
@@ -112,9 +98,9 @@ def test_unreadable_batch(collector: RunningCollector, body: bytes, status: int,
 @pytest.mark.parametrize(
     ("body", "accepted"),
     [
-        (b'{"events": []}', 0),
-        (b'\xef\xbb\xbf{"events": []}', 0),
-        (b'{"events": [], "schema_version": 1, "planet": "mars", "dropped": 3}', 0),
+        case(1, b'{"events": []}', 0),
+        case(7, b'\xef\xbb\xbf{"events": []}', 0),
+        case(35, b'{"events": [], "schema_version": 1, "planet": "mars", "dropped": 3}', 0),
     ],
 )
 def test_empty_batch_is_fine(collector: RunningCollector, body: bytes, accepted: int) -> None:
@@ -128,53 +114,53 @@ def test_empty_batch_is_fine(collector: RunningCollector, body: bytes, accepted:
 @pytest.mark.parametrize(
     ("member", "raw", "code", "pointer"),
     [
-        ("duration_ms", "NaN", "non_finite", "/duration_ms"),
-        ("duration_ms", "Infinity", "non_finite", "/duration_ms"),
-        ("duration_ms", "-Infinity", "non_finite", "/duration_ms"),
-        ("duration_ms", "1e400", "non_finite", "/duration_ms"),
-        ("seq", "NaN", "non_finite", "/seq"),
-        ("tags", '{"a": 1e400}', "non_finite", "/tags"),
-        ("seq", "9" * 4_000, "int_range", "/seq"),
-        ("seq", "9223372036854775808", "int_range", "/seq"),
-        ("planet", "9223372036854775808", "int_range", ""),
-        ("seq", "-0", "wrong_type", "/seq"),
-        ("seq", "1.0", "wrong_type", "/seq"),
-        ("seq", '"5"', "wrong_type", "/seq"),
-        ("seq", "true", "wrong_type", "/seq"),
-        ("seq", "-1", "out_of_range", "/seq"),
-        ("success", "1", "wrong_type", "/success"),
-        ("success", '"true"', "wrong_type", "/success"),
-        ("tool", "null", "wrong_type", "/tool"),
-        ("tool", '""', "empty", "/tool"),
-        ("error", "[]", "wrong_type", "/error"),
-        ("error", "{}", "missing_field", "/error/code"),
-        (
+        case(8, "duration_ms", "NaN", "non_finite", "/duration_ms"),
+        case(9, "duration_ms", "Infinity", "non_finite", "/duration_ms"),
+        case(9, "duration_ms", "-Infinity", "non_finite", "/duration_ms"),
+        case(9, "duration_ms", "1e400", "non_finite", "/duration_ms"),
+        case(10, "seq", "NaN", "non_finite", "/seq"),
+        case(9, "tags", '{"a": 1e400}', "non_finite", "/tags"),
+        case(17, "seq", "9" * 4_000, "int_range", "/seq"),
+        case(17, "seq", "9223372036854775808", "int_range", "/seq"),
+        case(17, "planet", "9223372036854775808", "int_range", ""),
+        case(18, "seq", "-0", "wrong_type", "/seq"),
+        case(18, "seq", "1.0", "wrong_type", "/seq"),
+        case(18, "seq", '"5"', "wrong_type", "/seq"),
+        case(18, "seq", "true", "wrong_type", "/seq"),
+        case(18, "seq", "-1", "out_of_range", "/seq"),
+        case(18, "success", "1", "wrong_type", "/success"),
+        case(18, "success", '"true"', "wrong_type", "/success"),
+        case(18, "tool", "null", "wrong_type", "/tool"),
+        case(18, "tool", '""', "empty", "/tool"),
+        case(18, "error", "[]", "wrong_type", "/error"),
+        case(18, "error", "{}", "missing_field", "/error/code"),
+        case(
+            18,
             "error",
             '{"code": "x", "issues": [{"field": "a"}]}',
             "missing_field",
             "/error/issues/0/code",
         ),
-        ("planet", "[" * 900 + "]" * 900, "too_deep", ""),
-        ("tags", json.dumps({f"k{n}": "v" for n in range(201)}), "too_many_keys", "/tags"),
-        ("event_id", '"\\ud800"', "invalid_event_id", "/event_id"),
-        ("event_id", '"../../etc/passwd"', "invalid_event_id", "/event_id"),
-        ("event_id", '"a/b"', "invalid_event_id", "/event_id"),
-        ("event_id", '"%2e%2e"', "invalid_event_id", "/event_id"),
-        ("event_id", '"CON"', "invalid_event_id", "/event_id"),
-        ("event_id", json.dumps("a" * 10_240), "invalid_event_id", "/event_id"),
-        ("event_id", "7", "wrong_type", "/event_id"),
-        ("type", '"telepathy"', "unknown_type", "/type"),
-        ("type", "null", "missing_field", "/type"),
-        ("type", "[]", "wrong_type", "/type"),
-        ("occurred_at", '"0000-01-01T00:00:00Z"', "invalid_time", "/occurred_at"),
-        ("occurred_at", "1e30", "wrong_type", "/occurred_at"),
-        ("occurred_at", "-1e18", "wrong_type", "/occurred_at"),
-        ("occurred_at", '"2026-02-05T10:00:00"', "invalid_time", "/occurred_at"),
-        ("occurred_at", '"2026-02-30T10:00:00Z"', "invalid_time", "/occurred_at"),
-        ("occurred_at", '"2026-02-05"', "invalid_time", "/occurred_at"),
-        ("planet", json.dumps("x" * 300_000), "event_too_large", ""),
+        case(15, "planet", "[" * 900 + "]" * 900, "too_deep", ""),
+        case(20, "tags", json.dumps({f"k{n}": "v" for n in range(201)}), "too_many_keys", "/tags"),
+        case(11, "event_id", '"\\ud800"', "invalid_event_id", "/event_id"),
+        case(29, "event_id", '"../../etc/passwd"', "invalid_event_id", "/event_id"),
+        case(29, "event_id", '"a/b"', "invalid_event_id", "/event_id"),
+        case(29, "event_id", '"%2e%2e"', "invalid_event_id", "/event_id"),
+        case(29, "event_id", '"CON"', "invalid_event_id", "/event_id"),
+        case(29, "event_id", json.dumps("a" * 10_240), "invalid_event_id", "/event_id"),
+        case(29, "event_id", "7", "wrong_type", "/event_id"),
+        case(18, "type", '"telepathy"', "unknown_type", "/type"),
+        case(18, "type", "null", "missing_field", "/type"),
+        case(18, "type", "[]", "wrong_type", "/type"),
+        case(30, "occurred_at", '"0000-01-01T00:00:00Z"', "invalid_time", "/occurred_at"),
+        case(30, "occurred_at", "1e30", "wrong_type", "/occurred_at"),
+        case(30, "occurred_at", "-1e18", "wrong_type", "/occurred_at"),
+        case(32, "occurred_at", '"2026-02-05T10:00:00"', "invalid_time", "/occurred_at"),
+        case(32, "occurred_at", '"2026-02-30T10:00:00Z"', "invalid_time", "/occurred_at"),
+        case(32, "occurred_at", '"2026-02-05"', "invalid_time", "/occurred_at"),
+        case(20, "planet", json.dumps("x" * 300_000), "event_too_large", ""),
     ],
-    ids=lambda value: repr(value)[:40],
 )
 def test_bad_event_is_rejected_alone(
     collector: RunningCollector, member: str, raw: str, code: str, pointer: str
@@ -193,23 +179,24 @@ def test_bad_event_is_rejected_alone(
 @pytest.mark.parametrize(
     ("member", "raw", "column", "value", "flag"),
     [
-        ("model", r'"a\ud800b"', "model", "a\ufffdb", "replaced:model"),
-        ("model", r'"a\u0000b"', "model", "a\ufffdb", "replaced:model"),
-        ("model", json.dumps("m" * 300), "model", None, "truncated:model"),
-        ("duration_ms", "-1", "duration_ms", None, "duration"),
-        ("duration_ms", "1e12", "duration_ms", None, "duration"),
-        ("occurred_at", '"9999-12-31T23:59:59Z"', "time_source", "server", "clock_skew"),
-        ("occurred_at", '"2016-01-01T00:00:00Z"', "time_source", "server", "clock_skew"),
-        ("occurred_at", '"2036-01-01T00:00:00+14:00"', "time_source", "server", "clock_skew"),
-        ("error", '{"code": "x", "audience": "aliens"}', "audience", "system", "audience"),
-        ("error", '{"code": "x"}', "audience", "system", "audience"),
-        ("error", '{"code": "x", "audience": ["llm"]}', "audience", "system", "audience"),
-        ("error", '{"code": "x", "audience": "USER "}', "audience", "system", "audience"),
-        ("error", '{"code": "x", "category": "magic"}', "category", "internal", "category"),
-        ("seq", '5, "seq": 6', "seq", 6, None),
-        ("tool", '"a", "session_id": "b", "tool": "c"', "tool", "c", "duplicate_key"),
+        case(12, "model", r'"a\ud800b"', "model", "a\ufffdb", "replaced:model"),
+        case(13, "model", r'"a\u0000b"', "model", "a\ufffdb", "replaced:model"),
+        case(23, "model", json.dumps("m" * 300), "model", None, "truncated:model"),
+        case(33, "duration_ms", "-1", "duration_ms", None, "duration"),
+        case(33, "duration_ms", "1e12", "duration_ms", None, "duration"),
+        case(30, "occurred_at", '"9999-12-31T23:59:59Z"', "time_source", "server", "clock_skew"),
+        case(31, "occurred_at", '"2016-01-01T00:00:00Z"', "time_source", "server", "clock_skew"),
+        case(
+            32, "occurred_at", '"2036-01-01T00:00:00+14:00"', "time_source", "server", "clock_skew"
+        ),
+        case(34, "error", '{"code": "x", "audience": "aliens"}', "audience", "system", "audience"),
+        case(34, "error", '{"code": "x"}', "audience", "system", "audience"),
+        case(34, "error", '{"code": "x", "audience": ["llm"]}', "audience", "system", "audience"),
+        case(34, "error", '{"code": "x", "audience": "USER "}', "audience", "system", "audience"),
+        case(34, "error", '{"code": "x", "category": "magic"}', "category", "internal", "category"),
+        case(19, "seq", '5, "seq": 6', "seq", 6, None),
+        case(19, "tool", '"a", "session_id": "b", "tool": "c"', "tool", "c", "duplicate_key"),
     ],
-    ids=lambda value: repr(value)[:40],
 )
 def test_repaired_event_is_flagged(
     collector: RunningCollector, member: str, raw: str, column: str, value: Any, flag: str | None
@@ -324,46 +311,6 @@ def test_secret_of_a_rejected_event_is_nowhere(collector: RunningCollector) -> N
     assert "[redacted:named]" in kept
 
 
-def _bombs() -> dict[str, tuple[bytes, int]]:
-    zeros = _gzip(b"0" * 64 * MIB)
-    batch = _gzip(b'{"events": []}')
-    raw = zlib.compressobj(wbits=-15)
-    deflated = raw.compress(b"0" * 64 * MIB) + raw.flush()
-    return {
-        "zeros 1000 to 1": (zeros, 413),
-        "nested": (_gzip(zeros), 400),
-        "many members": (_gzip(b"0" * MIB) * 64, 413),
-        "ten thousand empty members": (_gzip(b"") * 10_000, 413),
-        "valid head, then zeros": (_gzip(b'{"events": ["' + b"a" * 64 * MIB), 413),
-        "ratio under the limit of bytes": (_gzip(b" " * 15 * MIB), 413),
-        "raw deflate": (deflated, 400),
-        "truncated": (batch[:-9], 400),
-        "wrong checksum": (batch[:-8] + b"\0\0\0\0" + batch[-4:], 400),
-        "wrong length": (batch[:-4] + b"\1\0\0\0", 400),
-        "trailing junk": (batch + b"junk", 400),
-        "empty": (b"", 400),
-    }
-
-
-@pytest.mark.parametrize("name", _bombs())
-def test_decompression_bomb(collector: RunningCollector, name: str) -> None:
-    """A body made to explode is refused before it has; memory stays where it was."""
-    body, status = _bombs()[name]
-    status_file = Path(f"/proc/{collector.pid}/status")
-    Path(f"/proc/{collector.pid}/clear_refs").write_text("5")  # forget the peak so far
-    before = _peak_kib(status_file)
-
-    answer = _send(collector, body, **GZIP)
-
-    assert answer.status_code == status, answer.text
-    assert _peak_kib(status_file) - before <= 40 * 1024
-
-
-def _peak_kib(status: Path) -> int:
-    line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1])
-
-
 def test_gzip_is_accepted(collector: RunningCollector) -> None:
     """A compressed batch is stored, also when it comes as two members."""
     text = _batch(success())
@@ -378,18 +325,18 @@ def test_gzip_is_accepted(collector: RunningCollector) -> None:
 @pytest.mark.parametrize(
     ("headers", "body", "status"),
     [
-        ({**JSON, "Content-Encoding": "br"}, b"{}", 415),
-        ({**JSON, "Content-Encoding": "zstd"}, b"{}", 415),
-        ({**JSON, "Content-Encoding": "gzip, gzip"}, b"{}", 415),
-        ({**JSON, "Content-Encoding": "identity"}, b'{"events": []}', 200),
-        (GZIP, b'{"events": []}', 400),
-        (JSON, _gzip(b'{"events": []}'), 400),
-        ({"Content-Type": "text/plain"}, b'{"events": []}', 415),
-        ({"Content-Type": "application/x-www-form-urlencoded"}, b"a=b", 415),
-        ({"Content-Type": "multipart/form-data; boundary=x"}, b"--x--", 415),
-        ({"Content-Type": ""}, b'{"events": []}', 415),
-        ({"Content-Type": "application/json; charset=utf-16"}, b'{"events": []}', 415),
-        ({"Content-Type": "Application/JSON; charset=UTF-8"}, b'{"events": []}', 200),
+        case(39, {**JSON, "Content-Encoding": "br"}, b"{}", 415),
+        case(39, {**JSON, "Content-Encoding": "zstd"}, b"{}", 415),
+        case(39, {**JSON, "Content-Encoding": "gzip, gzip"}, b"{}", 415),
+        case(39, {**JSON, "Content-Encoding": "identity"}, b'{"events": []}', 200),
+        case(40, GZIP, b'{"events": []}', 400),
+        case(40, JSON, _gzip(b'{"events": []}'), 400),
+        case(44, {"Content-Type": "text/plain"}, b'{"events": []}', 415),
+        case(44, {"Content-Type": "application/x-www-form-urlencoded"}, b"a=b", 415),
+        case(44, {"Content-Type": "multipart/form-data; boundary=x"}, b"--x--", 415),
+        case(44, {"Content-Type": ""}, b'{"events": []}', 415),
+        case(44, {"Content-Type": "application/json; charset=utf-16"}, b'{"events": []}', 415),
+        case(44, {"Content-Type": "Application/JSON; charset=UTF-8"}, b'{"events": []}', 200),
     ],
 )
 def test_type_and_coding(
@@ -493,99 +440,6 @@ def test_times_are_normalised(raw: str, normal: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "head",
-    [
-        b"Content-Length: -1\r\n",
-        b"Content-Length: 5\r\nContent-Length: 6\r\n",
-        b"Content-Length: x\r\n",
-        b"Transfer-Encoding: gzip\r\n",
-        b"Host: a\r\nHost: b\r\n",
-        b"X-Long: " + b"a" * 100_000 + b"\r\n",
-        b"".join(b"X-%d: a\r\n" % n for n in range(5_000)),
-        b"Bad Name: a\r\n",
-    ],
-    ids=lambda head: repr(head)[:30],
-)
-def test_broken_head(collector: RunningCollector, head: bytes) -> None:
-    """A request whose head contradicts itself is refused and the connection is closed."""
-    with socket.create_connection(("127.0.0.1", collector.port), timeout=20) as sock:
-        authorization = f"Authorization: Bearer {collector.key}\r\n".encode()
-        host = b"" if head.startswith(b"Host") else b"Host: x\r\n"
-        sock.sendall(b"POST /v1/events HTTP/1.1\r\n" + host + authorization + head + b"\r\n")
-        answer = _read_to_end(sock)
-
-    assert answer[9:12] in (b"400", b"431", b"415", b""), answer[:200]
-
-
-def test_short_body(collector: RunningCollector) -> None:
-    """A body that never comes is given up on, with an answer, and others are served meanwhile."""
-    head = (
-        f"POST /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {collector.key}\r\n"
-        "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
-    )
-    with socket.create_connection(("127.0.0.1", collector.port), timeout=30) as sock:
-        sock.sendall(head.encode())
-        assert collector.post(success()).status_code == 200
-        answer = _read_to_end(sock)
-
-    assert answer.startswith(b"HTTP/1.1 408"), answer[:100]
-    assert b"slow_body" in answer
-
-
-@pytest.mark.parametrize("head", [b"", b"POST /v1/ev", b"POST /v1/events HTTP/1.1\r\nHost: x\r\n"])
-def test_slow_head(collector: RunningCollector, head: bytes) -> None:
-    """Fifty connections that never finish their head are closed, and others are served."""
-    slow = [socket.create_connection(("127.0.0.1", collector.port), timeout=30) for _ in range(50)]
-    try:
-        for sock in slow:
-            sock.sendall(head)
-        assert collector.post(success()).status_code == 200
-        answers = {_read_to_end(sock)[:12] for sock in slow}
-    finally:
-        for sock in slow:
-            sock.close()
-
-    assert answers == {b"HTTP/1.1 408"}
-
-
-def test_slow_head_after_a_request(collector: RunningCollector) -> None:
-    """The second head on a connection has its deadline as well; a request under way has none."""
-    request = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", collector.port), timeout=30) as sock:
-        sock.sendall(request)
-        first = sock.recv(65_536)
-        sock.sendall(request[:-4])
-        rest = _read_to_end(sock)
-
-    assert first.startswith(b"HTTP/1.1 200")
-    assert b"HTTP/1.1 408" in rest
-
-
-def test_client_gone(collector: RunningCollector) -> None:
-    """A client that leaves mid-body stores nothing and leaves no trace in the log."""
-    event = success()
-    body = _batch(event)
-    head = (
-        f"POST /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {collector.key}\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    with socket.create_connection(("127.0.0.1", collector.port), timeout=30) as sock:
-        sock.sendall(head.encode() + body[:-1])
-
-    collector.post(success())
-    engine = open_engine(collector.database_url)
-    with read_connection(engine) as conn:
-        found = conn.execute(
-            select(func.count())
-            .select_from(tool_call)
-            .where(tool_call.c.event_id == event["event_id"])
-        ).scalar_one()
-    engine.dispose()
-    assert found == 0
-    assert "Traceback" not in collector.output()
-
-
-@pytest.mark.parametrize(
     "text",
     [
         "<script>alert(1)</script>",
@@ -604,6 +458,22 @@ def test_text_is_kept_as_it_is(collector: RunningCollector, text: str) -> None:
     stored = _stored(collector, event)
     assert (stored["received"], stored["text_llm"]) == (text, text)
     assert stored["flags"] is None
+
+
+@pytest.mark.parametrize("text", ["x" * 200_000, "line\n" * 40_000], ids=["one line", "many lines"])
+def test_huge_text(collector: RunningCollector, text: str) -> None:
+    """A text beyond its limit is cut, says so, and says how long it was."""
+    event = failure(error={"received": text, "exception": {"type": "E", "traceback": text}})
+
+    # Both together are more than one event may have.
+    assert collector.post(event).json()["rejected"][0]["code"] == "event_too_large"
+    del event["error"]["exception"]
+    assert collector.post(event).json()["accepted"] == 1
+
+    stored = _stored(collector, event)
+    assert len(stored["received"]) <= 16_384
+    assert stored["received"].endswith(f"[{len(text)} characters]")
+    assert "truncated:error.received" in stored["flags"]
 
 
 def test_log_line_cannot_be_forged(collector: RunningCollector) -> None:
@@ -627,17 +497,3 @@ def test_event_ids_may_be_ulids(collector: RunningCollector) -> None:
 def _metric(collector: RunningCollector, name: str) -> float:
     lines = collector.get("/metrics").text.splitlines()
     return float(next(line.split()[1] for line in lines if line.startswith(f"{name} ")))
-
-
-def _read_to_end(sock: socket.socket) -> bytes:
-    data = b""
-    while chunk := _receive(sock):
-        data += chunk
-    return data
-
-
-def _receive(sock: socket.socket) -> bytes:
-    try:
-        return sock.recv(65_536)
-    except ConnectionResetError:
-        return b""
