@@ -30,7 +30,7 @@ def check_headers(scope: Scope) -> None:
         raise Problem(431, "headers_too_large", detail, {"Connection": "close"})
     names = [name for name, _ in headers]
     if b"transfer-encoding" in names and b"content-length" in names:
-        # A proxy may believe the other one, and see two requests where there is one (RFC 9112, 6.3).
+        # A proxy may believe the other one and see two requests here (RFC 9112, section 6.3).
         detail = "send Content-Length or Transfer-Encoding, not both"
         raise Problem(400, "two_lengths", detail, {"Connection": "close"})
     hosts = [value for name, value in headers if name == b"host"]

@@ -26,6 +26,7 @@ from toolfault_collector.normalize import (
     signature_fields,
     signature_fingerprint,
 )
+from toolfault_collector.scrub import scrub
 
 __all__ = [
     "Context",
@@ -240,6 +241,8 @@ def _prepare_call(
         call.extra["occurred_at"] = event.occurred_at
     if event.request_id is not None:
         call.extra["request_id"] = event.request_id
+    if scrub(event, call.extra, call.source):
+        call.flags.append("redacted")
     _classify(call, event.error)
     return call
 

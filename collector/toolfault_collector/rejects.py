@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from toolfault_collector.bulk import columns, insert_rows
 from toolfault_collector.clean import clean_text
 from toolfault_collector.decode import Rejection
-from toolfault_collector.redact import redact
+from toolfault_collector.redact import redact_bluntly
 from toolfault_collector.tables import rejected_event
 
 __all__ = ["keep_rejects"]
@@ -48,7 +48,7 @@ def _body(source: bytes | Mapping[str, Any] | None) -> str | None:
         text = source[: 4 * MAX_BODY].decode("utf-8", "replace")
     else:
         text = _encode(source)
-    return clean_text(redact(text)[:MAX_BODY])
+    return clean_text(redact_bluntly(text)[:MAX_BODY])
 
 
 def _encode(source: Mapping[str, Any]) -> str:
