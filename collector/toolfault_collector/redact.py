@@ -45,14 +45,13 @@ _SHAPED: Final = re.compile(
 )
 # A name that says that its value is secret. Names that only contain such a word (token_count,
 # author, session_minutes) are left alone.
-_NAME_OF_ONE: Final = r"""(?:[a-z0-9]{1,30}[_-]){0,4}
-      (?:password|passwd|pwd|secret|(?:access|auth|refresh|id|bot)?token|api[_-]?key|apikey
-        |access[_-]?key|private[_-]?key|authorization|credentials?|cookie|session[_-]?key|client[_-]?secret|dsn)"""
-_NAME: Final = re.compile(rf"(?ix){_NAME_OF_ONE}")
+_NAME_OF_ONE: Final = r"""(?:password|passwd|pwd|secret|(?:access|auth|refresh|id|bot)?token
+        |api[_-]?key|access[_-]?key|private[_-]?key|session[_-]?key|client[_-]?secret
+        |authorization|credentials?|cookie|dsn)"""
+_NAME: Final = re.compile(rf"(?isx)(?:.*[^a-z0-9])?{_NAME_OF_ONE}")
 _NAMED: Final = re.compile(
     rf"""(?ix)
-    (?P<name>(?:\\?["'])?\b{_NAME_OF_ONE}
-      (?:\\?["'])?\s{{0,3}}[:=]\s{{0,3}})
+    (?<![a-z0-9])(?P<name>{_NAME_OF_ONE}(?:\\?["'])?\s{{0,3}}[:=]\s{{0,3}})
     (?P<value>\\?"(?:[^"\\]|\\.){{1,4000}}"?|\\?'(?:[^'\\]|\\.){{1,4000}}'?
       |[^\s,;&}}\]"']{{1,4000}})
     """
