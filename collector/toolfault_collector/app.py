@@ -174,10 +174,11 @@ class RequestScope:
         # Names a line of the log, guards nothing.
         request_id = f"{random.getrandbits(64):016x}"
         scope.setdefault("state", {})["request_id"] = request_id
-        started = False
+        started = ended = False
 
         async def send_with_id(message: Message) -> None:
-            nonlocal started
+            nonlocal started, ended
+            ended = message["type"] == "http.response.body" and not message.get("more_body")
             if message["type"] == "http.response.start":
                 started = True
                 message["headers"] = [
@@ -194,8 +195,10 @@ class RequestScope:
         except Problem as refusal:
             await send_problem(scope, send_with_id, refusal)
         except Exception:
-            # The exception may hold data of the request, so the log has its place, not its text.
+            # The exception may hold data of the request: `log` keeps its place, not its text.
             _log.exception("request_failed", path=_path(scope))
+            if ended:
+                return  # an application within this one has said it
             if started:
                 raise
             detail = f"a fault of the server; its log has more under {request_id}"

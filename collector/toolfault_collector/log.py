@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import traceback
 from typing import Any, Final
 
 import msgspec
@@ -21,7 +22,10 @@ _LEVELS: Final = {
     "error": logging.ERROR,
 }
 # A logged text longer than this is data that should not be in a log.
-MAX_TEXT: Final = 2_000
+MAX_TEXT: Final = 4_000
+# Of a traceback the innermost frames tell most.
+MAX_FRAMES: Final = 12
+MAX_CAUSES: Final = 3
 
 
 def configure(level: str) -> None:
@@ -30,7 +34,7 @@ def configure(level: str) -> None:
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info,
+        structlog.processors.ExceptionRenderer(_places),
         _cut,
     ]
     structlog.configure(
@@ -50,6 +54,23 @@ def configure(level: str) -> None:
     root.handlers[:] = [handler]
     # Libraries say at "info" what only their authors want to know.
     root.setLevel(max(_LEVELS[level], logging.WARNING))
+
+
+def _places(exc_info: Any) -> str:
+    """Return where an exception and its causes came from, innermost last.
+
+    Never what they say: an exception may quote the request, the row or the address of the database.
+    """
+    error = exc_info[1]
+    lines: list[str] = []
+    for _ in range(MAX_CAUSES):
+        if error is None:
+            break
+        frames = traceback.extract_tb(error.__traceback__)[-MAX_FRAMES:]
+        lines += [f"{type(error).__module__}.{type(error).__qualname__}"]
+        lines += [f"  {frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+        error = error.__cause__ or error.__context__
+    return "\n".join(lines)
 
 
 def _cut(_logger: object, _method: str, event: Any) -> Any:

@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 from starlette.responses import JSONResponse
 
 from toolfault_collector.gatekeeper import Gatekeeper
+from toolfault_collector.openapi import describe
 from toolfault_dashboard.api import comparisons, exports, figures, lists
 from toolfault_dashboard.api.problems import RESPONSES, ProblemDocument, add_problem_handlers
 from toolfault_dashboard.api.reader import Services, reader_of
@@ -48,7 +49,7 @@ def create_api(engine: Engine, gatekeeper: Gatekeeper, clock: Callable[[], int])
 
 
 def _openapi(request: Request) -> JSONResponse:
-    """Describe the API (OpenAPI 3.1)."""
+    """Describe the API and what the collector answers beside it (OpenAPI 3.1)."""
     app: FastAPI = request.app
     if app.openapi_schema is None:
         schema = get_openapi(
@@ -58,7 +59,13 @@ def _openapi(request: Request) -> JSONResponse:
         components.setdefault("schemas", {})["ProblemDocument"] = (
             ProblemDocument.model_json_schema()
         )
-        components["securitySchemes"] = {"read_key": {"type": "http", "scheme": "bearer"}}
+        paths, schemas, schemes = describe()
+        schema["paths"].update(paths)
+        components["schemas"].update(schemas)
+        components["securitySchemes"] = {
+            "read_key": {"type": "http", "scheme": "bearer"},
+            **schemes,
+        }
         schema["security"] = [{"read_key": []}]
         schema["servers"] = [{"url": "/api/v1"}]
         app.openapi_schema = schema

@@ -21,7 +21,8 @@ __all__ = ["router"]
 router = APIRouter(tags=["comparisons"])
 
 Side = Annotated[str, Query(description="Query of this side, added to q.", max_length=8_192)]
-Confidence = Annotated[float, Query(gt=0.5, lt=1.0)]
+# Beyond that every interval is everything, and its bounds are no numbers.
+Confidence = Annotated[float, Query(gt=0.5, le=0.9999)]
 
 
 @dataclass(frozen=True, slots=True)

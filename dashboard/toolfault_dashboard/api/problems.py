@@ -58,6 +58,7 @@ def add_problem_handlers(app: FastAPI) -> None:
     app.add_exception_handler(MissingParquet, _missing_parquet)
     app.add_exception_handler(RequestValidationError, _wrong_parameter)
     app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(Exception, _fault)
 
 
 def _problem(request: Request, error: Exception) -> Response:
@@ -77,6 +78,14 @@ def _cursor_error(request: Request, error: Exception) -> Response:
 
 def _missing_parquet(request: Request, error: Exception) -> Response:
     return problem_response(request, Problem(501, "no_parquet", str(error)))
+
+
+def _fault(request: Request, error: Exception) -> Response:
+    del error  # the layer around the application logs it
+    request_id = request.scope.get("state", {}).get("request_id")
+    detail = f"a fault of the server; its log has more under {request_id}"
+    members = {"error_id": request_id}
+    return problem_response(request, Problem(500, "internal_error", detail, members=members))
 
 
 def _too_slow(request: Request, error: Exception) -> Response:

@@ -1,0 +1,134 @@
+"""The whole OpenAPI document against a running server: generated requests, right and wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from tests.factories import change, conversation_end, counts, failure, success
+from tests.live_server import LiveServer, live_server
+
+CHECKS = (
+    "not_a_server_error",
+    "negative_data_rejection",
+    "ignored_auth",
+    "content_type_conformance",
+    "response_schema_conformance",
+    "status_code_conformance",
+)
+
+
+@dataclass(frozen=True)
+class _Target:
+    """A server with some data, its document as a file, and keys of its project."""
+
+    server: LiveServer
+    document: Path
+    keys: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Target]:
+    """A server with every kind of event."""
+    folder = tmp_path_factory.mktemp("openapi")
+    with live_server(folder) as server:
+        keys = {
+            kind: server.run("keys", "create", "--project", "demo", "--kind", kind).split()[-1]
+            for kind in ("ingest", "read")
+        }
+        events = [failure(), success(), failure(code="timeout"), counts(), change()]
+        answer = httpx2.post(
+            f"{server.address}/v1/events",
+            json={"events": [*events, conversation_end()]},
+            headers={"Authorization": f"Bearer {keys['ingest']}"},
+        )
+        assert answer.json()["accepted"] == 6, answer.text
+        document = httpx2.get(
+            f"{server.address}/api/v1/openapi.json",
+            headers={"Authorization": f"Bearer {keys['read']}"},
+        ).json()
+        path = folder / "openapi.json"
+        path.write_text(json.dumps(_flat(document)), encoding="utf-8")
+        yield _Target(server, path, keys)
+
+
+def _flat(document: dict[str, Any]) -> dict[str, Any]:
+    """*document* with one base for all its paths, which is all that schemathesis knows."""
+    base = document["servers"][0]["url"]
+    paths = {}
+    for path, operations in document["paths"].items():
+        own = operations.pop("servers", None)
+        paths[path if own else base + path] = operations
+    return {**document, "paths": paths, "servers": [{"url": "/"}]}
+
+
+def _explore(target: _Target, tags: str, key: str | None, *, examples: int) -> None:
+    """Send *examples* generated requests to each operation of the *tags*; any finding fails."""
+    command = [
+        str(Path(sys.executable).with_name("schemathesis")),
+        "run",
+        str(target.document),
+        f"--url={target.server.address}",
+        f"--checks={','.join(CHECKS)}",
+        "--phases=examples,coverage,fuzzing",
+        f"--max-examples={examples}",
+        "--seed=20261122",
+        "--warnings=off",
+        "--no-color",
+        "--continue-on-failure",
+        "--suppress-health-check=all",
+        "--generation-database=none",
+        *(f"--include-tag={tag}" for tag in tags.split()),
+        *([f"--header=Authorization: Bearer {key}"] if key else []),
+    ]
+    done = subprocess.run(
+        command,
+        cwd=target.document.parent,
+        env={**os.environ, "SCHEMATHESIS_HOOKS": ""},
+        capture_output=True,
+        text=True,
+        timeout=3_000,
+        check=False,
+    )
+    assert done.returncode == 0, _findings(done.stdout) + done.stderr[-2_000:]
+    assert '"level":"error"' not in target.server.log.read_text(encoding="utf-8")
+
+
+AREAS = [("ingest", "ingest"), ("lists figures comparisons exports", "read"), ("health", "")]
+
+
+def _findings(output: str) -> str:
+    """What schemathesis found; a request in it may be megabytes long."""
+    return "\n".join(line[:300] for line in output.splitlines())[-12_000:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("tags", "kind"), AREAS)
+def test_generated_requests(target: _Target, tags: str, kind: str) -> None:
+    """No request makes a server error, wrong data is refused, and no answer needs no key."""
+    _explore(target, tags, target.keys.get(kind), examples=5)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("tags", "kind"), AREAS)
+def test_many_generated_requests(target: _Target, tags: str, kind: str) -> None:
+    """The same with 500 requests for each operation."""
+    _explore(target, tags, target.keys.get(kind), examples=500)
+
+
+def test_every_operation_is_explored(target: _Target) -> None:
+    """No operation of the document is outside the areas."""
+    document = json.loads(target.document.read_text(encoding="utf-8"))
+    wanted = {tag for tags, _ in AREAS for tag in tags.split()}
+
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            assert set(operation["tags"]) & wanted, operation["operationId"]
