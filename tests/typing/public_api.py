@@ -93,10 +93,19 @@ def results() -> None:
     """Results and errors by themselves."""
     assert_type(ToolResult("OK", 3), ToolResult[int])
     assert_type(ToolResult[str].ok("a").value, str | None)
+    assert_type(ToolResult.ok("a"), ToolResult[str])
+    assert_type(ToolResult.ok(["a"], "found one"), ToolResult[list[str]])
+    nothing: ToolResult[None] = ToolResult.ok()
+    assert_type(nothing.value, None)
+    assert_type(ToolResult.from_success(3), ToolResult[int])
     error = ToolError("t", "nothing found", "not_found", field="q")
     assert_type(error.render(Audience.LLM), str)
     assert_type(error.with_(retry_hint="x"), ToolError)
     assert_type(ToolResult[int](success=False, error=error).error, ToolError | None)
+    failed: ToolResult[int] = ToolResult.failure(error, message="nothing found")
+    assert_type(failed.value, int | None)
+    also_failed: ToolResult[str] = ToolResult.from_error("nothing found", tool="t")
+    assert_type(also_failed.value, str | None)
 
 
 class Toolkit:

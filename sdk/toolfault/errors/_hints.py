@@ -48,8 +48,9 @@ def closest(word: str, options: Iterable[str], *, most: int = 1) -> list[str]:
     """The *options* most like *word*, best first; none when nothing is close.
 
     Case and the separators `-`, `_` and space do not count. Abbreviations (`expr`) and parts
-    (`path` for `file_path`) come first, then likeness by the ratio of Ratcliff and Obershelp
-    (`difflib`), at least 0.7.
+    (`path` for `file_path`) come first, after the name with two neighbouring letters swapped
+    (`ulr`: one edit by Damerau's distance, which likeness misses in a short word); then likeness
+    by the ratio of Ratcliff and Obershelp (`difflib`), at least 0.7.
     """
     from difflib import get_close_matches
 
@@ -60,15 +61,27 @@ def closest(word: str, options: Iterable[str], *, most: int = 1) -> list[str]:
             break
         if is_a(option, str):
             folded.setdefault(_folded(option), option)
+    swapped = [name for name in folded if _is_swapped(wanted, name)]
     kin = sorted((name for name in folded if _is_kin(wanted, name)), key=len)
     similar = get_close_matches(wanted, list(folded), n=most, cutoff=_CLOSE)
-    best = dict.fromkeys([*([wanted] if wanted in folded else []), *kin, *similar])
+    best = dict.fromkeys([*([wanted] if wanted in folded else []), *swapped, *kin, *similar])
     return [folded[name] for name in best][:most]
 
 
 def _folded(word: str) -> str:
     snake = _CAMEL.sub("_", word[:_LONGEST_WORD])
     return snake.casefold().replace("-", "_").replace(" ", "_")
+
+
+def _is_swapped(word: str, option: str) -> bool:
+    """Whether the two differ by one swap of neighbouring letters."""
+    if len(word) != len(option) or len(word) < 2:
+        return False
+    at = [place for place, pair in enumerate(zip(word, option, strict=True)) if len({*pair}) == 2]
+    if len(at) != 2 or at[1] != at[0] + 1:
+        return False
+    first, second = at
+    return word[first] == option[second] and word[second] == option[first]
 
 
 def _is_kin(word: str, option: str) -> bool:

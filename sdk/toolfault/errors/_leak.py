@@ -13,15 +13,38 @@ if TYPE_CHECKING:
 __all__ = ["occurs", "says_value", "values_in_repr"]
 
 # Text and numbers inside a representation; text before a colon is a key of the schema.
-_TEXT = re.compile(r"'((?:[^'\\]|\\.)*)'(?!:)|\"((?:[^\"\\]|\\.)*)\"(?!:)")
+_TEXT = re.compile(r"(?:'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\")(:?)")
 _NUMBER = re.compile(r"(?<![\w.'\"])-?\d+(?:\.\d+)?(?![\w'\"])")
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
+_WORD = re.compile(r"[A-Za-z]+")
 _MOST_VALUES = 50
+
+# The words that validation libraries and our own checks say in any case ("Input should be a valid
+# integer"): standing there unquoted they tell nobody that the model sent `a` or `integer`. Taken
+# from the message templates of pydantic-core; a test compares.
+_STANDARD_TEXT = """
+    a after an any are argument arguments array as ascii assertion at attribute be before boolean
+    but byte bytearray bytes callable cannot character characters check complex contain counter
+    cyclic data date dates datetime datetimes dd decimal default depth deque detected dictionary
+    digit digits discriminator docs does duration e equal error exact exceeded expected extra
+    extract extracting factory failed field fields finite float following for format found fraction
+    fractional from frozen frozendict frozenset functions future g got greater has hashable have
+    html https in info input inputs instance instead integer interpret invalid is item items
+    iterable iterating json jsonorpython keys keyword least length less library list literal mapping
+    match maximum missing mm more most multiple must no none not null number object occurred of
+    offset one only or ordereddict org over parameter parse part past pattern permitted place point
+    positional provided python raw recursion reference required rules scheme sentinel set should
+    size strict string strings subclass syntax tag tags than the time timedelta timezone to tokens
+    total tuple unable unexpected unicode url use uses using uuid valid validated validating
+    validation validator value values version violated when with yyyy zero
+"""
+_STANDARD_WORDS = frozenset(_STANDARD_TEXT.split())
 
 
 def values_in_repr(received: str) -> list[str]:
     """The plain values in the representation *received*, itself included."""
     values = [received]
-    values += [first or second for first, second in _TEXT.findall(received)]
+    values += [first or second for first, second, colon in _TEXT.findall(received) if not colon]
     values += _NUMBER.findall(received)
     return [value for value in values[:_MOST_VALUES] if value.strip()]
 
@@ -31,7 +54,18 @@ def says_value(text: str, issue: Issue) -> bool:
     received = issue.received
     if not received or received == REDACTED:
         return False
-    return any(occurs(value, text) for value in values_in_repr(received))
+    spoken = _told_values(text)
+    return any(
+        occurs(value, spoken if value.isalpha() else text) for value in values_in_repr(received)
+    )
+
+
+def _told_values(text: str) -> str:
+    """*text*, or only what it quotes where all its other words are standard ones."""
+    around = _QUOTED.sub(" ", text)
+    if all(word.lower() in _STANDARD_WORDS for word in _WORD.findall(around)):
+        return " ".join(_QUOTED.findall(text))
+    return text
 
 
 def occurs(value: str, text: str) -> bool:

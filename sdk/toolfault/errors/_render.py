@@ -172,7 +172,8 @@ def _user_composed(error: ToolError) -> str:
     if error.issues_total == 1:
         issue = issues[0]
         text = sentence(issue, context, with_received=False)
-        if says_value(text, error.issues[0]) or issue.type == "union_tag_invalid":
+        # The field is told anyway; only the message could repeat the value.
+        if says_value(issue.message, error.issues[0]) or issue.type == "union_tag_invalid":
             return code_sentence(issue.code.value, issue.field, context)
         return cut(text, LONGEST_USER_LINE * 2)
     fields = list(dict.fromkeys(issue.field for issue in issues))

@@ -10,9 +10,10 @@ from toolfault.errors._types import is_a
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Generic, TypeVar
+    from typing import Any, Generic, TypeVar
 
     T = TypeVar("T")
+    V = TypeVar("V")
 
     class _Generic(Generic[T]):
         """The type parameter, for type checkers."""
@@ -106,30 +107,33 @@ class ToolResult(_Generic["T"]):
         self.exclude_value_from_context = exclude_value_from_context
         self.coercions = tuple(coercions)
 
+    # What a constructor makes is typed by its own arguments: the type variable of a class that is
+    # named without brackets is unknown to type checkers.
+
     @classmethod
-    def ok(cls, value: T | None = None, message: str = "OK") -> ToolResult[T]:
+    def ok(cls, value: V = None, message: str = "OK") -> ToolResult[V]:  # type: ignore[assignment]
         """A success."""
-        return cls(message, value)
+        return ToolResult(message, value)
 
     @classmethod
-    def from_success(cls, value: T | None = None) -> ToolResult[T]:
+    def from_success(cls, value: V = None) -> ToolResult[V]:  # type: ignore[assignment]
         """A success, by its older name."""
-        return cls(value=value)
+        return ToolResult(value=value)
 
     @classmethod
-    def failure(cls, error: ToolError, **details: object) -> ToolResult[T]:
-        """A failure; *details* as in the constructor."""
-        return cls(success=False, error=error, **details)  # type: ignore[arg-type]
+    def failure(cls, error: ToolError, **details: Any) -> ToolResult[Any]:
+        """A failure; *details* as in the constructor. It has no value, so it fits any type."""
+        return ToolResult(success=False, error=error, **details)
 
     @classmethod
-    def from_error(cls, error: str | BaseException, *, tool: str = "unknown") -> ToolResult[T]:
+    def from_error(cls, error: str | BaseException, *, tool: str = "unknown") -> ToolResult[Any]:
         """A failure from the text for the model, a `ToolError`, or any exception."""
         if not is_a(error, str):
             exc = error if is_a(error, BaseException) else TypeError("no text and no exception")
             return cls.failure(ToolError.from_exception(tool, exc))
         from toolfault.errors._shapes import error_of_text
 
-        return cls(error, success=False, error=error_of_text(tool, error))
+        return ToolResult(error, success=False, error=error_of_text(tool, error))
 
     @classmethod
     def ensure(cls, value: object) -> ToolResult[object]:

@@ -80,7 +80,7 @@ def _judge(issues: tuple[Issue, ...], arguments: Any, tool: Tool | None, *, deri
     missing = [issue.field for issue in issues if issue.code.value == "missing_field"]
     for issue in issues[:_MAX_ADVISED]:
         absent = issue.code.value == "missing_field"
-        value = ABSENT if absent else raw_value(arguments, issue.loc)
+        value = ABSENT if absent else raw_value(arguments, issue)
         if value is not ABSENT and not issue.near_miss:
             unknown = issue.code.value == "unknown_field"
             issue.near_miss = near_misses(value, issue, choices=missing if unknown else None)

@@ -109,11 +109,13 @@ def tool(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:  # noq
     return _decorated(fn, options)
 
 
-def _decorated(fn: Callable[..., Any], options: dict[str, Any]) -> Any:
+def _decorated(fn: Any, options: dict[str, Any]) -> Any:
     if isinstance(fn, Tool) or isinstance(getattr(fn, "tool", None), Tool):
         raise ConfigError("this function is a tool already")
-    if isinstance(fn, (staticmethod, classmethod)):
-        raise ConfigError(f"put @tool below @{type(fn).__name__}, next to the function")
+    if isinstance(fn, staticmethod):
+        return staticmethod(_decorated(fn.__func__, options))
+    if isinstance(fn, classmethod):
+        return ToolMethod(fn.__func__, options, names_in_scope(fn.__func__, depth=2), by_class=True)
     if not callable(fn):
         raise ConfigError(f"tool() decorates a function, not {type(fn).__name__}")
     unknown = set(options) - _OPTIONS
@@ -158,33 +160,71 @@ def _is_method(fn: Callable[..., Any]) -> bool:
 
 
 class ToolMethod:
-    """A decorated method: every instance gets a tool of its own, bound to it."""
+    """A decorated method: every instance gets a tool of its own, bound to it.
+
+    Args:
+        fn: The function in the class body.
+        options: Options of the decorator.
+        scope: Local names that its annotations mention.
+        by_class: Whether it is a class method: every class gets a tool of its own.
+    """
 
     def __init__(
-        self, fn: Callable[..., Any], options: dict[str, Any], scope: Mapping[str, Any]
+        self,
+        fn: Callable[..., Any],
+        options: dict[str, Any],
+        scope: Mapping[str, Any],
+        *,
+        by_class: bool = False,
     ) -> None:
         functools.update_wrapper(self, fn)
         self._fn = fn
         self._options = options
         self._scope = scope
+        self._by_class = by_class
         self._attribute: str = getattr(fn, "__name__", "")
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._attribute = name
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
+        # Up to Python 3.12 a classmethod around this one asks for the class as the instance.
+        if self._by_class or isinstance(instance, type):
+            return self._of_class(instance if isinstance(instance, type) else owner)
         if instance is None:
             return self
-        bound = self._fn.__get__(instance, owner)
-        face = _wrapped(Tool(bound, scope=self._scope, **self._options))
+        face = self._bound_to(instance, owner)
         # Shadows this descriptor, so that the tool is compiled once per instance; an instance
         # with slots alone gets a fresh one each time.
         with contextlib.suppress(AttributeError, TypeError):
             instance.__dict__[self._attribute] = face
         return face
 
+    def _of_class(self, owner: type | None) -> Any:
+        """Return the tool of a class; a subclass has its own, since its ``cls`` is another."""
+        name = f"_toolfault_{self._attribute}"
+        face = vars(owner).get(name)
+        if face is None:
+            face = self._bound_to(owner, owner)
+            with contextlib.suppress(Exception):  # a metaclass of the host may refuse
+                setattr(owner, name, face)
+        return face
+
+    def _bound_to(self, instance: object, owner: type | None) -> Any:
+        bound = self._fn.__get__(instance, owner)
+        return _wrapped(Tool(bound, scope=self._scope, **self._options))
+
     def __call__(self, instance: object, /, *args: Any, **kwargs: Any) -> Any:
         return self.__get__(instance, type(instance))(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("call", "tool"):
+            # From Python 3.13 on, a classmethod around this one no longer says which class it is.
+            raise AttributeError(
+                f"'{self._attribute}' is a tool of an instance or a class: reach it through one, "
+                "and write @tool above @classmethod"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def as_tool(fn: Any) -> Tool:

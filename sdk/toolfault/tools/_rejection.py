@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from toolfault.errors import InvocationKind, Issue, ToolError, redacted_repr, type_name
@@ -100,21 +100,38 @@ def _pattern(loc: Loc) -> str:
     return ".".join("*" if type(part) is int else str(part)[:128] for part in loc)
 
 
-def raw_value(arguments: Any, loc: tuple[str | int, ...]) -> object:
-    """Return the value the model sent at ``loc``, or ABSENT.
+def raw_value(arguments: Any, issue: Issue) -> object:
+    """Return the value the model sent that ``issue`` is about, or ABSENT.
 
-    Followed as far as it names real keys and indexes: a union adds labels of its own.
+    The path of an issue may name branches of a union, and a branch may be called like a key of the
+    value itself (``{"int": ...}``). Of the values along the path it is the one the issue says it
+    received (contract.md section 0, ruling 4).
     """
-    value: Any = ABSENT
+    along = list(_along(arguments, issue.loc))
+    if issue.received_type is not None:
+        along = [value for value in along if type_name(value) == issue.received_type]
+    if len(along) > 1:
+        said = [value for value in along if _as_received(value, issue) == issue.received]
+        along = said or along
+    return along[-1] if along else ABSENT
+
+
+def _along(arguments: Any, loc: Loc) -> Iterator[object]:
+    """Yield the values along ``loc`` as far as it names real keys and indexes."""
     inside = arguments
     for part in loc:
         if not _has(inside, part):
-            break
-        value = inside = inside[part]
-    return value
+            return
+        inside = inside[part]
+        yield inside
 
 
-def _has(inside: Any, part: str | int) -> bool:
+def _as_received(value: object, issue: Issue) -> str | None:
+    """Return how the issue would show ``value``."""
+    return issue.with_(received=redacted_repr(value)).received
+
+
+def _has(inside: Any, part: object) -> bool:
     if type(inside) is dict:
         return part in inside
     return type(inside) is list and type(part) is int and 0 <= part < len(inside)

@@ -20,6 +20,8 @@ FIELDS = ["expression", "file_path", "follow_redirects", "port", "user_id"]
         ("PORT", "port"),
         ("prt", "port"),
         ("userid", "user_id"),
+        ("prot", "port"),
+        ("opt", None),
         ("x", None),
         ("banana", None),
         ("", None),
@@ -34,6 +36,8 @@ def test_did_you_mean_the_closest_name(word, found):
 
 def test_the_search_is_bounded_and_ordered():
     """[P-13] The best come first, and neither long words nor many options hurt."""
+    assert closest("ulr", ["rule", "run", "url"]) == ["url"]
+    assert closest("form", ["format", "from"], most=2) == ["from", "format"]
     assert closest("red", ["read", "reds", "blue", "red"], most=2) == ["red", "reds"]
     assert closest("x" * 100_000, [f"option_{n}" for n in range(10_000)]) == []
 

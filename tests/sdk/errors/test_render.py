@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from toolfault.errors import (
@@ -326,11 +328,59 @@ def test_a_received_value_is_hidden_by_the_name_of_its_field():
             ),
             "t: Invalid parameter value for c: Input should be 'red' or 'green'",
         ),
+        (
+            Issue(
+                "a",
+                "wrong_type",
+                "Input should be a valid integer",
+                received="'a'",
+                received_type="str",
+            ),
+            "t: Invalid parameter value for a: Input should be a valid integer",
+        ),
+        (
+            Issue(
+                "n",
+                "wrong_type",
+                "Input should be a valid integer",
+                received="['integer', {'a': 'Valid'}]",
+                received_type="list",
+            ),
+            "t: Invalid parameter value for n: Input should be a valid integer",
+        ),
+        (
+            Issue(
+                "n",
+                "invalid_choice",
+                "Input tag 'a' is not valid",
+                received="{'kind': 'a'}",
+                received_type="dict",
+            ),
+            "t: Invalid parameter value for n: not one of the allowed values",
+        ),
+        (
+            Issue("n", "not_found", "city a is unknown", received="'a'", received_type="str"),
+            "t: Invalid parameter value for n: not found",
+        ),
     ],
 )
 def test_the_user_never_reads_a_received_value(issue, user):
     """[P-06][C26] Ruling 5: where the text would repeat the value, the code makes the sentence."""
     assert ToolError.from_issues("t", [issue]).render("user") == user
+
+
+def test_the_words_of_validation_libraries_are_known():
+    """[P-06] Every word of pydantic's templates counts as said in any case, whatever was sent."""
+    from pydantic_core._pydantic_core import list_all_errors
+
+    templates = [error["message_template_python"] for error in list_all_errors()]
+    kept = [re.sub(r"\{[^}]*\}|'[^']*'|\"[^\"]*\"|`[^`]*`", " ", text) for text in templates]
+    words = {word.lower() for text in kept for word in re.findall("[A-Za-z]+", text)}
+    sent = [Issue("n", "wrong_type", word, received=repr(word)) for word in sorted(words)]
+    texts_of = {issue.message: ToolError.from_issues("t", [issue]).render("user") for issue in sent}
+
+    assert len(words) > 100
+    assert [word for word, text in texts_of.items() if not text.endswith(f": {word}")] == []
 
 
 def test_the_user_never_reads_a_value_in_authored_text_either():

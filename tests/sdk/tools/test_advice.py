@@ -58,6 +58,26 @@ def test_near_misses_are_named_without_values(
     assert near_misses(tool(fetch), arguments) == expected
 
 
+def test_a_branch_called_like_a_key_is_no_key() -> None:
+    """Ruling 4: what a branch of a union happens to address is not what the issue is about."""
+
+    class Range(BaseModel, strict=True):
+        first: int
+
+    class Query(BaseModel, strict=True):
+        at: int | Range
+        tags: list[int] | dict[str, list[int]]
+
+    @tool(model=Query)
+    def query(**fields: Any) -> None: ...
+
+    sent = {"at": {"int": "5", "first": 1, "Range": {}}, "tags": {"list[int]": {"a": [1]}}}
+    error = query.call(sent).error
+    assert error is not None
+    assert near_misses(query, {"at": {"int": "5"}, "tags": [1]}) == {}
+    assert not any("int_from_string" in issue.near_miss for issue in error.issues)
+
+
 def test_near_misses_of_a_pydantic_model() -> None:
     """They are judged on what the model sent, also in lists and unions."""
 

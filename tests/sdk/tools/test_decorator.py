@@ -8,6 +8,7 @@ import functools
 import inspect
 import json
 import pickle
+import sys
 from typing import Any
 
 import pytest
@@ -282,6 +283,75 @@ async def test_methods_are_tools_of_their_instance(records: list[CallRecord]) ->
     assert Toolkit.add(one, 1) == 2
     assert list(one.add.tool.parameters["properties"]) == ["n"]
     assert [record.tool for record in records] == ["add"] * 4 + ["later", "add", "add"]
+
+
+class Counter:
+    """Tools of a class, and tools that need neither class nor instance."""
+
+    base = 1
+
+    @tool
+    @classmethod
+    def of_class(cls, n: int) -> int:
+        """Add to the base of the class."""
+        return cls.base + n
+
+    @classmethod
+    @tool
+    def of_class_too(cls, n: int) -> int:
+        """Add to the base of the class, decorated the other way round."""
+        return cls.base + n
+
+    @tool(name="free")
+    @staticmethod
+    def of_nobody(n: int) -> int:
+        """Return the number."""
+        return n
+
+    @staticmethod
+    @tool
+    def of_nobody_too(n: int) -> int:
+        """Return the number, decorated the other way round."""
+        return n
+
+    @tool
+    @classmethod
+    async def in_time(cls, n: int) -> int:
+        """Add to the base of the class, in time."""
+        return cls.base + n
+
+
+class TenCounter(Counter):
+    """A class with another base."""
+
+    base = 10
+
+
+@pytest.mark.parametrize(("owner", "base"), [(Counter, 1), (TenCounter, 10), (TenCounter(), 10)])
+async def test_class_and_static_methods_are_tools(owner: Any, base: int) -> None:
+    """``@tool`` goes with ``@classmethod`` and ``@staticmethod``; a subclass has its own tool."""
+    assert owner.of_class(1) == base + 1
+    assert owner.of_class.call('{"n": 5}').value == base + 5
+    assert not owner.of_class.call({}).success
+    assert owner.of_class is owner.of_class
+    assert (await owner.in_time.call(n=1)).value == base + 1
+    assert owner.of_class_too(1) == base + 1
+    for free in (owner.of_nobody, owner.of_nobody_too):
+        assert free(3) == 3
+        assert free.call(n=4).value == 4
+        assert list(free.tool.parameters["properties"]) == ["n"]
+    assert owner.of_nobody.tool.name == "free"
+
+
+def test_classmethod_around_a_tool() -> None:
+    """Up to Python 3.12 it works; later it no longer says which class, and the error says so."""
+    if sys.version_info < (3, 13):
+        assert TenCounter.of_class_too.call(n=5).value == 15
+    else:
+        with pytest.raises(AttributeError, match="write @tool above @classmethod"):
+            TenCounter.of_class_too.call(n=5)
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = Toolkit.add.nothing  # type: ignore[attr-defined]
 
 
 def test_callable_objects_and_partials() -> None:

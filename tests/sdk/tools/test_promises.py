@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toolfault import ConfigError, ToolError, ToolManager, ToolResult, tool
+from toolfault import ToolError, ToolManager, ToolResult, tool
 from toolfault.tools import CallRecord
 
 
@@ -153,13 +153,6 @@ def test_gates_of_the_synchronous_entry(records: list[CallRecord]) -> None:
     with pytest.raises(KeyboardInterrupt):
         ToolManager([where], policy=exits).call_tool_sync("where")
     assert len(records) == 4
-
-
-def test_where_the_decorator_belongs() -> None:
-    """Above ``staticmethod`` or ``classmethod`` it could not work, and says where to put it."""
-    for kind in (staticmethod, classmethod):
-        with pytest.raises(ConfigError, match="below"):
-            tool(kind(lambda: None))
 
 
 class Kit:
