@@ -27,16 +27,17 @@ _STANDARD_TEXT = """
     but byte bytearray bytes callable cannot character characters check complex contain counter
     cyclic data date dates datetime datetimes dd decimal default depth deque detected dictionary
     digit digits discriminator docs does duration e equal error exact exceeded expected extra
-    extract extracting factory failed field fields finite float following for format found fraction
-    fractional from frozen frozendict frozenset functions future g got greater has hashable have
-    html https in info input inputs instance instead integer interpret invalid is item items
-    iterable iterating json jsonorpython keys keyword least length less library list literal mapping
-    match maximum missing mm more most multiple must no none not null number object occurred of
-    offset one only or ordereddict org over parameter parse part past pattern permitted place point
-    positional provided python raw recursion reference required rules scheme sentinel set should
-    size strict string strings subclass syntax tag tags than the time timedelta timezone to tokens
-    total tuple unable unexpected unicode url use uses using uuid valid validated validating
-    validation validator value values version violated when with yyyy zero
+    extract extracting factory failed field fields finite float following for format found
+    fraction fractional from frozen frozendict frozenset functions future g got greater has
+    hashable have html https in info input inputs instance instead integer interpret invalid is
+    item items iterable iterating json jsonorpython keys keyword least length less library list
+    literal mapping match maximum missing mm more most multiple must no none not null number
+    object occurred of offset one only or ordereddict org over parameter parse part past pattern
+    permitted place point positional provided python raw recursion reference required rules scheme
+    sentinel set should size str strict string strings subclass syntax tag tags than the time
+    timedelta timezone to tokens total tuple unable unexpected unicode url use uses using uuid
+    valid validated validating validation validator value values version violated when with yyyy
+    zero
 """
 _STANDARD_WORDS = frozenset(_STANDARD_TEXT.split())
 

@@ -10,7 +10,7 @@ from toolfault.tools import _observe
 from toolfault.tools._arguments import parse_arguments
 from toolfault.tools._checks import Findings, Hints
 from toolfault.tools._models import is_validation_error, model_check, plan_of_model
-from toolfault.tools._plan import HintsPlan, Plan, SchemaPlan, schema_hash
+from toolfault.tools._plan import HintsPlan, Plan, SchemaPlan, schema_hash, secret_names
 from toolfault.tools._rejection import rejected_by_checks, rejected_by_model, repairs_of
 from toolfault.tools._signature import Parameters, read_parameters
 
@@ -32,7 +32,7 @@ class Compiled:
         optional_context: Context parameters the function can do without.
     """
 
-    __slots__ = ("_hash", "defaults", "invoke", "optional_context", "parameters", "plan")
+    __slots__ = ("_hash", "_secret", "defaults", "invoke", "optional_context", "parameters", "plan")
 
     def __init__(
         self,
@@ -48,6 +48,7 @@ class Compiled:
         self.defaults = parameters.defaults
         self.optional_context = optional_context
         self._hash: str | None = None
+        self._secret: frozenset[str] | None = None
 
     def prepare(self, call: Call, coerce: bool, label: str) -> dict[str, Any]:
         """Return the keyword arguments the model sent, validated.
@@ -70,7 +71,9 @@ class Compiled:
         if findings.repairs:
             call.coercions = repairs_of(findings)
         if findings.found:
-            call.rejection = rejected_by_checks(call.tool, findings, label)
+            call.rejection = rejected_by_checks(
+                call.tool, findings, label, secret=self.secret_fields
+            )
             raise call.rejection
         return kwargs
 
@@ -82,6 +85,16 @@ class Compiled:
         except Exception:  # noqa: BLE001 - a model that cannot say its schema
             properties = None
         return tuple(properties or self.parameters.annotations)
+
+    @property
+    def secret_fields(self) -> frozenset[str]:
+        """Names of the fields that the schema marks as secret, as pydantic does a ``SecretStr``."""
+        if self._secret is None:
+            try:
+                self._secret = frozenset(secret_names(self.plan.schema()))
+            except Exception:  # noqa: BLE001 - a model that cannot say its schema
+                self._secret = frozenset()
+        return self._secret
 
     @property
     def schema_hash(self) -> str | None:
@@ -101,6 +114,7 @@ class Compiled:
             label=label,
             findings=call.findings or Findings(),
             parameters=self.parameters.annotations,
+            secret=self.secret_fields,
         )
         return call.rejection
 

@@ -228,14 +228,7 @@ def fields_of(validated: Any) -> Iterator[tuple[str, Any]]:
         yield from validated.items()
         return
     kind = type(validated)
-    names: Any = (
-        getattr(kind, "__pydantic_fields__", None)
-        or getattr(kind, "model_fields", None)
-        or getattr(kind, "__struct_fields__", None)
-        or getattr(kind, "__dataclass_fields__", None)
-        or getattr(kind, "__fields__", None)
-        or getattr(kind, "_fields", ())
-    )
+    names = _declared(kind) or ()
     if tuple(names) == ("root",) and hasattr(validated, "root"):
         yield from fields_of(validated.root)
         return
@@ -244,6 +237,21 @@ def fields_of(validated: Any) -> Iterator[tuple[str, Any]]:
     extra = getattr(validated, "__pydantic_extra__", None)
     if type(extra) is dict:
         yield from extra.items()
+
+
+_FIELDS = (
+    "__pydantic_fields__",
+    "model_fields",  # pydantic 2 before 2.10, where ``__fields__`` only warns
+    "__struct_fields__",
+    "__dataclass_fields__",
+    "__fields__",
+    "_fields",
+)
+
+
+def _declared(kind: type) -> Any:
+    """Return the declared fields of a model class, by name where the library keeps them so."""
+    return next((fields for name in _FIELDS if (fields := getattr(kind, name, None))), None)
 
 
 def conversions(sent: Any, validated: Any, loc: Loc) -> Iterator[tuple[Loc, object, object]]:
@@ -298,7 +306,7 @@ def _sent_as(sent: dict[Any, Any], name: str, kind: type) -> Any:
     """Return the value sent for field ``name``, which may go by an alias."""
     if name in sent:
         return sent[name]
-    fields = getattr(kind, "__pydantic_fields__", None) or getattr(kind, "__fields__", None)
+    fields = _declared(kind)
     field = fields.get(name) if isinstance(fields, dict) else None
     for attribute in ("validation_alias", "alias"):
         alias = getattr(field, attribute, None)

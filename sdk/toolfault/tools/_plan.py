@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from toolfault.tools._checks import (
@@ -18,7 +18,7 @@ from toolfault.tools._checks import (
 )
 from toolfault.tools._signature import Parameters
 
-__all__ = ["HintsPlan", "Plan", "SchemaPlan", "schema_hash"]
+__all__ = ["HintsPlan", "Plan", "SchemaPlan", "schema_hash", "secret_names"]
 
 
 class Plan:
@@ -134,3 +134,30 @@ def schema_hash(schema: Callable[[], dict[str, Any]]) -> str | None:
     except Exception:  # noqa: BLE001 - a schema that cannot be written has no hash
         return None
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def secret_names(schema: Any) -> Iterator[str]:
+    """Yield the names of properties that a JSON schema marks as secret, at any depth.
+
+    ``writeOnly`` and the format ``password`` mark one (JSON Schema Validation 2020-12, 9.4; OpenAPI
+    3.1, Data Types). pydantic writes both for a ``SecretStr``, whose errors before pydantic 2.4
+    quote the clear value like that of any string.
+    """
+    if isinstance(schema, Mapping):
+        properties = schema.get("properties")
+        if isinstance(properties, Mapping):
+            yield from (name for name, part in properties.items() if _is_secret(part))
+        for part in schema.values():
+            yield from secret_names(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from secret_names(part)
+
+
+def _is_secret(part: Any) -> bool:
+    if not isinstance(part, Mapping):
+        return False
+    if part.get("writeOnly") is True or part.get("format") == "password":
+        return True
+    inside = [part.get("items"), *(part.get("anyOf") or ()), *(part.get("oneOf") or ())]
+    return any(_is_secret(branch) for branch in inside)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-from toolfault.errors import InvocationKind, Issue, ToolError, redacted_repr, type_name
+from toolfault.errors import (
+    REDACTED,
+    InvocationKind,
+    Issue,
+    ToolError,
+    redacted_repr,
+    type_name,
+)
 from toolfault.tools._checks import ABSENT, Finding, Findings, Loc
 from toolfault.tools._observe import Repair
 
@@ -14,29 +21,35 @@ __all__ = ["raw_value", "rejected_by_checks", "rejected_by_model", "repairs_of"]
 _MAX_ISSUES = 50  # kept on one failure; issues_total says how many there were
 
 
-def rejected_by_checks(tool: str, findings: Findings, label: str) -> ToolError:
+def rejected_by_checks(
+    tool: str, findings: Findings, label: str, *, secret: Collection[str] = ()
+) -> ToolError:
     """Return the failure that says everything the checks found.
 
     Args:
         tool: The tool's name.
         findings: At least one finding.
         label: What was validated: ``parameters``, ``HTTP request``.
+        secret: Names of fields whose values must not be shown.
     """
     found = findings.found
-    issues = [_issue(finding) for finding in found[:_MAX_ISSUES]]
+    issues = [_issue(finding, secret) for finding in found[:_MAX_ISSUES]]
     error = ToolError.from_issues(tool, issues, context=label, total=len(found))
     error.kind = InvocationKind.VALIDATION
     return error
 
 
-def _issue(finding: Finding) -> Issue:
+def _issue(finding: Finding, secret: Collection[str]) -> Issue:
     loc = _plain_loc(finding.loc)
     field = ".".join(str(part) for part in loc)
+    hidden = any(part in secret for part in loc)
     if finding.issue is not None:
-        return finding.issue.with_(field=field, loc=loc)
+        issue = finding.issue.with_(field=field, loc=loc)
+        return issue.with_(received=REDACTED) if hidden and issue.received is not None else issue
     received = None
     if finding.value is not ABSENT and loc:
-        received = redacted_repr(finding.value)  # a secret field hides it: Issue sees to that
+        # A field that is secret by its name hides the value too: Issue sees to that.
+        received = REDACTED if hidden else redacted_repr(finding.value)
     return Issue(
         field,
         finding.code,
@@ -63,6 +76,7 @@ def rejected_by_model(
     label: str,
     findings: Findings,
     parameters: Iterable[str],
+    secret: Collection[str] = (),
 ) -> ToolError:
     """Return the failure that a model's validation error means.
 
@@ -70,7 +84,7 @@ def rejected_by_model(
     string and can only complain about its type.
     """
     failure = ToolError.from_validation_error(
-        tool, error, arguments, label, parameters=tuple(parameters)
+        tool, error, arguments, label, parameters=tuple(parameters), secret_fields=secret
     )
     failure.kind = InvocationKind.VALIDATION
     broken = findings.broken_json

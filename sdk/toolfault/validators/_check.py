@@ -50,10 +50,9 @@ class Check:
     def __get_pydantic_core_schema__(
         self, source: object, handler: Callable[[object], dict[str, object]]
     ) -> dict[str, object]:
-        # The plain form of `with_info_after_validator_function` of pydantic-core's schemas.
         return {
             "type": "function-after",
-            "function": {"type": "with-info", "function": self._in_pydantic},
+            "function": {**_wants_info(handler), "function": self._in_pydantic},
             "schema": handler(source),
         }
 
@@ -66,6 +65,21 @@ class Check:
 
     def __repr__(self) -> str:
         return f"Check({getattr(self.validator, '__name__', 'validator')})"
+
+
+def _wants_info(handler: object) -> dict[str, object]:
+    """How pydantic-core's plain schemas say that a function is told the name of its field.
+
+    Since pydantic 2.4 as `with_info_after_validator_function` writes it; before, a field and
+    everything else had forms of their own.
+    """
+    schemas = sys.modules.get("pydantic_core.core_schema")
+    if hasattr(schemas, "with_info_after_validator_function"):
+        return {"type": "with-info"}
+    try:
+        return {"type": "field", "field_name": handler.field_name}  # type: ignore[attr-defined]
+    except Exception:  # noqa: BLE001 - the handler of a type that is no field
+        return {"type": "general"}
 
 
 def _pydantic_error(error: ToolError, field: str) -> Exception:

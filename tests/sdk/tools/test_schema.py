@@ -220,3 +220,40 @@ def test_the_verdict_is_that_of_the_specification(schema: dict[str, Any], value:
     valid = jsonschema.Draft202012Validator(schema).is_valid(value)
 
     assert (wrong(schema, value) == []) == valid
+
+
+def test_a_field_that_the_schema_marks_as_secret_is_never_shown() -> None:
+    """``writeOnly`` and the format ``password`` hide a value, at any depth, whatever its name."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "pin": {"type": "string", "writeOnly": True, "minLength": 8},
+            "more": {
+                "type": "array",
+                "items": {"type": "object", "properties": {"code": {"$ref": "#/$defs/code"}}},
+            },
+            "either": {"anyOf": [{"type": "integer", "format": "password"}, {"type": "null"}]},
+            "open": {"type": "integer"},
+        },
+        "$defs": {
+            "code": {"type": "integer"},
+            "other": {"properties": {"code": {"type": "integer", "format": "password"}}},
+        },
+    }
+
+    @tool(parameters=schema)
+    def login(**fields: Any) -> None: ...
+
+    sent = {"pin": "hunter2", "more": [{"code": "hunter3"}], "either": "hunter4", "open": "seen5"}
+    error = login.call(sent).error
+
+    assert error is not None
+    shown = {issue.field: issue.received for issue in error.issues}
+    assert shown == {
+        "pin": "[REDACTED]",
+        "more.0.code": "[REDACTED]",
+        "either": "[REDACTED]",
+        "open": "'seen5'",
+    }
+    texts = [error.render(audience) for audience in ("user", "llm", "system")]
+    assert "hunter" not in f"{texts} {error.to_llm_payload()}"
