@@ -84,7 +84,7 @@ def init(  # noqa: PLR0913 - the documented settings, all optional and keyword-o
         hints: ``"derived"`` adds hints made from the declaration.
         spool_dir: Directory where events survive the death of the process.
         transport: Carries batches instead of HTTP (tests, other channels).
-        clock: Present time in seconds since the epoch (tests, history).
+        clock: Present time in seconds since the epoch, for times and durations (tests, history).
 
     Returns:
         The client, or None when nothing will be sent.
@@ -172,11 +172,12 @@ def swap(replacement: Client | None) -> Client | None:
     Neither is started or stopped; ``toolfault.testing`` puts a client aside with it.
     """
     global _client
-    from toolfault.tools._observe import observe, unobserve
+    from toolfault.tools._observe import observe, time_calls_by, unobserve
 
     before, _client = _client, replacement
     if before is not None:
         unobserve(before.on_call)
+    time_calls_by(None if replacement is None else replacement.host_clock)
     if replacement is not None:
         observe(replacement.on_call)
         on_end(replacement.end_conversation)

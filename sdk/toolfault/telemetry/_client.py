@@ -42,7 +42,8 @@ class Client:
         config: Settings.
         dsn: Where events go; None with a transport of the host's own.
         transport: Carries batches instead of HTTP.
-        clock: Present time, seconds since the epoch; events get their time from it.
+        clock: Present time, seconds since the epoch; events get their time and calls their length
+            from it.
         limits: Bounds, for tests.
         new_id: Makes event ids, for tests.
     """
@@ -60,6 +61,7 @@ class Client:
         self.config = config
         self._dsn = dsn
         self._own_transport = transport
+        self.host_clock = clock
         self._clock = clock or time.time
         self._limits = limits or Limits()
         self._new_id = new_id

@@ -72,6 +72,8 @@ class Sender:
         # find the module half made, and its lock held by a thread that it does not have.
         self.importing = threading.Lock()
         self._reported_at = time.monotonic()
+        self.is_ready = False  # whether what the first failure needs is loaded
+        self._loaded = 0
 
     @property
     def is_alive(self) -> bool:
@@ -138,9 +140,25 @@ class Sender:
             self._transport.close()
             self._transport = None
 
+    def _load_ahead(self) -> None:
+        """Load what the first failure needs, unless somebody waits for a batch."""
+        try:
+            while not self.is_ready and not self._is_closing and not self._outbox.urgent:
+                with self.importing:
+                    from toolfault.telemetry._ahead import STEPS
+
+                    STEPS[self._loaded]()
+                self._loaded += 1
+                self.is_ready = self._loaded == len(STEPS)
+                self._breathe()
+        except Exception:  # noqa: BLE001 - it is loaded on demand then
+            self.is_ready = True
+            debug("not loaded ahead")
+
     def _run_once(self, backoff: Backoff) -> bool:
         """Send one batch; False when the thread is to end."""
         try:
+            self._load_ahead()
             # A thread that was killed leaves its batch to the next one.
             batch = [item for item in self._batch if not item.landed] or self._next_batch()
             if batch is None:

@@ -36,6 +36,7 @@ class Call(RunningCall):
     reason: AvailabilityReason | None = None
     findings: Findings | None = None
     rejection: ToolError | None = None
+    _began_by_host: float | None = None
 
     def __init__(self, tool: str, tool_requested: str, raw: object = None) -> None:
         self.tool = tool
@@ -43,6 +44,18 @@ class Call(RunningCall):
         self.raw = raw
         self.started_at = time()
         self._began = perf_counter()
+        if _observe.clock is not None:
+            self._began_by_host = _observe.reading()
+
+    @property
+    def elapsed_ms(self) -> float:
+        """Milliseconds since the call began."""
+        began = self._began_by_host
+        if began is not None:
+            now = _observe.reading()
+            if now is not None:
+                return max(now - began, 0.0) * 1000.0
+        return (perf_counter() - self._began) * 1000.0
 
 
 def finished(call: Call, result: object, error: ToolError | None) -> None:
@@ -53,7 +66,7 @@ def finished(call: Call, result: object, error: ToolError | None) -> None:
     observers = _observe.observers
     if not observers:
         return
-    call.duration_ms = (perf_counter() - call._began) * 1000.0  # noqa: SLF001 - its own module
+    call.duration_ms = call.elapsed_ms
     call.result = result
     if error is not None:
         call.success = False

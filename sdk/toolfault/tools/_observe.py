@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toolfault.errors import ToolError
 
-__all__ = ["CallRecord", "Observer", "Repair", "notify", "observe", "unobserve"]
+__all__ = [
+    "CallRecord",
+    "Observer",
+    "Repair",
+    "notify",
+    "observe",
+    "reading",
+    "time_calls_by",
+    "unobserve",
+]
 
 
 class Repair:
@@ -57,7 +66,8 @@ class CallRecord:
         call_id: The provider's id of the call, or None.
         success: Whether the call succeeded.
         started_at: Start, seconds since the epoch.
-        duration_ms: Length of the call by the monotonic clock, milliseconds.
+        duration_ms: Length of the call, milliseconds: by the monotonic clock, or by the host's own
+            where one is set (see ``time_calls_by``).
         arguments: Raw arguments as the model sent them, parsed, without context-injected ones;
             None when unknown. For fingerprints and near misses only, never sent.
         error: The failure, or None on success.
@@ -130,6 +140,30 @@ Observer = Callable[[CallRecord], None]
 
 observers: tuple[Observer, ...] = ()
 """Who listens. Replaced as a whole, never mutated: the hot path reads it without a lock."""
+
+
+clock: Callable[[], float] | None = None
+"""The host's own clock, where ``init(clock=)`` set one."""
+
+
+def time_calls_by(host_clock: Callable[[], float] | None) -> None:
+    """Take the durations of calls that begin from now on from ``host_clock``.
+
+    Args:
+        host_clock: Present time in seconds; None for the monotonic clock.
+    """
+    global clock  # noqa: PLW0603 - one process-wide clock, as there is one client
+    clock = host_clock
+
+
+def reading() -> float | None:
+    """Return what the host's clock says; None where there is none or it fails."""
+    if clock is None:
+        return None
+    try:
+        return float(clock())
+    except Exception:  # noqa: BLE001 - the host's function; the monotonic clock stands in
+        return None
 
 
 def observe(observer: Observer) -> None:

@@ -246,3 +246,37 @@ def test_import_and_init_load_no_heavy_module() -> None:
              "dataclasses", "inspect", "traceback", "linecache", "random", "urllib.parse",
              "asyncio", "pydantic", "datetime", "pathlib", "platform"}  # fmt: skip
     assert not heavy & set(loaded)
+
+
+AHEAD = """
+import sys, threading
+import toolfault
+
+@toolfault.tool
+def book(seats: int) -> int:
+    return seats
+
+client = toolfault.init("http://KEY@127.0.0.1:1", agent="a", release="r")
+assert threading.active_count() == 1
+assert book.call({"seats": 1}).success
+for _ in range(2_000):
+    if client._sender.is_ready:
+        break
+    threading.Event().wait(0.01)
+before = set(sys.modules)
+assert not book.call({"seats": "two"}).success
+print(*sorted(set(sys.modules) - before))
+client._outbox.close("shutdown")
+"""
+
+
+def test_the_first_failure_finds_everything_loaded() -> None:
+    """``init`` starts no thread; after the first call the sender loads what a failure needs."""
+    done = subprocess.run(
+        [sys.executable, "-c", AHEAD],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.stdout.split() == []

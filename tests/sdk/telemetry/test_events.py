@@ -18,6 +18,7 @@ from toolfault.errors import Issue, ToolError
 from toolfault.telemetry._encode import encode_event
 from toolfault.telemetry._sampling import draw
 from toolfault.telemetry._shorten import shortened
+from toolfault.telemetry._time import rfc3339
 from toolfault.testing import MemoryTransport
 
 SECRETS = {
@@ -369,3 +370,35 @@ def test_tags_are_within_their_bounds(make_client: MakeClient) -> None:
     assert len(event["tags"]) == 20
     assert event["tags"]["region"] == "eu"
     assert event["tags"]["Team_N_me"] == "x" * 256
+
+
+def test_the_clock_of_the_host_times_the_calls() -> None:
+    """With ``init(clock=)`` a call lasts as long as that clock moved; without, the real time."""
+    now = [1_795_000_000.0]
+
+    @toolfault.tool
+    def fetch(seconds: float) -> None:
+        now[0] += seconds
+        if seconds > 10:
+            raise TimeoutError
+
+    transport = MemoryTransport()
+    try:
+        toolfault.init(transport=transport, clock=lambda: now[0], successes="all")
+        fetch.call(seconds=2.5)
+        fetch.call(seconds=60)
+        fetch(seconds=0.125)
+        fetch.call(seconds=-5)
+        toolfault.flush()
+        calls = events_of(transport, "tool_call")
+        assert [call["duration_ms"] for call in calls] == [2_500.0, 60_000.0, 125.0, 0.0]
+        assert calls[1]["occurred_at"] == rfc3339(1_795_000_062.5)
+        toolfault.init(transport=transport, clock=lambda: 1 / 0)
+        assert fetch.call(seconds=1).success
+        toolfault.close()
+        toolfault.init(transport=transport, successes="all")
+        fetch.call(seconds=3_600)
+        toolfault.flush()
+        assert events_of(transport, "tool_call")[-1]["duration_ms"] < 60_000
+    finally:
+        toolfault.close()
