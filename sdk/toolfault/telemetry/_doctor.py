@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from toolfault.telemetry._dsn import Dsn, parse_dsn
 from toolfault.telemetry._encode import encode_event, envelope, finish, sdk_info
-from toolfault.telemetry._http import HttpTransport
+from toolfault.telemetry._http import HttpTransport, open_socket
 from toolfault.telemetry._ids import uuid7
+from toolfault.telemetry._proxy import Proxy, proxy_of
 from toolfault.telemetry._retry import judge
 from toolfault.telemetry._time import rfc3339
 from toolfault.telemetry._transport import Response
@@ -50,45 +51,64 @@ def examine(dsn: str | None) -> list[Finding]:
     except ValueError as error:
         return [Finding("DSN", False, str(error))]
     findings = [Finding("DSN", True, parsed.endpoint)]
-    steps: list[Callable[[Dsn], Finding]] = [_resolve, _connect]
+    try:
+        proxy = proxy_of(parsed)
+    except OSError as error:
+        return [*findings, Finding("proxy", False, str(error))]
+    if proxy is not None:
+        findings.append(Finding("proxy", True, f"{proxy.endpoint}, named by the environment"))
+    steps: list[Callable[[Dsn, Proxy | None], Finding]] = [_resolve, _connect]
     if parsed.scheme == "https":
         steps.append(_handshake)
     for step in steps:
-        findings.append(step(parsed))
+        findings.append(step(parsed, proxy))
         if not findings[-1].ok:
             return findings
     return findings + _talk(parsed)
 
 
-def _resolve(dsn: Dsn) -> Finding:
+def _resolve(dsn: Dsn, proxy: Proxy | None) -> Finding:
+    host, port = _first_stop(dsn, proxy)
     try:
-        found = socket.getaddrinfo(dsn.host, dsn.port, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
-        return Finding("DNS", False, f"{dsn.host} has no address ({error}): check the host name")
+        hint = "check the host name in the DSN" if proxy is None else "check the proxy variables"
+        return Finding("DNS", False, f"{host} has no address ({error}): {hint}")
     addresses = sorted({str(entry[4][0]) for entry in found})
     return Finding("DNS", True, ", ".join(addresses[:4]))
 
 
-def _connect(dsn: Dsn) -> Finding:
+def _connect(dsn: Dsn, proxy: Proxy | None) -> Finding:
+    host, port = _first_stop(dsn, proxy)
     try:
-        socket.create_connection((dsn.host, dsn.port), _SECONDS).close()
+        socket.create_connection((host, port), _SECONDS).close()
     except OSError as error:
-        hint = "is the collector running, and does a firewall let you through?"
-        return Finding("connection", False, f"port {dsn.port}: {error}; {hint}")
-    return Finding("connection", True, f"port {dsn.port} answers")
+        who = "the collector (`toolfault serve`)" if proxy is None else "the proxy"
+        hint = f"is {who} running there, and does a firewall let you through?"
+        return Finding("connection", False, f"{host} port {port}: {error}; {hint}")
+    return Finding("connection", True, f"port {port} answers")
 
 
-def _handshake(dsn: Dsn) -> Finding:
-    context = ssl.create_default_context()
+def _first_stop(dsn: Dsn, proxy: Proxy | None) -> tuple[str, int]:
+    return (dsn.host, dsn.port) if proxy is None else (proxy.host, proxy.port)
+
+
+def _handshake(dsn: Dsn, proxy: Proxy | None) -> Finding:
     try:
-        with (
-            socket.create_connection((dsn.host, dsn.port), _SECONDS) as plain,
-            context.wrap_socket(plain, server_hostname=dsn.host) as secure,
-        ):
+        with open_socket(dsn, proxy, time.monotonic() + _SECONDS) as secure:
+            assert isinstance(secure, ssl.SSLSocket)
             return Finding("TLS", True, str(secure.version()))
+    except ssl.SSLCertVerificationError as error:
+        hint = (
+            "the certificate is not for this host, has expired, or is signed by an authority this "
+            "system does not know: SSL_CERT_FILE names the file of your own one"
+        )
+        return Finding("TLS", False, f"{error.verify_message}; {hint}")
+    except ssl.SSLError as error:
+        hint = "does the collector speak plain HTTP there? Then the DSN starts with http://"
+        return Finding("TLS", False, f"{error.reason or error}; {hint}")
     except OSError as error:
-        hint = "check the certificate, or SSL_CERT_FILE where your own authority signed it"
-        return Finding("TLS", False, f"{error}; {hint}")
+        return Finding("TLS", False, f"{error}; is it the collector's HTTPS port?")
 
 
 def _talk(dsn: Dsn) -> list[Finding]:

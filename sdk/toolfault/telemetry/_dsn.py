@@ -32,10 +32,15 @@ class Dsn(Record):
         return f"{self.path}/v1/events"
 
     @property
+    def origin(self) -> str:
+        """Scheme, host and port."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+    @property
     def endpoint(self) -> str:
         """The DSN without its key, safe to print."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}{self.path}"
+        return f"{self.origin}{self.path}"
 
     def __repr__(self) -> str:
         return f"Dsn({self.endpoint})"

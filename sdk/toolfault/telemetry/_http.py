@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolfault.telemetry._dsn import Dsn
+from toolfault.telemetry._proxy import Proxy, proxy_of, tunnel
 from toolfault.telemetry._transport import Response, TransportError
 
-__all__ = ["HttpTransport"]
+__all__ = ["HttpTransport", "open_socket"]
 
 _LARGEST_ANSWER = 1024 * 1024
 
@@ -28,6 +29,7 @@ class HttpTransport:
         self._dsn = dsn
         self._connection: http.client.HTTPConnection | None = None
         self._socket: _DeadlineSocket | None = None
+        self._proxy: Proxy | None = None
 
     def send(self, body: bytes, *, headers: Mapping[str, str], timeout: float) -> Response:
         """Send one batch and return the answer.
@@ -57,7 +59,7 @@ class HttpTransport:
     def _request(self, body: bytes, headers: Mapping[str, str], deadline: float) -> Response:
         try:
             connection = self._connected(deadline)
-            connection.request("POST", self._dsn.events_path, body=body, headers=dict(headers))
+            connection.request("POST", self._target(), body=body, headers=self._all(headers))
             answer = connection.getresponse()
             content = answer.read(_LARGEST_ANSWER)
         except OSError:
@@ -75,14 +77,51 @@ class HttpTransport:
         if self._connection is None or self._socket is None:
             dsn = self._dsn
             secure = dsn.scheme == "https"
+            self._proxy = proxy_of(dsn)
+            sock = open_socket(dsn, self._proxy, deadline)
             kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-            connection = kind(dsn.host, dsn.port, timeout=_left(deadline))
-            connection.connect()
-            self._socket = _DeadlineSocket(connection.sock)
+            connection = kind(dsn.host, dsn.port)
+            self._socket = _DeadlineSocket(sock)
             connection.sock = self._socket
             self._connection = connection
         self._socket.deadline = deadline
         return self._connection
+
+    def _target(self) -> str:
+        """Return what the request line names: the whole address where a proxy reads it."""
+        dsn = self._dsn
+        if self._proxy is None or dsn.scheme == "https":
+            return dsn.events_path
+        return f"{dsn.origin}{dsn.events_path}"
+
+    def _all(self, headers: Mapping[str, str]) -> dict[str, str]:
+        proxy = self._proxy
+        if proxy is None or proxy.authorization is None or self._dsn.scheme == "https":
+            return dict(headers)
+        return {**headers, "Proxy-Authorization": proxy.authorization}
+
+
+def open_socket(dsn: Dsn, proxy: Proxy | None, deadline: float) -> socket.socket:
+    """Return a socket on which the collector, or the proxy in front of it, reads requests.
+
+    Raises:
+        OSError: It could not be connected, or secured, by ``deadline``.
+    """
+    address = (dsn.host, dsn.port) if proxy is None else (proxy.host, proxy.port)
+    sock = socket.create_connection(address, _left(deadline))
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if dsn.scheme == "http":
+            return sock
+        import ssl
+
+        if proxy is not None:
+            tunnel(sock, dsn, proxy, deadline)
+        sock.settimeout(_left(deadline))  # of the handshake as a whole
+        return ssl.create_default_context().wrap_socket(sock, server_hostname=dsn.host)
+    except BaseException:
+        sock.close()
+        raise
 
 
 def _left(deadline: float) -> float:

@@ -6,11 +6,13 @@ import gzip
 import http.server
 import json
 import socket
+import ssl
 import struct
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 Behaviour = Callable[["Handler", dict[str, Any]], None]
@@ -116,9 +118,13 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 @contextmanager
-def running_collector() -> Iterator[Server]:
-    """A collector on a free port."""
+def running_collector(certificate: Path | None = None) -> Iterator[Server]:
+    """A collector on a free port; with a certificate (and its key in one file) it speaks TLS."""
     server = Server()
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:

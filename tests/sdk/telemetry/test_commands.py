@@ -57,7 +57,7 @@ def closed_port() -> int:
         ("ftp://KEY@host", "DSN", "http://"),
         ("http://KEY@no-such-host.invalid", "DNS", "host name"),
         ("http://KEY@127.0.0.1:{closed}", "connection", "running"),
-        ("https://KEY@127.0.0.1:{open}", "TLS", "certificate"),
+        ("https://KEY@127.0.0.1:{open}", "TLS", "starts with http://"),
     ],
 )
 def test_doctor_names_the_step_that_fails(

@@ -1,0 +1,278 @@
+"""Delivery over TLS and through a proxy: real sockets, a real proxy, a real certificate."""
+
+from __future__ import annotations
+
+import base64
+import http.server
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from tests.sdk.telemetry.collector import Server, running_collector
+from tests.sdk.telemetry.conftest import QUICK, MakeClient, a_call, conserved
+
+from toolfault.telemetry._doctor import examine
+from toolfault.telemetry._dsn import parse_dsn
+from toolfault.telemetry._proxy import proxy_of
+
+HOST = "collector.test"  # a name that only the proxy can resolve
+VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+
+
+class ProxyHandler(http.server.BaseHTTPRequestHandler):
+    """Forwards requests, and tunnels connections, for ``HOST`` to this machine."""
+
+    protocol_version = "HTTP/1.1"
+    server: Proxy
+
+    def _noted(self, what: str) -> bool:
+        """Note a request; one without the password is refused."""
+        self.server.seen.append(what)
+        wanted = self.server.password
+        if wanted and self.headers.get("Proxy-Authorization") != wanted:
+            self.send_error(407)
+            return False
+        return True
+
+    def do_POST(self) -> None:
+        """Forward a request whose line names the whole address."""
+        target = urlsplit(self.path)
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if not self._noted(f"POST {target.scheme}://{target.netloc}"):
+            return
+        hop = "Proxy-Authorization"
+        headers = {name: value for name, value in self.headers.items() if name != hop}
+        upstream = HTTPConnection("127.0.0.1", target.port or 80)
+        upstream.request("POST", target.path, body, headers)
+        answer = upstream.getresponse()
+        content = answer.read()
+        self.send_response(answer.status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+        upstream.close()
+
+    def do_CONNECT(self) -> None:
+        """Connect through, and carry bytes both ways until one side is done."""
+        if not self._noted(f"CONNECT {self.path}"):
+            return
+        if self.server.behaviour == "silent":
+            self.server.released.wait()
+            return
+        port = int(self.path.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port)) as upstream:
+            self.send_response(200, "Connection established")
+            self.end_headers()
+            back = threading.Thread(target=_carry, args=(upstream, self.connection))
+            back.start()
+            _carry(self.connection, upstream)
+            back.join()
+        self.close_connection = True
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Say nothing."""
+
+
+def _carry(source: socket.socket, sink: socket.socket) -> None:
+    try:
+        while data := source.recv(65_536):
+            sink.sendall(data)
+        sink.shutdown(socket.SHUT_WR)
+    except OSError:
+        return
+
+
+class Proxy(http.server.ThreadingHTTPServer):
+    """What it was asked for, and how it behaves."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), ProxyHandler)
+        self.seen: list[str] = []
+        self.password = ""
+        self.behaviour = ""
+        self.released = threading.Event()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Connections that end in the middle are part of these tests."""
+
+
+@pytest.fixture
+def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    """A running proxy that the environment names for everything."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    server = Proxy()
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    for name in ("HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{server.server_port}")
+    yield server
+    server.released.set()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for the collector, signed by itself, with its key in one file."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("no openssl to make a certificate with")
+    folder = tmp_path_factory.mktemp("tls")
+    command = [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt"]
+    command += ["ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", f"/CN={HOST}"]
+    command += ["-addext", f"subjectAltName=DNS:{HOST},IP:127.0.0.1"]
+    command += ["-keyout", str(folder / "key"), "-out", str(folder / "certificate")]
+    subprocess.run(command, check=True, capture_output=True)
+    both = folder / "both.pem"
+    both.write_text((folder / "certificate").read_text() + (folder / "key").read_text())
+    return both
+
+
+@pytest.fixture
+def secure(certificate: Path) -> Iterator[Server]:
+    """A collector that speaks TLS."""
+    with running_collector(certificate) as server:
+        yield server
+
+
+def named(collector: Server, scheme: str = "http") -> str:
+    """A DSN under the name that only the proxy knows."""
+    return f"{scheme}://KEY@{HOST}:{collector.server_port}"
+
+
+def test_events_go_through_the_proxy(
+    proxy: Proxy, collector: Server, make_client: MakeClient
+) -> None:
+    """``HTTP_PROXY`` is used, and everything is stored once."""
+    client = make_client(named(collector))
+    for _ in range(3):
+        client.on_call(a_call())
+    assert client.flush(20)
+    assert collector.calls() == 3
+    assert set(proxy.seen) == {f"POST http://{HOST}:{collector.server_port}"}
+    assert collector.requests[0][0]["Host"] == f"{HOST}:{collector.server_port}"
+    conserved(client)
+
+
+def test_password_of_the_proxy(
+    proxy: Proxy, collector: Server, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """User and password of the variable are sent to the proxy; a wrong one keeps events."""
+    proxy.password = f"Basic {base64.b64encode(b'ann:a b').decode()}"
+    client = make_client(named(collector), limits=QUICK)
+    client.on_call(a_call())
+    assert not client.flush(0.3)
+    monkeypatch.setenv("HTTP_PROXY", f"http://ann:a%20b@127.0.0.1:{proxy.server_port}")
+    other = make_client(named(collector))
+    other.on_call(a_call())
+    assert other.flush(20)
+    assert collector.calls() == 1
+
+
+def test_tls_through_the_proxy(
+    proxy: Proxy,
+    secure: Server,
+    make_client: MakeClient,
+    monkeypatch: pytest.MonkeyPatch,
+    certificate: Path,
+) -> None:
+    """``HTTPS_PROXY`` tunnels: the proxy sees an address and no key, TLS ends at the collector."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    client = make_client(named(secure, "https"))
+    for _ in range(3):
+        client.on_call(a_call())
+        assert client.flush(20)
+    assert secure.calls() == 3
+    assert proxy.seen == [f"CONNECT {HOST}:{secure.server_port}"], "one connection is kept"
+    client.close()
+    steps = {finding.step: finding for finding in examine(named(secure, "https"))}
+    assert all(finding.ok for finding in steps.values()), steps
+    assert "127.0.0.1" in steps["proxy"].text
+
+
+def test_tls_without_a_proxy(
+    secure: Server, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, certificate: Path
+) -> None:
+    """An authority of the user's own is trusted where ``SSL_CERT_FILE`` names it, else not."""
+    dsn = f"https://KEY@127.0.0.1:{secure.server_port}"
+    wary = make_client(dsn)
+    wary.on_call(a_call())
+    assert not wary.flush(0.5)
+    assert wary.stats().pending == 1
+    told = examine(dsn)[-1]
+    assert (told.step, told.ok) == ("TLS", False)
+    assert "SSL_CERT_FILE" in told.text
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    client = make_client(dsn)
+    client.on_call(a_call())
+    assert client.flush(20)
+    assert secure.calls() == 1
+
+
+@pytest.mark.parametrize("behaviour", ["silent", "refusing"])
+def test_a_proxy_that_does_not_connect(
+    behaviour: str, proxy: Proxy, secure: Server, make_client: MakeClient
+) -> None:
+    """A proxy that never answers, or refuses, costs one request's time; events wait."""
+    proxy.behaviour, proxy.password = behaviour, "x" if behaviour == "refusing" else ""
+    client = make_client(named(secure, "https"), limits=QUICK._replace(request_seconds=0.2))
+    client.on_call(a_call())
+    assert not client.flush(0.8)
+    assert client.stats().pending == 1
+    conserved(client)
+
+
+@pytest.mark.parametrize(
+    ("dsn", "variables", "expected"),
+    [
+        ("http://K@errors.example.com", {}, None),
+        ("http://K@errors.example.com", {"http_proxy": "proxy:3128"}, ("proxy", 3128)),
+        ("http://K@errors.example.com", {"HTTPS_PROXY": "http://proxy"}, None),
+        ("https://K@errors.example.com", {"HTTPS_PROXY": "http://proxy"}, ("proxy", 80)),
+        ("https://K@errors.example.com", {"ALL_PROXY": "http://p:1/"}, ("p", 1)),
+        ("http://K@errors.example.com", {"HTTP_PROXY": "http://p:1", "NO_PROXY": "*"}, None),
+        ("http://K@a.example.com", {"HTTP_PROXY": "p:1", "NO_PROXY": "example.com"}, None),
+        ("http://K@127.0.0.1:8321", {"HTTP_PROXY": "http://p:1"}, None),
+        ("http://K@localhost", {"HTTP_PROXY": "http://p:1"}, None),
+        ("http://K@[::1]", {"HTTP_PROXY": "http://p:1"}, None),
+    ],
+)
+def test_which_proxy(
+    dsn: str,
+    variables: dict[str, str],
+    expected: tuple[str, int] | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The usual variables in either case count; this machine is always reached directly."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    found = proxy_of(parse_dsn(dsn))
+    assert (found and (found.host, found.port)) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["socks5://u:secret@p:1", "https://u:secret@p", "http://u:secret@p:x"]
+)
+def test_a_proxy_that_cannot_be_used(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said what can be used, without the password."""
+    monkeypatch.setenv("HTTP_PROXY", text)
+    monkeypatch.delenv("http_proxy", raising=False)
+    with pytest.raises(OSError, match="expected http://host:port in HTTP_PROXY") as refused:
+        proxy_of(parse_dsn("http://K@errors.example.com"))
+    assert "secret" not in str(refused.value)
+    (_, told) = examine("http://K@errors.example.com")
+    assert (told.step, told.ok) == ("proxy", False)
