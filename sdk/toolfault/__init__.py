@@ -6,7 +6,16 @@ reads no module but this one, so that it costs an agent next to nothing at start
 
 TYPE_CHECKING = False  # what typing.TYPE_CHECKING is, without importing typing (13 ms)
 if TYPE_CHECKING:
-    from toolfault import coerce, errors, formatting, integrations, testing, tools, validators
+    from toolfault import (
+        coerce,
+        errors,
+        formatting,
+        integrations,
+        query,
+        testing,
+        tools,
+        validators,
+    )
     from toolfault.errors import (
         Audience,
         AvailabilityReason,
@@ -69,6 +78,7 @@ __all__ = [
     "formatting",
     "init",
     "integrations",
+    "query",
     "record_change",
     "report_validation_error",
     "set_tags",
@@ -112,7 +122,16 @@ _HOMES = {
     ),
     "toolfault.tools": ("ToolManager", "ToolRegistry", "report_validation_error", "tool"),
 }
-_ROOMS = ("coerce", "errors", "formatting", "integrations", "testing", "tools", "validators")
+_ROOMS = (
+    "coerce",
+    "errors",
+    "formatting",
+    "integrations",
+    "query",
+    "testing",
+    "tools",
+    "validators",
+)
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 

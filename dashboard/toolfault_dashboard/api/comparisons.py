@@ -99,7 +99,7 @@ def experiments(asked: Asked) -> Any:
 
 
 @router.get(
-    "/experiments/{name}", operation_id="get_experiment", response_model=model_of(Experiment)
+    "/experiments/{name:path}", operation_id="get_experiment", response_model=model_of(Experiment)
 )
 def experiment(
     asked: Asked,
