@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from sqlalchemy import Connection, Engine, func, select
 from tests.dashboard.generated import NOW
 from tests.dashboard.naive import Tables, load
@@ -61,6 +61,25 @@ def test_sql_and_naive_reading_agree(
 ) -> None:
     """Failures, chains and denominators of any query are those of a naive filter."""
     _check(conn, stored[0], stored[1], query)
+
+
+@pytest.mark.parametrize("number", [250, pytest.param(25_000, marks=pytest.mark.long)])
+def test_any_query_runs(number: int, conn: Connection, stored: tuple[int, Tables]) -> None:
+    """No query that can be written is an SQL error, and each is read back from its own text."""
+
+    @given(query=queries)
+    @settings(max_examples=number, deadline=None, database=None, phases=[Phase.generate])
+    def run(query: Query) -> None:
+        assert parse(str(query)) == query
+        assert str(parse(str(query))) == str(query)
+        for column, where in (
+            (tool_call.c.id, failures_where), (chain.c.id, chains_where),
+            (tool_call.c.id, calls_where), (call_counts.c.id, counts_where),
+        ):  # fmt: skip
+            condition = where(stored[0], query, NOW)
+            conn.execute(select(column).where(condition).limit(1)).first()
+
+    run()
 
 
 @pytest.mark.parametrize(
