@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
+import math
 import os
 import re
 import signal
@@ -13,6 +15,8 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
@@ -21,9 +25,20 @@ from typing import Any
 import pytest
 from tests.live_server import LiveServer, live_server
 
-from toolfault_dashboard.demo.history import live_through
+from toolfault_dashboard.demo.chance import SimulatedPace
+from toolfault_dashboard.demo.fleet import Assignment, assignments
+from toolfault_dashboard.demo.history import converse, live_through
 from toolfault_dashboard.demo.ledger import Ledger
-from toolfault_dashboard.demo.problems import ARMS, CHANGES, EXPERIMENT, PLANTED, RecordedChange
+from toolfault_dashboard.demo.problems import (
+    ARMS,
+    CHANGES,
+    EXPERIMENT,
+    PLANTED,
+    PLANTED_OTHERWISE,
+    RecordedChange,
+)
+from toolfault_dashboard.demo.toolkit import Toolkit
+from toolfault_dashboard.demo.world import World
 
 pytestmark = pytest.mark.slow
 
@@ -109,10 +124,16 @@ def test_the_recorded_changes_did_what_they_say(two_weeks: Ledger):
 @pytest.fixture(scope="module")
 def planted(server: LiveServer) -> str:
     """The project of two weeks that ended last Monday: the same calls in every week."""
-    day = 86_400
-    until = (time.time() // day - (time.time() // day - 4) % 7) * day  # day 4 was a Monday
-    asyncio.run(live_through(dsn=server.dsn("planted"), seed=SEED, until=until, days=14))
+    dsn = server.dsn("planted")
+    asyncio.run(live_through(dsn=dsn, seed=SEED, until=last_monday(), days=14))
     return "planted"
+
+
+@functools.cache
+def last_monday() -> float:
+    """The start of this week, seconds since the epoch; the same all through a test run."""
+    day = 86_400
+    return (time.time() // day - (time.time() // day - 4) % 7) * day  # day 4 was a Monday
 
 
 @pytest.mark.parametrize(
@@ -132,6 +153,63 @@ def test_the_dashboard_sees_that_the_experiment_worked(server: LiveServer, plant
     arms = [f"{EXPERIMENT}={arm}" for arm in ARMS]
 
     assert verdict_on(server, planted, "--variants", *arms, "tool:create_ticket") == "improved"
+
+
+def fixes_of(server: LiveServer, *query: str) -> list[dict[str, Any]]:
+    """What ``toolfault table fixes`` lists."""
+    said = server.run("table", "fixes", *query, "--project", "planted", "--format", "json")
+    return list(json.loads(said))
+
+
+def test_fix_next_ranks_the_planted_problems_first(server: LiveServer, planted: str):
+    """All planted problems are found, in their order, and the top of the list is theirs alone."""
+    rows = [(row["tool"], row["field"], row["remedy"]) for row in fixes_of(server)]
+    known = [(one.tool, one.field or "", one.remedy) for one in (*PLANTED, *PLANTED_OTHERWISE)]
+    assert set(known) <= set(rows)
+    places = [rows.index(one) for one in known[: len(PLANTED)]]
+    assert places == sorted(places)
+    assert set(rows[:8]) <= set(known)
+
+
+def true_saving(week: list[Assignment], start: float) -> int:
+    """Round trips of http_request that the improvement spares: one week lived with and without."""
+    spent = []
+    for after_days in (6.9, None):
+        ledger = Ledger()
+        toolkit = Toolkit(World(SimulatedPace(start), started_at=start, scale=1.0))
+        for one in week:
+            assert isinstance(toolkit.world.pace, SimulatedPace)
+            toolkit.world.pace.move_to(one.starts_at)
+            lived = one if after_days is None else replace(one, after_days=after_days)
+            asyncio.run(converse(lived, toolkit, seed=SEED, ledger=ledger))
+        trips = ledger.round_trips.items()
+        spent.append(sum(count for (tool, _), count in trips if tool == "http_request"))
+    return spent[0] - spent[1]
+
+
+def test_the_predicted_saving_comes_true(server: LiveServer, planted: str):
+    """The first week predicts what the improvement saves in the second, within the interval.
+
+    The truth is the same week lived twice by the same agents, with the old tool and with the new.
+    """
+    moment = datetime.fromtimestamp(last_monday() - 7 * 86_400, UTC).strftime("%Y-%m-%d")
+    predicted = [row for row in fixes_of(server, f"tool:http_request until:{moment}")
+                 if not row["estimated"]]  # fmt: skip
+    assert {row["remedy"] for row in predicted} >= {"bool_from_string", "json_from_string"}
+    total = sum(row["per_week"] for row in predicted)
+    reach = math.sqrt(sum((row["high"] - row["per_week"]) ** 2 for row in predicted))
+
+    every = assignments(seed=SEED, until=last_monday(), days=14)
+    week = sorted((one for one in every if one.after_days >= 7), key=lambda one: one.starts_at)
+    truth = true_saving(week, last_monday() - 14 * 86_400)
+    assert total - reach < truth < total + reach
+
+    # What the server says was saved since, in the week after, holds the truth too.
+    rows = [row for row in fixes_of(server, "tool:http_request") if not row["estimated"]]
+    assert {row["changed_by"] for row in rows} == {CHANGES[1].label}
+    saved = sum(row["saved_since"] for row in rows)
+    reach = math.sqrt(sum((row["saved_since_high"] - row["saved_since"]) ** 2 for row in rows))
+    assert saved - reach < truth < saved + reach
 
 
 def verdict_on(server: LiveServer, project: str, *comparison: str) -> str:

@@ -20,7 +20,7 @@ from typing import Final
 
 from toolfault_dashboard.analysis.rates import critical_value
 
-__all__ = ["Fix", "FixKey", "Opportunity", "add_up", "opportunities"]
+__all__ = ["Fix", "FixKey", "Opportunity", "Since", "add_up", "opportunities", "saved_since"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,17 @@ class Fix:
     high: float | None
     last_at: int | None  # newest failure it covers
     conversations: int = field(default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """What a fix has saved since its tool was changed: how it turned out."""
+
+    expected: float  # round trips after the change, had it gone on as before per operation
+    happened: float  # round trips after the change
+    round_trips: float  # expected - happened
+    low: float
+    high: float
 
 
 SIMILAR: Final = 75
@@ -227,6 +238,46 @@ def add_up(
         groups[each.key].append(each)
     fixes = [_fix(key, group, weeks, confidence) for key, group in groups.items()]
     return sorted(fixes, key=lambda fix: (-fix.round_trips, -fix.failures, fix.key))
+
+
+def saved_since(
+    found: Iterable[Opportunity],
+    moment: int,
+    operations: tuple[int, int],
+    *,
+    confidence: float = 0.95,
+) -> Since | None:
+    """Compare what one fix would have saved before *moment* with what it still would since.
+
+    The past is carried forward per operation of the tool (a call that is no retry), so that a
+    busier week is no lost saving. The interval is that of the difference of two compound Poisson
+    sums (see the module).
+
+    Args:
+        found: The opportunities of one fix; those without a time are left out.
+        moment: When its tool was changed, microseconds.
+        operations: Operations of the tool before and after, as far as the window goes.
+        confidence: Two-sided coverage.
+
+    Returns:
+        The saving, or None where a side has no operation.
+    """
+    before, after = operations
+    if before < 1 or after < 1:
+        return None
+    sides: tuple[defaultdict[str, float], defaultdict[str, float]] = (
+        defaultdict(float), defaultdict(float),
+    )  # fmt: skip
+    for each in found:
+        if each.occurred_at is not None:
+            sides[each.occurred_at >= moment][each.conversation] += each.round_trips
+    scale = after / before
+    expected, happened = scale * sum(sides[0].values()), sum(sides[1].values())
+    variance = scale**2 * sum(part * part for part in sides[0].values())
+    variance += sum(part * part for part in sides[1].values())
+    reach = critical_value(confidence) * sqrt(variance)
+    saved = expected - happened
+    return Since(expected, happened, saved, saved - reach, saved + reach)
 
 
 def _fix(key: FixKey, group: list[Opportunity], weeks: float | None, confidence: float) -> Fix:

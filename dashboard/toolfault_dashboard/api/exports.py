@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
-from typing import Annotated, Any, Final, Literal
+from functools import partial
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query, Request
 from sqlalchemy import Connection
@@ -14,10 +15,17 @@ from starlette.responses import StreamingResponse
 from toolfault_collector.engine import read_connection
 from toolfault_collector.problems import Problem
 from toolfault_dashboard import queries
+from toolfault_dashboard.analysis.effect import MetricEffect
 from toolfault_dashboard.api.reader import Reader, Services, Text, read_from, reader_of
-from toolfault_dashboard.exports import MEDIA_TYPES, Format, table_stream, write
-from toolfault_dashboard.queries import FixRow, MessageRow, RowStream, Scope
-from toolfault_dashboard.queries.rows import FrequencyRow
+from toolfault_dashboard.exports import (
+    MEDIA_TYPES,
+    Format,
+    TableName,
+    named_table,
+    table_stream,
+    write,
+)
+from toolfault_dashboard.queries import RowStream, Scope
 
 __all__ = ["AT_ONCE", "Running", "router"]
 
@@ -25,39 +33,6 @@ router = APIRouter(tags=["exports"])
 
 AT_ONCE: Final = 2
 """Exports of one reader at the same time; each holds a connection for its whole length."""
-
-Table = Literal[
-    "failures", "chains", "issues", "codes", "fields", "tools", "messages", "signatures", "fixes"
-]
-
-
-def _frequency(by: queries.Dimension) -> Callable[[Connection, Scope], RowStream]:
-    def rows(conn: Connection, scope: Scope) -> RowStream:
-        return table_stream(queries.frequency(conn, scope, by).rows, FrequencyRow)
-
-    return rows
-
-
-def _messages(conn: Connection, scope: Scope) -> RowStream:
-    groups = queries.message_efficacy(conn, scope)
-    return table_stream([row for group in groups for row in group.rows], MessageRow)
-
-
-def _fixes(conn: Connection, scope: Scope) -> RowStream:
-    return table_stream(queries.fix_next(conn, scope).rows, FixRow)
-
-
-_TABLES: Final[dict[str, Callable[[Connection, Scope], RowStream]]] = {
-    "failures": queries.iter_failures,
-    "chains": queries.iter_chains,
-    "issues": queries.iter_issues,
-    "codes": _frequency("code"),
-    "fields": _frequency("field"),
-    "tools": _frequency("tool"),
-    "signatures": _frequency("signature"),
-    "messages": _messages,
-    "fixes": _fixes,
-}
 
 
 class Running:
@@ -88,6 +63,40 @@ class Running:
 
 
 @router.get(
+    "/exports/comparison.{format}",
+    operation_id="export_comparison",
+    response_class=StreamingResponse,
+    response_model=None,
+)
+def export_comparison(  # noqa: PLR0913, PLR0917 - one argument per parameter
+    request: Request,
+    reader: Annotated[Reader, Depends(reader_of)],
+    format: Format,  # noqa: A002 - part of the address
+    before: Annotated[str, Query(max_length=8_192)] = "",
+    after: Annotated[str, Query(max_length=8_192)] = "",
+    change: Annotated[str, Query(description="Event id, instead of two sides.")] = "",
+    text: Text = "",
+    project: Annotated[str, Query(max_length=128)] = "",
+    raw: Annotated[bool, Query(description="CSV: no guard against formulas.")] = False,
+    excel: Annotated[bool, Query(description="CSV: begin with a byte order mark.")] = False,
+) -> Any:
+    """Write before against after, one row for each metric."""
+    if bool(change) == bool(before or after):
+        raise Problem(422, "bad_parameter", "Name two sides, before and after, or one change.")
+
+    def rows(conn: Connection, scope: Scope) -> RowStream:
+        if not change:
+            found = queries.comparison(conn, scope.narrowed(before), scope.narrowed(after))
+        elif (marker := queries.change(conn, scope, change)) is not None:
+            found = queries.change_comparison(conn, scope, marker)
+        else:
+            raise Problem(404, "unknown_change", "There is no change of that id in this project.")
+        return table_stream(found.effect.metrics, MetricEffect)
+
+    return _answer(request, reader, rows, "comparison", format, text, project, raw=raw, excel=excel)
+
+
+@router.get(
     "/exports/{table}.{format}",
     operation_id="export",
     response_class=StreamingResponse,
@@ -96,7 +105,7 @@ class Running:
 def export(
     request: Request,
     reader: Annotated[Reader, Depends(reader_of)],
-    table: Table,
+    table: TableName,
     format: Format,  # noqa: A002 - part of the address
     text: Text = "",
     project: Annotated[str, Query(max_length=128)] = "",
@@ -104,9 +113,25 @@ def export(
     excel: Annotated[bool, Query(description="CSV: begin with a byte order mark.")] = False,
 ) -> Any:
     """Stream every row of a table; a stream that breaks off says so in its last line."""
+    return _answer(
+        request, reader, partial(named_table, name=table), table, format, text, project,
+        raw=raw, excel=excel,
+    )  # fmt: skip
+
+
+def _answer(
+    request: Request,
+    reader: Reader,
+    rows: Callable[[Connection, Scope], RowStream],
+    name: str,
+    format: Format,  # noqa: A002 - part of the address
+    text: str,
+    project: str,
+    **how: bool,
+) -> StreamingResponse:
     running: Running = request.app.state.running
     running.begin(reader.name)
-    chunks = _stream(request, reader, table, format, text, project, raw=raw, excel=excel)
+    chunks = _stream(request, reader, rows, format, text, project, **how)
     try:
         first = next(chunks, b"")  # so that a bad query is an answer, not a broken file
     except BaseException:
@@ -116,7 +141,7 @@ def export(
         _from(first, chunks),
         media_type=MEDIA_TYPES[format],
         headers={
-            "Content-Disposition": f"attachment; filename*=UTF-8''toolfault-{table}.{format}",
+            "Content-Disposition": f"attachment; filename*=UTF-8''toolfault-{name}.{format}",
             "Cache-Control": "no-store",
         },
     )
@@ -125,7 +150,7 @@ def export(
 def _stream(
     request: Request,
     reader: Reader,
-    table: Table,
+    rows: Callable[[Connection, Scope], RowStream],
     format: Format,  # noqa: A002 - part of the address
     text: str,
     project: str,
@@ -136,7 +161,7 @@ def _stream(
     try:
         with read_connection(services.engine) as conn:
             scope = read_from(conn, reader, text, project, services.clock())
-            yield from write(_TABLES[table](conn, scope), format, **how)
+            yield from write(rows(conn, scope), format, **how)
     finally:
         running.end(reader.name)
 

@@ -20,6 +20,7 @@ from toolfault_dashboard.cli import (
     compare,
     database,
     demo,
+    figures,
     imports,
     keys,
     report,
@@ -79,6 +80,7 @@ serve.register(app)
 demo.register(app)
 imports.register(app)
 reports.register(app)
+figures.register(app)
 report.register(app)
 keys.register(app)
 changes.register(app)

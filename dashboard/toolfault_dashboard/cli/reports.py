@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -16,12 +16,10 @@ import typer
 from toolfault_dashboard.cli.options import DatabaseOption, ProjectOption, QueryArgument, reading
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from toolfault_dashboard.exports import Format
-    from toolfault_dashboard.queries import RowStream, Scope
+    from toolfault_dashboard.queries import RowStream
 
-__all__ = ["register"]
+__all__ = ["ExcelOption", "OutputOption", "RawOption", "export", "register"]
 
 FormatOption = Annotated[
     str,
@@ -79,7 +77,7 @@ def errors(
 
     chosen = _format(format)
     with reading(context, database_url, project, query) as (conn, scope):
-        _export(queries.iter_failures, conn, scope, chosen, output, raw=raw, excel=excel)
+        export(queries.iter_failures(conn, scope), chosen, output, raw=raw, excel=excel)
 
 
 def chains(
@@ -97,21 +95,15 @@ def chains(
 
     chosen = _format(format)
     with reading(context, database_url, project, query) as (conn, scope):
-        _export(queries.iter_chains, conn, scope, chosen, output, raw=raw, excel=excel)
+        export(queries.iter_chains(conn, scope), chosen, output, raw=raw, excel=excel)
 
 
-def _export(
-    rows: Callable[[Connection, Scope], RowStream],
-    conn: Connection,
-    scope: Scope,
-    chosen: Format,
-    output: Path | None,
-    **how: bool,
-) -> None:
+def export(stream: RowStream, chosen: Format, output: Path | None, **how: bool) -> None:
+    """Write *stream* to *output*, or to standard output where that is None."""
     from toolfault_dashboard.exports import write
 
     with _target(output) as target:
-        for chunk in write(rows(conn, scope), chosen, **how):
+        for chunk in write(stream, chosen, **how):
             target.write(chunk)
 
 

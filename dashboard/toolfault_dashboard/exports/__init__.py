@@ -6,6 +6,7 @@ for chunk in write(stream, "csv"):
 """
 
 from toolfault_dashboard.exports.cells import guarded, plain, timestamp
+from toolfault_dashboard.exports.named import TABLE_NAMES, TableName, named_table
 from toolfault_dashboard.exports.parquet import MissingParquet
 from toolfault_dashboard.exports.tables import table_stream
 from toolfault_dashboard.exports.writers import FORMATS, MEDIA_TYPES, Format, write
@@ -13,9 +14,12 @@ from toolfault_dashboard.exports.writers import FORMATS, MEDIA_TYPES, Format, wr
 __all__ = [
     "FORMATS",
     "MEDIA_TYPES",
+    "TABLE_NAMES",
     "Format",
     "MissingParquet",
+    "TableName",
     "guarded",
+    "named_table",
     "plain",
     "table_stream",
     "timestamp",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,15 +17,20 @@ from toolfault_dashboard.analysis.fixes import (
     FixIssue,
     FixKey,
     Opportunity,
+    Since,
     add_up,
     opportunities,
+    saved_since,
 )
 from toolfault_dashboard.analysis.inference import inferred_remedies
 from toolfault_dashboard.analysis.remedies import advice
 from toolfault_dashboard.queries.changes import changes
 from toolfault_dashboard.queries.conditions import failures_of
+from toolfault_dashboard.queries.effects import sides_of_change
 from toolfault_dashboard.queries.messages import MessageRow, message_efficacy
+from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.summaries import calls_by, chain_totals
 from toolfault_dashboard.queries.visibility import sees
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause, Pattern, QueryError
@@ -62,6 +67,10 @@ class FixRow:
     query: str  # clauses that lead to the failures behind it
     last_at: int | None
     mended_by: str | None  # label of a change of the tool after which it did not come back
+    changed_by: str | None  # label of the latest change of the tool in the window
+    saved_since: float | None  # round trips spared since then, against going on as before
+    saved_since_low: float | None
+    saved_since_high: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +94,13 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> Fix
     failures = _failures(conn, scope)
     weeks = _weeks(scope, failures)
     found = opportunities(failures)
-    fixes = [(fix, False) for fix in add_up(found, weeks=weeks)]
-    fixes += [(fix, True) for fix in add_up(_rewordings(conn, scope), weeks=weeks)]
-    mended = _mended(conn, scope)
-    rows = [_row(fix, mended, estimated=estimated) for fix, estimated in fixes]
+    changed = _changed(conn, scope)
+    since = _savings(conn, scope, found, changed)
+    rows = [_row(fix, changed, since.get(fix.key)) for fix in add_up(found, weeks=weeks)]
+    rows += [
+        _row(fix, changed, None, estimated=True)
+        for fix in add_up(_rewordings(conn, scope), weeks=weeks)
+    ]
     rows.sort(key=lambda row: (row.mended_by is not None, -row.round_trips, -row.failures,
                                row.tool, row.field, row.remedy, row.detail))  # fmt: skip
     return FixList(
@@ -210,20 +222,51 @@ def _spread(key: FixKey, row: MessageRow, saved: float) -> list[Opportunity]:
     ]
 
 
-def _mended(conn: Connection, scope: Scope) -> dict[str, tuple[int, str]]:
-    """Return the latest change of every tool that has one: its moment and label."""
-    found: dict[str, tuple[int, str]] = {}
+def _changed(conn: Connection, scope: Scope) -> dict[str, ChangeRow]:
+    """Return the latest change of every tool that has one."""
+    found: dict[str, ChangeRow] = {}
     for each in changes(conn, scope):
-        if each.tool is not None and each.tool not in found:
-            found[each.tool] = (each.occurred_at, each.label)
+        if each.tool is not None:
+            found.setdefault(each.tool, each)
     return found
 
 
-def _row(fix: Fix, mended: dict[str, tuple[int, str]], *, estimated: bool) -> FixRow:
+def _savings(
+    conn: Connection,
+    scope: Scope,
+    found: Sequence[Opportunity],
+    changed: Mapping[str, ChangeRow],
+) -> dict[FixKey, Since]:
+    """Return what the fixes of changed tools have saved since."""
+    groups: defaultdict[FixKey, list[Opportunity]] = defaultdict(list)
+    for each in found:
+        if each.key.tool in changed:
+            groups[each.key].append(each)
+    operations = {
+        tool: [_operations(conn, side) for side in sides_of_change(scope, changed[tool])]
+        for tool in {key.tool for key in groups}
+    }
+    sums = {
+        key: saved_since(
+            group, changed[key.tool].occurred_at, (operations[key.tool][0], operations[key.tool][1])
+        )
+        for key, group in groups.items()
+    }
+    return {key: since for key, since in sums.items() if since is not None}
+
+
+def _operations(conn: Connection, scope: Scope) -> int:
+    """Return the calls that are no retries: a fix does away with retries, not with these."""
+    return calls_by(conn, scope, "tool").total() - chain_totals(conn, scope).round_trips
+
+
+def _row(
+    fix: Fix, changed: Mapping[str, ChangeRow], since: Since | None, *, estimated: bool = False
+) -> FixRow:
     key = fix.key
     said = advice(key)
-    change = mended.get(key.tool)
-    gone = change is not None and fix.last_at is not None and fix.last_at < change[0]
+    change = changed.get(key.tool)
+    gone = change is not None and fix.last_at is not None and fix.last_at < change.occurred_at
     return FixRow(
         tool=key.tool,
         field=key.field,
@@ -240,7 +283,11 @@ def _row(fix: Fix, mended: dict[str, tuple[int, str]], *, estimated: bool) -> Fi
         estimated=estimated,
         query=_evidence(key),
         last_at=fix.last_at,
-        mended_by=change[1] if gone and change is not None else None,
+        mended_by=change.label if gone and change is not None else None,
+        changed_by=None if change is None else change.label,
+        saved_since=since.round_trips if since else None,
+        saved_since_low=since.low if since else None,
+        saved_since_high=since.high if since else None,
     )
 
 

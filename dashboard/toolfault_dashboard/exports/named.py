@@ -1,0 +1,118 @@
+"""Every table that can be taken away, by name: the API, the command line and files share them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Literal, get_args
+
+from sqlalchemy import Connection
+
+from toolfault_dashboard import queries
+from toolfault_dashboard.exports.tables import table_stream
+from toolfault_dashboard.queries import FixRow, MessageRow, RowStream, Scope, SilentRow
+from toolfault_dashboard.queries.rows import ChainGroup, ChangeRow, FrequencyRow
+
+__all__ = ["TABLE_NAMES", "TableName", "named_table"]
+
+TableName = Literal[
+    "failures",
+    "issues",
+    "chains",
+    "agents",
+    "categories",
+    "changes",
+    "codes",
+    "environments",
+    "field_patterns",
+    "fields",
+    "fixes",
+    "messages",
+    "models",
+    "releases",
+    "round_trips_by_agent",
+    "round_trips_by_code",
+    "round_trips_by_field",
+    "round_trips_by_model",
+    "round_trips_by_release",
+    "round_trips_by_tool",
+    "round_trips_by_variant",
+    "signatures",
+    "silent_successes",
+    "tools",
+    "variants",
+]
+
+TABLE_NAMES: Final[tuple[TableName, ...]] = get_args(TableName)
+
+_Rows = Callable[[Connection, Scope], RowStream]
+
+
+def named_table(conn: Connection, scope: Scope, name: TableName) -> RowStream:
+    """Return the rows of table *name* under the filter of *scope*.
+
+    Failures, issues and chains are read while they are written; the others are counted first.
+
+    Raises:
+        QueryError: The reader may not see the table, or not filter like this.
+    """
+    return _TABLES[name](conn, scope)
+
+
+def _frequency(by: queries.Dimension) -> _Rows:
+    def rows(conn: Connection, scope: Scope) -> RowStream:
+        return table_stream(queries.frequency(conn, scope, by).rows, FrequencyRow)
+
+    return rows
+
+
+def _round_trips(by: str) -> _Rows:
+    def rows(conn: Connection, scope: Scope) -> RowStream:
+        return table_stream(queries.chains_by(conn, scope, by), ChainGroup)
+
+    return rows
+
+
+def _messages(conn: Connection, scope: Scope) -> RowStream:
+    groups = queries.message_efficacy(conn, scope)
+    return table_stream([row for group in groups for row in group.rows], MessageRow)
+
+
+def _fixes(conn: Connection, scope: Scope) -> RowStream:
+    return table_stream(queries.fix_next(conn, scope).rows, FixRow)
+
+
+def _changes(conn: Connection, scope: Scope) -> RowStream:
+    return table_stream(queries.changes(conn, scope), ChangeRow)
+
+
+def _silent(conn: Connection, scope: Scope) -> RowStream:
+    return table_stream(queries.silent_successes(conn, scope), SilentRow)
+
+
+_TABLES: Final[dict[TableName, _Rows]] = {
+    "failures": queries.iter_failures,
+    "issues": queries.iter_issues,
+    "chains": queries.iter_chains,
+    "agents": _frequency("agent"),
+    "categories": _frequency("category"),
+    "changes": _changes,
+    "codes": _frequency("code"),
+    "environments": _frequency("environment"),
+    "field_patterns": _frequency("field_pattern"),
+    "fields": _frequency("field"),
+    "fixes": _fixes,
+    "messages": _messages,
+    "models": _frequency("model"),
+    "releases": _frequency("release"),
+    "round_trips_by_agent": _round_trips("agent"),
+    "round_trips_by_code": _round_trips("code"),
+    "round_trips_by_field": _round_trips("field"),
+    "round_trips_by_model": _round_trips("model"),
+    "round_trips_by_release": _round_trips("release"),
+    "round_trips_by_tool": _round_trips("tool"),
+    "round_trips_by_variant": _round_trips("variant"),
+    "signatures": _frequency("signature"),
+    "silent_successes": _silent,
+    "tools": _frequency("tool"),
+    "variants": _frequency("variant"),
+}
