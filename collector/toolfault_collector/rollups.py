@@ -1,15 +1,18 @@
 """Rollups: how often what failed, added up in the transaction that stores the calls.
 
-======  =======  ======  =============  ============  =============================
+======  =======  ======  =============  ============  ================================
 by      period   tool    name           failures      calls
-======  =======  ======  =============  ============  =============================
+======  =======  ======  =============  ============  ================================
 code    hour     (none)  code           failed calls  0
 tool    day      (none)  tool           failed calls  individually reported calls
-field   day      tool    field pattern  issues        0
+pair    day      tool    code           failed calls  of them outside any conversation
+field   day      tool    argument       failed calls  0
 unsent  day      tool    code or ""     see below     see below
-======  =======  ======  =============  ============  =============================
+======  =======  ======  =============  ============  ================================
 
 A period is the first microsecond of an hour or day, UTC; calls without a time are in period 0.
+A failure counts once for each argument that one of its issues lies in (``items`` of
+``items.3.port``), and under the empty name where they name none.
 
 A sampled call stands for 1 / rate calls (Horvitz-Thompson), of which 1 / rate - 1 were not sent.
 ``unsent`` has these, failed ones and all, in millionths of a call: integers add up to the same in
@@ -45,6 +48,7 @@ Counts = tuple[Counter[CountKey], Counter[CountKey]]
 
 _KEY: Final = columns("project_id by period tool name")
 _COLUMNS: Final = (*_KEY, *columns("failures calls"))
+_ROOT: Final = 3  # the root of the field in a prepared issue
 
 
 def count_calls(calls: Iterable[PreparedCall]) -> Counts:
@@ -65,8 +69,12 @@ def count_calls(calls: Iterable[PreparedCall]) -> Counts:
         failures[by_tool] += 1
         hour = _period(call.occurred_at, HOUR_US, timed=timed)
         failures[project_id, "code", hour, "", call.code] += 1
-        for pattern, _ in call.fields:
-            failures[project_id, "field", day, tool, pattern] += 1
+        pair = (project_id, "pair", day, tool, call.code)
+        failures[pair] += 1
+        if call.session_id is None:
+            reported[pair] += 1
+        for argument in {row[_ROOT] for row in call.issues if row[_ROOT]} or {""}:
+            failures[project_id, "field", day, tool, argument] += 1
     return failures, reported
 
 
@@ -104,7 +112,7 @@ def counted_by_sql(
     """
     failures: Counter[CountKey] = Counter()
     reported: Counter[CountKey] = Counter()
-    for query in (_BY_CODE, _BY_TOOL, _BY_FIELD, _UNSENT):
+    for query in (_BY_CODE, _BY_TOOL, _BY_PAIR, _BY_FIELD, _BY_NO_FIELD, _UNSENT):
         for row in conn.exec_driver_sql(bind(conn, query.format(where=where)), parameters):
             key = (row[0], row[1], row[2], row[3], row[4])
             failures[key] += int(row[5])
@@ -134,9 +142,21 @@ _BY_TOOL: Final = (
     " sum(CASE WHEN c.success THEN 0 ELSE 1 END), count(*)"
     " FROM tool_call c WHERE {where} GROUP BY 1, 3, 5"
 )
+_BY_PAIR: Final = (
+    f"SELECT c.project_id, 'pair', {_DAY}, c.tool, c.code, count(*),"
+    " sum(CASE WHEN c.session_id IS NULL THEN 1 ELSE 0 END)"
+    " FROM tool_call c WHERE c.code IS NOT NULL AND {where} GROUP BY 1, 3, 4, 5"
+)
 _BY_FIELD: Final = (
-    f"SELECT c.project_id, 'field', {_DAY}, c.tool, i.field_pattern, count(*), 0"
-    " FROM issue i JOIN tool_call c ON c.id = i.tool_call_id WHERE {where} GROUP BY 1, 3, 4, 5"
+    f"SELECT c.project_id, 'field', {_DAY}, c.tool, i.root_field, count(DISTINCT c.id), 0"
+    " FROM issue i JOIN tool_call c ON c.id = i.tool_call_id"
+    " WHERE c.code IS NOT NULL AND i.root_field <> '' AND {where} GROUP BY 1, 3, 4, 5"
+)
+_BY_NO_FIELD: Final = (
+    f"SELECT c.project_id, 'field', {_DAY}, c.tool, '', count(*), 0"
+    " FROM tool_call c WHERE c.code IS NOT NULL AND {where} AND NOT EXISTS"
+    " (SELECT 1 FROM issue i WHERE i.tool_call_id = c.id AND i.root_field <> '')"
+    " GROUP BY 1, 3, 4"
 )
 _UNSENT_CALLS: Final = (
     f"CASE WHEN c.sample_rate < {LEAST_RATE:.6f} THEN {MILLION * MILLION - MILLION}"

@@ -231,8 +231,15 @@ tool_call = Table(
     Column("message_id", BigInteger),
     UniqueConstraint("project_id", "event_id"),
     Index(None, "project_id", "session_id", "tool", "started_at", "seq"),
-    Index(None, "project_id", "success", "occurred_at", "id"),
+    # Holds what lists and counts ask of every failure. No name of the sender but the tool: an index
+    # row of PostgreSQL has room for some 2,700 bytes.
+    Index(
+        "ix_tool_call_failures",
+        *("project_id", "success", "occurred_at", "id", "tool", "code", "category", "audience"),
+        *("detection", "time_source", "chain_id"),
+    ),
     Index(None, "project_id", "tool", "occurred_at", "success"),
+    Index(None, "signature_id"),
     Index(None, "project_id", "chain_id"),
 )
 
@@ -303,6 +310,7 @@ chain = Table(
     UniqueConstraint("project_id", "chain_id"),
     Index(None, "project_id", "session_id", "tool", "started_at", "first_seq"),
     Index(None, "project_id", "started_at"),
+    Index(None, "project_id", "first_failed_at", "id"),
     Index(None, "project_id", "tool", "started_at"),
 )
 
@@ -328,7 +336,7 @@ call_counts = Table(
     Column("conversations", BigInteger, nullable=False),
     Column("calls_squared", BigInteger, nullable=False),
     UniqueConstraint("project_id", "event_id"),
-    Index(None, "project_id", "minute", "tool"),
+    Index("ix_call_counts_minute", "project_id", "minute", "tool", "calls", "conversations"),
 )
 
 # Numerators, kept in the transaction of the calls they count; `rollups` says what by what.
