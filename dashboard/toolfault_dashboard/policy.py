@@ -13,6 +13,7 @@ from typing import Final, Literal
 from starlette.routing import compile_path
 
 __all__ = [
+    "DOWNLOADS",
     "POLICY",
     "ROLES",
     "Access",
@@ -40,6 +41,9 @@ _SEES: Final[dict[Role, Audience]] = {
 Access = Literal["public", "ingest", "api", "viewer", "developer", "operator", "admin"]
 """``public``: everyone. ``ingest``: the route itself checks an ingest key. ``api``: the route
 itself checks a read key, or a session stands behind it. A role: a session of at least that role."""
+
+DOWNLOADS: Final[tuple[Literal["csv", "ndjson", "parquet"], ...]] = ("csv", "ndjson", "parquet")
+"""Formats in which every table can be downloaded."""
 
 _READ: Final = frozenset({"GET", "HEAD"})
 _WRITE: Final = frozenset({"POST"})
@@ -71,9 +75,14 @@ def _rule(path: str, access: Access, methods: frozenset[str] = _READ) -> Rule:
     return Rule(path=path, methods=methods, access=access, regex=compile_path(path)[0])
 
 
-def _page(name: str) -> tuple[Rule, Rule]:
-    """A list page and its CSV, which shows exactly what the page shows."""
-    return _rule(f"/{name}", "viewer"), _rule(f"/{name}.csv", "viewer")
+def _table(name: str, access: Access = "viewer") -> tuple[Rule, ...]:
+    """A table as a file, one address per format."""
+    return tuple(_rule(f"/{name}.{suffix}", access) for suffix in DOWNLOADS)
+
+
+def _page(name: str, access: Access = "viewer") -> tuple[Rule, ...]:
+    """A list page and its table as a file, which holds exactly what the page shows."""
+    return _rule(f"/{name}", access), *_table(name, access)
 
 
 POLICY: Final[tuple[Rule, ...]] = (
@@ -91,29 +100,40 @@ POLICY: Final[tuple[Rule, ...]] = (
     _rule("/theme", "public", _WRITE),
     # Pages.
     _rule("/", "viewer"),
-    _rule("/overview.csv", "viewer"),
+    *_table("overview"),
+    *_table("over-time"),
     *_page("failures"),
     _rule("/failures/{event_id}", "viewer"),
     *_page("round-trips"),
-    _rule("/chains.csv", "viewer"),
+    *_table("chains"),
+    *_table("chain-lengths"),
     _rule("/chains/{chain_id}", "viewer"),
     *_page("codes"),
-    _rule("/fields.csv", "viewer"),
+    *_table("fields"),
+    *_table("matrix"),
+    *_table("issues"),
     *_page("tools"),
     _rule("/tool", "viewer"),
     *_page("changes"),
     _rule("/changes", "developer", _WRITE),
     _rule("/changes/{event_id}", "viewer"),
-    _rule("/fix-next", "developer"),
-    _rule("/fix-next.csv", "developer"),
-    _rule("/messages", "developer"),
-    _rule("/messages.csv", "developer"),
+    *_table("effect"),
+    _rule("/compare", "viewer"),
+    *_table("comparison"),
+    *_table("comparison-codes"),
+    _rule("/experiments", "viewer"),
+    *_page("experiment"),
+    *_page("fix-next", "developer"),
+    *_page("messages", "developer"),
+    # Its list of what to fix next is a developer's.
+    _rule("/report.html", "developer"),
+    _rule("/report.md", "developer"),
     _rule("/live", "viewer"),
     _rule("/live/events", "viewer"),
     _rule("/views", "viewer"),
     _rule("/views", "viewer", _WRITE),
     _rule("/views/delete", "viewer", _WRITE),
-    _rule("/rejected", "operator"),
+    *_page("rejected", "operator"),
     _rule("/settings", "admin"),
     _rule("/settings/keys", "admin", _WRITE),
     _rule("/settings/keys/revoke", "admin", _WRITE),

@@ -18,6 +18,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolfault_dashboard.policy import (
+    DOWNLOADS,
     Rule,
     allows,
     is_machine_path,
@@ -52,6 +53,7 @@ _HEADERS: Final = (
     ("Cross-Origin-Resource-Policy", "same-origin"),
     ("Permissions-Policy", "camera=(), geolocation=(), microphone=()"),
 )
+_FILES: Final = tuple(f".{suffix}" for suffix in DOWNLOADS)
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 ErrorPage = Callable[[Request, int, str], Response]
@@ -222,7 +224,7 @@ class Gate:
 
 
 def _ask_to_sign_in(request: Request, error_page: ErrorPage) -> Response:
-    if request.method in ("GET", "HEAD") and not request.url.path.endswith(".csv"):
+    if request.method in ("GET", "HEAD") and not request.url.path.endswith(_FILES):
         path = request.url.path
         back = f"{path}?{request.url.query}" if request.url.query else path
         return RedirectResponse(f"/sign-in?next={quote(back, safe='')}", status_code=303)

@@ -10,7 +10,20 @@ from __future__ import annotations
 from typing import Final
 
 from toolfault_dashboard.contexts.advice import FixNextContext, MessagesContext
-from toolfault_dashboard.contexts.changes import ChangeContext, ChangesContext, MetricLine
+from toolfault_dashboard.contexts.changes import (
+    ChangeContext,
+    ChangesContext,
+    CodeLine,
+    CompareContext,
+    MetricLine,
+)
+from toolfault_dashboard.contexts.experiments import (
+    ArmLine,
+    ArmMetricLine,
+    ExperimentContext,
+    ExperimentLine,
+    ExperimentsContext,
+)
 from toolfault_dashboard.contexts.failures import (
     AudienceText,
     ChainContext,
@@ -51,13 +64,20 @@ from toolfault_dashboard.contexts.views import ViewsContext
 
 __all__ = [
     "TEMPLATES",
+    "ArmLine",
+    "ArmMetricLine",
     "AudienceText",
     "ChainContext",
     "ChangeContext",
     "ChangesContext",
     "Chip",
+    "CodeLine",
     "CodesContext",
+    "CompareContext",
     "ErrorContext",
+    "ExperimentContext",
+    "ExperimentLine",
+    "ExperimentsContext",
     "FacetGroup",
     "FacetLine",
     "FailureContext",
@@ -104,6 +124,9 @@ TEMPLATES: Final[dict[str, type]] = {
     "tool.html": ToolContext,
     "changes.html": ChangesContext,
     "change.html": ChangeContext,
+    "compare.html": CompareContext,
+    "experiments.html": ExperimentsContext,
+    "experiment.html": ExperimentContext,
     "fix_next.html": FixNextContext,
     "messages.html": MessagesContext,
     "views.html": ViewsContext,

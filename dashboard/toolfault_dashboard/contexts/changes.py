@@ -8,10 +8,18 @@ from typing import Annotated as Doc
 from toolfault_dashboard.analysis.effect import Effect
 from toolfault_dashboard.charts import Estimate
 from toolfault_dashboard.contexts.overview import TimeChart
-from toolfault_dashboard.contexts.shell import Link
+from toolfault_dashboard.contexts.shell import Link, View
 from toolfault_dashboard.queries.rows import ChangeRow
 
-__all__ = ["ChangeContext", "ChangeForm", "ChangeLine", "ChangesContext", "MetricLine"]
+__all__ = [
+    "ChangeContext",
+    "ChangeForm",
+    "ChangeLine",
+    "ChangesContext",
+    "CodeLine",
+    "CompareContext",
+    "MetricLine",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,7 @@ class ChangesContext:
     may_record: Doc[bool, "Whether this person may record a change."]
     recorded: Doc[str, "Label of the change just recorded; empty otherwise."]
     csv: Doc[str, "This list as CSV."]
+    compare: Doc[str, "Where any two queries are compared."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,4 +83,37 @@ class ChangeContext:
     metrics: Doc[tuple[MetricLine, ...], "The metrics."]
     time: Doc[TimeChart | None, "Failures over time around the change."]
     windows: Doc[tuple[Link, ...], "How much time before and after is compared."]
-    links: Doc[dict[str, str], "Addresses: before, after (failures of each side), changes."]
+    links: Doc[
+        dict[str, str], "Addresses: before, after (failures of each side), changes, csv, compare."
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLine:
+    """One code on both sides of a comparison."""
+
+    code: Doc[str, "The code."]
+    before: Doc[str, "Failures and their rate on the first side."]
+    after: Doc[str, "Failures and their rate on the second side."]
+    difference: Doc[str, "Second minus first, formatted."]
+    interval: Doc[str, "Interval of the difference, formatted."]
+    verdict: Doc[str, "`improved`, `worse`, `no detectable change` or `not enough data`."]
+
+
+@dataclass(frozen=True, slots=True)
+class CompareContext:
+    """`compare.html`."""
+
+    view: Doc[View, "The query bar: what both sides have in common."]
+    before: Doc[str, "The query of the first side, as typed."]
+    after: Doc[str, "The query of the second side, as typed."]
+    problem: Doc[str, "Which side cannot be read and why; empty if both can."]
+    presets: Doc[tuple[Link, ...], "Comparisons that are often wanted."]
+    effect: Doc[Effect | None, "First side against second; None before two queries are given."]
+    sentence: Doc[str, "The verdict in a sentence; empty before."]
+    detail: Doc[str, "How sure that is, in a sentence; empty before."]
+    metrics: Doc[tuple[MetricLine, ...], "The metrics."]
+    codes: Doc[tuple[CodeLine, ...], "Every code, most failures first."]
+    links: Doc[
+        dict[str, str], "Addresses: before, after (failures of each side), csv, codes_csv, changes."
+    ]

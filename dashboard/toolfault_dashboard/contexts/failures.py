@@ -134,6 +134,7 @@ class FailureContext:
         tuple[tuple[str, str], ...], "Near misses: field and what would have accepted it."
     ]
     payload: Doc[str, "What the reader may see, as JSON."]
+    issues_csv: Doc[str, "Its issues as CSV."]
 
 
 @dataclass(frozen=True, slots=True)

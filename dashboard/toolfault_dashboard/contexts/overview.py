@@ -8,7 +8,7 @@ from typing import Annotated as Doc
 from toolfault_dashboard.charts import BarChart, Estimate
 from toolfault_dashboard.contexts.failures import ChainLine, FailureLine
 from toolfault_dashboard.contexts.frequency import FrequencyLine, ToolLine
-from toolfault_dashboard.contexts.shell import View
+from toolfault_dashboard.contexts.shell import Link, View
 from toolfault_dashboard.queries.rows import Funnel, RoundTripBin
 
 __all__ = [
@@ -57,6 +57,7 @@ class TimeChart:
     rows: Doc[tuple[TimeRow, ...], "The table behind the drawing."]
     untimed: Doc[int, "Failures without a time, which no bucket holds."]
     marks: Doc[tuple[tuple[str, str], ...], "Changes in the window: label and address."]
+    csv: Doc[str, "The counts as CSV."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +113,13 @@ class RoundTripsContext:
     steps: Doc[tuple[FunnelStep, ...], "The funnel, drawn."]
     chart: Doc[BarChart | None, "Chains by number of round trips; None without chains."]
     bins: Doc[tuple[RoundTripBin, ...], "The table behind the drawing."]
-    tools: Doc[tuple[ToolLine, ...], "Chains by tool."]
+    by: Doc[str, "What the groups are: `tool`, `argument`, `code` or `model`."]
+    groups: Doc[tuple[ToolLine, ...], "Chains by group, most round trips first."]
+    tabs: Doc[tuple[Link, ...], "What chains can be grouped by."]
     chains: Doc[tuple[ChainLine, ...], "The chains, newest first."]
     total: Doc[int, "Chains of the view."]
     pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]
-    links: Doc[dict[str, str], "Addresses: csv (by tool), chains_csv."]
+    links: Doc[dict[str, str], "Addresses: csv (by group), chains_csv, lengths_csv."]
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,3 +34,4 @@ class RejectedContext:
     by_code: Doc[tuple[tuple[str, int], ...], "How many there are by code, most first."]
     total: Doc[int, "Refused events in all."]
     pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]
+    csv: Doc[str, "All of them as CSV."]

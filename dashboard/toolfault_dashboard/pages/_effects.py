@@ -4,30 +4,46 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolfault_dashboard.analysis.effect import Effect, MetricEffect
+from toolfault_dashboard.analysis.effect import Effect
 from toolfault_dashboard.charts import differences
 from toolfault_dashboard.contexts import MetricLine
 from toolfault_dashboard.formats import decimal, percent, plural, points
 
-__all__ = ["certainty", "metric_lines", "verdict_sentence"]
+__all__ = [
+    "SHARES",
+    "TITLES",
+    "certainty",
+    "counted",
+    "metric_lines",
+    "shown_difference",
+    "shown_value",
+    "verdict_sentence",
+]
 
-_TITLES: Final = {
+TITLES: Final = {
     "failure_rate": ("Failure rate", "Failures of all calls."),
     "first_try_success": ("First-try success", "Operations that needed no chain."),
     "recovery_rate": ("Recovery", "Closed chains that ended in a success of the same tool."),
     "round_trips_per_failure": ("Round trips per failure", "Extra calls that one failure costs."),
 }
-_SHARES: Final = ("failure_rate", "first_try_success", "recovery_rate")
+SHARES: Final = ("failure_rate", "first_try_success", "recovery_rate")
 
 
-def _value(metric: MetricEffect, value: float | None) -> str:
-    return percent(value) if metric.metric in _SHARES else decimal(value)
+def shown_value(metric: str, value: float | None) -> str:
+    """Return a value of *metric* as a page shows it."""
+    return percent(value) if metric in SHARES else decimal(value)
 
 
-def _difference(metric: MetricEffect, value: float | None) -> str:
-    if metric.metric in _SHARES:
+def shown_difference(metric: str, value: float | None) -> str:
+    """Return a difference of *metric* as a page shows it, with its sign."""
+    if metric in SHARES:
         return points(value)
     return decimal(value) if value is None or value < 0 else f"+{decimal(value)}"
+
+
+def counted(number: int, unit: str) -> str:
+    """Return what a value rests on: the units of metrics are written in the plural."""
+    return plural(number, unit.removesuffix("s"), unit)
 
 
 def metric_lines(effect: Effect) -> tuple[MetricLine, ...]:
@@ -37,41 +53,39 @@ def metric_lines(effect: Effect) -> tuple[MetricLine, ...]:
     """
     shares = differences(
         [
-            (each.difference, each.low, each.high) if each.metric in _SHARES else (None,) * 3
+            (each.difference, each.low, each.high) if each.metric in SHARES else (None,) * 3
             for each in effect.metrics
         ]
     )
     means = differences(
         [
-            (None,) * 3 if each.metric in _SHARES else (each.difference, each.low, each.high)
+            (None,) * 3 if each.metric in SHARES else (each.difference, each.low, each.high)
             for each in effect.metrics
         ]
     )
     lines = []
     for index, each in enumerate(effect.metrics):
-        plot = shares if each.metric in _SHARES else means
-        title, meaning = _TITLES[each.metric]
+        plot = shares if each.metric in SHARES else means
+        title, meaning = TITLES[each.metric]
         no_interval = each.low is None or each.high is None
         detectable = each.smallest_detectable
         lines.append(
             MetricLine(
                 title=title,
                 meaning=meaning,
-                before=_value(each, each.before),
-                after=_value(each, each.after),
-                n_before=plural(each.n_before, each.unit, each.unit)
-                if each.unit.endswith("s")
-                else plural(each.n_before, each.unit),
-                n_after=plural(each.n_after, each.unit, each.unit)
-                if each.unit.endswith("s")
-                else plural(each.n_after, each.unit),
-                difference=_difference(each, each.difference),
+                before=shown_value(each.metric, each.before),
+                after=shown_value(each.metric, each.after),
+                n_before=counted(each.n_before, each.unit),
+                n_after=counted(each.n_after, each.unit),
+                difference=shown_difference(each.metric, each.difference),
                 interval=""
                 if no_interval
-                else f"{_difference(each, each.low)} to {_difference(each, each.high)}",
+                else " to ".join(
+                    shown_difference(each.metric, end) for end in (each.low, each.high)
+                ),
                 drawn=plot[index],
                 better=each.better,
-                detectable=_difference(each, detectable).lstrip("+")
+                detectable=shown_difference(each.metric, detectable).lstrip("+")
                 if detectable is not None
                 else "",
                 method=each.method,

@@ -99,6 +99,7 @@ def time_chart(
         marks=tuple(
             (each.label, ask.link(f"/changes/{each.event_id}", "", window="")) for each in marked
         ),
+        csv=ask.export("/over-time.csv"),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -9,22 +10,24 @@ from fastapi import APIRouter, HTTPException
 from starlette.responses import RedirectResponse, Response
 
 from toolfault_dashboard import queries
+from toolfault_dashboard.analysis.effect import Effect
 from toolfault_dashboard.contexts import ChangeContext, ChangesContext, Link
 from toolfault_dashboard.contexts.changes import ChangeForm, ChangeLine
 from toolfault_dashboard.pages._ask import DAY, Ask, Asked
 from toolfault_dashboard.pages._effects import certainty, metric_lines, verdict_sentence
 from toolfault_dashboard.pages._forms import Submitted
-from toolfault_dashboard.pages._time import time_chart
+from toolfault_dashboard.pages._time import TOP_CODES, time_chart
 from toolfault_dashboard.policy import allows
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.recording import record_change
 from toolfault_dashboard.search import parse
 
-__all__ = ["router"]
+__all__ = ["asked_effect", "router"]
 
 router = APIRouter()
 
 SIDES: Final = {"7d": ("7 days", 7), "14d": ("14 days", 14), "30d": ("30 days", 30)}
+DEFAULT_SIDES: Final = "14d"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_LABEL: Final = 200
 
@@ -51,6 +54,7 @@ def _list(ask: Ask, form: ChangeForm, *, status: int = 200) -> Response:
         may_record=allows(ask.viewer.role, "developer") and ask.project is not None,
         recorded=next((row.label for row in rows if row.event_id == recorded), ""),
         csv=ask.link("/changes.csv", "", window="all"),
+        compare=ask.link("/compare", "", window=""),
     )
     return ask.render("changes.html", context, title="Changes", status=status)
 
@@ -104,16 +108,14 @@ def _problem(label: str, moment: int | None, now: int) -> str:
 def change(ask: Asked, event_id: str) -> Response:
     """Render one change: every metric before and after, and the verdict."""
     everything = ask.scope_of(parse(""))
-    row = queries.change(ask.conn, everything, event_id)
-    if row is None:
-        raise HTTPException(404, "There is no change with this id in this project.")
-    chosen = ask.request.query_params.get("sides", "14d")
-    chosen = chosen if chosen in SIDES else "14d"
+    row, chosen = _change(ask, event_id), _chosen_sides(ask)
     days = SIDES[chosen][1] * DAY
     found = queries.change_effect(ask.conn, everything, row, window=days)
     before, after = queries.sides_of_change(everything, row, window=days)
-    around = _around(row, days, ask.now)
-    drawn = queries.failures_over_time(ask.conn, everything.narrowed(around), top=6)
+    around = parse(_around(row, days, ask.now))
+    narrowed = replace(ask, text=str(around), fixed=around)
+    drawn = queries.failures_over_time(ask.conn, narrowed.scope, top=TOP_CODES)
+    others = queries.changes(ask.conn, narrowed.scope)
     path = f"/changes/{row.event_id}"
     context = ChangeContext(
         change=row,
@@ -121,7 +123,7 @@ def change(ask: Asked, event_id: str) -> Response:
         sentence=verdict_sentence(found),
         detail=certainty(found),
         metrics=metric_lines(found),
-        time=time_chart(ask, drawn, [row]),
+        time=time_chart(narrowed, drawn, [row, *(each for each in others if each != row)]),
         windows=tuple(
             Link(label, ask.link(path, "", window="", sides=name), name == chosen)
             for name, (label, _) in SIDES.items()
@@ -130,9 +132,36 @@ def change(ask: Asked, event_id: str) -> Response:
             "before": ask.link("/failures", before.query, window=""),
             "after": ask.link("/failures", after.query, window=""),
             "changes": ask.link("/changes", "", window=""),
+            "csv": ask.link("/effect.csv", "", window="", change=row.event_id, sides=chosen),
+            "compare": ask.link(
+                "/compare", "", window="", before=str(before.query), after=str(after.query)
+            ),
         },
     )
     return ask.render("change.html", context, title=row.label)
+
+
+def _change(ask: Ask, event_id: str) -> ChangeRow:
+    row = queries.change(ask.conn, ask.scope_of(parse("")), event_id)
+    if row is None:
+        raise HTTPException(404, "There is no change with this id in this project.")
+    return row
+
+
+def _chosen_sides(ask: Ask) -> str:
+    chosen = ask.request.query_params.get("sides", DEFAULT_SIDES)
+    return chosen if chosen in SIDES else DEFAULT_SIDES
+
+
+def asked_effect(ask: Ask) -> Effect:
+    """Return the effect of the change that the address names.
+
+    Raises:
+        HTTPException: 404, there is no such change in the project.
+    """
+    row = _change(ask, ask.request.query_params.get("change", ""))
+    window = SIDES[_chosen_sides(ask)][1] * DAY
+    return queries.change_effect(ask.conn, ask.scope_of(parse("")), row, window=window)
 
 
 def _around(row: ChangeRow, days: int, now: int) -> str:

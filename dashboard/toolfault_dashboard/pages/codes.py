@@ -38,7 +38,11 @@ def codes(ask: Asked) -> Response:
         fields_denominator=by_field.denominator,
         heat=_heat(ask),
         groups={"codes": by_code.groups, "fields": by_field.groups},
-        links={"csv": ask.export("/codes.csv"), "fields_csv": ask.export("/fields.csv")},
+        links={
+            "csv": ask.export("/codes.csv"),
+            "fields_csv": ask.export("/fields.csv"),
+            "matrix_csv": ask.export("/matrix.csv"),
+        },
     )
     return ask.render("codes.html", context, title="Codes and fields")
 

@@ -1,75 +1,67 @@
-"""Tables as CSV: exactly what the page beside it shows, streamed.
+"""The tables of the pages as files: exactly what the page beside it shows.
 
 Lists stream from the database row by row; tables that were computed are written from their rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
 
 from fastapi import APIRouter
-from starlette.responses import StreamingResponse
 
 from toolfault_dashboard import queries
+from toolfault_dashboard.analysis.by_code import CodeEffect
+from toolfault_dashboard.analysis.effect import MetricEffect
 from toolfault_dashboard.analysis.rates import Rate, rate
 from toolfault_dashboard.exports.tables import table_stream
-from toolfault_dashboard.exports.writers import MEDIA_TYPES, write
-from toolfault_dashboard.pages._ask import Asked
+from toolfault_dashboard.pages._ask import Ask
+from toolfault_dashboard.pages._download import Table, serve
+from toolfault_dashboard.pages.changes import asked_effect
+from toolfault_dashboard.pages.compare import asked_comparison
+from toolfault_dashboard.pages.experiments import arm_stream
+from toolfault_dashboard.pages.round_trips import chosen_group
 from toolfault_dashboard.queries.fix_next import FixRow, fix_next
+from toolfault_dashboard.queries.matrices import MatrixCell, matrix
 from toolfault_dashboard.queries.messages import MessageRow, message_efficacy
-from toolfault_dashboard.queries.rows import ChainGroup, ChangeRow, FrequencyRow
+from toolfault_dashboard.queries.rejected import RejectedRow, rejected_list
+from toolfault_dashboard.queries.rows import ChainGroup, ChangeRow, FrequencyRow, RoundTripBin
 from toolfault_dashboard.queries.streams import RowStream
+from toolfault_dashboard.search import parse
 
 __all__ = ["router"]
 
 router = APIRouter()
 
-
-class _Csv(StreamingResponse):
-    """A CSV download."""
-
-    def __init__(self, stream: RowStream, name: str, *, excel: bool) -> None:
-        super().__init__(
-            write(_checked(stream), "csv", excel=excel),
-            media_type=MEDIA_TYPES["csv"],
-            headers={"Content-Disposition": f"attachment; filename*=UTF-8''toolfault-{name}.csv"},
-        )
+_ALL: Final = 10_000  # more codes or tools than a project may have
 
 
-def _checked(stream: RowStream) -> RowStream:
-    """Fetch the first row now, so that a failing statement is an error page and no broken file."""
-    rows = iter(stream.rows)
-    first = next(rows, None)
-
-    def again() -> Iterator[Sequence[Any]]:
-        if first is not None:
-            yield first
-            yield from rows
-
-    return RowStream(stream.columns, stream.times, again())
-
-
-def _answer(ask: Asked, stream: RowStream, name: str) -> _Csv:
-    return _Csv(stream, name, excel="excel" in ask.request.query_params)
+def _serve(name: str) -> Callable[[Table], Table]:
+    return serve(router, name)
 
 
 def _table(
-    columns: Sequence[str], rows: Iterable[Sequence[Any]], times: Iterable[str] = ()
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    times: Iterable[str] = (),
+    numbers: Iterable[str] = (),
+    integers: Iterable[str] = (),
 ) -> RowStream:
-    return RowStream(tuple(columns), frozenset(times), iter(rows))
+    kinds = dict.fromkeys(numbers, "number") | dict.fromkeys(integers, "integer")
+    return RowStream(tuple(columns), frozenset(times), iter(rows), kinds)
 
 
-@router.get("/failures.csv", name="failures_csv")
-def failures(ask: Asked) -> StreamingResponse:
+@_serve("failures")
+def failures(ask: Ask) -> RowStream:
     """Stream the failures of the view."""
-    return _answer(ask, queries.iter_failures(ask.conn, ask.scope), "failures")
+    return queries.iter_failures(ask.conn, ask.scope)
 
 
-@router.get("/chains.csv", name="chains_csv")
-def chains(ask: Asked) -> StreamingResponse:
+@_serve("chains")
+def chains(ask: Ask) -> RowStream:
     """Stream the chains of the view."""
-    return _answer(ask, queries.iter_chains(ask.conn, ask.scope), "chains")
+    return queries.iter_chains(ask.conn, ask.scope)
 
 
 def _rate_cells(found: Rate) -> tuple[Any, ...]:
@@ -80,8 +72,8 @@ def _rate_columns(name: str) -> tuple[str, ...]:
     return (name, f"{name}_low", f"{name}_high", f"{name}_n")
 
 
-@router.get("/overview.csv", name="overview_csv")
-def overview(ask: Asked) -> StreamingResponse:
+@_serve("overview")
+def overview(ask: Ask) -> RowStream:
     """Write the headline figures of the overview."""
     found = queries.overview(ask.conn, ask.scope)
     counted = found.summary
@@ -106,18 +98,28 @@ def overview(ask: Asked) -> StreamingResponse:
         ("first_try_success", found.first_try),
     ):
         rows.append((name, *_rate_cells(each)))
-    return _answer(ask, _table(("figure", "value", "low", "high", "n"), rows), "overview")
+    return _table(
+        ("figure", "value", "low", "high", "n"),
+        rows,
+        numbers=("value", "low", "high"),
+        integers=("n",),
+    )
 
 
-@router.get("/round-trips.csv", name="round_trips_csv")
-def round_trips(ask: Asked) -> StreamingResponse:
-    """Write the chains of the view by tool."""
-    groups = queries.chains_by(ask.conn, ask.scope, "tool")
-    return _answer(ask, table_stream(groups, ChainGroup), "round-trips")
+@_serve("round-trips")
+def round_trips(ask: Ask) -> RowStream:
+    """Write the chains of the view by tool, code or model, or by tool and argument."""
+    by = chosen_group(ask)
+    if by != "argument":
+        return table_stream(queries.chains_by(ask.conn, ask.scope, by), ChainGroup)
+    pairs = queries.chains_by_argument(ask.conn, ask.scope)
+    found = table_stream([group for _, group in pairs], ChainGroup)
+    rows = ((tool, *row) for (tool, _), row in zip(pairs, found.rows, strict=True))
+    return RowStream(("tool", "field", *found.columns[1:]), found.times, iter(rows), found.kinds)
 
 
-@router.get("/tools.csv", name="tools_csv")
-def tools(ask: Asked) -> StreamingResponse:
+@_serve("tools")
+def tools(ask: Ask) -> RowStream:
     """Write the tools of the view."""
     counted = queries.summary(ask.conn, ask.scope)
     groups = {g.name: g for g in queries.chains_by(ask.conn, ask.scope, "tool")}
@@ -143,39 +145,118 @@ def tools(ask: Asked) -> StreamingResponse:
         "round_trips",
         *_rate_columns("recovery_rate"),
     )
-    return _answer(ask, _table(columns, rows), "tools")
+    shares = [name for name in columns if "_rate" in name and not name.endswith("_n")]
+    integers = [name for name in columns[1:] if name not in shares]
+    return _table(columns, rows, numbers=shares, integers=integers)
 
 
-@router.get("/codes.csv", name="codes_csv")
-def codes(ask: Asked) -> StreamingResponse:
+@_serve("codes")
+def codes(ask: Ask) -> RowStream:
     """Write every code of the view."""
     table = queries.frequency(ask.conn, ask.scope, "code")
-    return _answer(ask, table_stream(table.rows, FrequencyRow), "codes")
+    return table_stream(table.rows, FrequencyRow)
 
 
-@router.get("/fields.csv", name="fields_csv")
-def fields(ask: Asked) -> StreamingResponse:
+@_serve("fields")
+def fields(ask: Ask) -> RowStream:
     """Write every field of the view."""
     table = queries.frequency(ask.conn, ask.scope, "field")
-    return _answer(ask, table_stream(table.rows, FrequencyRow), "fields")
+    return table_stream(table.rows, FrequencyRow)
 
 
-@router.get("/changes.csv", name="changes_csv")
-def changes(ask: Asked) -> StreamingResponse:
+@_serve("changes")
+def changes(ask: Ask) -> RowStream:
     """Write the changes of the view."""
     rows = queries.changes(ask.conn, ask.scope)
-    return _answer(ask, table_stream(rows, ChangeRow), "changes")
+    return table_stream(rows, ChangeRow)
 
 
-@router.get("/fix-next.csv", name="fix_next_csv")
-def fixes(ask: Asked) -> StreamingResponse:
+@_serve("fix-next")
+def fixes(ask: Ask) -> RowStream:
     """Write everything that could be mended."""
     rows = fix_next(ask.conn, ask.scope).rows
-    return _answer(ask, table_stream(rows, FixRow), "fix-next")
+    return table_stream(rows, FixRow)
 
 
-@router.get("/messages.csv", name="messages_csv")
-def messages(ask: Asked) -> StreamingResponse:
+@_serve("messages")
+def messages(ask: Ask) -> RowStream:
     """Write every wording of the view."""
     rows = [row for group in message_efficacy(ask.conn, ask.scope) for row in group.rows]
-    return _answer(ask, table_stream(rows, MessageRow), "messages")
+    return table_stream(rows, MessageRow)
+
+
+@_serve("issues")
+def issues(ask: Ask) -> RowStream:
+    """Stream the issues of the failures of the view."""
+    return queries.iter_issues(ask.conn, ask.scope)
+
+
+@_serve("over-time")
+def over_time(ask: Ask) -> RowStream:
+    """Write failures by bucket of time and code, and the calls of each bucket."""
+    found = queries.failures_over_time(ask.conn, ask.scope, top=_ALL)
+    rows = (
+        (start, line.name, line.counts[index], found.calls[index])
+        for index, start in enumerate(found.starts)
+        for line in found.series
+        if line.counts[index]
+    )
+    return _table(
+        ("from_at", "code", "failures", "calls"),
+        rows,
+        times=("from_at",),
+        integers=("failures", "calls"),
+    )
+
+
+@_serve("chain-lengths")
+def chain_lengths(ask: Ask) -> RowStream:
+    """Write the chains of the view by number of round trips and outcome."""
+    found = queries.round_trips(ask.conn, ask.scope)
+    return table_stream(found.distribution, RoundTripBin)
+
+
+@_serve("matrix")
+def cells(ask: Ask) -> RowStream:
+    """Write the failures of the view by tool and code."""
+    found = matrix(ask.conn, ask.scope, "code", tools=_ALL, columns=_ALL)
+    return table_stream(found.cells, MatrixCell)
+
+
+@_serve("effect")
+def effect(ask: Ask) -> RowStream:
+    """Write the metrics before and after a change."""
+    return table_stream(asked_effect(ask).metrics, MetricEffect)
+
+
+@_serve("comparison")
+def comparison(ask: Ask) -> RowStream:
+    """Write the metrics of the two queries that the address compares."""
+    return table_stream(asked_comparison(ask).effect.metrics, MetricEffect)
+
+
+@_serve("comparison-codes")
+def comparison_codes(ask: Ask) -> RowStream:
+    """Write the codes of the two queries that the address compares."""
+    return table_stream(asked_comparison(ask).codes, CodeEffect)
+
+
+@_serve("experiment")
+def experiment(ask: Ask) -> RowStream:
+    """Write the arms of an experiment against its control."""
+    return arm_stream(ask)
+
+
+@_serve("rejected")
+def rejected(ask: Ask) -> RowStream:
+    """Write every refused event that is kept."""
+
+    def rows() -> Iterator[RejectedRow]:
+        cursor: str | None = None
+        while True:
+            page = rejected_list(ask.conn, ask.scope_of(parse("")), cursor=cursor, limit=500)
+            yield from page.rows
+            if (cursor := page.next_cursor) is None:
+                return
+
+    return table_stream(list(rows()), RejectedRow)

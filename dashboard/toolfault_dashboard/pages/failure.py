@@ -60,6 +60,7 @@ def failure(ask: Asked, event_id: str) -> Response:
             for remedy in issue.near_miss
         ),
         payload=pretty_json(_payload(detail)),
+        issues_csv=ask.link("/issues.csv", exactly(parse(""), "event", row.event_id), window="all"),
     )
     return ask.render("failure.html", context, title=f"{row.code} in {row.tool}")
 

@@ -20,6 +20,7 @@ from toolfault_dashboard.pages._lines import (
 )
 from toolfault_dashboard.pages._time import TOP_CODES, time_chart
 from toolfault_dashboard.pages.start import is_empty, start_page
+from toolfault_dashboard.policy import allows
 from toolfault_dashboard.queries.rows import Overview
 
 __all__ = ["router"]
@@ -57,6 +58,12 @@ def overview(ask: Asked) -> Response:
             "codes": ask.link("/codes"),
             "tools": ask.link("/tools"),
             "csv": ask.export("/overview.csv"),
+            "tools_csv": ask.export("/tools.csv"),
+            "codes_csv": ask.export("/codes.csv"),
+            "failures_csv": ask.export("/failures.csv"),
+            "report": ask.link("/report.html", window="")
+            if allows(ask.viewer.role, "developer")
+            else "",
         },
     )
     return ask.render("overview.html", context, title="Overview")

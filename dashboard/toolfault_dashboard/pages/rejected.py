@@ -28,6 +28,7 @@ def rejected(ask: Asked) -> Response:
         rows=page.rows,
         by_code=page.by_code,
         total=sum(number for _, number in page.by_code),
+        csv=ask.link("/rejected.csv", "", window=""),
         pages={"newer": to(page.previous_cursor), "older": to(page.next_cursor)},
     )
     return ask.render("rejected.html", context, title="Rejected")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from fastapi import APIRouter
@@ -10,19 +11,27 @@ from starlette.responses import Response
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.rates import rate
 from toolfault_dashboard.charts import BarChart, bar_chart
-from toolfault_dashboard.contexts import RoundTripsContext, Tile
+from toolfault_dashboard.contexts import Link, RoundTripsContext, Tile, ToolLine
 from toolfault_dashboard.contexts.overview import FunnelStep
 from toolfault_dashboard.formats import decimal, duration, percent, plural
 from toolfault_dashboard.pages._ask import Ask, Asked
-from toolfault_dashboard.pages._lines import chain_line, count_tile, rate_tile, tool_lines
-from toolfault_dashboard.queries.rows import OUTCOMES, RoundTripBin, RoundTrips, ToolCount
-from toolfault_dashboard.search import parse
+from toolfault_dashboard.pages._lines import chain_line, count_tile, exactly, rate_tile, tool_lines
+from toolfault_dashboard.queries.rows import (
+    OUTCOMES,
+    ChainGroup,
+    RoundTripBin,
+    RoundTrips,
+    ToolCount,
+)
+from toolfault_dashboard.search import Query, parse
 
-__all__ = ["router"]
+__all__ = ["chosen_group", "router"]
 
 router = APIRouter()
 
 PAGE_ROWS: Final = 25
+GROUP_ROWS: Final = 30
+GROUPS: Final = {"tool": "Tool", "argument": "Argument", "code": "Code", "model": "Model"}
 # Colour and pattern of each outcome, the same in every drawing.
 SERIES: Final = {"recovered": 3, "switched": 6, "abandoned": 2, "open": 7}
 _LAST_BIN: Final = 12  # longer chains are shown together
@@ -35,15 +44,24 @@ def round_trips(ask: Asked) -> Response:
     cursor = ask.request.query_params.get("cursor") or None
     chains = queries.chain_list(ask.conn, ask.scope, cursor=cursor, limit=PAGE_ROWS)
     bins = _capped(found.distribution)
-    counts = {g.name: ToolCount(calls=g.failures, failures=g.failures) for g in found.by_tool}
+    by = chosen_group(ask)
     context = RoundTripsContext(
-        view=ask.view("/round-trips"),
+        view=ask.view("/round-trips", **({"by": by} if by != "tool" else {})),
         tiles=_tiles(found),
         funnel=found.funnel,
         steps=_steps(ask, found),
         chart=_chart(bins) if found.funnel.chains else None,
         bins=bins,
-        tools=tool_lines(ask, counts, found.by_tool),
+        by=by,
+        groups=_groups(ask, found, by),
+        tabs=tuple(
+            Link(
+                label,
+                ask.link("/round-trips", by="" if name == "tool" else name) + "#by",
+                name == by,
+            )
+            for name, label in GROUPS.items()
+        ),
         chains=tuple(chain_line(ask, row) for row in chains.rows),
         total=chains.total,
         pages={
@@ -54,9 +72,42 @@ def round_trips(ask: Asked) -> Response:
             if chains.next_cursor
             else "",
         },
-        links={"csv": ask.export("/round-trips.csv"), "chains_csv": ask.export("/chains.csv")},
+        links={
+            "csv": ask.export("/round-trips.csv", by=by),
+            "chains_csv": ask.export("/chains.csv"),
+            "lengths_csv": ask.export("/chain-lengths.csv"),
+        },
     )
     return ask.render("round_trips.html", context, title="Round trips")
+
+
+def chosen_group(ask: Ask) -> str:
+    """Return what the address groups chains by, a key of ``GROUPS``."""
+    wanted = ask.request.query_params.get("by", "tool")
+    return wanted if wanted in GROUPS else "tool"
+
+
+def _groups(ask: Ask, found: RoundTrips, by: str) -> tuple[ToolLine, ...]:
+    """Return the chains by tool, argument, code or model, most round trips first."""
+    if by == "argument":
+        pairs = [
+            (exactly(exactly(ask.query, "tool", tool), "field", group.name), tool, group)
+            for tool, group in queries.chains_by_argument(ask.conn, ask.scope)[:GROUP_ROWS]
+        ]
+        return tuple(
+            replace(_line(ask, group, query), name=f"{group.name or 'no argument named'} of {tool}")
+            for query, tool, group in pairs
+        )
+    named = {"tool": found.by_tool, "code": found.by_code, "model": found.by_model}[by]
+    return tuple(
+        _line(ask, group, exactly(ask.query, by, group.name)) for group in named[:GROUP_ROWS]
+    )
+
+
+def _line(ask: Ask, group: ChainGroup, query: Query) -> ToolLine:
+    counts = {group.name: ToolCount(calls=group.failures, failures=group.failures)}
+    (line,) = tool_lines(ask, counts, [group])
+    return replace(line, name=group.name or "none", href=ask.link("/round-trips", query))
 
 
 def _tiles(found: RoundTrips) -> tuple[Tile, ...]:

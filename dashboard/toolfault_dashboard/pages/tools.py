@@ -107,6 +107,8 @@ def tool(ask: Asked, name: str = "") -> Response:
             "failures": narrowed.link("/failures"),
             "round_trips": narrowed.link("/round-trips"),
             "csv": narrowed.export("/failures.csv"),
+            "codes_csv": narrowed.export("/codes.csv"),
+            "fields_csv": narrowed.export("/fields.csv"),
         },
     )
     return ask.render("tool.html", context, title=tool)

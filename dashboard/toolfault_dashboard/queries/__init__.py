@@ -26,7 +26,12 @@ from toolfault_dashboard.queries.matrices import Matrix, MatrixCell, MatrixTool,
 from toolfault_dashboard.queries.messages import MessageGroup, MessageRow, message_efficacy
 from toolfault_dashboard.queries.over_time import Bucket, failures_over_time
 from toolfault_dashboard.queries.projects import project_by_name, projects
-from toolfault_dashboard.queries.round_trips import CHAIN_GROUPS, chains_by, round_trips
+from toolfault_dashboard.queries.round_trips import (
+    CHAIN_GROUPS,
+    chains_by,
+    chains_by_argument,
+    round_trips,
+)
 from toolfault_dashboard.queries.scope import Audience, Scope
 from toolfault_dashboard.queries.silent import SilentRow, silent_successes
 from toolfault_dashboard.queries.streams import RowStream, iter_chains, iter_failures, iter_issues
@@ -57,6 +62,7 @@ __all__ = [
     "chain_detail",
     "chain_list",
     "chains_by",
+    "chains_by_argument",
     "change",
     "change_comparison",
     "change_effect",

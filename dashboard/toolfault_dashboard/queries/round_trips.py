@@ -15,7 +15,7 @@ from toolfault_dashboard.queries.rows import OUTCOMES, ChainGroup, Funnel, Round
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.search.outcomes import outcome_at
 
-__all__ = ["CHAIN_GROUPS", "chains_by", "round_trips"]
+__all__ = ["CHAIN_GROUPS", "chains_by", "chains_by_argument", "round_trips"]
 
 CHAIN_GROUPS: Final = {
     "tool": "tool",
@@ -56,6 +56,24 @@ def round_trips(conn: Connection, scope: Scope) -> RoundTrips:
 def chains_by(conn: Connection, scope: Scope, by: str) -> tuple[ChainGroup, ...]:
     """Group the chains of the scope by a key of ``CHAIN_GROUPS``, most round trips first."""
     return _groups(_combinations(conn, scope, (by,), trips=False), by)
+
+
+def chains_by_argument(conn: Connection, scope: Scope) -> tuple[tuple[str, ChainGroup], ...]:
+    """Group the chains of the scope by tool and first field: which argument costs most.
+
+    Returns:
+        Pairs of a tool and the group of one of its fields, most round trips first; the field is
+        "" where the first failure named none.
+    """
+    named: defaultdict[tuple[str, str], list[RowMapping]] = defaultdict(list)
+    for row in _combinations(conn, scope, ("tool", "field"), trips=False):
+        named[row["tool"] or "", row["field"] or ""].append(row)
+    groups = [(tool, _group(field, members)) for (tool, field), members in named.items()]
+    return tuple(
+        sorted(
+            groups, key=lambda each: (-each[1].round_trips, -each[1].chains, each[0], each[1].name)
+        )
+    )
 
 
 def _combinations(

@@ -168,6 +168,8 @@ def _paths(engine: Engine) -> list[str]:
         "/rejected",
         "/changes",
         f"/changes/{change.event_id}",
+        "/experiments",
+        "/compare?" + urlencode({"before": "since:7d", "after": "until:7d"}),
     ]
 
 
@@ -178,6 +180,10 @@ def _nodes(html: str) -> Counter[str]:
     for facet in soup.select(".facet"):
         assert {tag.name for tag in facet.find_all(True)} <= {"h2", "ul", "li", "a", "span", "p"}
         facet.extract()
+    # A text with "=" or "," is a different list of trials; what its rows are made of is the same.
+    for rows in soup.select(".trials tbody"):
+        assert {tag.name for tag in rows.find_all(True)} <= {"tr", "th", "td", "a", "span", "wbr"}
+        rows.extract()
     return Counter(
         f"{tag.name} {sorted(tag.attrs)}" for tag in soup.find_all(True) if tag.name != "wbr"
     )

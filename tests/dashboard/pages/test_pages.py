@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 
 import pytest
+from pyarrow import parquet
 from sqlalchemy import Engine
 from tests.dashboard.generated import NOW
-from tests.dashboard.pages.conftest import Browser
+from tests.dashboard.pages.conftest import Browser, open_browser
 
 from toolfault_collector.engine import read_connection
 from toolfault_dashboard import queries
@@ -26,6 +28,8 @@ LISTS = (
     "/messages",
     "/fix-next",
     "/changes",
+    "/compare",
+    "/experiments",
     "/live",
     "/views",
     "/rejected",
@@ -36,7 +40,8 @@ LISTS = (
 MOST = 12
 # Counts over whole days are read from rollups, their edges from the rows: a few small statements
 # where there was one large one. These are ceilings to come down from, not to go up to.
-EXCEPTIONS = {"/?": 19, "/codes?": 20, "/tool?": 16, "/changes/": 18}
+# An experiment reads every arm as a side of its own.
+EXCEPTIONS = {"/?": 19, "/codes?": 20, "/tool?": 16, "/changes/": 18, "/experiment?": 21}
 
 
 def _scope(engine: Engine, text: str = "") -> Scope:
@@ -59,6 +64,8 @@ def _details(engine: Engine) -> list[str]:
         f"/failures/{failure.event_id}",
         f"/chains/{chain.chain_id}",
         "/tool?name=http_request",
+        "/experiment?name=b",
+        "/compare?before=tool%3Asearch&after=tool%3Ahttp_request",
     ]
     return found + [f"/changes/{each.event_id}" for each in changes[:1]]
 
@@ -122,25 +129,56 @@ def test_the_csv_of_failures_has_the_rows_that_the_page_counts(browser: Browser,
     assert soup.select_one(".lede").get_text().startswith(plural(len(rows), "failure"))
 
 
-@pytest.mark.parametrize(
-    ("path", "csv_path"),
-    [
-        ("/round-trips", "/chains.csv"),
-        ("/codes", "/codes.csv"),
-        ("/codes", "/fields.csv"),
-        ("/tools", "/tools.csv"),
-        ("/changes", "/changes.csv"),
-        ("/", "/overview.csv"),
-        ("/round-trips", "/round-trips.csv"),
-    ],
-)
-def test_every_table_has_its_csv(browser: Browser, path: str, csv_path: str):
-    """Each page links the CSV of its table, and the CSV has a header and rows."""
-    links = [a["href"] for a in browser.page(f"{path}?{GENERATED}").select("a[download]")]
-    href = next(link for link in links if link.startswith(csv_path))
-    rows = list(csv.reader(io.StringIO(browser.get(href).text)))
-    assert len(rows) > 1
-    assert len({len(row) for row in rows}) == 1
+TABLES = {
+    "/": ("overview", "over-time", "tools", "codes", "failures"),
+    "/failures": ("failures",),
+    "/round-trips": ("round-trips", "chains", "chain-lengths"),
+    "/round-trips?by=argument": ("round-trips",),
+    "/codes": ("codes", "fields", "matrix"),
+    "/tools": ("tools",),
+    "/tool?name=http_request": ("over-time", "codes", "fields", "failures"),
+    "/messages": ("messages",),
+    "/fix-next": ("fix-next",),
+    "/changes": ("changes",),
+    "/compare?before=tool%3Asearch&after=tool%3Ahttp_request": ("comparison", "comparison-codes"),
+    "/experiment?name=b": ("experiment", "over-time"),
+}
+
+
+@pytest.mark.parametrize("path", TABLES)
+def test_every_table_is_there_as_csv_ndjson_and_parquet(browser: Browser, path: str):
+    """Beside each table stand three files; they hold the same rows, and more than none."""
+    links = [a["href"] for a in browser.page(_with(path)).select("a[download]")]
+    for name in TABLES[path]:
+        numbers = []
+        for suffix in ("csv", "ndjson", "parquet"):
+            href = next(link for link in links if link.startswith(f"/{name}.{suffix}"))
+            answer = browser.get(href)
+            assert answer.status_code == 200, href
+            assert f".{suffix}" in answer.headers["content-disposition"]
+            numbers.append(_rows(answer.content, suffix))
+        assert len(set(numbers)) == 1, f"{name}: {numbers}"
+        assert numbers[0] > 0, name
+
+
+def _rows(content: bytes, suffix: str) -> int:
+    if suffix == "parquet":
+        return int(parquet.read_table(io.BytesIO(content)).num_rows)
+    text = content.decode()
+    if suffix == "csv":
+        return len(list(csv.DictReader(io.StringIO(text))))
+    return len([json.loads(line) for line in text.splitlines()])
+
+
+def test_the_week_is_one_click_away_for_whom_it_may_concern(engine: Engine):
+    """The overview links the report; a viewer, who sees no fixes, has neither link nor file."""
+    for role in ("developer", "viewer"):
+        for browser in open_browser(engine, role=role):
+            links = [a["href"] for a in browser.page(f"/?{GENERATED}").select("a[download]")]
+            reports = [link for link in links if link.startswith("/report.html")]
+            assert bool(reports) == (role == "developer")
+            statuses = {browser.get(path).status_code for path in ("/report.html", "/report.md")}
+            assert statuses == ({200} if role == "developer" else {403})
 
 
 def test_pages_of_failures_hold_every_failure_once(browser: Browser):

@@ -31,6 +31,13 @@ EXPORTS = (
     "/changes.csv",
     "/fix-next.csv",
     "/messages.csv",
+    "/over-time.csv",
+    "/chain-lengths.csv",
+    "/matrix.ndjson",
+    "/issues.csv",
+    "/rejected.csv",
+    "/comparison-codes.csv?before=since:7d&after=until:7d",
+    "/report.html",
 )
 # One unmistakable text per field, by the lowest audience that may read it.
 CANARIES = {

@@ -19,6 +19,7 @@ from toolfault_dashboard.render import PACKAGE, environment
 MODULES = (
     "advice",
     "changes",
+    "experiments",
     "failures",
     "frequency",
     "live",
@@ -86,6 +87,7 @@ def test_a_template_knows_no_other_name_than_shell_and_page(name: str):
         "page",
         "static",
         "c",
+        "e",
         "icon",
         "logo",
     }

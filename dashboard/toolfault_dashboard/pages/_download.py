@@ -1,0 +1,79 @@
+"""How a table becomes a file: one address per format, and the headers of a download."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from fastapi import APIRouter, HTTPException
+from starlette.responses import Response, StreamingResponse
+
+from toolfault_dashboard.exports.parquet import MissingParquet
+from toolfault_dashboard.exports.writers import MEDIA_TYPES, Format, write
+from toolfault_dashboard.pages._ask import Ask, Asked
+from toolfault_dashboard.policy import DOWNLOADS
+from toolfault_dashboard.queries.streams import RowStream
+
+__all__ = ["Table", "attached", "serve"]
+
+Table = Callable[[Ask], RowStream]
+"""What answers a table: the rows of the view that was asked for."""
+
+
+def _checked(stream: RowStream) -> RowStream:
+    """Fetch the first row now, so that a failing statement is an error page and no broken file."""
+    rows = iter(stream.rows)
+    first = next(rows, None)
+
+    def again() -> Iterator[Sequence[Any]]:
+        if first is not None:
+            yield first
+            yield from rows
+
+    return RowStream(stream.columns, stream.times, again(), stream.kinds, stream.inert)
+
+
+def attached(name: str) -> dict[str, str]:
+    """Return the header of a file to keep."""
+    return {"Content-Disposition": f"attachment; filename*=UTF-8''toolfault-{name}"}
+
+
+def _answer(ask: Ask, table: Table, name: str, format: Format) -> Response:  # noqa: A002
+    excel = "excel" in ask.request.query_params
+    try:
+        chunks = write(_checked(table(ask)), format, excel=excel)
+    except MissingParquet as error:
+        raise HTTPException(501, str(error)) from None
+    return StreamingResponse(
+        chunks, media_type=MEDIA_TYPES[format], headers=attached(f"{name}.{format}")
+    )
+
+
+def serve(router: APIRouter, name: str) -> Callable[[Table], Table]:
+    """Serve a table as ``/NAME.csv``, ``/NAME.ndjson`` and ``/NAME.parquet``."""
+
+    def register(table: Table) -> Table:
+        for format in DOWNLOADS:  # noqa: A001 - part of the address
+            _add_route(router, table, name, format)
+        return table
+
+    return register
+
+
+def _add_route(
+    router: APIRouter,
+    table: Table,
+    name: str,
+    format: Format,  # noqa: A002 - part of the address
+) -> None:
+    def endpoint(ask: Asked) -> Response:
+        return _answer(ask, table, name, format)
+
+    endpoint.__doc__ = table.__doc__
+    router.add_api_route(
+        f"/{name}.{format}",
+        endpoint,
+        name=f"{name}_{format}",
+        methods=["GET"],
+        response_model=None,
+    )
