@@ -1,7 +1,7 @@
 """Indexes that hold what pages count, and rollups by tool and code, and by tool and argument.
 
 Revision: 0005
-Follows: 0002
+Follows: 0003
 
 The rollup of fields counted issues, which no page asks for; it now counts failures by argument.
 Rows are counted from the calls that are there, as before.
