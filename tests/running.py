@@ -39,14 +39,23 @@ class RunningCollector:
     Args:
         database_url: A database with the schema of today.
         folder: Where its output goes.
+        program: What Python runs; the collector by default.
         environment: Further ``TOOLFAULT_*`` settings.
     """
 
-    def __init__(self, database_url: str, *, folder: Path, **environment: str) -> None:
+    def __init__(
+        self,
+        database_url: str,
+        *,
+        folder: Path,
+        program: tuple[str, ...] = ("-m", "toolfault_collector"),
+        **environment: str,
+    ) -> None:
         self.database_url = database_url
         self.key = new_key(database_url)
         self.port = 0
         self._log = folder / f"collector-{id(self):x}.log"
+        self._program = program
         self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
         self.client = httpx2.Client(
@@ -96,7 +105,7 @@ class RunningCollector:
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("TOOLFAULT_")}
         with self._log.open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "toolfault_collector"],
+                [sys.executable, *self._program],
                 env={**inherited, **settings},
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -107,6 +116,11 @@ class RunningCollector:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         batch = {"schema_version": 1, "events": list(events), **members}
         return self.client.post(f"{self.url}/v1/events", json=batch, headers=headers)
+
+    @property
+    def dsn(self) -> str:
+        """What an agent is given to report here."""
+        return self.url.replace("http://", f"http://{self.key}@")
 
     def get(self, path: str) -> httpx2.Response:
         """Get *path*."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from sqlalchemy import Engine
 
 from toolfault_collector.engine import open_engine
@@ -22,10 +24,14 @@ class Collector:
     Args:
         settings: The settings of the process.
         engine: The database, if it is open already; else it is opened from the settings.
+
+    Attributes:
+        stopping: Set as soon as the server is told to stop; requests that would stay open end then.
     """
 
     def __init__(self, settings: Settings, *, engine: Engine | None = None) -> None:
         self.settings = settings
+        self.stopping = threading.Event()
         self.engine = engine or open_engine(
             settings.database_url,
             synchronous=settings.synchronous,

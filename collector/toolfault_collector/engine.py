@@ -8,13 +8,22 @@ half-way because another writer came first.
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import platformdirs
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    ExceptionContext,
+    create_engine,
+    event,
+    make_url,
+)
 from sqlalchemy.exc import ArgumentError
 
 from toolfault_collector.errors import DatabaseUrlError
@@ -51,6 +60,19 @@ _PRAGMAS: Final = (
     f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}",
     "PRAGMA temp_store=MEMORY",
 )
+
+# After these a file is opened anew: SQLite keeps a file read-only that could not be written to when
+# it was opened, and a file that went away may be another by now.
+_REOPEN_AFTER: Final = frozenset(
+    {
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+    }
+)
+_PRIMARY: Final = 0xFF  # https://sqlite.org/rescode.html: the rest of a code is its extension
 
 
 def default_database_url() -> str:
@@ -180,6 +202,17 @@ def _open_sqlite(url: URL, *, synchronous: str, busy_seconds: float) -> Engine:
     def _begin(connection: Connection) -> None:
         write = connection.get_execution_options().get("toolfault_write", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    @event.listens_for(engine, "handle_error")
+    def _reopen(context: ExceptionContext) -> None:
+        code = getattr(context.original_exception, "sqlite_errorcode", 0) & _PRIMARY
+        if code in _REOPEN_AFTER:
+            context.is_disconnect = True
+            # A cursor would keep its connection open, and connections of one process share what
+            # they know of the log: so the idle ones go as well.
+            if context.execution_context is not None:
+                context.execution_context.cursor.close()
+            engine.dispose()
 
     return engine
 

@@ -182,16 +182,16 @@ def _problem(bad: BadBatch) -> Problem:
     return Problem(bad.status, bad.code, details[bad.status], members=members)
 
 
-def _retry_after() -> dict[str, str]:
+def _retry_after(least: int, most: int) -> dict[str, str]:
     # Spread out, so that senders who were refused together do not come back together.
-    return {"Retry-After": str(random.randint(1, 5))}  # noqa: S311 - no secret
+    return {"Retry-After": str(random.randint(least, most))}  # noqa: S311 - no secret
 
 
 def _unavailable() -> Problem:
     detail = "nothing was stored; send the same batch again later"
-    return Problem(503, "unavailable", detail, _retry_after())
+    return Problem(503, "unavailable", detail, _retry_after(1, 5))
 
 
 def _full() -> Problem:
     detail = "the disk is full and nothing was stored; send the same batch again later"
-    return Problem(507, "disk_full", detail, {"Retry-After": "60"})
+    return Problem(507, "disk_full", detail, _retry_after(10, 30))

@@ -1,10 +1,10 @@
 """Retention: old conversations go, whole, a few at a time, and never by mistake.
 
 What is old is decided by the order in which calls came in (their ids); the server's clock only
-marks the place: the line is drawn at the first call received within the time to keep. Calls that
-were received while the clock was wrong lie between calls that were received while it was right,
-and go with them, neither too early nor never. What a client claims neither keeps data for ever nor
-removes what came in today.
+marks the place: the line is drawn after the last old call before the first that was received within
+the time to keep. Calls that were received while the clock was wrong lie between calls that were
+received while it was right, and go with them, neither too early nor never. What a client claims
+neither keeps data for ever nor removes what came in today.
 """
 
 # ruff: noqa: S608 - only a constant of this code is put into a statement, values are bound
@@ -128,7 +128,7 @@ def _draw(
     since, first_call = -(2**62), 0
     if days is not None:
         since = now - days * DAY_US
-        first_call = _first_since(conn, tool_call, since, now=now)
+        first_call = _after_the_old(conn, tool_call, since, now=now)
     if max_calls is not None and _stored_calls(conn, project_id) > max_calls:
         newest = (
             select(tool_call.c.id, tool_call.c.received_at)
@@ -142,26 +142,23 @@ def _draw(
             first_call, since = row.id, max(since, min(row.received_at, now) + 1)
     if not first_call:
         return None
-    first_counts = _first_since(conn, call_counts, since, now=now)
+    first_counts = _after_the_old(conn, call_counts, since, now=now)
     return Line(project_id, first_call, first_counts, since=since, until=now + DAY_US)
 
 
-def _first_since(conn: Connection, table: Table, since: int, *, now: int) -> int:
-    """Return the id of the first row, of any project, that was received since then.
+def _after_the_old(conn: Connection, table: Table, since: int, *, now: int) -> int:
+    """Return the id after the last row, of any project, that is older than *since*; 0 for none.
 
-    Read in order of ids, which ends soon where retention has been at work before.
+    That is the last one with such a time before the first one that was received since then, read in
+    order of ids, which ends soon where retention has been at work before. A time in the future was
+    written by a clock that was wrong, and says nothing.
     """
-    received = table.c.received_at
-    first = (
-        select(table.c.id)
-        .where(received.between(since, now + DAY_US))
-        .order_by(table.c.id)
-        .limit(1)
-    )
-    found = conn.execute(first).scalar_one_or_none()
-    if found is None:
-        return int(conn.execute(select(func.coalesce(func.max(table.c.id), 0))).scalar_one()) + 1
-    return int(found)
+    row, received = table.c.id, table.c.received_at
+    kept = select(row).where(received.between(since, now + DAY_US)).order_by(row).limit(1)
+    first = conn.execute(kept).scalar_one_or_none()
+    older = select(row).where(received < since).order_by(row.desc()).limit(1)
+    last = conn.execute(older if first is None else older.where(row < first)).scalar_one_or_none()
+    return 0 if last is None else int(last) + 1
 
 
 def _stored_calls(conn: Connection, project_id: int) -> int:

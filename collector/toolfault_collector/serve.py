@@ -61,7 +61,23 @@ def serve(
     for signum in (signal.SIGTERM, signal.SIGINT):
         # uvicorn raises the signal again once it has stopped; then there is nothing left to end.
         signal.signal(signum, _stopped)
-    uvicorn.Server(config).run(sockets=[listener])
+    _Server(config, on_stop=app.state.collector.stopping.set).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Says that it is about to stop before it waits for requests to finish.
+
+    A stream that stays open until its reader goes would use up all the time there is.
+    """
+
+    def __init__(self, config: uvicorn.Config, *, on_stop: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_stop = on_stop
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop, gracefully."""
+        self._on_stop()
+        await super().shutdown(sockets)
 
 
 def _stopped(_signum: int, _frame: object) -> None:

@@ -231,7 +231,7 @@ class Writer:
             each.key_id: each.received_at
             for each in submissions
             if each.key_id is not None
-            and each.received_at - self._keys_noted.get(each.key_id, 0) >= MINUTE_US
+            and abs(each.received_at - self._keys_noted.get(each.key_id, 0)) >= MINUTE_US
         }
         if used:
             mark_used(conn, used, at=max(used.values()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,11 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 from tests.factories import failure, success
 from tests.running import RunningCollector
 
-from toolfault_collector.engine import open_engine
+import toolfault
+from toolfault_collector.engine import open_engine, read_connection
 from toolfault_collector.schema import prepare
+from toolfault_collector.tables import tool_call
 
 
 @pytest.fixture
@@ -61,6 +65,46 @@ def test_postgres_gone_and_back(own_postgres: Any, tmp_path: Path) -> None:
         assert collector.get("/readyz").status_code == 200
         assert collector.post(before, during).json()["accepted"] == 1
         assert "Traceback" not in collector.output()
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        pytest.param(3, marks=pytest.mark.slow),
+        pytest.param(120, marks=[pytest.mark.long, pytest.mark.timeout(600)]),
+    ],
+)
+def test_agents_outlast_an_outage(own_postgres: Any, tmp_path: Path, seconds: float) -> None:
+    """What agents capture while the database is gone arrives when it is back; nobody restarts."""
+    engine = open_engine(own_postgres.get_uri())
+    prepare(engine, migrate=True)
+    with RunningCollector(own_postgres.get_uri(), folder=tmp_path) as collector:
+        toolfault.init(collector.dsn, agent="patient")
+        try:
+            captured = {toolfault.capture_failure(ValueError("no"), tool="t")}
+            assert toolfault.flush(30), toolfault.stats()
+            _stop(own_postgres)
+            back = time.monotonic() + seconds
+            while time.monotonic() < back:
+                captured.add(toolfault.capture_failure(ValueError("no"), tool="t"))
+                answer = collector.post(success())
+                assert answer.status_code == 503, answer.text
+                assert 1 <= int(answer.headers["retry-after"]) <= 300
+                assert collector.get("/healthz").status_code == 200
+            own_postgres.ensure_postgres_running()
+            assert collector.post(failure("later")).status_code == 200
+            assert toolfault.flush(240), toolfault.stats()
+            stats = toolfault.stats()
+        finally:
+            toolfault.close()
+        assert "Traceback" not in collector.output()
+
+    assert (stats.acked, stats.dropped) == (len(captured), {})
+    with read_connection(engine) as conn:
+        stored = list(conn.execute(select(tool_call.c.event_id).where(tool_call.c.tool == "t")))
+    engine.dispose()
+    assert sorted(row.event_id for row in stored) == sorted(map(str, captured))
 
 
 def test_locked_sqlite_over_http(sqlite_url: str, tmp_path: Path) -> None:

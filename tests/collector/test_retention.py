@@ -140,11 +140,13 @@ def test_what_came_under_a_clock_of_the_future_goes_in_turn(engine: Engine) -> N
     _store(engine, failure(session_id=None, at=NOW + 3_650 * DAY_US), days_ago=-3_650)
     _store(engine, *_conversation("after", 1), days_ago=1)
 
-    assert prune(engine, days=30, clock=lambda: NOW) == Pruned(1, 4, 1)
-    assert _count(engine, tool_call) == 3
-
-    assert prune(engine, max_calls=1, clock=lambda: NOW) == Pruned()
+    assert prune(engine, days=30, clock=lambda: NOW) == Pruned()
+    assert prune(engine, max_calls=3, clock=lambda: NOW) == Pruned(1, 4, 0)
     assert recount(engine).right
+
+    later = NOW + 40 * DAY_US
+    assert prune(engine, days=30, clock=lambda: later).conversations == 1
+    assert _count(engine, tool_call) == 0
 
 
 def test_refusal_of_one_project_leaves_the_others_their_turn(engine: Engine) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator
 from contextlib import contextmanager
 from typing import Final
@@ -26,6 +27,8 @@ router = APIRouter()
 
 ROWS: Final = 30
 _PAUSE_SECONDS: Final = 1.0
+# How soon a stream ends when the server is to stop.
+_GLANCE_SECONDS: Final = 0.1
 # Then the browser asks again, and the gate looks at its session again.
 _STREAM_POLLS: Final = 60
 _RETRY_MILLISECONDS: Final = 1_000
@@ -61,7 +64,17 @@ async def live_events(request: Request) -> AsyncIterator[ServerSentEvent]:
         if seen is None:
             yield ServerSentEvent(data={}, event="ready", retry=_RETRY_MILLISECONDS)
         seen = (seen or set()) | {number for number, _ in found}
-        await anyio.sleep(_PAUSE_SECONDS)
+        if await _stops_within(_PAUSE_SECONDS, request.app.state.collector.stopping):
+            return
+
+
+async def _stops_within(seconds: float, stopping: threading.Event) -> bool:
+    """Pause for so long, or until the server is to stop; return whether it is."""
+    for _ in range(round(seconds / _GLANCE_SECONDS)):
+        if stopping.is_set():
+            return True
+        await anyio.sleep(_GLANCE_SECONDS)
+    return stopping.is_set()
 
 
 def _newest(request: Request) -> list[tuple[str, dict[str, str]]]:

@@ -1,0 +1,73 @@
+"""The machine's clock jumps while events come: all are stored once, and none is removed as old."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select
+from tests.collector.recount import assert_counts_hold
+from tests.factories import conversation_end, counts, failure, success
+from tests.running import RunningCollector
+
+from toolfault_collector.clock import DAY_US, now_us
+from toolfault_collector.engine import open_engine, read_connection
+from toolfault_collector.maintenance import Maintenance
+from toolfault_collector.recount import recount
+from toolfault_collector.settings import Settings
+from toolfault_collector.tables import call_counts, tool_call
+
+HOUR = 3_600
+YEARS = 10 * 365 * 24 * HOUR
+PROGRAM = (str(Path(__file__).with_name("jumping_clock.py")),)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "jumps",
+    [[0, YEARS, 0], [0, -YEARS, 0], [0, 5 * HOUR, -HOUR, 2, 0], [YEARS, 0]],
+    ids=["ahead", "behind", "hours", "from the start"],
+)
+def test_clock_of_the_server_jumps(database_url: str, tmp_path: Path, jumps: list[int]) -> None:
+    """Whatever the clock says, each event is stored once, and kept for as long as it should be."""
+    off = tmp_path / "off"
+    off.write_text("0")
+    sent = []
+    with RunningCollector(
+        database_url, folder=tmp_path, program=PROGRAM, CLOCK_IS_OFF_BY=str(off)
+    ) as collector:
+        for number, jump in enumerate(jumps):
+            off.write_text(str(jump))
+            batch = [failure(session_id=f"c{number}"), success(session_id=f"c{number}")]
+            batch += [counts(), conversation_end(f"c{number}")]
+            first, again = collector.post(*batch), collector.post(*batch)
+            assert first.json() == {"accepted": 4, "duplicate": 0, "rejected": []}
+            assert again.json() == {"accepted": 0, "duplicate": 4, "rejected": []}
+            assert collector.get("/readyz").status_code == 200
+            sent += batch
+        assert "Traceback" not in collector.output()
+
+    engine = open_engine(database_url)
+    Maintenance(engine, Settings(retention_days=30)).run_once()
+    with read_connection(engine) as conn:
+        calls = conn.execute(select(func.count()).select_from(tool_call)).scalar_one()
+        folded = conn.execute(select(func.count()).select_from(call_counts)).scalar_one()
+    assert (calls, folded) == (2 * len(jumps), len(jumps))
+    assert recount(engine).right
+    assert_counts_hold(engine)
+    engine.dispose()
+
+
+def test_clock_of_a_client_is_off(server: RunningCollector) -> None:
+    """A client's time that cannot be is replaced by the server's, and the event says so."""
+    for off in (3_650 * DAY_US, -3_650 * DAY_US, 2 * 60_000_000):
+        assert server.post(failure(at=now_us() + off)).json()["accepted"] == 1
+    assert server.post(failure(at=now_us() - 2_000_000)).json()["accepted"] == 1
+
+    engine = open_engine(server.database_url)
+    with read_connection(engine) as conn:
+        rows = conn.execute(select(tool_call).order_by(tool_call.c.id)).all()
+    engine.dispose()
+    assert [row.time_source for row in rows] == ["server", "server", "server", "client"]
+    assert all("clock_skew" in row.flags for row in rows[:3])
+    assert all(abs(row.occurred_at - row.received_at) < DAY_US for row in rows)

@@ -1,0 +1,145 @@
+"""The disk fills up, or may not be written to: clear answers, nothing lost, no restart."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+from tests.collector.recount import assert_counts_hold
+from tests.factories import failure, success
+from tests.running import RunningCollector
+
+import toolfault
+from toolfault_collector.engine import open_engine, read_connection
+from toolfault_collector.recount import recount
+from toolfault_collector.tables import tool_call
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def full_soon(
+    small_disk: Path, sqlite_template: Path, tmp_path: Path
+) -> Iterator[RunningCollector]:
+    """A collector whose disk has little room left; `ballast` beside its database takes the rest."""
+    database = small_disk / "toolfault.db"
+    shutil.copyfile(sqlite_template, database)
+    (small_disk / "ballast").write_bytes(bytes(10 * MIB))
+    with RunningCollector(f"sqlite:///{database}", folder=tmp_path) as running:
+        yield running
+
+
+def _fill(collector: RunningCollector) -> tuple[list[str], list[dict[str, object]]]:
+    """Send until the disk is full; return what was acknowledged and the batch that was not."""
+    acknowledged: list[str] = []
+    while True:
+        batch = [failure(error={"traceback": "x" * 2_000}) for _ in range(100)]
+        answer = collector.post(*batch)
+        if answer.status_code != 200:
+            assert answer.status_code == 507, answer.text
+            assert answer.json()["code"] == "disk_full"
+            assert 1 <= int(answer.headers["retry-after"]) <= 300
+            return acknowledged, batch
+        acknowledged += [str(each["event_id"]) for each in batch]
+
+
+def _check(collector: RunningCollector, expected: set[str]) -> None:
+    engine = open_engine(collector.database_url)
+    with read_connection(engine) as conn:
+        stored = list(conn.execute(select(tool_call.c.event_id)).scalars())
+    assert sorted(stored) == sorted(expected)
+    assert recount(engine).right
+    assert_counts_hold(engine)
+    engine.dispose()
+    with closing(sqlite3.connect(collector.database_url.removeprefix("sqlite:///"))) as raw:
+        assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+@pytest.mark.slow
+def test_full_disk_loses_nothing(full_soon: RunningCollector) -> None:
+    """On a full disk the answer is 507; with room again the same process goes on."""
+    acknowledged, refused = _fill(full_soon)
+    for _ in range(3):
+        assert full_soon.post(*refused).status_code == 507
+    assert full_soon.get("/healthz").status_code == 200
+    assert full_soon.get("/readyz").status_code == 200
+    assert full_soon.post(*refused, key="tf_ingest_" + "x" * 43).status_code == 401
+
+    _ballast(full_soon).unlink()
+    assert full_soon.post(*refused).json()["accepted"] == len(refused)
+
+    _check(full_soon, {*acknowledged, *(str(each["event_id"]) for each in refused)})
+    assert "Traceback" not in full_soon.output()
+
+
+@pytest.mark.slow
+def test_agents_outlast_a_full_disk(full_soon: RunningCollector) -> None:
+    """What agents capture while the disk is full arrives once there is room."""
+    acknowledged, refused = _fill(full_soon)
+    toolfault.init(full_soon.dsn, agent="patient")
+    try:
+        captured = {
+            toolfault.capture_failure(ValueError("no"), tool="http_request") for _ in range(50)
+        }
+        assert not toolfault.flush(2), toolfault.stats()
+        _ballast(full_soon).unlink()
+        assert toolfault.flush(120), toolfault.stats()
+        stats = toolfault.stats()
+    finally:
+        toolfault.close()
+
+    assert (stats.acked, stats.dropped) == (50, {})
+    _check(full_soon, {*acknowledged, *map(str, captured)})
+    assert full_soon.post(*refused).json()["accepted"] == len(refused)
+
+
+@pytest.mark.slow
+def test_killed_on_a_full_disk(full_soon: RunningCollector) -> None:
+    """A process that is killed on a full disk starts again with room, and has lost nothing."""
+    acknowledged, refused = _fill(full_soon)
+    full_soon.kill()
+    _ballast(full_soon).unlink()
+    full_soon.start()
+
+    assert full_soon.post(*refused).json()["accepted"] == len(refused)
+    _check(full_soon, {*acknowledged, *(str(each["event_id"]) for each in refused)})
+
+
+def _ballast(collector: RunningCollector) -> Path:
+    return Path(collector.database_url.removeprefix("sqlite:///")).with_name("ballast")
+
+
+@pytest.mark.slow
+def test_read_only_disk_is_said_and_passes(
+    small_disk: Path, sqlite_template: Path, tmp_path: Path
+) -> None:
+    """A disk that may not be written to is 503 with Retry-After, until it may."""
+    database = small_disk / "toolfault.db"
+    shutil.copyfile(sqlite_template, database)
+    with RunningCollector(f"sqlite:///{database}", folder=tmp_path) as collector:
+        kept, batch = success(), [failure(), success()]
+        assert collector.post(kept).status_code == 200
+        collector.kill()
+        _remount(small_disk, "ro")
+        collector.start()
+
+        for _ in range(3):
+            answer = collector.post(*batch)
+            assert answer.status_code == 503, answer.text
+            assert 1 <= int(answer.headers["retry-after"]) <= 300
+        assert collector.get("/healthz").status_code == 200
+
+        _remount(small_disk, "rw")
+        assert collector.post(*batch).json()["accepted"] == 2
+        _check(collector, {str(each["event_id"]) for each in [kept, *batch]})
+        assert "Traceback" not in collector.output()
+
+
+def _remount(folder: Path, access: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{access}", str(folder)], check=True)
