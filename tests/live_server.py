@@ -50,7 +50,7 @@ def with_pause(process: subprocess.Popen[Any]) -> None:
 
 @dataclass(frozen=True)
 class LiveServer:
-    """A running server: where it listens, its database, its command."""
+    """A running server: where it listens, its database, its command, its process."""
 
     address: str
     database_url: str
@@ -58,6 +58,7 @@ class LiveServer:
     environment: dict[str, str]
     cwd: Path
     log: Path
+    process: subprocess.Popen[bytes]
 
     def run(self, *arguments: str) -> str:
         """Run the ``toolfault`` command on the server's database and return its output."""
@@ -102,7 +103,6 @@ def live_server(
     command = (str(bin_folder / "toolfault"),)
     log = folder / "server.log"
     address = f"http://127.0.0.1:{port}"
-    server = LiveServer(address, url, command, environment, folder, log)
     with log.open("wb") as output:
         process = subprocess.Popen(
             [*command, "serve", "--port", str(port), "--database-url", url],
@@ -113,7 +113,7 @@ def live_server(
         )
         try:
             wait_until_ready(address, process, log)
-            yield server
+            yield LiveServer(address, url, command, environment, folder, log, process)
         finally:
             process.terminate()
             process.wait(10)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from toolfault_collector.settings import Settings
 
-__all__ = ["register"]
+__all__ = ["prune", "register"]
 
 
 def register(app: typer.Typer) -> None:

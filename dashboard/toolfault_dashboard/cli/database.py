@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from toolfault_dashboard.cli.care import prune
 from toolfault_dashboard.cli.options import DatabaseOption, Failed, database_url
 
 if TYPE_CHECKING:
@@ -14,11 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-_db = typer.Typer(no_args_is_help=True, help="Upgrade and check the schema of the database.")
+_db = typer.Typer(no_args_is_help=True, help="Upgrade, check, back up and prune the database.")
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to *app*."""
+    _db.command("prune")(prune)
     app.add_typer(_db, name="db")
 
 

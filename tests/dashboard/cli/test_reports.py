@@ -68,7 +68,7 @@ def test_prune_says_before_it_does(url: str, capfd: pytest.CaptureFixture[str]) 
     code, _, err = _run(capfd, "prune", "--days", "1", "--dry-run", "--database-url", url)
     assert code == 0
     assert err.startswith("Would remove")
-    assert _run(capfd, "prune", "--database-url", url)[0] == 2
+    assert _run(capfd, "db", "prune", "--database-url", url)[0] == 2
     assert before == _run(capfd, *question)
 
 
