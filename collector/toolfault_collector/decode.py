@@ -76,6 +76,7 @@ class Rejection:
     code: str
     pointer: str
     source: bytes | Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    resource: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(slots=True)

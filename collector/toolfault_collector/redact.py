@@ -9,7 +9,7 @@ are encoded, or that look like any other word, pass; and what has been cleaned s
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ahocorasick_rs import BytesAhoCorasick
@@ -103,16 +103,26 @@ def redact_bluntly(text: str) -> str:
     return _NAMED.sub(_without_value, text)
 
 
-def redact_value(value: Any, *, name: str = "") -> Any:
-    """Return the JSON *value* with its texts redacted, also by the names that they stand under."""
+def redact_value(value: Any, *, name: str = "", clean: Callable[[str], str] = redact) -> Any:
+    """Return the JSON *value* with its texts redacted, also by the names that they stand under.
+
+    Args:
+        value: What JSON can hold.
+        name: The name that it stands under.
+        clean: What cleans a text; with `redact_bluntly` numbers under a secret's name go as well.
+    """
+    secret = bool(name) and _NAME.fullmatch(name) is not None
     if isinstance(value, str):
-        if name and _NAME.fullmatch(name) and _tells_something(value):
-            return "[redacted:named]"
-        return redact(value)
+        return "[redacted:named]" if secret and _tells_something(value) else clean(value)
     if isinstance(value, list):
-        return [redact_value(item, name=name) for item in value]
+        return [redact_value(item, name=name, clean=clean) for item in value]
     if isinstance(value, Mapping):
-        return {key: redact_value(item, name=str(key)) for key, item in value.items()}
+        return {
+            key: redact_value(item, name=name if secret else str(key), clean=clean)
+            for key, item in value.items()
+        }
+    if secret and clean is redact_bluntly and isinstance(value, int | float):
+        return "[redacted:named]"
     return value
 
 

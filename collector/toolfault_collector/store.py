@@ -7,7 +7,7 @@ was refused are committed together, so a rate and the list behind it can never d
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from sqlalchemy import Connection, Table
@@ -143,6 +143,7 @@ def prepare_batch(batch: Batch, context: Context) -> Submission:
                     decoded.source,
                 )
             )
+    rejected = [replace(each, resource=context.resource) for each in rejected]
     rejected.sort(key=lambda rejection: rejection.index)
     return Submission(context.project_id, context.received_at, events, rejected, batch.size)
 

@@ -273,4 +273,5 @@ def _worth_another(error: Exception, attempt: int) -> bool:
 
 def _unstorable(event: Prepared) -> Rejection:
     pointer = f"/events/{event.index}"
-    return Rejection(event.index, event.event_id, "unstorable", pointer, event.source)
+    resource = getattr(event, "resource", {})
+    return Rejection(event.index, event.event_id, "unstorable", pointer, event.source, resource)

@@ -23,6 +23,7 @@ from toolfault_dashboard.cli import (
     figures,
     imports,
     keys,
+    rejects,
     report,
     reports,
     serve,
@@ -83,6 +84,7 @@ reports.register(app)
 figures.register(app)
 report.register(app)
 keys.register(app)
+rejects.register(app)
 changes.register(app)
 compare.register(app)
 database.register(app)
