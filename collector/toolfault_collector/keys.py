@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import ColumnElement, Connection, insert, or_, select, update
 
 from toolfault_collector.clock import now_us
 from toolfault_collector.tables import api_key
@@ -26,6 +26,8 @@ __all__ = [
     "list_keys",
     "mark_used",
     "revoke_key",
+    "rotate_key",
+    "shown",
 ]
 
 KeyKind = Literal["ingest", "read"]
@@ -63,12 +65,17 @@ def create_key(conn: Connection, project_id: int, kind: KeyKind, *, label: str =
         "project_id": project_id,
         "kind": kind,
         "key_hash": _digest(token),
-        "prefix": token[:_SHOWN],
+        "prefix": shown(token),
         "label": label[:128],
         "created_at": now_us(),
     }
     conn.execute(insert(api_key).values(row))
     return token
+
+
+def shown(token: str) -> str:
+    """Return the beginning of a key, by which people tell it from others."""
+    return token[:_SHOWN]
 
 
 def list_keys(conn: Connection, project_id: int | None = None) -> list[ApiKey]:
@@ -79,12 +86,41 @@ def list_keys(conn: Connection, project_id: int | None = None) -> list[ApiKey]:
     return [ApiKey(**row) for row in conn.execute(query).mappings()]
 
 
-def revoke_key(conn: Connection, key_id: int, *, project_id: int | None = None) -> bool:
-    """Revoke the key *key_id*; return whether it was valid until now."""
-    query = update(api_key).where(api_key.c.id == key_id, api_key.c.revoked_at.is_(None))
+def revoke_key(
+    conn: Connection, key_id: int, *, project_id: int | None = None, at: int | None = None
+) -> bool:
+    """Revoke the key *key_id*; return whether it was valid until now.
+
+    Args:
+        conn: In a write transaction.
+        key_id: The key.
+        project_id: Its project, where a key of another must not be found.
+        at: Microseconds until which it stays valid; now by default.
+    """
+    now = now_us()
+    query = update(api_key).where(api_key.c.id == key_id, _valid(now))
     if project_id is not None:
         query = query.where(api_key.c.project_id == project_id)
-    return conn.execute(query.values(revoked_at=now_us())).rowcount == 1
+    return conn.execute(query.values(revoked_at=now if at is None else at)).rowcount == 1
+
+
+def rotate_key(conn: Connection, key_id: int, *, keep_us: int) -> str | None:
+    """Return a new key in the place of *key_id*, which stays valid for *keep_us* microseconds.
+
+    None if there is no such key, or it is revoked.
+    """
+    now = now_us()
+    found = conn.execute(select(*_LISTED).where(api_key.c.id == key_id, _valid(now))).mappings()
+    old = next((ApiKey(**row) for row in found), None)
+    if old is None:
+        return None
+    revoke_key(conn, key_id, at=now + keep_us)
+    kind: KeyKind = "read" if old.kind == "read" else "ingest"
+    return create_key(conn, old.project_id, kind, label=old.label)
+
+
+def _valid(now: int) -> ColumnElement[bool]:
+    return or_(api_key.c.revoked_at.is_(None), api_key.c.revoked_at > now)
 
 
 def mark_used(conn: Connection, key_ids: Iterable[int], *, at: int) -> None:
@@ -97,9 +133,7 @@ def authenticate(conn: Connection, token: str) -> ApiKey | None:
     """Return the key that *token* is, or None if it is malformed, unknown or revoked."""
     if _KEY.fullmatch(token) is None:
         return None
-    query = select(*_LISTED).where(
-        api_key.c.key_hash == _digest(token), api_key.c.revoked_at.is_(None)
-    )
+    query = select(*_LISTED).where(api_key.c.key_hash == _digest(token), _valid(now_us()))
     row = conn.execute(query).mappings().one_or_none()
     return None if row is None else ApiKey(**row)
 

@@ -325,16 +325,28 @@ def _only_issue(error: wire.Failure, code: str) -> list[tuple[Any, ...]]:
     ]
 
 
-@lru_cache(maxsize=8_192)
 def _signature(
+    tool: str, code: str, fields: tuple[tuple[str, str], ...], exception_type: str | None
+) -> tuple[str, str]:
+    # What is remembered is bounded in bytes, not in entries alone: odd failures are long ones.
+    make = _remembered_signature if len(fields) <= 4 else _remembered_signature.__wrapped__
+    return make(tool, code, fields, exception_type)
+
+
+@lru_cache(maxsize=8_192)
+def _remembered_signature(
     tool: str, code: str, fields: tuple[tuple[str, str], ...], exception_type: str | None
 ) -> tuple[str, str]:
     text = signature_fields(fields)
     return text, signature_fingerprint(tool, code, fields=text, exception_type=exception_type)
 
 
-@lru_cache(maxsize=4_096)
 def _message(text: str) -> tuple[str, str]:
+    return (_remembered_message if len(text) <= 1_024 else _remembered_message.__wrapped__)(text)
+
+
+@lru_cache(maxsize=4_096)
+def _remembered_message(text: str) -> tuple[str, str]:
     normalized = normalize_message(text)
     return normalized, message_digest(normalized)
 

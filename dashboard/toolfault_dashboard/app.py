@@ -28,6 +28,7 @@ from toolfault_collector.schema import prepare
 from toolfault_collector.settings import Settings
 from toolfault_dashboard import signin
 from toolfault_dashboard.api import create_api
+from toolfault_dashboard.lockout import Lockout
 from toolfault_dashboard.pages import ROUTERS
 from toolfault_dashboard.pages._ask import Services
 from toolfault_dashboard.pages.errors import error_page, query_error_page
@@ -71,7 +72,12 @@ def create_app(
         title="toolfault", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None
     )
     app.state.collector = collector
-    app.state.services = Services(engine=collector.engine, clock=clock)
+    app.state.services = Services(
+        engine=collector.engine,
+        clock=clock,
+        forget_keys=collector.gatekeeper.forget,
+        lockout=Lockout(clock),
+    )
     app.include_router(create_router(collector))
     for router in ROUTERS:
         app.include_router(router)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import uuid_utils
 from sqlalchemy import Engine
 
+from toolfault_collector.audit import note
 from toolfault_collector.clock import format_time
 from toolfault_collector.engine import write_transaction
-from toolfault_collector.keys import create_key
+from toolfault_collector.keys import create_key, shown
 from toolfault_collector.projects import ensure_project
 from toolfault_collector.store import store_events
 
@@ -51,11 +52,14 @@ def record_change(
     return event_id
 
 
-def create_ingest_key(engine: Engine, project: str) -> str:
+def create_ingest_key(engine: Engine, project: str, *, actor: str) -> str:
     """Return a new ingest key of *project*, which is made if it is new.
 
     Raises:
         ValueError: The name cannot be a project's.
     """
     with write_transaction(engine) as conn:
-        return create_key(conn, ensure_project(conn, project), "ingest", label="first-run page")
+        number = ensure_project(conn, project)
+        key = create_key(conn, number, "ingest", label="first-run page")
+        note(conn, "key_created", actor=actor, project_id=number, kind="ingest", key=shown(key))
+    return key

@@ -3,8 +3,8 @@
 There is no password: the first start prints a link that makes the administrator's account, and
 ``toolfault sign-in-link`` prints another one whenever it is needed. Links and sessions are random
 256-bit tokens; only their SHA-256 is kept (a slow hash protects guessable secrets, these are not),
-so neither a dump of the database nor its backup signs anybody in. This is the only module of the
-dashboard that writes, and it writes nothing but ``user_account`` and ``login_session``.
+so neither a dump of the database nor its backup signs anybody in. What it writes
+is ``user_account``, ``login_session`` and, for every act, ``audit_log``.
 
 An account that was made with a link but never used is *invited*: ``disabled_at == created_at``.
 Following its first link enables it.
@@ -19,6 +19,7 @@ from typing import Any, Final, cast
 
 from sqlalchemy import Connection, Engine, Select, case, func, insert, select, update
 
+from toolfault_collector.audit import note
 from toolfault_collector.engine import write_transaction
 from toolfault_collector.tables import login_session, user_account
 from toolfault_dashboard.policy import ROLES, Role
@@ -43,6 +44,8 @@ __all__ = [
     "viewer_of",
 ]
 
+SERVER: Final = "server"
+"""The actor of what the server does by itself, such as the link of its first start."""
 ADMIN_NAME: Final = "admin"
 _MICROSECONDS: Final = 1_000_000
 LINK_LIFETIME: Final = 24 * 3_600 * _MICROSECONDS  # a start in the evening works in the morning
@@ -110,7 +113,14 @@ def has_credential(conn: Connection, *, now: int) -> bool:
     return conn.execute(waiting.limit(1)).first() is not None
 
 
-def create_link(engine: Engine, *, now: int, name: str = ADMIN_NAME, role: Role = "admin") -> str:
+def create_link(
+    engine: Engine,
+    *,
+    now: int,
+    name: str = ADMIN_NAME,
+    role: Role = "admin",
+    actor: str = SERVER,
+) -> str:
     """Return the token of a new one-time sign-in link for the account *name*.
 
     The account is made (as invited) when there is none; the role of an existing one stays.
@@ -120,6 +130,7 @@ def create_link(engine: Engine, *, now: int, name: str = ADMIN_NAME, role: Role 
         now: Microseconds since the epoch, UTC.
         name: The account, unique, at most 128 characters.
         role: Role of an account that has to be made.
+        actor: Who asked for it, for the audit log.
 
     Raises:
         ValueError: The role is unknown or the name is empty or too long.
@@ -149,6 +160,7 @@ def create_link(engine: Engine, *, now: int, name: str = ADMIN_NAME, role: Role 
                 expires_at=now + LINK_LIFETIME,
             )
         )
+        note(conn, "link_created", actor=actor, at=now, account=name)
     return token
 
 
@@ -162,6 +174,7 @@ def _open_link(token: str, now: int) -> Select[Any]:
         select(
             login_session.c.id,
             login_session.c.user_id,
+            user_account.c.name,
             user_account.c.disabled_at,
         )
         .join(user_account, user_account.c.id == login_session.c.user_id)
@@ -214,6 +227,7 @@ def sign_in(engine: Engine, token: str, *, now: int) -> str:
                 expires_at=now + SESSION_LIFETIME,
             )
         )
+        note(conn, "signed_in", actor=link.name, at=now)
     return cookie
 
 
@@ -243,6 +257,7 @@ def sign_out(engine: Engine, viewer: Viewer, *, now: int) -> None:
             .where(login_session.c.id == viewer.session_id)
             .values(revoked_at=now)
         )
+        note(conn, "signed_out", actor=viewer.name, at=now)
 
 
 def accounts(conn: Connection) -> tuple[Account, ...]:
@@ -268,7 +283,7 @@ def accounts(conn: Connection) -> tuple[Account, ...]:
     )
 
 
-def set_role(engine: Engine, name: str, role: Role, *, now: int) -> None:
+def set_role(engine: Engine, name: str, role: Role, *, now: int, actor: str = SERVER) -> None:
     """Give an account another role and end all its sessions, so that the role holds at once.
 
     Raises:
@@ -278,9 +293,10 @@ def set_role(engine: Engine, name: str, role: Role, *, now: int) -> None:
     with write_transaction(engine) as conn:
         user_id = _end_sessions(conn, name, now=now, admin_stays=role == "admin")
         conn.execute(update(user_account).where(user_account.c.id == user_id).values(role=role))
+        note(conn, "role_changed", actor=actor, at=now, account=name, role=role)
 
 
-def disable(engine: Engine, name: str, *, now: int) -> None:
+def disable(engine: Engine, name: str, *, now: int, actor: str = SERVER) -> None:
     """Close an account and end all its sessions; its name stays taken.
 
     Raises:
@@ -295,6 +311,7 @@ def disable(engine: Engine, name: str, *, now: int) -> None:
         conn.execute(
             update(user_account).where(user_account.c.id == user_id).values(disabled_at=ended)
         )
+        note(conn, "access_ended", actor=actor, at=now, account=name)
 
 
 def _end_sessions(conn: Connection, name: str, *, now: int, admin_stays: bool) -> int:

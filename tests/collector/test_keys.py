@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from sqlalchemy import Engine, select
+from starlette.datastructures import Headers
 from tests.factories import success
 from tests.running import RunningCollector
 
 from toolfault_collector.clock import now_us
 from toolfault_collector.engine import open_engine, read_connection, write_transaction
-from toolfault_collector.keys import authenticate, create_key, list_keys, revoke_key
+from toolfault_collector.gatekeeper import REMEMBER_SECONDS, Gatekeeper
+from toolfault_collector.keys import authenticate, create_key, list_keys, revoke_key, rotate_key
+from toolfault_collector.problems import Problem
 from toolfault_collector.projects import ensure_project, find_project, list_projects
 from toolfault_collector.tables import api_key, metadata
 
@@ -62,6 +67,46 @@ def test_revoked_key(engine: Engine) -> None:
         (listed,) = list_keys(conn, project_id)
 
     assert listed.revoked_at is not None
+
+
+def test_rotated_key(engine: Engine) -> None:
+    """The new key works at once, the old one until its time is over; a revoked one has none."""
+    with write_transaction(engine) as conn:
+        project_id = ensure_project(conn, "demo")
+        old = create_key(conn, project_id, "read", label="notebook")
+        (key,) = list_keys(conn)
+
+        new = rotate_key(conn, key.id, keep_us=60_000_000)
+
+        assert new is not None
+        assert authenticate(conn, old) is not None
+        found = authenticate(conn, new)
+        assert found is not None
+        assert (found.project_id, found.kind, found.label) == (project_id, "read", "notebook")
+        assert revoke_key(conn, key.id)
+        assert authenticate(conn, old) is None
+        assert rotate_key(conn, key.id, keep_us=60_000_000) is None
+        assert rotate_key(conn, found.id, keep_us=0) is not None
+        assert authenticate(conn, new) is None
+
+
+def test_revoked_key_is_forgotten_at_once(engine: Engine) -> None:
+    """A process that revokes a key looks it up again; others remember it for two seconds."""
+    gatekeeper = Gatekeeper(engine)
+    with write_transaction(engine) as conn:
+        token = create_key(conn, ensure_project(conn, "demo"), "ingest")
+        (key,) = list_keys(conn)
+    headers = Headers({"authorization": f"Bearer {token}"})
+    scope = {"query_string": b""}
+
+    assert asyncio.run(gatekeeper.admit(scope, headers, kind="ingest")).id == key.id
+    with write_transaction(engine) as conn:
+        revoke_key(conn, key.id)
+    assert asyncio.run(gatekeeper.admit(scope, headers, kind="ingest")).id == key.id
+    gatekeeper.forget()
+    with pytest.raises(Problem, match="401"):
+        asyncio.run(gatekeeper.admit(scope, headers, kind="ingest"))
+    assert REMEMBER_SECONDS <= 5  # the promise: a revoked key is refused within five seconds
 
 
 def test_kind_is_checked(engine: Engine) -> None:

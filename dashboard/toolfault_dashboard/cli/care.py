@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +10,7 @@ from toolfault_dashboard.cli.options import (
     DatabaseOption,
     Failed,
     WronglyUsed,
+    actor,
     database_url,
     open_database,
     project_id,
@@ -27,6 +28,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to *app*."""
     app.command("doctor")(doctor)
     app.command("prune")(prune)
+    app.command("audit")(audit)
 
 
 def doctor(
@@ -64,6 +66,8 @@ def _recount(engine: Engine, *, repair: bool) -> bool:
     from toolfault_collector.recount import recount
 
     found = recount(engine, repair=repair)
+    if repair and not found.right:
+        _note(engine, "repaired")
     wrong = {
         "chains": found.wrong_chains,
         "places of calls in chains": found.wrong_places,
@@ -76,6 +80,46 @@ def _recount(engine: Engine, *, repair: bool) -> bool:
             said = "repaired" if repair else "wrong; --repair writes them anew"
             typer.echo(f"problem  recount: {number} {name} {said}")
     return found.right or repair
+
+
+def audit(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 100,
+    database_url: DatabaseOption = None,
+) -> None:
+    """List who did what to keys, people and data, newest first."""
+    from toolfault_collector.audit import acts
+    from toolfault_collector.clock import format_time
+    from toolfault_collector.engine import read_connection
+    from toolfault_dashboard.cli.tables import print_table
+
+    with (
+        open_database(context, database_url, create=False) as engine,
+        read_connection(engine) as conn,
+    ):
+        found = acts(conn, limit=limit)
+    print_table(
+        "Audit log",
+        ["when", "who", "what", "project", "details"],
+        [
+            [
+                format_time(act.occurred_at)[:19] + "Z",
+                act.actor,
+                act.action,
+                act.project,
+                ", ".join(f"{name}={value}" for name, value in act.detail.items()),
+            ]
+            for act in found
+        ],
+    )
+
+
+def _note(engine: Engine, action: str, *, project_id: int | None = None, **detail: Any) -> None:
+    from toolfault_collector.audit import note
+    from toolfault_collector.engine import write_transaction
+
+    with write_transaction(engine) as conn:
+        note(conn, action, actor=actor(), project_id=project_id, **detail)
 
 
 def prune(
@@ -112,5 +156,7 @@ def prune(
             force=force,
             dry_run=dry_run,
         )
+        if not dry_run:
+            _note(engine, "pruned", project_id=number, calls=gone.calls)
     said = "Would remove" if dry_run else "Removed"
     typer.echo(f"{said} {gone.conversations} conversations with {gone.calls} calls.", err=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from toolfault_dashboard.cli.care import prune
-from toolfault_dashboard.cli.options import DatabaseOption, Failed, database_url
+from toolfault_dashboard.cli.options import DatabaseOption, Failed, actor, database_url
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -30,6 +30,14 @@ def _engine(context: typer.Context, own: str | None) -> Engine:
     return open_engine(database_url(context, own))
 
 
+def _note(engine: Engine, action: str, **detail: Any) -> None:
+    from toolfault_collector.audit import note
+    from toolfault_collector.engine import write_transaction
+
+    with write_transaction(engine) as conn:
+        note(conn, action, actor=actor(), **detail)
+
+
 @_db.command("upgrade")
 def upgrade(context: typer.Context, database_url: DatabaseOption = None) -> None:
     """Bring the database to the schema of this version (an SQLite file is copied first)."""
@@ -43,6 +51,7 @@ def upgrade(context: typer.Context, database_url: DatabaseOption = None) -> None
     if before == after:
         typer.echo(f"The schema is {after} already.", err=True)
     else:
+        _note(engine, "database_upgraded", schema=after)
         typer.echo(f"Upgraded the schema from {before or 'none'} to {after}.", err=True)
 
 
@@ -93,10 +102,13 @@ def restore(
     database_url: DatabaseOption = None,
 ) -> None:
     """Put a backup in the place of the SQLite database; stop the server first."""
+    import toolfault_migrations as migrations
     from toolfault_collector.backup import restore as put_back
     from toolfault_dashboard.cli.options import database_url as chosen
 
     made = put_back(source, chosen(context, database_url))
+    if made.schema == migrations.head():
+        _note(_engine(context, database_url), "database_restored", calls=made.calls)
     typer.echo(f"Restored {made.path}: {made.calls} calls, schema {made.schema}.", err=True)
 
 

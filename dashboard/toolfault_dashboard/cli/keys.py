@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from toolfault_dashboard.cli.options import DatabaseOption, Failed, WronglyUsed, open_database
+from toolfault_dashboard.cli.options import (
+    DatabaseOption,
+    Failed,
+    WronglyUsed,
+    actor,
+    open_database,
+)
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from toolfault_collector.keys import ApiKey
 
 __all__ = ["register"]
 
-_keys = typer.Typer(no_args_is_help=True, help="Make, list and revoke API keys.")
+_keys = typer.Typer(no_args_is_help=True, help="Make, list, rotate and revoke API keys.")
 
 
 def register(app: typer.Typer) -> None:
@@ -27,17 +38,27 @@ def create(
     database_url: DatabaseOption = None,
 ) -> None:
     """Make a key and print it alone on the last line; it cannot be shown again."""
+    from toolfault_collector.audit import note
     from toolfault_collector.engine import write_transaction
-    from toolfault_collector.keys import create_key
+    from toolfault_collector.keys import create_key, shown
     from toolfault_collector.projects import ensure_project
 
     chosen = _kind(kind)
     with open_database(context, database_url, create=True) as engine:
         with write_transaction(engine) as conn:
             try:
-                token = create_key(conn, ensure_project(conn, project), chosen, label=label)
+                number = ensure_project(conn, project)
             except ValueError as error:
                 raise WronglyUsed(f"{error}.") from None
+            token = create_key(conn, number, chosen, label=label)
+            note(
+                conn,
+                "key_created",
+                actor=actor(),
+                project_id=number,
+                kind=chosen,
+                key=shown(token),
+            )
         typer.echo(f"New {chosen} key of project {project}; it is shown only once:", err=True)
         typer.echo(token)
 
@@ -101,21 +122,74 @@ def revoke(
     database_url: DatabaseOption = None,
 ) -> None:
     """Revoke a key by its number, its beginning or the key itself."""
+    from toolfault_collector.audit import note
     from toolfault_collector.engine import write_transaction
-    from toolfault_collector.keys import list_keys, revoke_key
+    from toolfault_collector.keys import revoke_key
 
     with open_database(context, database_url, create=False) as engine:
         with write_transaction(engine) as conn:
-            found = [
-                each
-                for each in list_keys(conn)
-                if str(each.id) == key
-                or (len(key) >= len(each.prefix) and key.startswith(each.prefix))
-            ]
-            if not found:
-                raise Failed("There is no such key; see `toolfault keys list`.")
-            if len(found) > 1:
-                raise Failed("Several keys begin so; name one by its id.")
-            changed = revoke_key(conn, found[0].id)
+            found = _find(conn, key)
+            changed = revoke_key(conn, found.id)
+            if changed:
+                note(
+                    conn,
+                    "key_revoked",
+                    actor=actor(),
+                    project_id=found.project_id,
+                    key_id=found.id,
+                )
         said = "Revoked" if changed else "Was already revoked:"
-        typer.echo(f"{said} key {found[0].id} ({found[0].prefix}…).", err=True)
+        typer.echo(f"{said} key {found.id} ({found.prefix}…).", err=True)
+
+
+@_keys.command("rotate")
+def rotate(
+    context: typer.Context,
+    key: Annotated[str, typer.Argument(metavar="ID", help="Number in `toolfault keys list`.")],
+    keep_hours: Annotated[
+        int, typer.Option("--keep-hours", min=0, help="How long the old key stays valid.")
+    ] = 24,
+    database_url: DatabaseOption = None,
+) -> None:
+    """Make a key in the place of another, which ends by itself once agents had time to change."""
+    from toolfault_collector.audit import note
+    from toolfault_collector.clock import MINUTE_US
+    from toolfault_collector.engine import write_transaction
+    from toolfault_collector.keys import rotate_key, shown
+
+    with open_database(context, database_url, create=False) as engine:
+        with write_transaction(engine) as conn:
+            found = _find(conn, key)
+            token = rotate_key(conn, found.id, keep_us=keep_hours * 60 * MINUTE_US)
+            if token is None:
+                raise Failed("That key is revoked; make a new one with `toolfault keys create`.")
+            note(
+                conn,
+                "key_rotated",
+                actor=actor(),
+                project_id=found.project_id,
+                key_id=found.id,
+                key=shown(token),
+            )
+        typer.echo(
+            f"The old key ({found.prefix}…) is valid for {keep_hours} more hours."
+            " The new one is shown only once:",
+            err=True,
+        )
+        typer.echo(token)
+
+
+def _find(conn: Connection, key: str) -> ApiKey:
+    """Return the key that *key* means: its number, its beginning or itself."""
+    from toolfault_collector.keys import list_keys
+
+    found = [
+        each
+        for each in list_keys(conn)
+        if str(each.id) == key or (len(key) >= len(each.prefix) and key.startswith(each.prefix))
+    ]
+    if not found:
+        raise Failed("There is no such key; see `toolfault keys list`.")
+    if len(found) > 1:
+        raise Failed("Several keys begin so; name one by its id.")
+    return found[0]

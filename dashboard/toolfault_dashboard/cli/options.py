@@ -22,6 +22,7 @@ __all__ = [
     "QueryArgument",
     "Settings",
     "WronglyUsed",
+    "actor",
     "database_url",
     "open_database",
     "project_id",
@@ -115,7 +116,8 @@ def _log_to_stderr() -> None:
 
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        # Looked up for every line: whoever runs commands in one process may exchange it.
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )
 
 
@@ -177,6 +179,16 @@ def project_to_fill(engine: Engine, name: str | None) -> tuple[str, int]:
             return wanted, ensure_project(conn, wanted)
         except ValueError as error:
             raise WronglyUsed(f"Choose another --project: {error}.") from None
+
+
+def actor() -> str:
+    """Return who runs the command, for the audit log."""
+    import getpass
+
+    try:
+        return f"cli:{getpass.getuser()}"
+    except (KeyError, OSError):  # a number without a name, as in a container
+        return "cli"
 
 
 @contextmanager

@@ -6,7 +6,13 @@ from typing import Annotated
 
 import typer
 
-from toolfault_dashboard.cli.options import DatabaseOption, ProjectOption, open_database, project_id
+from toolfault_dashboard.cli.options import (
+    DatabaseOption,
+    ProjectOption,
+    actor,
+    open_database,
+    project_id,
+)
 
 __all__ = ["register"]
 
@@ -58,7 +64,8 @@ def retry(
     database_url: DatabaseOption = None,
 ) -> None:
     """Store the refused events that this version understands; run it after an upgrade."""
-    from toolfault_collector.engine import read_connection
+    from toolfault_collector.audit import note
+    from toolfault_collector.engine import read_connection, write_transaction
     from toolfault_collector.retry import retry_rejects
 
     with open_database(context, database_url, create=False) as engine:
@@ -67,6 +74,15 @@ def retry(
             with read_connection(engine) as conn:
                 number = project_id(conn, project)
         done = retry_rejects(engine, project_id=number, code=code, dry_run=dry_run)
+        if done.accepted and not dry_run:
+            with write_transaction(engine) as conn:
+                note(
+                    conn,
+                    "rejects_retried",
+                    actor=actor(),
+                    project_id=number,
+                    events=done.accepted,
+                )
     said = "Would store" if dry_run else "Stored"
     typer.echo(
         f"{said} {done.accepted} events; {done.duplicate} were stored already,"

@@ -11,6 +11,7 @@ from toolfault_dashboard.cli.options import (
     DatabaseOption,
     Failed,
     WronglyUsed,
+    actor,
     database_url,
     open_database,
 )
@@ -137,7 +138,7 @@ def sign_in_link(
         raise WronglyUsed(f"Write --role as one of {', '.join(ROLES)}.")
     with open_database(context, database_url, create=True) as engine:
         try:
-            token = create_link(engine, now=now_us(), name=name, role=chosen)
+            token = create_link(engine, now=now_us(), name=name, role=chosen, actor=actor())
         except ValueError as error:
             raise WronglyUsed(str(error)) from None
     typer.echo(f"{url.rstrip('/')}/sign-in?token={token}")

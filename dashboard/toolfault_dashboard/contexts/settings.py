@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated as Doc
 
+from toolfault_collector.audit import Act
 from toolfault_collector.keys import ApiKey
 from toolfault_dashboard.queries.rejected import RejectedRow
 from toolfault_dashboard.signin import Account
@@ -20,6 +21,7 @@ class SettingsContext:
     keys: Doc[tuple[ApiKey, ...], "Its keys, oldest first, revoked ones included."]
     accounts: Doc[tuple[Account, ...], "All accounts, by name."]
     roles: Doc[tuple[str, ...], "The roles to choose from, lowest first."]
+    acts: Doc[tuple[Act, ...], "The newest rows of the audit log, newest first."]
     secret: Doc[str, "A key or sign-in link just made, shown this once; else empty."]
     secret_title: Doc[str, "What the secret is, in words."]
     done: Doc[str, "What was just done, as a sentence; else empty."]

@@ -18,6 +18,7 @@ from starlette.responses import HTMLResponse
 from toolfault_collector.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.contexts import TEMPLATES, Chip, Link, View
+from toolfault_dashboard.lockout import Lockout
 from toolfault_dashboard.pages._shell import shell_of
 from toolfault_dashboard.policy import sees
 from toolfault_dashboard.queries.rows import ProjectRow
@@ -47,6 +48,8 @@ class Services:
 
     engine: Engine
     clock: Callable[[], int]  # microseconds since the epoch, UTC
+    forget_keys: Callable[[], None]  # one was revoked: look every key up again
+    lockout: Lockout
 
 
 @dataclass(frozen=True)

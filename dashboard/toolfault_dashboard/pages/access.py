@@ -67,7 +67,8 @@ def sign_in(request: Request, form: Submitted) -> Response:
     try:
         cookie = signin.sign_in(services.engine, form.get("token", ""), now=now)
     except signin.SignInError as error:
-        return _page(request, SignInContext("", str(error), "/"), status=410)
+        return _refusal(request, error)
+    services.lockout.succeed(_address(request))
     if request.state.viewer is not None:
         signin.sign_out(services.engine, request.state.viewer, now=now)
     response = RedirectResponse(local_path(form.get("next", "/")), status_code=303)
@@ -80,6 +81,22 @@ def sign_in(request: Request, form: Submitted) -> Response:
         httponly=True,
         samesite="lax",
     )
+    return response
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client is not None else ""
+
+
+def _refusal(request: Request, error: signin.SignInError) -> Response:
+    """Say that a link does not work, or that its sender has tried too many."""
+    services: Services = request.app.state.services
+    wait = services.lockout.fail(_address(request))
+    if not wait:
+        return _page(request, SignInContext("", str(error), "/"), status=410)
+    sentence = "Too many links from your address did not work. Wait some minutes, or ask for one."
+    response = _page(request, SignInContext("", sentence, "/"), status=429)
+    response.headers["Retry-After"] = str(wait)
     return response
 
 

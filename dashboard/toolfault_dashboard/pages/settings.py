@@ -7,8 +7,9 @@ from typing import Final, cast
 from fastapi import APIRouter, HTTPException
 from starlette.responses import Response
 
+from toolfault_collector.audit import acts, note
 from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.keys import KeyKind, create_key, list_keys, revoke_key
+from toolfault_collector.keys import KeyKind, create_key, list_keys, revoke_key, shown
 from toolfault_dashboard import signin
 from toolfault_dashboard.contexts.settings import SettingsContext
 from toolfault_dashboard.pages._ask import Ask, Asked
@@ -20,6 +21,7 @@ __all__ = ["router"]
 router = APIRouter()
 
 _KINDS: Final = ("ingest", "read")
+ACTS: Final = 50  # of the audit log; `toolfault audit` lists all
 
 
 def _page(
@@ -34,11 +36,13 @@ def _page(
     with read_connection(ask.services.engine) as conn:
         keys = list_keys(conn, ask.project.id) if ask.project else []
         accounts = signin.accounts(conn)
+        log = acts(conn, limit=ACTS)
     context = SettingsContext(
         project=ask.project.name if ask.project else "",
         keys=tuple(keys),
         accounts=accounts,
         roles=ROLES,
+        acts=tuple(log),
         secret_title=secret[0],
         secret=secret[1],
         done=done,
@@ -61,6 +65,14 @@ def make_key(ask: Asked, form: Submitted) -> Response:
         return _page(ask, problem="Choose what the key is for.", status=422)
     with write_transaction(ask.services.engine) as conn:
         key = create_key(conn, ask.project.id, cast("KeyKind", kind), label=label)
+        note(
+            conn,
+            "key_created",
+            actor=ask.viewer.name,
+            project_id=ask.project.id,
+            kind=kind,
+            key=shown(key),
+        )
     return _page(ask, secret=(f"New {kind} key of {ask.project.name}", key))
 
 
@@ -72,9 +84,17 @@ def end_key(ask: Asked, form: Submitted) -> Response:
         raise HTTPException(404, "There is no such key in this project.")
     with write_transaction(ask.services.engine) as conn:
         ended = revoke_key(conn, int(number), project_id=ask.project.id)
-    if not ended:
-        raise HTTPException(404, "There is no such key in this project.")
-    return _page(ask, done="The key is revoked; within seconds whoever still uses it is refused.")
+        if not ended:
+            raise HTTPException(404, "There is no such key in this project.")
+        note(
+            conn,
+            "key_revoked",
+            actor=ask.viewer.name,
+            project_id=ask.project.id,
+            key_id=int(number),
+        )
+    ask.services.forget_keys()
+    return _page(ask, done="The key is revoked; whoever still uses it is refused.")
 
 
 @router.post("/settings/people", name="invite")
@@ -83,7 +103,9 @@ def invite(ask: Asked, form: Submitted) -> Response:
     name, role = form.get("name", "").strip(), form.get("role", "viewer")
     if not name.isprintable() or not 0 < len(name) <= 128 or role not in ROLES:
         return _page(ask, problem="Give a name of 1 to 128 characters and a role.", status=422)
-    token = signin.create_link(ask.services.engine, now=ask.now, name=name, role=role)
+    token = signin.create_link(
+        ask.services.engine, now=ask.now, name=name, role=role, actor=ask.viewer.name
+    )
     url = f"{ask.request.url.scheme}://{ask.request.url.netloc}/sign-in?token={token}"
     return _page(ask, secret=(f"Sign-in link for {name}, works once and for 24 hours", url))
 
@@ -94,9 +116,9 @@ def change_role(ask: Asked, form: Submitted) -> Response:
     name, role = form.get("name", ""), form.get("role", "")
     try:
         if role == "none":
-            signin.disable(ask.services.engine, name, now=ask.now)
+            signin.disable(ask.services.engine, name, now=ask.now, actor=ask.viewer.name)
         elif role in ROLES:
-            signin.set_role(ask.services.engine, name, role, now=ask.now)
+            signin.set_role(ask.services.engine, name, role, now=ask.now, actor=ask.viewer.name)
         else:
             return _page(ask, problem="Choose a role.", status=422)
     except LookupError:

@@ -60,5 +60,5 @@ def start(ask: Asked) -> Response:
 @router.post("/start", name="create_key")
 def create_key(ask: Asked) -> Response:
     """Make an ingest key and show it in the DSN."""
-    key = create_ingest_key(ask.services.engine, _project(ask))
+    key = create_ingest_key(ask.services.engine, _project(ask), actor=ask.viewer.name)
     return start_page(ask, key=key, empty=is_empty(ask))
