@@ -210,6 +210,7 @@ def test_tls_without_a_proxy(
     wary.on_call(a_call())
     assert not wary.flush(0.5)
     assert wary.stats().pending == 1
+    assert not wary.close(0.1)
     told = examine(dsn)[-1]
     assert (told.step, told.ok) == ("TLS", False)
     assert "SSL_CERT_FILE" in told.text
