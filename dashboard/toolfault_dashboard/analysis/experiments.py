@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Literal
 
-from toolfault_dashboard.analysis.balance import Balance
+from toolfault_dashboard.analysis.balance import Balance, balance
 from toolfault_dashboard.analysis.differences import (
     Difference,
     difference_of_means,
     difference_of_rates,
 )
+from toolfault_dashboard.analysis.earlier import Adjusted, Earlier, adjusted
 from toolfault_dashboard.analysis.effect import FEWEST, Verdict, verdict_of
 from toolfault_dashboard.analysis.estimates import Estimate, crude
 from toolfault_dashboard.analysis.metrics import METRICS, Metric, MetricName
@@ -19,7 +20,27 @@ from toolfault_dashboard.analysis.rates import Interval
 from toolfault_dashboard.analysis.sequences import stretch
 from toolfault_dashboard.analysis.sides import SideData
 
-__all__ = ["ArmEffect", "Experiment", "always_valid", "arm_effects"]
+__all__ = [
+    "AdjustedEffect",
+    "ArmComparison",
+    "ArmEffect",
+    "Experiment",
+    "always_valid",
+    "arm_effects",
+    "as_trial",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class AdjustedEffect:
+    """The same effect with what conversations did before the trial taken away (CUPED)."""
+
+    difference: float
+    fixed: Interval
+    always: Interval
+    conversations: int  # that had a call before the trial
+    variance_removed: float  # share of the variance; the interval is narrower by its root
+    verdict: Verdict  # of the always-valid interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +60,15 @@ class ArmEffect:
     always: Interval | None  # right however often you look
     verdict: Verdict  # of the always-valid interval
     fixed_verdict: Verdict
+    adjusted: AdjustedEffect | None = None  # None where no conversation was there before
+
+
+@dataclass(frozen=True, slots=True)
+class ArmComparison:
+    """Two variants as arms of a trial: whether it was fair, and what holds at every look."""
+
+    balance: Balance
+    effects: tuple[ArmEffect, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +84,32 @@ class Experiment:
 
 
 def arm_effects(
-    control: SideData, treatment: SideData, *, confidence: float = 0.95
+    control: SideData,
+    treatment: SideData,
+    *,
+    confidence: float = 0.95,
+    earlier: Earlier | None = None,
 ) -> tuple[ArmEffect, ...]:
     """Compare an arm with the control on every metric.
 
     Assignment is random per conversation, so the mix is equal but for chance and the figures are
     compared as they are.
+
+    Args:
+        control: One arm.
+        treatment: The other arm.
+        confidence: Two-sided coverage of every interval.
+        earlier: What their conversations did before the trial; adjusts each effect for it.
     """
-    return tuple(_effect(metric, control, treatment, confidence) for metric in METRICS)
+    return tuple(
+        _effect(metric, control, treatment, confidence, earlier or {}) for metric in METRICS
+    )
+
+
+def as_trial(control: SideData, treatment: SideData, *, confidence: float = 0.95) -> ArmComparison:
+    """Compare two variants as the arms of a trial that meant to share conversations evenly."""
+    arms = {side.label: side.conversations for side in (control, treatment)}
+    return ArmComparison(balance(arms), arm_effects(control, treatment, confidence=confidence))
 
 
 def always_valid(
@@ -78,7 +126,9 @@ def always_valid(
     return difference, Interval(difference - reach, difference + reach)
 
 
-def _effect(metric: Metric, control: SideData, treatment: SideData, confidence: float) -> ArmEffect:
+def _effect(
+    metric: Metric, control: SideData, treatment: SideData, confidence: float, earlier: Earlier
+) -> ArmEffect:
     left, right = crude(metric, control), crude(metric, treatment)
     compute = difference_of_rates if metric.share else difference_of_means
     fixed = compute(left, right, confidence=confidence)
@@ -104,6 +154,30 @@ def _effect(metric: Metric, control: SideData, treatment: SideData, confidence: 
         always=always,
         verdict=_verdict(metric, value, always if enough else None),
         fixed_verdict=_verdict(metric, value, shown if enough else None),
+        adjusted=_adjusted(
+            metric, adjusted(metric, control, treatment, earlier), confidence, enough=enough
+        ),
+    )
+
+
+def _adjusted(
+    metric: Metric, found: Adjusted | None, confidence: float, *, enough: bool
+) -> AdjustedEffect | None:
+    if found is None:
+        return None
+    fixed = difference_of_means(found.control, found.treatment, confidence=confidence)
+    sequence = always_valid(found.control, found.treatment, confidence=confidence)
+    if fixed is None or sequence is None:
+        return None
+    sign = -1.0 if metric.complement else 1.0
+    always = _signed(sequence[1], sign)
+    return AdjustedEffect(
+        difference=sign * fixed.value,
+        fixed=_signed(Interval(fixed.low, fixed.high), sign),
+        always=always,
+        conversations=found.conversations,
+        variance_removed=found.variance_removed,
+        verdict=_verdict(metric, sign * fixed.value, always if enough else None),
     )
 
 

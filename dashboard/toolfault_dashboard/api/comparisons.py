@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -10,11 +12,13 @@ from fastapi import APIRouter, Query
 from toolfault_collector.problems import Problem
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.experiments import Experiment
+from toolfault_dashboard.analysis.metrics import MetricName
 from toolfault_dashboard.api.answers import Json
 from toolfault_dashboard.api.reader import Asked
 from toolfault_dashboard.api.shapes import model_of
-from toolfault_dashboard.queries import Comparison
+from toolfault_dashboard.queries import Comparison, TrialLooks
 from toolfault_dashboard.queries.rows import ChangeRow
+from toolfault_dashboard.search import QueryError
 
 __all__ = ["router"]
 
@@ -23,6 +27,9 @@ router = APIRouter(tags=["comparisons"])
 Side = Annotated[str, Query(description="Query of this side, added to q.", max_length=8_192)]
 # Beyond that every interval is everything, and its bounds are no numbers.
 Confidence = Annotated[float, Query(gt=0.5, le=0.9999)]
+Control = Annotated[
+    str, Query(description="Arm to compare with; `control` or the first by name.", max_length=128)
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,21 +106,78 @@ def experiments(asked: Asked) -> Any:
 
 
 @router.get(
+    "/experiments/{name:path}/looks",
+    operation_id="get_experiment_looks",
+    response_model=model_of(TrialLooks),
+)
+def experiment_looks(
+    asked: Asked,
+    name: str,
+    metric: MetricName = "failure_rate",
+    control: Control = "",
+    confidence: Confidence = 0.95,
+) -> Any:
+    """Say how the effect of each arm was known day after day."""
+    with _named_arms():
+        found = queries.experiment_looks(
+            asked.conn, asked.scope, name, control=control or None, metric=metric,
+            confidence=confidence,
+        )  # fmt: skip
+    return Json(_known(found))
+
+
+@router.get(
     "/experiments/{name:path}", operation_id="get_experiment", response_model=model_of(Experiment)
 )
 def experiment(
     asked: Asked,
     name: str,
-    control: Annotated[str, Query(max_length=128)] = "",
+    control: Control = "",
+    weights: Annotated[
+        str,
+        Query(
+            description="Shares the arms were meant to get: `control:9,treatment:1`; else equal."
+        ),
+    ] = "",
     confidence: Confidence = 0.95,
 ) -> Any:
     """Compare the arms of a trial with its control."""
-    try:
+    with _named_arms():
         found = queries.experiment(
-            asked.conn, asked.scope, name, control=control or None, confidence=confidence
-        )
+            asked.conn, asked.scope, name, control=control or None, weights=_weights(weights),
+            confidence=confidence,
+        )  # fmt: skip
+    return Json(_known(found))
+
+
+@contextmanager
+def _named_arms() -> Iterator[None]:
+    try:
+        yield
+    except QueryError:
+        raise
     except ValueError as error:
         raise Problem(422, "bad_parameter", str(error)) from None
+
+
+def _known(found: Any) -> Any:
     if found is None:
         raise Problem(404, "unknown_experiment", "There is no trial of that name here.")
-    return Json(found)
+    return found
+
+
+def _weights(text: str) -> dict[str, float] | None:
+    """Read ``control:9,treatment:1``.
+
+    Raises:
+        ValueError: It is written otherwise.
+    """
+    if not text:
+        return None
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        arm, _, share = part.rpartition(":")
+        if not share.isascii() or not share.isdigit():
+            raise ValueError("Write weights in whole numbers, as control:9,treatment:1.")
+        found[arm] = float(share)
+    return found

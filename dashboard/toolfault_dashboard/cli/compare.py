@@ -171,12 +171,19 @@ def _print(found: Comparison, metrics: Sequence[str], format: str) -> None:  # n
     from toolfault_dashboard.exports import table_stream, write
     from toolfault_dashboard.exports.comparisons import (
         HEADINGS,
+        TRIAL_HEADINGS,
+        TRIAL_TITLE,
+        balance_sentence,
         comparison_lines,
         comparison_markdown,
+        trial_lines,
     )
 
     kept = tuple(metric for metric in found.effect.metrics if metric.metric in metrics)
     found = replace(found, effect=replace(found.effect, metrics=kept))
+    if found.trial is not None:
+        arms = tuple(each for each in found.trial.effects if each.metric in metrics)
+        found = replace(found, trial=replace(found.trial, effects=arms))
     if format == "json":
         typer.echo(json.dumps(asdict(found), ensure_ascii=False))
     elif format == "csv":
@@ -191,6 +198,9 @@ def _print(found: Comparison, metrics: Sequence[str], format: str) -> None:  # n
         effect = found.effect
         title = f"{effect.verdict}: {effect.before.label} against {effect.after.label}"
         print_table(title, list(HEADINGS), comparison_lines(effect))
+        if found.trial is not None:
+            print_table(TRIAL_TITLE, list(TRIAL_HEADINGS), trial_lines(found.trial))
+            typer.echo(balance_sentence(found.trial))
         if found.codes:
             print_table(
                 "Codes",

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from toolfault_dashboard.analysis.effect import Effect, MetricEffect
+from toolfault_dashboard.analysis.experiments import ArmComparison, ArmEffect
 from toolfault_dashboard.exports.markdown import markdown_table, markdown_text
 from toolfault_dashboard.queries.effects import Comparison
 
-__all__ = ["HEADINGS", "comparison_lines", "comparison_markdown", "metric_cells"]
+__all__ = [
+    "HEADINGS",
+    "TRIAL_HEADINGS",
+    "TRIAL_TITLE",
+    "balance_sentence",
+    "comparison_lines",
+    "comparison_markdown",
+    "metric_cells",
+    "trial_lines",
+]
+
+TRIAL_TITLE = "Assigned at random: right however often you look"
+TRIAL_HEADINGS = ("metric", "difference", "always-valid interval", "verdict")
 
 HEADINGS = ("metric", "before", "after", "difference", "95 % interval", "n", "verdict")
 
@@ -42,6 +55,9 @@ def comparison_markdown(found: Comparison) -> str:
         f"**{effect.verdict}**: {sides}\n",
         markdown_table(HEADINGS, comparison_lines(effect)),
     ]
+    if found.trial is not None:
+        parts.append(f"{TRIAL_TITLE}. {balance_sentence(found.trial)}\n")
+        parts.append(markdown_table(TRIAL_HEADINGS, trial_lines(found.trial)))
     if found.codes:
         codes = [
             [row.code, row.before.count, row.after.count, f"{row.difference:+.2%}", row.verdict]
@@ -52,13 +68,40 @@ def comparison_markdown(found: Comparison) -> str:
     return "\n".join(parts)
 
 
+def trial_lines(found: ArmComparison) -> list[list[object]]:
+    """Return the always-valid intervals of all metrics; columns are ``TRIAL_HEADINGS``."""
+    return [
+        [
+            effect.metric.replace("_", " "),
+            _difference(effect, effect.difference),
+            "–"
+            if effect.always is None
+            else f"{_difference(effect, effect.always.low)} to"
+            f" {_difference(effect, effect.always.high)}",
+            effect.verdict,
+        ]
+        for effect in found.effects
+    ]
+
+
+def balance_sentence(found: ArmComparison) -> str:
+    """Say how many conversations each arm got and whether that can be chance."""
+    counts = ", ".join(f"{n} in {arm}" for arm, n in found.balance.conversations.items())
+    if found.balance.mismatch:
+        return (
+            f"Conversations: {counts}. Far from even shares (p = {found.balance.p_value:.1g}): if"
+            " even shares were meant, the assignment is broken and no figure here can be trusted."
+        )
+    return f"Conversations: {counts}, as even shares may give."
+
+
 def _value(metric: MetricEffect, value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:.1%}" if metric.metric in _SHARES else f"{value:.2f}"
 
 
-def _difference(metric: MetricEffect, value: float | None) -> str:
+def _difference(metric: MetricEffect | ArmEffect, value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value * 100:+.1f} points" if metric.metric in _SHARES else f"{value:+.2f}"

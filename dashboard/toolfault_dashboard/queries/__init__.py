@@ -17,7 +17,7 @@ from toolfault_dashboard.queries.effects import (
     effect,
     sides_of_change,
 )
-from toolfault_dashboard.queries.experiments import experiment, experiments
+from toolfault_dashboard.queries.experiments import experiment, experiment_looks, experiments
 from toolfault_dashboard.queries.facets import FACET_KEYS, facets
 from toolfault_dashboard.queries.failures import count_failures, failure_detail, failure_list
 from toolfault_dashboard.queries.fix_next import FixList, FixRow, fix_next
@@ -36,6 +36,7 @@ from toolfault_dashboard.queries.scope import Audience, Scope
 from toolfault_dashboard.queries.silent import SilentRow, silent_successes
 from toolfault_dashboard.queries.streams import RowStream, iter_chains, iter_failures, iter_issues
 from toolfault_dashboard.queries.summaries import overview, summary
+from toolfault_dashboard.queries.trials import TrialLook, TrialLooks
 from toolfault_dashboard.queries.weekly import Week, weekly
 from toolfault_dashboard.queries.windows import window
 
@@ -58,6 +59,8 @@ __all__ = [
     "RowStream",
     "Scope",
     "SilentRow",
+    "TrialLook",
+    "TrialLooks",
     "Week",
     "chain_detail",
     "chain_list",
@@ -72,6 +75,7 @@ __all__ = [
     "detected_changes",
     "effect",
     "experiment",
+    "experiment_looks",
     "experiments",
     "facets",
     "failure_detail",

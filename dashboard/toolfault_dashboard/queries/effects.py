@@ -10,6 +10,7 @@ from sqlalchemy import Connection, func, select
 from toolfault_collector.tables import tool_call
 from toolfault_dashboard.analysis.by_code import CodeEffect, CodeFailures, effect_by_code
 from toolfault_dashboard.analysis.effect import Effect, MetricEffect, compare, compare_metric
+from toolfault_dashboard.analysis.experiments import ArmComparison, as_trial
 from toolfault_dashboard.analysis.metrics import METRICS
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.rows import ChangeRow
@@ -34,6 +35,7 @@ class Comparison:
     effect: Effect
     codes: tuple[CodeEffect, ...]
     control: MetricEffect | None  # failure rate of all other tools; a change of one tool only
+    trial: ArmComparison | None = None  # sides that were assigned at random: as arms of a trial
 
 
 def effect(
@@ -76,7 +78,8 @@ def comparison(
         confidence=confidence,
     )
     found = compare(left, right, confidence=confidence, equal_mix=equal_mix)
-    return Comparison(found, codes, control=None)
+    arms = None if equal_mix else as_trial(left, right, confidence=confidence)
+    return Comparison(found, codes, control=None, trial=arms)
 
 
 def change_effect(

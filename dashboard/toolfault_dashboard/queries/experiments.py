@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, select
 
 from toolfault_collector.tables import call_counts, tool_call
 from toolfault_dashboard.analysis.balance import balance
 from toolfault_dashboard.analysis.experiments import ArmEffect, Experiment, arm_effects
+from toolfault_dashboard.analysis.metrics import MetricName
 from toolfault_dashboard.queries.conditions import calls_of, counts_of
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.sides import side_of
 from toolfault_dashboard.queries.summaries import summary
-from toolfault_dashboard.search import Clause, Pattern, Query, arms_of
+from toolfault_dashboard.queries.trials import TrialLooks, before_trial, trial_looks, trial_scope
+from toolfault_dashboard.search import arms_of
 
-__all__ = ["arm_scope", "experiment", "experiments"]
+__all__ = ["experiment", "experiment_looks", "experiments"]
 
 
 def experiments(conn: Connection, scope: Scope) -> Mapping[str, tuple[str, ...]]:
@@ -32,12 +34,6 @@ def experiments(conn: Connection, scope: Scope) -> Mapping[str, tuple[str, ...]]
                 if separator:
                     found[name].add(arm)
     return {name: tuple(sorted(found[name])) for name in sorted(found)}
-
-
-def arm_scope(scope: Scope, name: str, arm: str) -> Scope:
-    """Return the scope of one arm of a trial."""
-    clause = Clause("variant", (Pattern((f"{name}={arm}",)),))
-    return Scope(scope.project_id, scope.query.and_(Query((clause,))), scope.now, scope.audience)
 
 
 def experiment(
@@ -65,16 +61,16 @@ def experiment(
     arms = experiments(conn, scope).get(name)
     if arms is None:
         return None
-    if control is None:
-        control = "control" if "control" in arms else arms[0]
-    elif control not in arms:
-        raise ValueError(f"The trial has no arm of that name; it has {', '.join(arms)}.")
-    sides = {arm: side_of(conn, arm_scope(scope, name, arm), arm) for arm in arms}
+    control = _control(arms, control)
+    sides = {arm: side_of(conn, trial_scope(scope, name, arm), arm) for arm in arms}
+    earlier = before_trial(conn, scope, name)
     effects: list[ArmEffect] = []
     for arm in arms:
         if arm != control:
-            effects += arm_effects(sides[control], sides[arm], confidence=confidence)
-    conversations = {arm: _conversations(conn, arm_scope(scope, name, arm)) for arm in arms}
+            effects += arm_effects(
+                sides[control], sides[arm], confidence=confidence, earlier=earlier
+            )
+    conversations = {arm: _conversations(conn, trial_scope(scope, name, arm)) for arm in arms}
     return Experiment(
         name=name,
         control=control,
@@ -83,6 +79,34 @@ def experiment(
         effects=tuple(effects),
         confidence=confidence,
     )
+
+
+def experiment_looks(
+    conn: Connection,
+    scope: Scope,
+    name: str,
+    *,
+    control: str | None = None,
+    metric: MetricName = "failure_rate",
+    confidence: float = 0.95,
+) -> TrialLooks | None:
+    """Say how the effects of the trial *name* were known day after day; None if there is no such.
+
+    See `experiment` for the arguments, and `trial_looks` for what is counted.
+    """
+    arms = experiments(conn, scope).get(name)
+    if arms is None:
+        return None
+    control = _control(arms, control)
+    return trial_looks(conn, scope, name, arms, control, metric=metric, confidence=confidence)
+
+
+def _control(arms: Sequence[str], wanted: str | None) -> str:
+    if wanted is None:
+        return "control" if "control" in arms else arms[0]
+    if wanted not in arms:
+        raise ValueError(f"The trial has no arm of that name; it has {', '.join(arms)}.")
+    return wanted
 
 
 def _conversations(conn: Connection, scope: Scope) -> int:

@@ -142,6 +142,18 @@ class Reader:
         found: Mapping[str, Any] = self._connection.get(path, {"q": query, "control": control})
         return found
 
+    def looks(
+        self, name: str, query: str = "", *, metric: str = "failure_rate", control: str = ""
+    ) -> Rows:
+        """Return the effect of each arm of trial *name* as it was known day after day.
+
+        Raises:
+            NotFoundError: There is no trial of that name within *query*.
+        """
+        asked: dict[str, str | int | float | bool | None]
+        asked = {"q": query, "metric": metric, "control": control}
+        return self._table(f"/experiments/{quote(name, safe='')}/looks", "looks", asked)
+
     def compare(
         self,
         before: str = "",

@@ -72,9 +72,12 @@ def frame_of(rows: Sequence[Row]) -> DataFrame:
 def _flat(row: Row) -> Row:
     flat: Row = {}
     for name, value in row.items():
-        if isinstance(value, dict) and value.keys() >= {"value", "low", "high", "n"}:
-            flat[name] = value["value"]
-            flat |= {f"{name}_{part}": value[part] for part in ("low", "high", "n")}
+        if isinstance(value, dict) and value.keys() >= {"low", "high"}:
+            if "value" in value:
+                flat[name] = value["value"]
+            flat |= {
+                f"{name}_{part}": value[part] for part in ("low", "high", "n") if part in value
+            }
         else:
             flat[name] = value
     return flat

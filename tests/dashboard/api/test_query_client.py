@@ -114,6 +114,13 @@ def test_other_tables(reader: Reader, conn: Connection, seen: Scope) -> None:
         queries.summary(conn, seen.narrowed("tool:search")).calls
     )
     assert reader.experiment("a")["name"] == "a"
+    looks = queries.experiment_looks(conn, seen, "b")
+    assert looks is not None
+    assert [row["n_control"] for row in reader.looks("b")] == [
+        look.n_control for look in looks.looks
+    ]
+    pytest.importorskip("pandas")
+    assert {"always_low", "always_high"} <= set(reader.looks("b").to_frame().columns)
 
 
 def test_comparisons(reader: Reader, conn: Connection, seen: Scope) -> None:

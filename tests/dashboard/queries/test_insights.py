@@ -18,7 +18,9 @@ from toolfault_collector.engine import read_connection, write_transaction
 from toolfault_collector.projects import ensure_project, find_project
 from toolfault_collector.store import store_events
 from toolfault_dashboard import queries
+from toolfault_dashboard.exports.comparisons import comparison_markdown
 from toolfault_dashboard.queries import Scope
+from toolfault_dashboard.queries.trials import before_trial
 from toolfault_dashboard.search import parse
 
 TEXTS = ("", "tool:http_request,search since:14d", "model:claude* code:wrong_type")
@@ -150,6 +152,91 @@ def test_a_conversation_in_two_trials_is_in_both(conn: Connection, scope: Scope)
     assert (found.control, found.arms) == ("2", ("2", "3"))
     assert {effect.arm for effect in found.effects} == {"3"}
     assert queries.experiment(conn, scope, "none") is None
+
+
+def _trial_events() -> list[dict[str, Any]]:
+    """Sixty conversations that go on for days; on the third day each gets an arm of a trial."""
+    events: list[dict[str, Any]] = []
+    for number in range(60):
+        for day in range(6):
+            for index in range(1 + (number + day) % 3):
+                failed = (number * 7 + day * 3 + index) % 5 < (1 + number % 3)
+                event = {
+                    "type": "tool_call",
+                    "event_id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"t-{number}-{day}-{index}")),
+                    "session_id": f"thread-{number}",
+                    "occurred_at": f"2026-11-{day + 1:02}T{number % 24:02}:{index:02}:00Z",
+                    "tool": "search",
+                    "success": not failed,
+                }
+                if day >= 2:
+                    event["variant"] = f"t={'ab'[number % 2]}"
+                if failed:
+                    event["error"] = {"code": "timeout", "category": "internal"}
+                events.append(event)
+    return events
+
+
+def test_a_trial_day_after_day(engine: Engine) -> None:
+    """Each look is the trial as it was shown that day; before it is what came before the arm."""
+    events = _trial_events()
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "trial")
+        receipt = store_events(conn, project, events, received_at=NOW, time_policy="import")
+        assert not receipt.rejected
+    scope = Scope(project, parse(""), NOW)
+    with read_connection(engine) as conn:
+        whole = queries.experiment(conn, scope, "t")
+        looks = queries.experiment_looks(conn, scope, "t")
+        daily = [
+            queries.experiment(conn, scope.narrowed(f"until:2026-11-{day:02}"), "t")
+            for day in range(4, 7)
+        ]
+        cut = queries.experiment_looks(conn, scope.narrowed("until:2026-11-05"), "t")
+        earlier = before_trial(conn, scope.narrowed("since:2026-11-03"), "t")
+        assert queries.experiment_looks(conn, scope, "nothing") is None
+    assert whole is not None
+    assert looks is not None
+    assert (looks.days, looks.control) == (1, "a")
+    assert len(looks.looks) == 4
+    for look, shown in zip(looks.looks, [*daily, whole], strict=True):
+        assert shown is not None
+        (effect,) = (each for each in shown.effects if each.metric == "failure_rate")
+        assert (look.difference, look.fixed, look.always) == (
+            effect.difference, effect.fixed, effect.always,
+        )  # fmt: skip
+        assert (look.n_control, look.n_treatment) == (effect.n_control, effect.n_treatment)
+    assert cut is not None
+    assert len(cut.looks) == 2
+    counted: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for event in events:
+        if "variant" not in event:
+            counted[event["session_id"]][0] += not event["success"]
+            counted[event["session_id"]][1] += 1
+    assert earlier == {key: tuple(value) for key, value in counted.items()}
+    effect = whole.effects[0]
+    assert effect.adjusted is not None
+    assert effect.adjusted.conversations == 60
+
+
+def test_variants_are_compared_as_arms(engine: Engine) -> None:
+    """A comparison of randomised variants carries balance and always-valid intervals."""
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "trial")
+        store_events(conn, project, _trial_events(), received_at=NOW, time_policy="import")
+    scope = Scope(project, parse(""), NOW)
+    with read_connection(engine) as conn:
+        sides = scope.narrowed("variant:t=a"), scope.narrowed("variant:t=b")
+        found = queries.comparison(conn, *sides, labels=("t=a", "t=b"), equal_mix=False)
+        assert queries.comparison(conn, *sides).trial is None
+        shown = queries.experiment(conn, scope, "t")
+    assert shown is not None
+    assert found.trial is not None
+    assert found.trial.balance.conversations == {"t=a": 30, "t=b": 30}
+    assert [each.always for each in found.trial.effects] == [each.always for each in shown.effects]
+    text = comparison_markdown(found)
+    assert "right however often you look" in text
+    assert "30 in t=a, 30 in t=b" in text
 
 
 def _intercode(folder: Path, name: str) -> list[dict[str, Any]]:
