@@ -58,6 +58,7 @@ class MetricEffect:
     better: Literal["lower", "higher"]
     before: float | None
     after: float | None
+    conditional: bool  # on a failure: it may get worse while failures fall, see `Metric`
     n_before: int  # calls, operations, closed chains or failures: see ``unit``
     n_after: int
     unit: str
@@ -136,6 +137,7 @@ def compare_metric(
         better=metric.better,
         before=left,
         after=right,
+        conditional=metric.conditional,
         n_before=int(as_it_is[0].n),
         n_after=int(as_it_is[1].n),
         unit=metric.unit,

@@ -46,7 +46,8 @@ class Gate:
     def holds(self, effect: Effect, codes: Sequence[CodeEffect]) -> bool:
         """Say whether the condition holds, so that the gate is shut."""
         if self.of == "any":
-            verdicts = [metric.verdict for metric in effect.metrics]
+            # A figure of failures alone may get worse because the easy ones are gone.
+            verdicts = [each.verdict for each in effect.metrics if not each.conditional]
             verdicts += [row.verdict for row in codes]
             return any(verdict in self.states for verdict in verdicts)
         if self.of.startswith("code:"):
@@ -69,7 +70,8 @@ def parse_gate(text: str) -> Gate:
     """Read a condition on a comparison.
 
     Either a verdict (``failure_rate worse``, ``any worse``, ``code:timeout worse``,
-    ``recovery_rate not improved``) or a bound on the value after (``failure_rate > 5%``).
+    ``recovery_rate not improved``) or a bound on the value after (``failure_rate > 5%``). ``any``
+    means every code and every metric that is not about failures alone (``Metric.conditional``).
 
     Raises:
         GateError: The text is none of these.

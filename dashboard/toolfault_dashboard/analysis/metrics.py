@@ -11,7 +11,13 @@ from toolfault_dashboard.analysis.sides import Cell
 __all__ = ["METRICS", "Metric", "MetricName"]
 
 MetricName = Literal[
-    "failure_rate", "first_try_success", "recovery_rate", "round_trips_per_failure"
+    "failure_rate",
+    "first_try_success",
+    "recovery_rate",
+    "round_trips_per_operation",
+    "round_trips_per_failure",
+    "seconds_lost_per_operation",
+    "tokens_lost_per_chain",
 ]
 
 
@@ -25,16 +31,19 @@ class Metric:
         complement: Show 1 - ratio: what is added up is the opposite of what is shown.
         share: Whether the ratio is a share (0 to 1) of the denominator.
         of_calls: Whether folded successes belong to the denominator.
+        conditional: Whether it is about failures only. It may get worse while everything improves:
+            when the failures that were mended easily are gone, those left are the dear ones.
     """
 
     name: MetricName
     better: Literal["lower", "higher"]
     unit: str
-    numerator: Callable[[Cell], int]
+    numerator: Callable[[Cell], float]
     denominator: Callable[[Cell], int]
     complement: bool = False
     share: bool = True
     of_calls: bool = False
+    conditional: bool = False
 
 
 def _first_try_failures(cell: Cell) -> int:
@@ -70,6 +79,16 @@ METRICS: Final = (
         "closed chains",
         lambda cell: cell.recovered,
         lambda cell: cell.closed,
+        conditional=True,
+    ),
+    Metric(
+        "round_trips_per_operation",
+        "lower",
+        "operations",
+        lambda cell: cell.round_trips,
+        _operations,
+        share=False,
+        of_calls=True,
     ),
     Metric(
         "round_trips_per_failure",
@@ -78,5 +97,24 @@ METRICS: Final = (
         lambda cell: cell.round_trips,
         lambda cell: cell.failures,
         share=False,
+        conditional=True,
+    ),
+    Metric(
+        "seconds_lost_per_operation",
+        "lower",
+        "timed operations",
+        lambda cell: cell.time_lost_ms / 1_000 if cell.timed else 0.0,
+        lambda cell: _operations(cell) if cell.timed else 0,
+        share=False,
+        of_calls=True,
+    ),
+    Metric(
+        "tokens_lost_per_chain",
+        "lower",
+        "chains that report tokens",
+        lambda cell: cell.tokens_lost,
+        lambda cell: cell.told,
+        share=False,
+        conditional=True,
     ),
 )

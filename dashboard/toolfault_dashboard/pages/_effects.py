@@ -24,7 +24,22 @@ TITLES: Final = {
     "failure_rate": ("Failure rate", "Failures of all calls."),
     "first_try_success": ("First-try success", "Operations that needed no chain."),
     "recovery_rate": ("Recovery", "Closed chains that ended in a success of the same tool."),
-    "round_trips_per_failure": ("Round trips per failure", "Extra calls that one failure costs."),
+    "round_trips_per_operation": (
+        "Round trips per operation",
+        "Extra calls that failures cost, per call that is no retry.",
+    ),
+    "round_trips_per_failure": (
+        "Round trips per failure",
+        "Extra calls that one failure costs. Rises when the easy failures are gone.",
+    ),
+    "seconds_lost_per_operation": (
+        "Seconds lost per operation",
+        "Time spent in chains after their first failure.",
+    ),
+    "tokens_lost_per_chain": (
+        "Tokens lost per chain",
+        "Of the chains whose calls reported tokens.",
+    ),
 }
 SHARES: Final = ("failure_rate", "first_try_success", "recovery_rate")
 
@@ -49,7 +64,7 @@ def counted(number: int, unit: str) -> str:
 def metric_lines(effect: Effect) -> tuple[MetricLine, ...]:
     """Return every metric of *effect*, formatted and drawn.
 
-    Shares have one scale, so that their bars compare; the mean has one of its own.
+    Shares have one scale, so that their bars compare; each mean has one of its own.
     """
     shares = differences(
         [
@@ -57,12 +72,7 @@ def metric_lines(effect: Effect) -> tuple[MetricLine, ...]:
             for each in effect.metrics
         ]
     )
-    means = differences(
-        [
-            (None,) * 3 if each.metric in SHARES else (each.difference, each.low, each.high)
-            for each in effect.metrics
-        ]
-    )
+    means = [differences([(each.difference, each.low, each.high)])[0] for each in effect.metrics]
     lines = []
     for index, each in enumerate(effect.metrics):
         plot = shares if each.metric in SHARES else means

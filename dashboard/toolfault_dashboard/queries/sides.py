@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -31,7 +32,10 @@ __all__ = ["side_of"]
 
 _DECODE = msgspec.json.Decoder(dict[str, int])
 
-_COUNTS = ("calls", "failures", "chains", "unchained", "round_trips", "recovered", "closed")
+_COUNTS = (
+    "calls", "failures", "chains", "unchained", "round_trips", "recovered", "closed", "timed",
+    "time_lost_ms", "tokens_lost", "told",
+)  # fmt: skip
 _STRATUM = ("tool", "model", "agent")
 
 
@@ -68,6 +72,10 @@ def _cells(scope: Scope) -> Select[Any]:
         none.label("round_trips"),
         none.label("recovered"),
         none.label("closed"),
+        case((tool_call.c.time_source != "none", 1), else_=0).label("timed"),
+        literal(0.0).label("time_lost_ms"),
+        none.label("tokens_lost"),
+        none.label("told"),
     ).where(calls_of(scope))
     of_chains = select(
         chain.c.session_id.label("key"),
@@ -79,6 +87,10 @@ def _cells(scope: Scope) -> Select[Any]:
         chain.c.round_trips,
         case((chain.c.recovered_at.is_not(None), 1), else_=0).label("recovered"),
         case((outcome_at(scope.now) != "open", 1), else_=0).label("closed"),
+        none.label("timed"),
+        chain.c.time_lost_ms,
+        func.coalesce(chain.c.tokens_lost, 0).label("tokens_lost"),
+        case((chain.c.tokens_lost.is_not(None), 1), else_=0).label("told"),
     ).where(chains_of(scope))
     both = union_all(of_calls, of_chains).subquery()
     key = (both.c.key, *(both.c[name] for name in _STRATUM))
@@ -88,7 +100,10 @@ def _cells(scope: Scope) -> Select[Any]:
 def _cell(row: Row[Any]) -> Cell:
     values: list[Any] = list(row)
     stratum = (values[1], values[2], values[3])
-    counts = {name: int(count) for name, count in zip(_COUNTS, values[4:], strict=True)}
+    counts: dict[str, Any] = {
+        name: float(count) if name == "time_lost_ms" else int(count)
+        for name, count in zip(_COUNTS, values[4:], strict=True)
+    }
     return Cell(conversation=values[0], stratum=stratum, **counts)
 
 
@@ -149,19 +164,5 @@ def _completed(
         more = max(0, total - reported[key]) if key not in given else 0
         given.add(key)
         added[cell.stratum] += more
-        found.append(_with_calls(cell, cell.calls + more) if more else cell)
+        found.append(replace(cell, calls=cell.calls + more) if more else cell)
     return found, added
-
-
-def _with_calls(cell: Cell, calls: int) -> Cell:
-    return Cell(
-        cell.conversation,
-        cell.stratum,
-        calls,
-        cell.failures,
-        cell.chains,
-        cell.unchained,
-        cell.round_trips,
-        cell.recovered,
-        cell.closed,
-    )

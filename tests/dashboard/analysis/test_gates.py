@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 
 import pytest
-from tests.dashboard.analysis.sampled import side
+from tests.dashboard.analysis.sampled import cell, side
 
 from toolfault_dashboard.analysis.by_code import effect_by_code
 from toolfault_dashboard.analysis.effect import compare
 from toolfault_dashboard.analysis.gates import GateError, parse_gate
+from toolfault_dashboard.analysis.metrics import METRICS
+from toolfault_dashboard.analysis.sides import SideData
 
 
 @pytest.mark.parametrize(
@@ -40,6 +42,25 @@ def test_gates_shut_when_they_say(text: str, shut: bool) -> None:
     assert parse_gate(text).holds(compare(before, after), codes) is shut
 
 
+def test_mending_the_easy_failures_shuts_no_gate() -> None:
+    """When failures that cost one round trip vanish and dear ones stay, nothing got worse."""
+
+    def made(easy: int) -> SideData:
+        # Every conversation: two operations; the easy ones fail once, every third is dear.
+        cells = []
+        for number in range(150):
+            failed = 1 if number < easy else 4 if number % 3 == 0 else 0
+            cells.append(cell(str(number), calls=2 + failed, failures=failed, round_trips=failed))
+        return SideData("x", "", tuple(cells))
+
+    before, after = made(100), made(5)
+    found = {each.metric: each for each in compare(before, after).metrics}
+    assert found["round_trips_per_operation"].verdict != "worse"
+    (dear,) = (each for each in METRICS if each.name == "round_trips_per_failure")
+    assert dear.conditional
+    assert not parse_gate("any worse").holds(compare(before, after), ())
+
+
 @pytest.mark.parametrize("text", ["", "worse", "colour worse", "failure_rate better", "any > 3"])
 def test_what_is_no_gate_is_refused(text: str) -> None:
     """A gate that cannot be read is an error, never an open gate."""
@@ -56,10 +77,10 @@ def test_false_discoveries_among_codes_are_few() -> None:
         failures = []
         for each in (before, after):
             codes: dict[str, dict[str, int]] = {}
-            for cell in each.cells:
-                for _ in range(cell.failures):
+            for one in each.cells:
+                for _ in range(one.failures):
                     own = codes.setdefault(f"c{rng.randrange(40)}", {})
-                    own[cell.conversation] = own.get(cell.conversation, 0) + 1
+                    own[one.conversation] = own.get(one.conversation, 0) + 1
             failures.append(codes)
         rows = effect_by_code(before, after, (failures[0], failures[1]))
         wrong += any(row.verdict in {"improved", "worse"} for row in rows)

@@ -144,6 +144,49 @@ def test_effect_of_a_change_is_that_of_its_rows(
     assert {row.code: row.before.count for row in found.codes if row.before.count} == by_code
 
 
+@pytest.mark.parametrize("text", ["", "tool:search", "model:claude* -time:none"])
+def test_metrics_are_those_of_a_recount(
+    conn: Connection, scope: Scope, stored: Tables, text: str
+) -> None:
+    """Every metric of a comparison is the ratio of sums that its name says, over the rows."""
+    asked = scope.narrowed(text)
+    found = queries.comparison(conn, asked, asked).effect
+    shown = {each.metric: each for each in found.metrics}
+    failures = stored.failures(asked.query, NOW)
+    chains = stored.opened(asked.query, NOW)
+    calls = stored.denominators(asked.query, NOW)
+    trips = sum(row["round_trips"] for row in chains)
+    alone = sum(1 for row in failures if row["chain_id"] is None)
+    total = sum(row["calls"] for row in calls)
+    closed = [row for row in chains if row["outcome_now"] != "open"]
+    told = [row for row in chains if row["tokens_lost"] is not None]
+    timed = {(row["session_id"] or row["event_id"], row["tool"], row["model"], row["agent"])
+             for row in stored.calls if row["time_source"] != "none"}  # fmt: skip
+    lost = sum(
+        row["time_lost_ms"] for row in chains
+        if (row["session_id"], row["tool"], row["model"], row["agent"]) in timed
+    )  # fmt: skip
+    expected = {
+        "failure_rate": (len(failures), total),
+        "first_try_success": (total - trips - len(chains) - alone, total - trips),
+        "recovery_rate": (sum(1 for row in chains if row["recovered_at"]), len(closed)),
+        "round_trips_per_operation": (trips, total - trips),
+        "round_trips_per_failure": (trips, len(failures)),
+        "tokens_lost_per_chain": (sum(row["tokens_lost"] for row in told), len(told)),
+    }
+    assert shown.keys() == {*expected, "seconds_lost_per_operation"}
+    for name, (count, n) in expected.items():
+        assert shown[name].n_before == n, name
+        assert shown[name].before == (pytest.approx(count / n) if n else None), name
+    seconds = shown["seconds_lost_per_operation"]
+    assert seconds.before is not None
+    assert seconds.before * seconds.n_before == pytest.approx(lost / 1_000)
+    assert 0 < seconds.n_before <= total - trips
+    assert {each.verdict for each in found.metrics if each.before is not None} <= {
+        "no detectable change", "not enough data",
+    }  # fmt: skip
+
+
 def test_a_conversation_in_two_trials_is_in_both(conn: Connection, scope: Scope) -> None:
     """The arms of every trial are found, also where a conversation carries several."""
     assert queries.experiments(conn, scope) == {"a": ("1",), "aa": ("1",), "b": ("2", "3")}
