@@ -31,8 +31,8 @@ class Cell:
     recovered: int
     closed: int  # chains that are no longer open
     timed: int = 0  # calls whose source has times
-    time_lost_ms: float = 0.0  # in chains, between their first failure and their last call
-    tokens_lost: int = 0  # in chains that report them
+    time_lost_ms: float = 0.0  # on failing calls of chains and between their attempts
+    tokens_lost: int = 0  # of failed calls in chains that report them
     told: int = 0  # chains that report tokens
 
 

@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse
 
 from toolfault_collector.gatekeeper import Gatekeeper
 from toolfault_collector.openapi import describe
+from toolfault_dashboard.analysis.prices import configured_prices
 from toolfault_dashboard.api import comparisons, exports, figures, lists
 from toolfault_dashboard.api.problems import RESPONSES, ProblemDocument, add_problem_handlers
 from toolfault_dashboard.api.reader import Services, reader_of
@@ -27,7 +28,11 @@ def create_api(engine: Engine, gatekeeper: Gatekeeper, clock: Callable[[], int])
         engine: The database; it is only read.
         gatekeeper: Checks keys.
         clock: Returns microseconds since the epoch, UTC.
+
+    Raises:
+        PricesError: ``TOOLFAULT_TOKEN_PRICES`` cannot be read: said at start, not per answer.
     """
+    configured_prices()
     api = FastAPI(
         title="toolfault API",
         version="1",

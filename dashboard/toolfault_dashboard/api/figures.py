@@ -8,11 +8,22 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 
 from toolfault_dashboard import queries
+from toolfault_dashboard.analysis.prices import configured_prices
 from toolfault_dashboard.api.answers import Json
 from toolfault_dashboard.api.reader import Asked
 from toolfault_dashboard.api.shapes import model_of
-from toolfault_dashboard.queries import Bucket, Dimension, FixList, Matrix, MessageGroup, SilentRow
+from toolfault_dashboard.queries import (
+    Bucket,
+    CostGroup,
+    Costs,
+    Dimension,
+    FixList,
+    Matrix,
+    MessageGroup,
+    SilentRow,
+)
 from toolfault_dashboard.queries.rows import (
+    ChainGroup,
     Facets,
     FailuresOverTime,
     FrequencyTable,
@@ -31,6 +42,14 @@ class Messages:
     """The wordings of every tool and code."""
 
     groups: tuple[MessageGroup, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainGroups:
+    """Chains by one dimension."""
+
+    by: str
+    groups: tuple[ChainGroup, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +113,20 @@ def matrices(
 ) -> Any:
     """Count failures by tool and code, or tool and argument."""
     return Json(queries.matrix(asked.conn, asked.scope, by, tools=tools, columns=columns))
+
+
+@router.get(
+    "/round-trips/{by}", operation_id="get_round_trips_by", response_model=model_of(ChainGroups)
+)
+def round_trips_by(asked: Asked, by: CostGroup) -> Any:
+    """Group the chains by one dimension, most round trips first."""
+    return Json(ChainGroups(by, queries.chains_by(asked.conn, asked.scope, by)))
+
+
+@router.get("/costs/{by}", operation_id="get_costs", response_model=model_of(Costs))
+def costs(asked: Asked, by: CostGroup) -> Any:
+    """Say what chains cost in time, tokens and money, and of how many that is known."""
+    return Json(queries.costs(asked.conn, asked.scope, by, configured_prices()))
 
 
 @router.get("/facets", operation_id="get_facets", response_model=model_of(Facets))

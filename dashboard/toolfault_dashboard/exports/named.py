@@ -8,8 +8,9 @@ from typing import Final, Literal, get_args
 from sqlalchemy import Connection
 
 from toolfault_dashboard import queries
+from toolfault_dashboard.analysis.prices import configured_prices
 from toolfault_dashboard.exports.tables import table_stream
-from toolfault_dashboard.queries import FixRow, MessageRow, RowStream, Scope, SilentRow
+from toolfault_dashboard.queries import CostRow, FixRow, MessageRow, RowStream, Scope, SilentRow
 from toolfault_dashboard.queries.rows import ChainGroup, ChangeRow, FrequencyRow
 
 __all__ = ["TABLE_NAMES", "TableName", "named_table"]
@@ -22,6 +23,13 @@ TableName = Literal[
     "categories",
     "changes",
     "codes",
+    "costs_by_agent",
+    "costs_by_code",
+    "costs_by_field",
+    "costs_by_model",
+    "costs_by_release",
+    "costs_by_tool",
+    "costs_by_variant",
     "environments",
     "field_patterns",
     "fields",
@@ -72,6 +80,13 @@ def _round_trips(by: str) -> _Rows:
     return rows
 
 
+def _costs(by: queries.CostGroup) -> _Rows:
+    def rows(conn: Connection, scope: Scope) -> RowStream:
+        return table_stream(queries.costs(conn, scope, by, configured_prices()).rows, CostRow)
+
+    return rows
+
+
 def _messages(conn: Connection, scope: Scope) -> RowStream:
     groups = queries.message_efficacy(conn, scope)
     return table_stream([row for group in groups for row in group.rows], MessageRow)
@@ -89,7 +104,7 @@ def _silent(conn: Connection, scope: Scope) -> RowStream:
     return table_stream(queries.silent_successes(conn, scope), SilentRow)
 
 
-_TABLES: Final[dict[TableName, _Rows]] = {
+_TABLES: Final[dict[str, _Rows]] = {
     "failures": queries.iter_failures,
     "issues": queries.iter_issues,
     "chains": queries.iter_chains,
@@ -97,6 +112,7 @@ _TABLES: Final[dict[TableName, _Rows]] = {
     "categories": _frequency("category"),
     "changes": _changes,
     "codes": _frequency("code"),
+    **{f"costs_by_{by}": _costs(by) for by in queries.COST_GROUPS},
     "environments": _frequency("environment"),
     "field_patterns": _frequency("field_pattern"),
     "fields": _frequency("field"),

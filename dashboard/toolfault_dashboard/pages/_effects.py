@@ -34,7 +34,7 @@ TITLES: Final = {
     ),
     "seconds_lost_per_operation": (
         "Seconds lost per operation",
-        "Time spent in chains after their first failure.",
+        "Time spent on failing calls and between attempts.",
     ),
     "tokens_lost_per_chain": (
         "Tokens lost per chain",

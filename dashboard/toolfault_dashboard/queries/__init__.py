@@ -7,6 +7,7 @@ inside one transaction (``toolfault_collector.engine.read_connection``).
 
 from toolfault_dashboard.queries.chains import chain_detail, chain_list
 from toolfault_dashboard.queries.changes import change, changes
+from toolfault_dashboard.queries.costs import COST_GROUPS, CostGroup, CostRow, Costs, costs
 from toolfault_dashboard.queries.cursors import CursorError
 from toolfault_dashboard.queries.detected import detected_changes
 from toolfault_dashboard.queries.effects import (
@@ -42,11 +43,15 @@ from toolfault_dashboard.queries.windows import window
 
 __all__ = [
     "CHAIN_GROUPS",
+    "COST_GROUPS",
     "FACET_KEYS",
     "FREQUENCIES",
     "Audience",
     "Bucket",
     "Comparison",
+    "CostGroup",
+    "CostRow",
+    "Costs",
     "CursorError",
     "Dimension",
     "FixList",
@@ -71,6 +76,7 @@ __all__ = [
     "change_effect",
     "changes",
     "comparison",
+    "costs",
     "count_failures",
     "detected_changes",
     "effect",

@@ -1,0 +1,116 @@
+"""What failures cost in time, tokens and money, and of how many chains that is known."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Literal, get_args
+
+from sqlalchemy import Connection, Row, case, func, select
+
+from toolfault_collector.tables import chain
+from toolfault_dashboard.analysis.prices import Prices
+from toolfault_dashboard.queries.conditions import chains_of
+from toolfault_dashboard.queries.round_trips import CHAIN_GROUPS
+from toolfault_dashboard.queries.scope import Scope
+
+__all__ = ["COST_GROUPS", "CostGroup", "CostRow", "Costs", "costs"]
+
+CostGroup = Literal["tool", "code", "field", "model", "release", "agent", "variant"]
+
+COST_GROUPS: Final[tuple[CostGroup, ...]] = get_args(CostGroup)
+
+
+@dataclass(frozen=True, slots=True)
+class CostRow:
+    """What the chains of one group cost after their first failure.
+
+    Each sum is over the chains that know it, whose number stands beside it; None where none does:
+    what nobody reported is not free.
+    """
+
+    name: str  # "" where the chains carry none
+    chains: int
+    round_trips: int
+    time_lost_ms: float | None
+    chains_timed: int
+    tokens_lost: int | None
+    chains_with_tokens: int
+    money_lost: float | None  # in the unit of the configured prices
+    chains_priced: int
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Costs by one dimension, most round trips first, and in all."""
+
+    by: CostGroup
+    rows: tuple[CostRow, ...]
+    total: CostRow
+    priced: bool  # prices are configured; without them money is None
+
+
+def costs(conn: Connection, scope: Scope, by: CostGroup, prices: Prices) -> Costs:
+    """Add up what the chains of the scope cost.
+
+    Args:
+        conn: Open connection.
+        scope: Chains that a failure of the query opened.
+        by: What they are grouped by.
+        prices: Prices of a million tokens by model.
+    """
+    key = chain.c[CHAIN_GROUPS[by]].label("name")
+    model = chain.c.model.label("model")
+    timed = chain.c.time_source != "none"
+    rows = conn.execute(
+        select(
+            key,
+            model,
+            func.count().label("chains"),
+            func.sum(chain.c.round_trips).label("round_trips"),
+            func.sum(case((timed, chain.c.time_lost_ms))).label("time_lost_ms"),
+            func.count(case((timed, 1))).label("chains_timed"),
+            func.sum(chain.c.tokens_lost).label("tokens_lost"),
+            func.count(chain.c.tokens_lost).label("chains_with_tokens"),
+        )
+        .where(chains_of(scope))
+        .group_by(key, model)
+    ).all()
+    groups: defaultdict[str, list[Row[Any]]] = defaultdict(list)
+    for row in rows:
+        groups[row.name or ""].append(row)
+    found = [_row(name, members, prices) for name, members in groups.items()]
+    return Costs(
+        by=by,
+        rows=tuple(sorted(found, key=lambda row: (-row.round_trips, -row.chains, row.name))),
+        total=_row("", rows, prices),
+        priced=bool(prices.by_model),
+    )
+
+
+def _row(name: str, members: Iterable[Row[Any]], prices: Prices) -> CostRow:
+    chains = trips = timed = told = priced = tokens = 0
+    time_lost = money = 0.0
+    for row in members:
+        chains += row.chains
+        trips += int(row.round_trips)
+        timed += row.chains_timed
+        time_lost += float(row.time_lost_ms or 0)
+        told += row.chains_with_tokens
+        tokens += int(row.tokens_lost or 0)
+        cost = prices.cost(row.model, int(row.tokens_lost or 0))
+        if cost is not None:
+            priced += row.chains_with_tokens
+            money += cost
+    return CostRow(
+        name=name,
+        chains=chains,
+        round_trips=trips,
+        time_lost_ms=time_lost if timed else None,
+        chains_timed=timed,
+        tokens_lost=tokens if told else None,
+        chains_with_tokens=told,
+        money_lost=money if priced else None,
+        chains_priced=priced,
+    )
