@@ -14,6 +14,7 @@ from tests.factories import event_id, failure, success
 from tests.running import RunningCollector
 
 from toolfault_collector.engine import open_engine, read_connection
+from toolfault_collector.projects import find_project
 from toolfault_collector.recount import recount
 from toolfault_collector.tables import tool_call
 
@@ -78,9 +79,11 @@ class Sender(threading.Thread):
 
 
 def stored_ids(engine: Engine) -> Counter[str]:
-    """How often each event is stored."""
+    """How often each event of the senders' project is stored."""
     with read_connection(engine) as conn:
-        return Counter(conn.execute(select(tool_call.c.event_id)).scalars())
+        project_id = find_project(conn, "demo")
+        query = select(tool_call.c.event_id).where(tool_call.c.project_id == project_id)
+        return Counter(conn.execute(query).scalars())
 
 
 @contextmanager

@@ -1,0 +1,110 @@
+"""Writers, a long reader, backups and retention at once: nobody hears that a database is locked."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, func, select
+from tests.collector.load import load
+from tests.factories import failure, success
+from tests.running import RunningCollector
+
+from toolfault_collector.backup import backup
+from toolfault_collector.clock import now_us
+from toolfault_collector.engine import is_sqlite, open_engine, read_connection, write_transaction
+from toolfault_collector.maintenance import settle_outcomes
+from toolfault_collector.projects import ensure_project, find_project
+from toolfault_collector.recount import recount
+from toolfault_collector.retention import prune
+from toolfault_collector.store import store_events
+from toolfault_collector.tables import tool_call
+
+
+@contextmanager
+def _again_and_again(*tasks: Callable[[], object]) -> Iterator[None]:
+    """Run each of *tasks* in a thread of its own until the block ends; raise what they raised."""
+    stop = threading.Event()
+    errors: list[BaseException] = []
+
+    def run(task: Callable[[], object]) -> None:
+        try:
+            while not stop.is_set():
+                task()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(task,)) for task in tasks]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(60)
+    assert errors == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "seconds", [5, pytest.param(600, marks=[pytest.mark.long, pytest.mark.timeout(1_800)])]
+)
+def test_everything_at_once(database_url: str, tmp_path: Path, seconds: float) -> None:
+    """Two collectors take all that is sent while others read, back up, prune and count again."""
+    engine = open_engine(database_url)
+    numbers = itertools.count()
+    pruned: list[int] = []
+
+    def crowd() -> None:
+        """Store conversations in a project of their own, for retention to remove."""
+        with write_transaction(engine) as conn:
+            project_id = ensure_project(conn, "crowded")
+            many = [failure(session_id=f"o{next(numbers)}") for _ in range(50)]
+            store_events(conn, project_id, [*many, success(session_id=None)], received_at=now_us())
+
+    def read_long() -> None:
+        with read_connection(engine) as conn:
+            count = select(func.count()).select_from(tool_call)
+            before = conn.execute(count).scalar_one()
+            threading.Event().wait(1)
+            assert conn.execute(count).scalar_one() == before
+
+    def copy() -> None:
+        if is_sqlite(engine):
+            made = backup(engine, tmp_path / "copy.db")
+            made.path.unlink()
+        else:
+            recount(engine)
+
+    def care() -> None:
+        with read_connection(engine) as conn:
+            project_id = find_project(conn, "crowded")
+        pruned.append(prune(engine, max_calls=100, project_id=project_id, force=True).calls)
+        settle_outcomes(engine, now=now_us())
+
+    crowd()
+    with (
+        RunningCollector(database_url, folder=tmp_path) as first,
+        RunningCollector(database_url, folder=tmp_path) as second,
+    ):
+        until = time.monotonic() + seconds
+        with load(first, second), _again_and_again(crowd, read_long, copy, care):
+            threading.Event().wait(max(0.0, until - time.monotonic()))
+        assert sum(pruned) > 0
+        for collector in (first, second):
+            assert "locked" not in collector.output()
+            assert "Traceback" not in collector.output()
+        assert _log_size(engine) <= 64 * 1024 * 1024
+    engine.dispose()
+
+
+def _log_size(engine: Engine) -> int:
+    """Bytes of the write-ahead log, where there is one."""
+    log = Path(f"{engine.url.database}-wal")
+    return log.stat().st_size if is_sqlite(engine) and log.exists() else 0
