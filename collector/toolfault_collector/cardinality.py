@@ -1,25 +1,47 @@
 """How many different names a project may have, so that no key can grow an index without end.
 
 A name beyond the limit is stored as ``other``: the call is kept and counted, its own name is in
-``extra``, and a flag says so.
+``extra`` (that of an argument stays in the issue's ``field``), and a flag says so. Counts of folded
+successes have neither; the log says once that a limit was reached.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
+import structlog
 from sqlalchemy import Connection
 
 from toolfault_collector.bulk import bind
-from toolfault_collector.prepared import PreparedCall, sign
+from toolfault_collector.prepared import PreparedCall, PreparedCounts, sign
 
 __all__ = ["OTHER", "NameLimits"]
 
 OTHER: Final = "other"
-# Shops with hundreds of tools exist, with thousands do not; codes are the contract's 19 and some.
+# Shops with hundreds of tools exist, with thousands do not; codes are the contract's 19 and some;
+# a tool has some ten arguments, and further ones are made up by a model.
 MAX_TOOLS: Final = 2_000
 MAX_CODES: Final = 500
+MAX_ARGUMENTS: Final = 10_000
+
+_PATTERN: Final = 2  # of the field, in a prepared issue
+_ROOT: Final = 3
+_CODE: Final = 4
+
+_STORED: Final = {
+    "tool": (
+        "SELECT name FROM failure_counts WHERE project_id = ? AND \"by\" = 'tool'"
+        " UNION SELECT tool FROM call_counts WHERE project_id = ? AND tool IS NOT NULL"
+    ),
+    "code": "SELECT DISTINCT name FROM failure_counts WHERE project_id = ? AND \"by\" = 'code'",
+    "argument": (
+        "SELECT DISTINCT tool, name FROM failure_counts WHERE project_id = ? AND \"by\" = 'field'"
+        " AND name <> ''"
+    ),
+}
+
+_log = structlog.get_logger(__name__)
 
 
 class NameLimits:
@@ -28,14 +50,27 @@ class NameLimits:
     Args:
         max_tools: Different tools of one project.
         max_codes: Different codes of one project.
+        max_arguments: Different arguments of the tools of one project.
     """
 
-    def __init__(self, *, max_tools: int = MAX_TOOLS, max_codes: int = MAX_CODES) -> None:
-        self._limits = {"tool": max_tools, "code": max_codes}
-        self._known: dict[tuple[int, str], set[str]] = {}
+    def __init__(
+        self,
+        *,
+        max_tools: int = MAX_TOOLS,
+        max_codes: int = MAX_CODES,
+        max_arguments: int = MAX_ARGUMENTS,
+    ) -> None:
+        self._limits = {"tool": max_tools, "code": max_codes, "argument": max_arguments}
+        self._known: dict[tuple[int, str], set[tuple[str, ...]]] = {}
+        self._told: set[tuple[int, str]] = set()
 
-    def apply(self, conn: Connection, calls: Iterable[PreparedCall]) -> None:
-        """Give *calls* whose tool or code is one too many the name ``other``."""
+    def apply(
+        self,
+        conn: Connection,
+        calls: Iterable[PreparedCall],
+        counts: Iterable[PreparedCounts] = (),
+    ) -> None:
+        """Give names that are one too many in *calls* and *counts* the name ``other``."""
         for call in calls:
             tool, code = call.event.tool, call.code
             if not self._admit(conn, call.project_id, "tool", tool):
@@ -43,24 +78,49 @@ class NameLimits:
                 call.flags.append("tool_limit")
                 call.event.tool = OTHER
                 sign(call)
-            if code is not None and not self._admit(conn, call.project_id, "code", code):
+            if code is None:
+                continue
+            if not self._admit(conn, call.project_id, "code", code):
                 call.extra["code"] = code
                 call.flags.append("code_limit")
                 call.code = OTHER
                 sign(call)
+            if call.issues:
+                self._limit_arguments(conn, call)
+        for folded in counts:
+            name = folded.event.tool
+            if name is not None and not self._admit(conn, folded.project_id, "tool", name):
+                folded.event.tool = OTHER
 
-    def _admit(self, conn: Connection, project_id: int, kind: str, name: str) -> bool:
+    def _limit_arguments(self, conn: Connection, call: PreparedCall) -> None:
+        tool = call.event.tool
+        limited = [
+            row
+            if not row[_ROOT] or self._admit(conn, call.project_id, "argument", tool, row[_ROOT])
+            else (*row[:_PATTERN], OTHER, OTHER, *row[_CODE:])
+            for row in call.issues
+        ]
+        if limited != call.issues:
+            call.issues = limited
+            call.fields = tuple((row[_PATTERN], row[_CODE]) for row in limited)
+            call.flags.append("argument_limit")
+            sign(call)
+
+    def _admit(self, conn: Connection, project_id: int, kind: str, *name: str) -> bool:
         known = self._known.get((project_id, kind))
         if known is None:
             known = self._known[project_id, kind] = self._load(conn, project_id, kind)
-        if name in known or name == OTHER:
+        if name in known or name[-1] == OTHER:
             return True
         if len(known) >= self._limits[kind]:
+            if (project_id, kind) not in self._told:
+                self._told.add((project_id, kind))
+                _log.warning("name_limit", project=project_id, kind=kind, limit=len(known))
             return False
         known.add(name)
         return True
 
-    def _load(self, conn: Connection, project_id: int, kind: str) -> set[str]:
-        sql = 'SELECT DISTINCT name FROM failure_counts WHERE project_id = ? AND "by" = ? LIMIT ?'
-        found = conn.exec_driver_sql(bind(conn, sql), (project_id, kind, self._limits[kind]))
-        return set(found.scalars())
+    def _load(self, conn: Connection, project_id: int, kind: str) -> set[tuple[Any, ...]]:
+        sql = _STORED[kind]
+        values = (project_id,) * sql.count("?")
+        return {tuple(row) for row in conn.exec_driver_sql(bind(conn, sql), values)}

@@ -95,6 +95,10 @@ class Settings(BaseSettings):
     max_codes: int = Field(default=500, ge=1)
     """Different codes of one project; further ones are stored as `other`. The contract has 19."""
 
+    max_arguments: int = Field(default=10_000, ge=1)
+    """Different arguments that the failures of one project name, tool by tool; further ones are
+    counted as `other`. Beyond the arguments tools have, these are names made up by a model."""
+
     retention_days: int = Field(default=0, ge=0)
     """Remove conversations that were received longer ago than this; 0 keeps everything, since only
     the owner of the data knows how long it is wanted."""

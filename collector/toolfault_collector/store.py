@@ -176,7 +176,7 @@ def store_group(
         # Another collector may have stored some of them while this one waited for the locks.
         group.drop_stored(conn)
     if limits is not None:
-        limits.apply(conn, group.of_calls())
+        limits.apply(conn, group.of_calls(), group.of_counts())
     _store_calls(conn, list(group.of_calls()), conversations, catalog=catalog)
     _store_others(conn, group, conversations)
     write_conversations(conn, conversations.values())

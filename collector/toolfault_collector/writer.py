@@ -79,7 +79,11 @@ class Writer:
         self._catalog = Catalog()
         self._connection: Connection | None = None
         self._keys_noted: dict[int, int] = {}
-        self._limits = NameLimits(max_tools=settings.max_tools, max_codes=settings.max_codes)
+        self._limits = NameLimits(
+            max_tools=settings.max_tools,
+            max_codes=settings.max_codes,
+            max_arguments=settings.max_arguments,
+        )
         self._queue: FairQueue[Ticket] = FairQueue(
             max_events=settings.queue_events, max_bytes=settings.queue_bytes
         )

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import Engine, select
-from tests.factories import failure, success
+from sqlalchemy import Engine, func, select
+from tests.factories import counts, failure, success
 from tests.running import RunningCollector, new_key
 
 from toolfault_collector.cardinality import NameLimits
@@ -24,7 +24,7 @@ from toolfault_collector.projects import ensure_project
 from toolfault_collector.quota import Quota
 from toolfault_collector.recount import recount
 from toolfault_collector.store import prepare_batch, store_group
-from toolfault_collector.tables import tool_call
+from toolfault_collector.tables import call_counts, failure_counts, issue, signature, tool_call
 
 
 def _queue(**limits: int) -> FairQueue[str]:
@@ -183,6 +183,45 @@ def test_names_beyond_the_limit_are_other(engine: Engine) -> None:
     assert rows[5].extra == {"tool": "tool-5", "code": "code_5"}
     assert rows[5].flags == ["tool_limit", "code_limit"]
     assert recount(engine).right
+
+
+def test_arguments_beyond_the_limit_are_other(engine: Engine) -> None:
+    """Further arguments are counted as "other", and the issue keeps its own name."""
+    fields = ["items.0.port", "items.1.port", "url", "made_up", "made_up.too"]
+    limits = NameLimits(max_arguments=2)
+    with write_transaction(engine) as conn:
+        context = Context(ensure_project(conn, "demo"), now_us())
+        for field in fields:
+            batch = decode_events([failure(field=field)], imported=False)
+            store_group(conn, [prepare_batch(batch, context)], catalog=Catalog(), limits=limits)
+
+    with read_connection(engine) as conn:
+        issues = conn.execute(select(issue).order_by(issue.c.tool_call_id)).all()
+        calls = conn.execute(select(tool_call).order_by(tool_call.c.seq)).all()
+        signatures = conn.execute(select(func.count()).select_from(signature)).scalar_one()
+        by_field = (failure_counts.c.by == "field") & (failure_counts.c.name != "")
+        counted = conn.execute(select(failure_counts.c.name).where(by_field)).scalars()
+        assert sorted(counted) == ["items", "other", "url"]
+    assert [row.field for row in issues] == fields
+    assert [row.root_field for row in issues] == ["items", "items", "url", "other", "other"]
+    assert [row.flags for row in calls[3:]] == [["argument_limit"], ["argument_limit"]]
+    assert signatures == 3
+    assert recount(engine).right
+
+
+def test_folded_tools_count_towards_the_limit(engine: Engine) -> None:
+    """Tools that only ever succeed fill the same limit, in this process and in the next."""
+    with write_transaction(engine) as conn:
+        context = Context(ensure_project(conn, "demo"), now_us())
+        for events in ([counts("a"), counts("b"), counts("c"), counts(None)], [failure("d")]):
+            submission = prepare_batch(decode_events(events, imported=False), context)
+            limits = NameLimits(max_tools=2)
+            store_group(conn, [submission], catalog=Catalog(), limits=limits)
+
+    with read_connection(engine) as conn:
+        folded = conn.execute(select(call_counts.c.tool).order_by(call_counts.c.id)).scalars()
+        assert list(folded) == ["a", "b", "other", None]
+        assert conn.execute(select(tool_call.c.tool)).scalar_one() == "other"
 
 
 def test_names_are_remembered_across_processes(engine: Engine) -> None:
