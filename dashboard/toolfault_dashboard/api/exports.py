@@ -16,6 +16,7 @@ from toolfault_collector.engine import read_connection
 from toolfault_collector.problems import Problem
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.effect import MetricEffect
+from toolfault_dashboard.api.answers import UNTRUSTED
 from toolfault_dashboard.api.reader import Reader, Services, Text, read_from, reader_of
 from toolfault_dashboard.exports import (
     MEDIA_TYPES,
@@ -143,6 +144,7 @@ def _answer(
         headers={
             "Content-Disposition": f"attachment; filename*=UTF-8''toolfault-{name}.{format}",
             "Cache-Control": "no-store",
+            **UNTRUSTED,
         },
     )
 

