@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -39,6 +40,36 @@ def test_every_route_is_in_the_policy_table(browser: Browser):
     # A page answers HEAD through the table even where the framework lists GET alone.
     gets = {(method, path) for method, path in routes if method != "HEAD"}
     assert {pair for pair in decided if pair[0] != "HEAD"} == gets
+
+
+def test_a_new_route_is_noticed_and_closed(engine: Engine):
+    """A route without a rule fails the comparison above, and nobody reaches it meanwhile."""
+    for browser in open_browser(engine):
+        browser.client.app.add_api_route("/secret", lambda: "secret")  # type: ignore[attr-defined]
+        decided = {(method, rule.path) for rule in POLICY for method in rule.methods}
+
+        assert _routes(browser) - decided == {("GET", "/secret")}
+        answer = browser.get("/secret")
+        assert answer.status_code == 404
+        assert '"secret"' not in answer.text
+
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+
+
+@pytest.mark.parametrize("role", [None, "admin"])
+def test_methods_that_no_rule_names_do_nothing(engine: Engine, role: Role | None):
+    """Every path under every other method: refused, by whatever is in front of it."""
+    taken = {(rule.path, method) for rule in POLICY for method in rule.methods}
+    for browser in open_browser(engine, role=role):
+        for rule in POLICY:
+            for method in METHODS:
+                if (rule.path, method) in taken:
+                    continue
+                path = re.sub(r"\{\w+(:path)?\}", "x", rule.path)
+                answer = browser.client.request(method, path, headers=FORM, follow_redirects=False)
+                expected = {404, 405} if role else {303, 401, 404, 405}
+                assert answer.status_code in expected, f"{method} {path}: {answer.status_code}"
 
 
 def test_no_rule_hides_behind_another():
