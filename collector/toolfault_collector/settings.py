@@ -36,6 +36,10 @@ class Settings(BaseSettings):
     port: int = Field(default=8321, ge=0, le=65_535)
     """Port to listen on; 0 takes a free one and prints it."""
 
+    trusted_proxies: str = "127.0.0.1,::1"
+    """Addresses whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: proxies that end TLS.
+    This machine's own, since whoever sits there could read everything anyway."""
+
     migrate: bool = False
     """Migrate an older PostgreSQL schema at start. Off, since other processes may be using it; an
     SQLite file is always migrated, after a backup copy beside it."""

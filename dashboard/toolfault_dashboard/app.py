@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from toolfault_collector.app import RequestScope, create_router
 from toolfault_collector.clock import now_us
@@ -84,6 +85,8 @@ def create_app(
     app.mount("/api/v1", create_api(collector.engine, collector.gatekeeper, clock), name="api")
     app.mount("/static", _Static(packages=[(PACKAGE, "static")]), name="static")
     _add_layers(app, collector.engine, clock)
+    # Outermost: what a proxy says of its client decides whether a cookie is for https alone.
+    app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=settings.trusted_proxies)
     return app
 
 

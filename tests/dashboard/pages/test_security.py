@@ -233,6 +233,19 @@ def test_the_cookie_is_secure_on_tls(own_engine: Engine):
     assert "Secure" in answer.headers["set-cookie"]
 
 
+@pytest.mark.parametrize(("trusted", "secure"), [("testclient", True), ("10.0.0.1", False)])
+def test_the_cookie_is_secure_behind_a_proxy(own_engine: Engine, trusted: str, secure: bool):
+    """A proxy that ends TLS is believed where it is trusted, and nobody else is."""
+    from fastapi.testclient import TestClient
+
+    settings = Settings(database_url=str(own_engine.url), trusted_proxies=trusted)
+    app = create_app(settings, collector=Collector(settings, engine=own_engine), clock=lambda: NOW)
+    headers = {"x-forwarded-proto": "https", "x-forwarded-for": "203.0.113.9"}
+    with TestClient(app, base_url="http://tf.example", headers=headers) as client:
+        answer = client.post("/sign-in", data={"token": _link(own_engine)}, follow_redirects=False)
+    assert ("Secure" in answer.headers["set-cookie"]) is secure
+
+
 def test_tokens_are_kept_as_hashes_only(stranger: Browser):
     """Neither the link nor the cookie can be read from the database."""
     token = _link(stranger.engine)
