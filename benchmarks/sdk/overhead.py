@@ -1,6 +1,7 @@
 """What reporting costs the host: toolfault beside OpenTelemetry, Sentry and Logfire.
 
-    python benchmarks/sdk/overhead.py [--quick] [--rounds N] [--environment DIR] [--json FILE]
+    python benchmarks/sdk/overhead.py [--quick] [--rounds N] [--only WAY ...] [--environment DIR]
+                                      [--json FILE]
 
 Makes a virtual environment of its own with the peers, starts a local sink in another process, and
 runs each way of reporting in a process of its own, in turns, several rounds. All report the same
@@ -10,6 +11,8 @@ pydantic error with three issues, raised six frames down, with the same eleven f
   interpreter lock. ``paced``: one call each 5 ms, caches cold, closer to a real agent.
 - Times are those of the calling thread for the reporting alone. The exception (and what a tool's
   boundary makes of it for the model, which is not reporting) is made before the clock starts.
+- Ratios are paired: ours over theirs within one round, minutes apart at most, then the median of
+  the rounds. A machine that is busy for one round is busy for both sides of its ratio.
 - ``landed`` is what the sink has got, ``wire`` its compressed bytes per event.
 """
 
@@ -43,16 +46,15 @@ PEERS = [
 ]
 FAILURES = ["toolfault", "otel", "sentry", "logfire"]
 SUCCESSES = ["toolfault_success", "otel_success"]
+# What, ours, theirs, the largest ratio of the medians of the calling thread's time.
 TARGETS = [
-    ("captured failure, burst p50, of an OpenTelemetry span", "toolfault", "otel", 0.35),
-    ("captured failure, burst p50, of sentry capture_exception", "toolfault", "sentry", 0.05),
-    (
-        "folded success, burst p50, of an OpenTelemetry span",
-        "toolfault_success",
-        "otel_success",
-        0.25,
-    ),
+    ("captured failure, of an OpenTelemetry span", "toolfault", "otel", 0.35),
+    ("captured failure, of sentry capture_exception", "toolfault", "sentry", 0.05),
+    ("captured failure, of a logfire span", "toolfault", "logfire", 0.35),
+    ("folded success, of an OpenTelemetry span", "toolfault_success", "otel_success", 0.25),
 ]
+ADDED_US = 6.0
+P99_US = 1_000.0
 
 # -- what is reported -----------------------------------------------------------------------------
 
@@ -357,7 +359,7 @@ def environment(folder: Path) -> Path:
 def run(python: Path, name: str, *, quick: bool, pause: float) -> dict[str, float]:
     events = 400 if quick and pause else 2_000 if not pause else 1_000
     if name in ("toolfault_success", "bare") and not pause:
-        events = 50_000
+        events = 10_000 if quick else 50_000
     sink = subprocess.Popen([python, __file__, "--sink"], stdout=subprocess.PIPE, text=True)
     try:
         port = sink.stdout.readline().strip()
@@ -374,34 +376,50 @@ def run(python: Path, name: str, *, quick: bool, pause: float) -> dict[str, floa
         sink.wait()
 
 
-def compare(found: dict[str, dict[str, float]]) -> list[str]:
+Rounds = dict[str, list[dict[str, float]]]
+
+
+def compare(rounds: Rounds) -> list[str]:
+    """Say of every target whether it was met, and by how much."""
     lines = []
     for text, ours, theirs, bound in TARGETS:
-        ratio = found[f"{ours} burst"]["p50"] / found[f"{theirs} burst"]["p50"]
-        met = "met   " if ratio <= bound else "MISSED"
-        lines.append(f"{met} {text}: {ratio:.3f} (<= {bound})")
-    added = found["toolfault_success burst"]["p50"] - found["bare burst"]["p50"]
-    lines.append(
-        f"{'met   ' if added <= 6 else 'MISSED'} folded success adds {added:.2f} us (<= 6)"
-    )
-    p99 = found["toolfault burst"]["p99"]
-    lines.append(
-        f"{'met   ' if p99 <= 1000 else 'MISSED'} capture p99 in a burst: {p99:.0f} us (<= 1000)"
-    )
+        for mode in ("burst", "paced"):
+            pairs = zip(rounds.get(f"{ours} {mode}", ()), rounds.get(f"{theirs} {mode}", ()))  # noqa: B905 - a way may be left out
+            ratios = sorted(mine["p50"] / other["p50"] for mine, other in pairs)
+            if ratios:
+                middle = statistics.median(ratios)
+                spread = f"{ratios[0]:.3f} to {ratios[-1]:.3f}"
+                lines.append(
+                    f"{met(middle <= bound)} {mode} {text}: {middle:.3f} ({spread}; <= {bound})"
+                )
+    if "bare burst" in rounds:
+        pairs = zip(rounds["toolfault_success burst"], rounds["bare burst"], strict=True)
+        added = statistics.median(ours["p50"] - bare["p50"] for ours, bare in pairs)
+        lines.append(f"{met(added <= ADDED_US)} folded success adds {added:.2f} us (<= {ADDED_US})")
+    if "toolfault burst" in rounds:
+        p99 = statistics.median(row["p99"] for row in rounds["toolfault burst"])
+        lines.append(f"{met(p99 <= P99_US)} capture p99 in a burst: {p99:.0f} us (<= {P99_US:.0f})")
     return lines
+
+
+def met(is_met: bool) -> str:
+    return "met   " if is_met else "MISSED"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one round, fewer events")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", nargs="+", default=[*FAILURES, *SUCCESSES, "bare"])
     parser.add_argument("--environment", type=Path, default=HERE / "build")
     parser.add_argument("--json", type=Path, help="write every round here")
     given = parser.parse_args()
     python = environment(given.environment)
     cases = [(name, pause) for name in FAILURES for pause in (0.0, 0.005)]
     cases += [(name, 0.0) for name in [*SUCCESSES, "bare"]]
-    rounds: dict[str, list[dict[str, float]]] = {}
+    cases += [(name, 0.005) for name in SUCCESSES]
+    cases = [case for case in cases if case[0] in given.only]
+    rounds: Rounds = {}
     for number in range(1 if given.quick else given.rounds):
         for name, pause in cases:
             label = f"{name} {'paced' if pause else 'burst'}"
@@ -417,7 +435,7 @@ def main() -> None:
     for label, row in medians.items():
         cells = [f"{row[key]:.0f}" for key in ("p99", "max", "cpu", "landed", "wire")]
         print(f"| {label} | {row['p50']:.1f} | {' | '.join(cells)} | {row['rss']:.1f} |")
-    print("\n" + "\n".join(compare(medians)))
+    print("\n" + "\n".join(compare(rounds)))
     if given.json:
         given.json.write_text(json.dumps(rounds, indent=1))
 

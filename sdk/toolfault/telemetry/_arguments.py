@@ -75,17 +75,27 @@ def _plain(value: object, budget: list[int], depth: int) -> Any:
         return "<deep>"
     if kind is dict:
         assert isinstance(value, dict)
-        members = list(value.items())[: max(budget[0], 0)]
-        return {
-            name if type(name) is str else f"<{type(name).__name__}>": _plain(
-                member, budget, depth + 1
-            )
-            for name, member in members
-        }
+        return _plain_members(value, budget, depth + 1)
     if kind is list or kind is tuple:
         assert isinstance(value, (list, tuple))
         return [_plain(member, budget, depth + 1) for member in value[: max(budget[0], 0)]]
     return f"<{kind.__name__}>"
+
+
+def _plain_members(value: dict[Any, Any], budget: list[int], depth: int) -> dict[str, Any]:
+    """Copy a dict; the scalars that arguments mostly are without a call of their own."""
+    copy: dict[str, Any] = {}
+    for name, member in list(value.items())[: max(budget[0], 0)]:
+        kind = type(member)
+        if kind is int or kind is bool or member is None:
+            budget[0] -= 1
+        elif kind is str and len(member) <= _TEXT:
+            budget[0] -= 1
+            budget[1] += len(member)
+        else:
+            member = _plain(member, budget, depth)  # noqa: PLW2901 - the copy of the member
+        copy[name if type(name) is str else f"<{type(name).__name__}>"] = member
+    return copy
 
 
 def _shortened(text: str) -> str:

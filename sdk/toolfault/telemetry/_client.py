@@ -350,6 +350,7 @@ class Client:
     def after_fork_in_child(self) -> None:
         """Start afresh: what was captured before is the parent's to send."""
         self._outbox.abandon()
+        self._sender.abandon()
         self._make()
 
 

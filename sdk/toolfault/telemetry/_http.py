@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import io
+import os
 import socket
 import time
 from collections.abc import Mapping
@@ -53,8 +54,22 @@ class HttpTransport:
     def close(self) -> None:
         """Close the connection."""
         connection, self._connection = self._connection, None
+        sock, self._socket = self._socket, None
         if connection is not None:
             connection.close()
+        if sock is not None:
+            sock.shut()
+
+    def abandon(self) -> None:
+        """Let go of the descriptor in a forked child, without a word to the collector.
+
+        The connection is the parent's. While the child held it too, the collector would not see
+        the parent close it. Nothing is closed the usual way: the parent's sender may have held a
+        lock of a reader at the fork.
+        """
+        sock, self._socket, self._connection = self._socket, None, None
+        if sock is not None:
+            sock.abandon()
 
     def _request(self, body: bytes, headers: Mapping[str, str], deadline: float) -> Response:
         try:
@@ -140,6 +155,7 @@ class _DeadlineSocket:
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
+        self._readers: list[_DeadlineReader] = []
         self.deadline = 0.0
 
     def sendall(self, data: Any) -> None:
@@ -147,9 +163,23 @@ class _DeadlineSocket:
         self._sock.sendall(data)
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_DeadlineReader(self, self._sock))
+        # Those of earlier answers have been closed with them.
+        self._readers = [_DeadlineReader(self, self._sock)]
+        return io.BufferedReader(self._readers[0])
 
     def close(self) -> None:
+        self._sock.close()
+
+    def abandon(self) -> None:
+        """Close this process's copy of the descriptor."""
+        descriptor = self._sock.detach()
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def shut(self) -> None:
+        """Let go of the descriptor also where an answer that broke off still holds it."""
+        for reader in self._readers:
+            reader.close()
         self._sock.close()
 
 

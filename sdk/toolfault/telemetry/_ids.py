@@ -23,7 +23,10 @@ def uuid7(unix_seconds: float) -> str:
         48 bits of milliseconds, the version, and 74 random bits; random bits come from the
         operating system on every call, so two processes after a fork never share them.
     """
-    return _text(unix_seconds, int.from_bytes(os.urandom(10), "big"))
+    noise = os.urandom(10).hex()
+    moment = f"{_milliseconds(unix_seconds):012x}"
+    variant = _VARIANTS[noise[3]]
+    return f"{moment[:8]}-{moment[8:]}-7{noise[:3]}-{variant}{noise[4:7]}-{noise[7:19]}"
 
 
 def counter_id(unix_seconds: float, segment: str, key: Sequence[object]) -> str:
@@ -43,10 +46,17 @@ def counter_id(unix_seconds: float, segment: str, key: Sequence[object]) -> str:
     return _text(unix_seconds, int.from_bytes(digest, "big"))
 
 
+# The two variant bits (10) with two random bits behind them, by a random hexadecimal digit.
+_VARIANTS = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
+
+
+def _milliseconds(unix_seconds: float) -> int:
+    return min(max(int(unix_seconds * 1000), 0), (1 << 48) - 1)
+
+
 def _text(unix_seconds: float, noise: int) -> str:
-    milliseconds = min(max(int(unix_seconds * 1000), 0), (1 << 48) - 1)
     value = (
-        (milliseconds << 80)
+        (_milliseconds(unix_seconds) << 80)
         | (0x7 << 76)
         | ((noise >> 68) << 64)
         | (0b10 << 62)

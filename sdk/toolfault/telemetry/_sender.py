@@ -121,6 +121,12 @@ class Sender:
             # A thread that dies on the way is replaced while there is time.
             self._thread.join(until - time.monotonic())
 
+    def abandon(self) -> None:
+        """Let go of the connection in a forked child; a transport of the host is the host's."""
+        let_go = getattr(self._transport, "abandon", None)
+        if let_go is not None:
+            let_go()
+
     # -- the thread ----------------------------------------------------------------------------
 
     def _run(self) -> None:

@@ -156,7 +156,7 @@ def run_coroutine(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(make())
+        return _run_in_new_loop(make)
     finished = threading.Event()
     outcomes: list[_Outcome] = []
 
@@ -164,7 +164,38 @@ def run_coroutine(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         outcomes.append(outcome)
         finished.set()
 
-    _start(lambda: asyncio.run(make()), done, "toolfault-loop")
+    _start(lambda: _run_in_new_loop(make), done, "toolfault-loop")
     finished.wait()
     result: T = outcomes[0].take()
     return result
+
+
+def _run_in_new_loop(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Do what ``asyncio.run`` does, and leave the thread's own event loop as it was.
+
+    ``asyncio.run`` ends by setting the thread's loop to None: a host that has set one, and runs it
+    from time to time, would have none any more, and its loop would be left unclosed.
+    """
+    import asyncio
+
+    if hasattr(asyncio, "Runner"):  # since Python 3.11
+        with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+            return runner.run(make())
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(make())
+    finally:
+        try:
+            loop.run_until_complete(_cancel_rest(asyncio.all_tasks(loop)))
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.run_until_complete(loop.shutdown_default_executor())
+        finally:
+            loop.close()
+
+
+async def _cancel_rest(tasks: set[asyncio.Task[Any]]) -> None:
+    import asyncio
+
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,12 +1,15 @@
 """Hostile payloads: nothing raises, everything is JSON, everything is bounded.
 
-The quick profile tries some hundred; `TOOLFAULT_LONG=1` tries 10,000.
+The quick profile tries some hundred; `TOOLFAULT_LONG=1`, which the last test sets, tries 10,000.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -228,3 +231,19 @@ def test_coercers_and_remedies_take_anything(value, expected):
     coerce_list(value)
     coerce_enum(value, ["a", "b"])
     assert isinstance(near_misses(value, Issue("f", "wrong_type", expected=expected)), tuple)
+
+
+@pytest.mark.long
+def test_ten_thousand_of_each() -> None:
+    """[P-05] The hostile payloads of this file and of the client's entry points, 10,000 each."""
+    sdk = Path(__file__).parents[1]
+    files = [sdk / "errors" / "test_hostile.py", sdk / "telemetry" / "test_host_safety.py"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-m", "not long", *map(str, files)],
+        env={**os.environ, "TOOLFAULT_LONG": "1"},
+        cwd=sdk.parents[1],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4_000:]

@@ -92,6 +92,22 @@ class Server(http.server.ThreadingHTTPServer):
         self.default: Behaviour = honest
         self.refuses: Callable[[dict[str, Any]], bool] = lambda event: False
         self.released = threading.Event()
+        self.context: ssl.SSLContext | None = None
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Accept a connection; the handshake is left to the thread that reads from it."""
+        accepted, address = super().get_request()
+        if self.context is None:
+            return accepted, address
+        try:
+            accepted.getpeername()  # one that is gone again, ssl would leave open
+            secured = self.context.wrap_socket(
+                accepted, server_side=True, do_handshake_on_connect=False
+            )
+        except OSError:
+            accepted.close()
+            raise
+        return secured, address
 
     @property
     def dsn(self) -> str:
@@ -122,9 +138,8 @@ def running_collector(certificate: Path | None = None) -> Iterator[Server]:
     """A collector on a free port; with a certificate (and its key in one file) it speaks TLS."""
     server = Server()
     if certificate is not None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
+        server.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        server.context.load_cert_chain(certificate)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:

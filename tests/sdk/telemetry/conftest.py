@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,7 +17,6 @@ from toolfault.telemetry._limits import Limits
 from toolfault.tools import CallRecord
 
 QUICK = Limits(batch_seconds=0.01, backoff_base=0.01, backoff_cap=0.05, request_seconds=2.0)
-LONG = bool(os.environ.get("TOOLFAULT_LONG"))
 
 MakeClient = Callable[..., Client]
 
@@ -80,6 +78,6 @@ def a_failure(tool: str = "http_request", **members: Any) -> ToolError:
     return ToolError.from_issues(tool, [issue]).with_(**members)
 
 
-def long_or(few: int, many: int) -> int:
-    """Return how often a heavy test repeats: ``many`` with TOOLFAULT_LONG, else ``few``."""
-    return many if LONG else few
+def few_or_many(few: int, many: int) -> pytest.MarkDecorator:
+    """Give a heavy test its ``times``: ``few``, and ``many`` in ``make test-long``."""
+    return pytest.mark.parametrize("times", [few, pytest.param(many, marks=pytest.mark.long)])

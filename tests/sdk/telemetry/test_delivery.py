@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import gzip
 import socket
 
 import pytest
@@ -9,6 +12,8 @@ from tests.sdk.telemetry import collector as behave
 from tests.sdk.telemetry.collector import Behaviour, Server
 from tests.sdk.telemetry.conftest import QUICK, MakeClient, a_call, a_failure, conserved
 
+from toolfault.telemetry._dsn import parse_dsn
+from toolfault.telemetry._http import HttpTransport
 from toolfault.telemetry._limits import Limits
 
 # One batch per flush, however busy the machine is.
@@ -258,6 +263,37 @@ def test_dead_connection_is_replaced(collector: Server, make_client: MakeClient)
         capture(client, 1)
         assert client.flush(5)
     assert len(collector.events) == 3
+
+
+@pytest.mark.parametrize("behaviour", [behave.torn, behave.garbage, behave.silent, behave.honest])
+def test_no_descriptor_is_left_open(behaviour: Behaviour, collector: Server) -> None:
+    """Whatever became of an answer, closing the transport closes its socket at once."""
+    collector.default = behaviour
+    transport = HttpTransport(parse_dsn(collector.dsn))
+    gc.disable()
+    try:
+        with contextlib.suppress(OSError):
+            transport.send(gzip.compress(b'{"events": []}'), headers={}, timeout=0.3)
+        held = transport._socket
+        transport.close()
+        assert held is None or held._sock.fileno() == -1
+        open_sockets = [
+            found
+            for found in gc.get_objects()
+            if isinstance(found, socket.socket)
+            and found.fileno() != -1
+            and _peer_port(found) == collector.server_port
+        ]
+        assert open_sockets == []
+    finally:
+        gc.enable()
+
+
+def _peer_port(sock: socket.socket) -> int | None:
+    try:
+        return int(sock.getpeername()[1])
+    except OSError:
+        return None
 
 
 def test_limits_are_those_of_the_protocol() -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 from tests.sdk.telemetry.collector import Server
-from tests.sdk.telemetry.conftest import MakeClient, a_call, conserved, long_or
+from tests.sdk.telemetry.conftest import MakeClient, a_call, conserved, few_or_many
 
 from toolfault.telemetry import Client
 
@@ -88,19 +88,21 @@ def locks_of(client: Client) -> list:
     return [outbox.lock, outbox.changed, outbox.settled, client._sender.importing]
 
 
+@few_or_many(12, 500)
 def test_forks_while_another_thread_holds_each_lock(
-    collector: Server, make_client: MakeClient
+    times: int, collector: Server, make_client: MakeClient
 ) -> None:
     """Whatever lock another thread holds at the fork, the child captures, sends and exits."""
     client = make_client(collector.dsn)
     client.on_call(a_call("before"))
     assert client.flush(10)
-    forks = long_or(12, 500)
-    for number in range(forks):
+    for number in range(times):
         with held(locks_of(client)[number % 4]):
             pid = in_child(lambda: client.on_call(a_call("child")) is None and client.flush(10))
             assert child_ends(pid) == 0
-    assert len(collector.events) == forks + 1
+    assert len(collector.events) == times + 1
+    sent = [event["event_id"] for _, batch in collector.requests for event in batch["events"]]
+    assert len(sent) == len(set(sent))
 
 
 PROGRAM = """
@@ -120,10 +122,10 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) or (0 if delivered els
 """
 
 
-def test_fork_while_the_sender_loads_its_modules(collector: Server) -> None:
+@few_or_many(3, 50)
+def test_fork_while_the_sender_loads_its_modules(times: int, collector: Server) -> None:
     """A fork right after the first event, when the sender imports what it needs, is harmless."""
-    forks = long_or(3, 50)
-    for _ in range(forks):
+    for _ in range(times):
         done = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", PROGRAM, collector.dsn],
             timeout=60,
@@ -131,7 +133,7 @@ def test_fork_while_the_sender_loads_its_modules(collector: Server) -> None:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
         assert done.returncode == 0
-    assert collector.calls() == 3 * forks
+    assert collector.calls() == 3 * times
 
 
 def test_child_leaves_the_spool_of_its_parent_alone(
@@ -161,3 +163,40 @@ def test_grandchild_works_too(collector: Server, make_client: MakeClient) -> Non
     assert client.flush(10)
     tools = sorted(event["tool"] for event in collector.events.values())
     assert tools == ["before", "child", "grandchild"]
+
+
+def test_child_holds_no_connection_of_its_parent(
+    collector: Server, make_client: MakeClient
+) -> None:
+    """The collector sees the parent's connection closed while the child lives on."""
+    gone = threading.Event()
+    behave_honestly = collector.default
+
+    class Watch:
+        """Tells when the thread that serves the parent's connection has ended."""
+
+        def __del__(self) -> None:
+            gone.set()
+
+    def watched(handler, batch) -> None:
+        handler.watch = Watch()
+        behave_honestly(handler, batch)
+
+    collector.default = watched
+    client = make_client(collector.dsn)
+    client.on_call(a_call("before"))
+    assert client.flush(10)
+    reading, writing = os.pipe()
+
+    def wait_for_parent() -> bool:
+        os.close(writing)
+        return os.read(reading, 1) == b""
+
+    pid = in_child(wait_for_parent)
+    os.close(reading)
+    try:
+        client.close()
+        assert gone.wait(10)
+    finally:
+        os.close(writing)
+    assert child_ends(pid) == 0

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.sdk.telemetry.collector import Server
-from tests.sdk.telemetry.conftest import MakeClient, a_call, a_failure, conserved, long_or
+from tests.sdk.telemetry.conftest import MakeClient, a_call, a_failure, conserved, few_or_many
 
 import toolfault
 from toolfault.telemetry import Client
@@ -88,7 +88,7 @@ errors = st.one_of(
 
 
 @settings(
-    max_examples=long_or(150, 2_000),
+    max_examples=10_000 if os.environ.get("TOOLFAULT_LONG") else 150,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -160,8 +160,11 @@ def test_captures_inside_captures_are_counted(make_client: MakeClient) -> None:
     conserved(client)
 
 
+@few_or_many(1_500, 50_000)
 @pytest.mark.parametrize("successes", ["all", "folded"])
-def test_finalizers_may_capture_at_any_line(successes: str, make_client: MakeClient) -> None:
+def test_finalizers_may_capture_at_any_line(
+    successes: str, times: int, make_client: MakeClient
+) -> None:
     """With the collector of garbage running all the time, captures in finalizers never hang."""
     transport = MemoryTransport()
     client = make_client(transport=transport, successes=successes)
@@ -178,9 +181,8 @@ def test_finalizers_may_capture_at_any_line(successes: str, make_client: MakeCli
 
     thresholds = gc.get_threshold()
     gc.set_threshold(1)
-    captured = long_or(1_500, 50_000)
     try:
-        for number in range(captured):
+        for number in range(times):
             made.cycle = Finalized()
             client.on_call(a_call(error=a_failure() if number % 10 == 0 else None))
             if number % 500 == 0:
@@ -191,7 +193,7 @@ def test_finalizers_may_capture_at_any_line(successes: str, make_client: MakeCli
     gc.collect()
     client.flush(20)
     stats = client.stats()
-    assert stats.captured == captured + len(finalized)
+    assert stats.captured == times + len(finalized)
     conserved(client)
 
 
@@ -266,10 +268,11 @@ toolfault.close(0.0)
 """
 
 
-def test_a_dead_collector_costs_bounded_memory() -> None:
+@few_or_many(20_000, 1_000_000)
+def test_a_dead_collector_costs_bounded_memory(times: int) -> None:
     """Any number of captures against a dead collector takes at most 32 MiB, counted exactly."""
     agent = subprocess.run(
-        [sys.executable, "-c", MEMORY, str(long_or(10_000, 1_000_000))],
+        [sys.executable, "-c", MEMORY, str(times)],
         capture_output=True,
         text=True,
         timeout=1_200,

@@ -21,7 +21,7 @@ from tests.sdk.telemetry.conftest import (
     a_call,
     a_failure,
     conserved,
-    long_or,
+    few_or_many,
 )
 
 import toolfault
@@ -126,7 +126,10 @@ def corrupt(path: Path, chance: random.Random) -> None:
     path.write_bytes(bytes(data))
 
 
-def test_corrupt_segments_never_stop_the_sender(make_client: MakeClient, tmp_path: Path) -> None:
+@few_or_many(60, 2_000)
+def test_corrupt_segments_never_stop_the_sender(
+    times: int, make_client: MakeClient, tmp_path: Path
+) -> None:
     """After any corruption the client starts, sends every intact record, and counts the others."""
     writer = make_client(transport=Unreachable(), spool_dir=str(tmp_path), limits=SILENT)
     for number in range(40):
@@ -134,7 +137,7 @@ def test_corrupt_segments_never_stop_the_sender(make_client: MakeClient, tmp_pat
     writer.close(0.0)
     (original,) = segments(tmp_path)
     whole = original.read_bytes()
-    for number in range(long_or(60, 2_000)):
+    for number in range(times):
         original.write_bytes(whole)
         corrupt(original, random.Random(number))
         kept, lost = parse(original.read_bytes()) if original.exists() else ([], 0)
@@ -327,16 +330,15 @@ def kill_at_random(agent: subprocess.Popen[bytes], server: Server, chance: rando
     return seen
 
 
-@pytest.mark.timeout(3_000)
+@few_or_many(4, 100)
 @pytest.mark.parametrize("mode", ["all", "folded"])
 def test_kill_loses_nothing_that_was_captured(
-    mode: str, collector: Server, make_client: MakeClient, tmp_path: Path
+    mode: str, times: int, collector: Server, make_client: MakeClient, tmp_path: Path
 ) -> None:
     """Kill the agent again and again while the collector flaps: every call is stored once."""
     chance = random.Random(5)
-    kills = long_or(4, 100)
     made = 0
-    for _ in range(kills):
+    for _ in range(times):
         agent = subprocess.Popen(
             [sys.executable, "-c", AGENT, collector.dsn, str(tmp_path), mode],
             stdin=subprocess.PIPE,
@@ -349,6 +351,6 @@ def test_kill_loses_nothing_that_was_captured(
     client.record_change("last", tool=None, kind="manual")
     assert client.flush(120)
     # A killed agent may have captured one call more than it said.
-    assert made <= collector.calls() <= made + kills
+    assert made <= collector.calls() <= made + times
     assert segments(tmp_path) == []
     conserved(client)

@@ -445,3 +445,22 @@ async def test_no_retry_of_its_own() -> None:
     await ToolManager([flaky]).call_tool("flaky")
 
     assert len(runs) == 1
+
+
+def test_the_event_loop_of_the_host_stays_set() -> None:
+    """An async tool called from synchronous code leaves the thread's own loop as it was."""
+
+    @tool
+    async def later(n: int) -> int:
+        await asyncio.sleep(0)
+        return n
+
+    before = asyncio.new_event_loop()
+    asyncio.set_event_loop(before)
+    try:
+        assert ToolManager([later]).call_tool_sync("later", {"n": 3}).value == 3
+        assert asyncio.get_event_loop_policy().get_event_loop() is before
+        assert not before.is_closed()
+    finally:
+        asyncio.set_event_loop(None)
+        before.close()
