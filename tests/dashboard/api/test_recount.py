@@ -1,0 +1,150 @@
+"""Every number of the API, the command line and the pages' tables equals a naive recount.
+
+On the demo's data, sent by the SDK over HTTP, and on imported real transcripts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import http.cookiejar
+import io
+import json
+import re
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from tests.dashboard.api.recounts import RECOUNTS, Asked, steady
+from tests.live_server import LiveServer, live_server
+
+from toolfault_dashboard.demo.history import live_through
+
+pytestmark = pytest.mark.slow
+
+SOURCES = ("demo", "tau_bench_airline", "agentrx_tau_retail", "claude_code_sessions")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A server for one project of each source."""
+    with live_server(tmp_path_factory.mktemp("recount")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def filled(server: LiveServer):
+    """Fills the project of a source when it is first asked for."""
+
+    @cache
+    def fill(source: str, folder: Path | None) -> Asked:
+        if folder is None:
+            asyncio.run(
+                live_through(dsn=server.dsn(source), seed=3, until=time.time() - 7_200, days=7)
+            )
+        else:
+            server.run("import", str(folder), "--project", source)
+        said = server.run("keys", "create", "--project", source, "--kind", "read")
+        path = Path(server.database_url.removeprefix("sqlite:///"))
+        return Asked(server.address, said.strip().splitlines()[-1].strip(), source, path)
+
+    return fill
+
+
+@pytest.fixture(params=SOURCES)
+def asked(request: pytest.FixtureRequest, filled) -> Asked:
+    """The project of a source."""
+    if request.param == "demo":
+        return filled("demo", None)
+    folder = request.getfixturevalue("shared_data") / request.param
+    if not folder.is_dir():
+        pytest.skip(f"no transcripts at {folder}")
+    return filled(request.param, folder)
+
+
+def test_every_operation_has_a_recount(filled) -> None:
+    """The operations that the API publishes are those that are recounted."""
+    paths = filled("demo", None).get("/openapi.json")["paths"]
+    assert {way["operationId"] for each in paths.values() for way in each.values()} == set(RECOUNTS)
+
+
+@pytest.mark.parametrize("operation", RECOUNTS)
+def test_the_answer_is_what_the_rows_say(operation: str, asked: Asked) -> None:
+    """Every number of the answer is counted again from the exported rows."""
+    RECOUNTS[operation](asked)
+
+
+def test_the_command_line_says_the_same(server: LiveServer, asked: Asked) -> None:
+    """Summary, lists, tables and comparisons of the command are those of the API."""
+    RECOUNTS["get_summary"](asked)
+    project = ("--project", asked.project)
+    assert server.summary(*project) == asked.get("/summary")
+    for command in ("errors", "chains"):
+        rows = json.loads(server.run(command, *project, "--format", "json"))
+        frame = asked.failures if command == "errors" else asked.chains
+        assert [row[frame.columns[0]] for row in rows] == frame[frame.columns[0]].tolist()
+    for table in ("codes", "fields", "fixes", "round_trips_by_tool", "costs_by_model"):
+        said = json.loads(server.run("table", table, *project, "--format", "json"))
+        assert [steady(row) for row in said] == [
+            steady(row) for row in asked.get(f"/exports/{table}.json")
+        ], table
+    sides = ("tool:*a*", "-tool:*a*")
+    said = json.loads(
+        server.run("compare", "--before", sides[0], "--after", sides[1], *project,
+                   "--format", "json")
+    )  # fmt: skip
+    answer = asked.get("/compare", before=sides[0], after=sides[1])
+    assert said["effect"]["metrics"] == answer["effect"]["metrics"]
+
+
+@pytest.fixture(scope="module")
+def signed_in(server: LiveServer) -> urllib.request.OpenerDirector:
+    """A browser without a screen, signed in as an administrator."""
+    link = server.run("sign-in-link", "--url", server.address).split()[-1]
+    opener = urllib.request.build_opener(
+        urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
+    )
+    form = urllib.parse.urlencode({"token": link.partition("token=")[2]}).encode()
+    request = urllib.request.Request(
+        f"{server.address}/sign-in", form, headers={"Origin": server.address}
+    )
+    opener.open(request, timeout=30).read()
+    return opener
+
+
+def test_the_tables_of_the_pages_say_the_same(
+    server: LiveServer, signed_in: urllib.request.OpenerDirector, asked: Asked
+) -> None:
+    """What a page exports beside its table is the table of that name; headlines are the summary."""
+
+    def rows(path: str) -> list[dict[str, str]]:
+        address = f"{server.address}{path}?project={asked.project}&q="
+        with signed_in.open(address, timeout=60) as answer:
+            text = answer.read().decode()
+        return list(csv.DictReader(io.StringIO(text, newline="")))
+
+    summary = asked.get("/summary")
+    figures = {row["figure"]: row["value"] for row in rows("/overview.csv")}
+    for name in ("calls", "failures", "chains", "recovered", "round_trips", "conversations"):
+        assert float(figures[name]) == summary[name], name
+    for page, table in (("codes", "codes"), ("fields", "fields"), ("round-trips",
+                        "round_trips_by_tool"), ("fix-next", "fixes"), ("failures", "failures"),
+                        ("chains", "chains")):  # fmt: skip
+        found = rows(f"/{page}.csv")
+        expected = asked.get(f"/exports/{table}.json")
+        assert len(found) == len(expected), page
+        counted = "round_trips" if "round_trips" in (expected or [{}])[0] else "failures"
+        if expected and counted in expected[0]:
+            assert [float(row[counted]) for row in found] == [row[counted] for row in expected]
+    tools = {row["tool"]: (int(row["calls"]), int(row["failures"])) for row in rows("/tools.csv")}
+    assert tools == {
+        name: (each["calls"], each["failures"]) for name, each in summary["tools"].items()
+    }
+    with signed_in.open(f"{server.address}/?project={asked.project}&q=", timeout=60) as answer:
+        digits = re.sub(r"(?<=\d)\s(?=\d)", "", answer.read().decode())  # thin spaces
+    for name in ("calls", "failures", "round_trips", "conversations"):
+        assert re.search(rf"\b{summary[name]}\b", digits), name
