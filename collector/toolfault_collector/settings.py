@@ -110,6 +110,10 @@ class Settings(BaseSettings):
     retention_calls: int = Field(default=0, ge=0)
     """Remove the oldest conversations of a project beyond about so many calls; 0 sets no limit."""
 
+    trace_url: str = Field(default="", pattern=r"^(https?://\S+)?$")
+    """Address of a trace in your tracing product, with `{trace_id}` and, if wanted, `{span_id}`:
+    the ids of a failure then lead there. Empty shows them as text."""
+
     stop_seconds: float = Field(default=8.0, gt=0)
     """How long running requests may take to finish after SIGTERM; supervisors kill after 10."""
 

@@ -78,6 +78,7 @@ def create_app(
         clock=clock,
         forget_keys=collector.gatekeeper.forget,
         lockout=Lockout(clock),
+        settings=settings,
     )
     app.include_router(create_router(collector))
     for router in ROUTERS:

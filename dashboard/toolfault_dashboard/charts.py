@@ -72,6 +72,9 @@ class Slot:
     x: float
     width: float
     title: str
+    href: str = ""  # the rows in it
+    begin: str = ""  # RFC 3339, for a range drawn over a chart of time
+    end: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,8 @@ def bar_chart(
     titles: Sequence[str],
     marks: Sequence[tuple[float, str]] = (),
     numbers: Sequence[int] | None = None,
+    links: Sequence[str] = (),
+    spans: Sequence[tuple[str, str]] = (),
 ) -> BarChart:
     """Lay out a stacked bar chart.
 
@@ -165,6 +170,8 @@ def bar_chart(
         titles: The tooltip of each bucket.
         marks: (share of the width from 0 to 1, label).
         numbers: The colour and pattern (1 to 7) of each series; 1, 2, 3 ... by default.
+        links: The rows behind each bucket, empty where there are none.
+        spans: Begin and end of each bucket, RFC 3339, where buckets are times.
     """
     shown = tuple(numbers) if numbers is not None else tuple(range(1, len(series) + 1))
     totals = [sum(counts[i] for _, counts in series) for i in range(len(labels))]
@@ -182,7 +189,16 @@ def bar_chart(
             bars.append(Bar(x, width * (1 - _GAP), round(below, 2), round(height, 2), number))
     return BarChart(
         bars=tuple(bars),
-        slots=tuple(Slot(i * width, width, title) for i, title in enumerate(titles)),
+        slots=tuple(
+            Slot(
+                i * width,
+                width,
+                title,
+                links[i] if links else "",
+                *(spans[i] if spans else ("", "")),
+            )
+            for i, title in enumerate(titles)
+        ),
         x_ticks=_x_ticks(labels),
         axis=axis,
         marks=_marks(marks),

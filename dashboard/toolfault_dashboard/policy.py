@@ -139,6 +139,8 @@ POLICY: Final[tuple[Rule, ...]] = (
     _rule("/settings/keys/revoke", "admin", _WRITE),
     _rule("/settings/people", "admin", _WRITE),
     _rule("/settings/people/role", "admin", _WRITE),
+    _rule("/complete", "viewer"),
+    _rule("/range", "viewer"),
     _rule("/start", "viewer"),
     _rule("/start", "admin", _WRITE),
     _rule("/help", "viewer"),

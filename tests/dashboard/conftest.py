@@ -31,23 +31,24 @@ def history_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
         shutil.copyfile(request.getfixturevalue("sqlite_template"), path)
         url = f"sqlite:///{path}"
     else:
-        url = _copied(
-            request.getfixturevalue("postgres_url"), request.getfixturevalue("postgres_template")
-        )
+        url = copied_database(request, "history")
     engine = open_engine(url)
     fill(engine)
     engine.dispose()
     return url
 
 
-def _copied(base: str, template: str) -> str:
+def copied_database(request: pytest.FixtureRequest, name: str) -> str:
+    """Return the URL of a new, migrated PostgreSQL database."""
+    base = str(request.getfixturevalue("postgres_url"))
+    template = str(request.getfixturevalue("postgres_template"))
     # pytest may make a parametrised session fixture again after another parameter's turn.
-    name = f"history_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_{next(_copies)}"
+    new = f"{name}_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_{next(_copies)}"
     with psycopg.connect(base, autocommit=True) as conn:
         statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
-        conn.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
+        conn.execute(statement.format(sql.Identifier(new), sql.Identifier(template)))
     head, _, query = base.partition("?")
-    return f"{head.rpartition('/')[0]}/{name}" + (f"?{query}" if query else "")
+    return f"{head.rpartition('/')[0]}/{new}" + (f"?{query}" if query else "")
 
 
 @pytest.fixture(scope="session")

@@ -87,7 +87,7 @@ def count_in(text: str, noun: str) -> int:
 
 def test_a_reader_gets_from_the_overview_to_a_chain(page: Page, complaints: list[str]):
     """Overview, a failure of its list, the chain of that failure; the console stays silent."""
-    page.locator("main table").last.locator("tbody a").first.click()
+    page.locator("main table.failures").last.locator("tbody a.row-link").first.click()
     expect(page.get_by_role("heading", name="What each audience was told")).to_be_visible()
 
     page.get_by_role("link", name="Open the chain").click()
@@ -103,7 +103,7 @@ def test_the_csv_of_a_list_has_as_many_rows_as_the_page_says(
 ):
     """The CSV button downloads exactly the filtered view."""
     page.goto(f"{server.address}/failures")
-    box = page.get_by_role("searchbox")
+    box = page.get_by_label("Query", exact=True)
     box.fill(query)
     box.press("Enter")
     page.wait_for_load_state()

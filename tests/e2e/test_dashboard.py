@@ -8,37 +8,19 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import shutil
 import urllib.request
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, Request, expect, sync_playwright
-from tests.dashboard.generated import fill
+from playwright.sync_api import expect
 from tests.factories import failure
-from tests.live_server import LiveServer, live_server
+from tests.live_server import LiveServer
 
 from toolfault_collector.clock import now_us
-from toolfault_collector.engine import open_engine
-from toolfault_collector.schema import prepare
 
 pytestmark = pytest.mark.browser
 
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-DATA = "project=generated&window=all"
 LISTS = (
     "/",
     "/failures",
@@ -48,6 +30,10 @@ LISTS = (
     "/messages",
     "/fix-next",
     "/changes",
+    "/compare",
+    "/compare?before=tool%3Asearch&after=tool%3Ahttp_request",
+    "/experiments",
+    "/experiment?name=b",
     "/live",
     "/views",
     "/rejected",
@@ -58,116 +44,6 @@ LISTS = (
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    """The Chromium of this machine."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = os.environ.get("TOOLFAULT_CHROMIUM") or next(
-        (path for name in names if (path := shutil.which(name))), None
-    )
-    if found is None:
-        pytest.skip("no Chromium here; install one or set TOOLFAULT_CHROMIUM to its path")
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
-        yield running
-        running.close()
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """``toolfault serve`` on a database that was filled through the collector."""
-    folder = tmp_path_factory.mktemp("dashboard")
-    url = f"sqlite:///{folder / 'toolfault.db'}"
-    engine = open_engine(url)
-    prepare(engine, migrate=True)
-    fill(engine)
-    engine.dispose()
-    with live_server(folder, database_url=url) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def session(server: LiveServer, chromium: Browser) -> list[dict[str, object]]:
-    """The cookies of a browser that followed a sign-in link and pressed its button."""
-    context = chromium.new_context()
-    page = context.new_page()
-    page.goto(server.run("sign-in-link", "--url", server.address).split()[-1])
-    page.get_by_role("button", name="Sign in").click()
-    expect(page.locator("h1")).to_be_visible()
-    cookies = context.cookies()
-    context.close()
-    return cookies  # type: ignore[return-value]
-
-
-@dataclass
-class Reader:
-    """A browser window, and what it complained about."""
-
-    context: BrowserContext
-    page: Page
-    address: str
-    complaints: list[str] = field(default_factory=list)
-
-    def watch(self) -> None:
-        """Note console errors, exceptions, and requests that failed."""
-        self.page.on("console", self._console)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("requestfailed", self._failed)
-        self.page.on("dialog", lambda each: self.complaints.append(f"dialog: {each.message}"))
-
-    def _failed(self, request: Request) -> None:
-        # Leaving a page ends what it was still loading; that is no failure.
-        if request.failure != "net::ERR_ABORTED":
-            self.complaints.append(f"failed: {request.url}: {request.failure}")
-
-    def _console(self, message: object) -> None:
-        if message.type in ("error", "warning"):  # type: ignore[attr-defined]
-            self.complaints.append(message.text)  # type: ignore[attr-defined]
-
-    def go(self, path: str) -> Page:
-        """Open *path* of the generated project."""
-        joint = "&" if "?" in path else "?"
-        self.page.goto(f"{self.address}{path}{joint}{DATA}")
-        return self.page
-
-    def details(self) -> list[str]:
-        """Paths of a failure, a chain, a tool and a change."""
-        found = []
-        for path, where in (
-            ("/failures?q=-chain:none", "tbody a.row-link"),
-            ("/round-trips", "#chains a.row-link"),
-            ("/tools", "tbody a.row-link"),
-            ("/changes", "tbody a.row-link"),
-        ):
-            href = self.go(path).locator(where).first.get_attribute("href")
-            assert href is not None
-            found.append(href)
-        return found
-
-
-@pytest.fixture
-def open_reader(
-    server: LiveServer, chromium: Browser, session: list[dict[str, object]]
-) -> Iterator[object]:
-    """A function that opens a window; at the end none may have complained."""
-    readers: list[Reader] = []
-
-    def opened(*, complain: bool = True, **options: object) -> Reader:
-        context = chromium.new_context(accept_downloads=True, **options)  # type: ignore[arg-type]
-        context.add_cookies(session)  # type: ignore[arg-type]
-        reader = Reader(context, context.new_page(), server.address)
-        reader.watch()
-        if complain:
-            readers.append(reader)
-        return reader
-
-    yield opened
-    complaints = [each for reader in readers for each in reader.complaints]
-    for reader in readers:
-        reader.context.close()
-    assert complaints == []
-
-
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no-script"])
 def test_from_the_overview_to_a_failure_to_its_chain_to_a_csv(open_reader, tmp_path: Path, script):
     """The way of a first investigation, clicked; the CSV has as many rows as the page says."""
@@ -176,7 +52,7 @@ def test_from_the_overview_to_a_failure_to_its_chain_to_a_csv(open_reader, tmp_p
     page.get_by_role("link", name="Failures", exact=True).click()
     expect(page.locator("h1")).to_have_text("Failures")
 
-    page.get_by_role("searchbox").fill("-chain:none code:wrong_type")
+    page.get_by_label("Query", exact=True).fill("-chain:none code:wrong_type")
     page.get_by_role("button", name="Search").click()
     said = int(
         "".join(
@@ -186,7 +62,7 @@ def test_from_the_overview_to_a_failure_to_its_chain_to_a_csv(open_reader, tmp_p
         )
     )
     with page.expect_download() as download:
-        page.locator("a[download]").click()
+        page.get_by_role("link", name="CSV of these failures").click()
     target = tmp_path / "failures.csv"
     download.value.save_as(target)
     with target.open(encoding="utf-8", newline="") as file:
@@ -261,7 +137,7 @@ def test_the_keys_work(open_reader):
     reader = open_reader()
     page = reader.go("/failures")
     page.keyboard.press("/")
-    expect(page.get_by_role("searchbox")).to_be_focused()
+    expect(page.get_by_label("Query", exact=True)).to_be_focused()
     page.keyboard.press("Escape")
     page.keyboard.press("j")
     page.keyboard.press("j")
@@ -300,12 +176,12 @@ def test_a_facet_narrows_the_list_and_a_chip_widens_it_again(open_reader):
     assert page.locator(".lede").inner_text() == before
 
 
-def test_a_new_failure_appears_by_itself_unless_paused(open_reader, server: LiveServer):
+def test_a_new_failure_appears_by_itself_unless_paused(open_reader, generated_server: LiveServer):
     """What is sent while somebody watches stands on top within seconds; paused, nothing moves."""
     reader = open_reader()
     page = reader.go("/live")
     expect(page.get_by_role("status")).to_have_text("live", timeout=20_000)
-    dsn = server.dsn("generated")
+    dsn = generated_server.dsn("generated")
     _send_failure(dsn, "first_sight")
     expect(page.locator("tbody tr").first).to_contain_text("first_sight", timeout=20_000)
     page.get_by_role("button", name="Pause").click()
@@ -350,13 +226,13 @@ def test_an_injected_script_would_not_run(open_reader):
 
 
 def test_real_transcripts_without_times_are_shown_without_dates(
-    open_reader, server: LiveServer, shared_data: Path
+    open_reader, generated_server: LiveServer, shared_data: Path
 ):
     """The airline transcripts: 39 failures in 21 chains, 35 round trips, and nowhere a time."""
-    server.run("import", str(shared_data / "tau_bench_airline"), "--project", "airline")
+    generated_server.run("import", str(shared_data / "tau_bench_airline"), "--project", "airline")
     reader = open_reader()
     page = reader.page
-    page.goto(f"{server.address}/?project=airline")
+    page.goto(f"{generated_server.address}/?project=airline")
     tiles = dict(
         zip(
             page.locator(".tile dt").all_inner_texts(),
@@ -366,9 +242,9 @@ def test_real_transcripts_without_times_are_shown_without_dates(
     )
     assert (tiles["Calls"], tiles["Failures"], tiles["Round trips"]) == ("553", "39", "35")
     for path in ("/", "/failures", "/round-trips", "/codes", "/tools"):
-        page.goto(f"{server.address}{path}?project=airline")
+        page.goto(f"{generated_server.address}{path}?project=airline")
         assert page.locator("main time").count() == 0, path
-    page.goto(f"{server.address}/failures?project=airline")
+    page.goto(f"{generated_server.address}/failures?project=airline")
     page.locator("tbody a.row-link").first.click()
     expect(page.locator(".crumbs")).to_contain_text("no time recorded")
     assert page.locator("main time").count() == 0

@@ -12,12 +12,14 @@ __all__ = [
     "AudienceText",
     "ChainContext",
     "ChainLine",
+    "Column",
     "FacetGroup",
     "FacetLine",
     "FailureContext",
     "FailureLine",
     "FailuresContext",
     "FilterForm",
+    "Remedy",
     "Step",
 ]
 
@@ -73,6 +75,15 @@ class FilterForm:
 
 
 @dataclass(frozen=True, slots=True)
+class Column:
+    """A column that can be added to the list."""
+
+    name: Doc[str, "What the address calls it."]
+    title: Doc[str, "Its heading."]
+    shown: Doc[bool, "Whether the address asks for it."]
+
+
+@dataclass(frozen=True, slots=True)
 class FailuresContext:
     """`failures.html`."""
 
@@ -85,6 +96,8 @@ class FailuresContext:
     facets_counted: Doc[int, "Failures that the facets count."]
     pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]
     csv: Doc[str, "This list as CSV."]
+    columns: Doc[tuple[Column, ...], "The columns that can be added."]
+    cells: Doc[tuple[tuple[str, ...], ...], "What the added columns hold, row by row."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +126,15 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Remedy:
+    """A near miss: what would have accepted the value."""
+
+    field: Doc[str, "The field."]
+    words: Doc[str, "The remedy, in words."]
+    href: Doc[str, "Fix next for the tool; empty if the reader may not see it."]
+
+
+@dataclass(frozen=True, slots=True)
 class FailureContext:
     """`failure.html`."""
 
@@ -130,9 +152,8 @@ class FailureContext:
     older: Doc[str, "The next older failure of the list; empty at the end."]
     back: Doc[str, "The list it was opened from."]
     similar: Doc[str, "The failures of the same signature; empty without one."]
-    remedies: Doc[
-        tuple[tuple[str, str], ...], "Near misses: field and what would have accepted it."
-    ]
+    remedies: Doc[tuple[Remedy, ...], "Near misses of its issues."]
+    copies: Doc[tuple[tuple[str, str, str], ...], "The failure elsewhere: id, label, text to copy."]
     payload: Doc[str, "What the reader may see, as JSON."]
     issues_csv: Doc[str, "Its issues as CSV."]
 

@@ -22,6 +22,12 @@ class SettingsContext:
     accounts: Doc[tuple[Account, ...], "All accounts, by name."]
     roles: Doc[tuple[str, ...], "The roles to choose from, lowest first."]
     acts: Doc[tuple[Act, ...], "The newest rows of the audit log, newest first."]
+    role_meanings: Doc[
+        tuple[tuple[str, str, str], ...], "Each role: its name, what it sees, what it may write."
+    ]
+    server: Doc[
+        tuple[tuple[str, str, str], ...], "What the environment decides: name, value, variable."
+    ]
     secret: Doc[str, "A key or sign-in link just made, shown this once; else empty."]
     secret_title: Doc[str, "What the secret is, in words."]
     done: Doc[str, "What was just done, as a sentence; else empty."]

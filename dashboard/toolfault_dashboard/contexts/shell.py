@@ -44,6 +44,7 @@ class Shell:
     theme: Doc[str, "`light`, `dark`, or empty for the system's choice."]
     here: Doc[str, "Path and query of this page, to come back to after a form."]
     version: Doc[str, "Version of the server."]
+    refresh: Doc[int, "Seconds after which the page loads again; 0 for never."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,4 +72,8 @@ class View:
     everything: Doc[str, "The view with this query and without a time window."]
     limits_failures_only: Doc[
         tuple[str, ...], "Keys of the query that restrict failures but not the calls they are of."
+    ]
+    refreshes: Doc[tuple[Link, ...], "How often the page may load itself again."]
+    copies: Doc[
+        tuple[tuple[str, str, str], ...], "The same question elsewhere: id, label, text to copy."
     ]

@@ -6,6 +6,8 @@ figures of a page agree), builds links that keep the state of the view, and rend
 
 from __future__ import annotations
 
+import gzip
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Final
@@ -16,6 +18,7 @@ from sqlalchemy import Connection, Engine
 from starlette.responses import HTMLResponse
 
 from toolfault_collector.engine import read_connection
+from toolfault_collector.settings import Settings
 from toolfault_dashboard import queries
 from toolfault_dashboard.contexts import TEMPLATES, Chip, Link, View
 from toolfault_dashboard.lockout import Lockout
@@ -28,7 +31,7 @@ from toolfault_dashboard.saved_views import PAGES as SAVEABLE
 from toolfault_dashboard.search import Clause, Query, not_restricting_calls, parse
 from toolfault_dashboard.signin import Viewer
 
-__all__ = ["DAY", "WINDOWS", "Ask", "Asked", "Services", "open_ask"]
+__all__ = ["DAY", "WINDOWS", "Ask", "Asked", "Services", "curl", "open_ask", "python"]
 
 DAY: Final = 86_400 * 1_000_000  # microseconds
 DEFAULT_DAYS: Final = 14
@@ -40,6 +43,8 @@ WINDOWS: Final = {
     "90d": ("90 days", "in the last 90 days"),
     "all": ("All time", "in all time"),
 }
+REFRESHES: Final = {0: "Off", 30: "30 s", 60: "1 min", 300: "5 min"}
+"""How often a page may load itself again, in seconds; 0 for never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,7 @@ class Services:
     clock: Callable[[], int]  # microseconds since the epoch, UTC
     forget_keys: Callable[[], None]  # one was revoked: look every key up again
     lockout: Lockout
+    settings: Settings
 
 
 @dataclass(frozen=True)
@@ -99,9 +105,14 @@ class Ask:
     @property
     def effective(self) -> Query:
         """The query with the time window as a condition: what the rows are selected by."""
-        if self.window in ("query", "all"):
-            return self.query
-        return self.query.and_(parse(f"since:{self.window}"))
+        return self.query.and_(self.window_query(self.query))
+
+    def window_query(self, query: Query) -> Query:
+        """Return the time window as a condition; none where *query* names moments of its own."""
+        window = self.chosen_window or self.default_window
+        if query.has("since", "until") or window == "all":
+            return Query()
+        return parse(f"since:{window}")
 
     @property
     def scope(self) -> Scope:
@@ -141,6 +152,9 @@ class Ask:
     def view(self, action: str, **kept: str) -> View:
         """Return the query bar of the page at *action*; its links keep the parameters *kept*."""
         query, window = self.query, self.window
+        refresh = self.refresh
+        if refresh:
+            kept["refresh"] = str(refresh)
 
         def link(q: Query | str, *, window: str | None = None) -> str:
             return self.link(action, q, window=window, **kept)
@@ -166,6 +180,29 @@ class Ask:
             reset=link(""),
             everything=link(query.without("since", "until"), window="all"),
             limits_failures_only=not_restricting_calls(query),
+            refreshes=tuple(
+                Link(label, self.here(refresh=str(seconds or "")), seconds == refresh)
+                for seconds, label in REFRESHES.items()
+            ),
+            copies=self._copies(),
+        )
+
+    @property
+    def refresh(self) -> int:
+        """Seconds after which the page loads again; 0 for never."""
+        wanted = self.request.query_params.get("refresh", "")
+        return int(wanted) if wanted.isdecimal() and int(wanted) in REFRESHES else 0
+
+    def _copies(self) -> tuple[tuple[str, str, str], ...]:
+        """Return the same question for other tools: id, label and text."""
+        text = str(self.effective)
+        url = self.request.url
+        address = f"{url.scheme}://{url.netloc}/api/v1/failures{query_string({'q': text})}"
+        return (
+            ("copy-query", "Query", text or "everything"),
+            ("copy-curl", "curl", curl(address)),
+            ("copy-python", "Python", python(address)),
+            ("copy-command", "Shell", f"toolfault errors {shlex.quote(text)} --format csv"),
         )
 
     def render(self, template: str, page: object, *, title: str, status: int = 200) -> HTMLResponse:
@@ -174,7 +211,37 @@ class Ask:
         if not isinstance(page, expected):
             raise TypeError(f"{template} needs a {expected.__name__}.")
         html = environment().get_template(template).render(shell=shell_of(self, title), page=page)
-        return HTMLResponse(html, status_code=status, headers={"Cache-Control": "no-store"})
+        return _sent(self.request, html, status)
+
+
+def _sent(request: Request, html: str, status: int) -> HTMLResponse:
+    """Return the page, compressed where the browser takes that.
+
+    Settings and Start are sent as they are: they may hold a key, and the length of a compressed
+    page tells of secrets in it (BREACH, 2013).
+    """
+    headers = {"Cache-Control": "no-store", "Vary": "Accept-Encoding"}
+    body = html.encode()
+    private = request.url.path.startswith(("/settings", "/start"))
+    if not private and "gzip" in request.headers.get("accept-encoding", ""):
+        body = gzip.compress(body, compresslevel=5)
+        headers["Content-Encoding"] = "gzip"
+    return HTMLResponse(body, status_code=status, headers=headers)
+
+
+def curl(address: str) -> str:
+    """Return the command that asks the API for *address*; the key stays out of the history."""
+    return f'curl -H "Authorization: Bearer $TOOLFAULT_READ_KEY" {shlex.quote(address)}'
+
+
+def python(address: str) -> str:
+    """Return a Python program that asks the API for *address*, standard library alone."""
+    return (
+        "import json, os, urllib.request\n\n"
+        f"request = urllib.request.Request({address!r})\n"
+        'request.add_header("Authorization", f"Bearer {os.environ[\'TOOLFAULT_READ_KEY\']}")\n'
+        "print(json.load(urllib.request.urlopen(request)))"
+    )
 
 
 def _others(query: Query, index: int) -> tuple[Clause, ...]:

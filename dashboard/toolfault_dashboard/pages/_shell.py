@@ -86,6 +86,7 @@ def shell_of(ask: Ask, title: str) -> Shell:
         theme=theme_of(ask.request),
         here=ask.here(),
         version=_version(),
+        refresh=ask.refresh,
     )
 
 
@@ -101,4 +102,5 @@ def bare_shell(request: Request, title: str) -> Shell:
         theme=theme_of(request),
         here=request.url.path,
         version=_version(),
+        refresh=0,
     )

@@ -65,6 +65,11 @@ def time_chart(
     end = starts[-1] + width
     marked = [each for each in changes if starts[0] <= each.occurred_at < end]
     failures = [sum(line.counts[i] for line in series) for i in range(len(starts))]
+    rest = ask.query.without("since", "until")
+    links = [
+        ask.link(at, rest.and_(_between(start, start + width)), window="") if failures[i] else ""
+        for i, start in enumerate(starts)
+    ]
     chart = bar_chart(
         [_label(bucket, start) for start in starts],
         [(line.name or "no code", line.counts) for line in series],
@@ -75,15 +80,14 @@ def time_chart(
         ],
         marks=[((each.occurred_at - starts[0]) / (end - starts[0]), each.label) for each in marked],
         numbers=numbers,
+        links=links,
+        spans=[(_moment_text(start), _moment_text(start + width)) for start in starts],
     )
-    rest = ask.query.without("since", "until")
     rows = tuple(
         TimeRow(
             label=_words(bucket, start),
             start=timestamp(start),
-            href=ask.link(at, rest.and_(_between(start, start + width)), window="")
-            if failures[i]
-            else "",
+            href=links[i],
             counts=tuple(line.counts[i] for line in series),
             failures=failures[i],
             calls=found.calls[i],
@@ -103,8 +107,9 @@ def time_chart(
     )
 
 
-def _between(start: int, end: int) -> Query:
-    def text(at: int) -> str:
-        return f"{_moment(at):%Y-%m-%dT%H:%M:%S}Z"
+def _moment_text(at: int) -> str:
+    return f"{_moment(at):%Y-%m-%dT%H:%M:%S}Z"
 
-    return parse(f"since:{text(start)} until:{text(end)}")
+
+def _between(start: int, end: int) -> Query:
+    return parse(f"since:{_moment_text(start)} until:{_moment_text(end)}")

@@ -93,4 +93,6 @@ def _bare_view(ask: Ask, action: str) -> View:
         reset=ask.link(action, ""),
         everything=ask.link(action, "", window="all"),
         limits_failures_only=(),
+        refreshes=(),
+        copies=(),
     )

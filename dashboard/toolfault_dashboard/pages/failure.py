@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Final
+from urllib.parse import quote
 
 from fastapi import APIRouter, HTTPException
 from starlette.responses import Response
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.contexts import AudienceText, FailureContext
+from toolfault_dashboard.contexts.failures import Remedy
 from toolfault_dashboard.formats import NO_TIME, duration, when
 from toolfault_dashboard.glossary import AUDIENCES, CATEGORIES, CODES, REMEDIES
-from toolfault_dashboard.pages._ask import Ask, Asked
+from toolfault_dashboard.pages._ask import Ask, Asked, curl, python
 from toolfault_dashboard.pages._lines import exactly
 from toolfault_dashboard.pages._steps import steps_of
-from toolfault_dashboard.policy import sees
+from toolfault_dashboard.policy import allows, sees
 from toolfault_dashboard.queries.rows import FailureDetail
 from toolfault_dashboard.render import pretty_json
 from toolfault_dashboard.search import parse
@@ -55,14 +57,51 @@ def failure(ask: Asked, event_id: str) -> Response:
         if detail.signature
         else "",
         remedies=tuple(
-            (issue.field, REMEDIES.get(remedy, remedy))
+            Remedy(issue.field, REMEDIES.get(remedy, remedy), _fix_link(ask, detail))
             for issue in detail.issues
             for remedy in issue.near_miss
         ),
+        copies=_copies(ask, detail),
         payload=pretty_json(_payload(detail)),
         issues_csv=ask.link("/issues.csv", exactly(parse(""), "event", row.event_id), window="all"),
     )
     return ask.render("failure.html", context, title=f"{row.code} in {row.tool}")
+
+
+def _fix_link(ask: Ask, detail: FailureDetail) -> str:
+    """Return Fix next for the tool of the failure; nothing where the role may not see it."""
+    if not allows(ask.viewer.role, "developer"):
+        return ""
+    return ask.link("/fix-next", exactly(parse(""), "tool", detail.row.tool), window="")
+
+
+def _copies(ask: Ask, detail: FailureDetail) -> tuple[tuple[str, str, str], ...]:
+    """Return the failure for other tools: id, label and text."""
+    event_id = detail.row.event_id
+    url = ask.request.url
+    address = f"{url.scheme}://{url.netloc}/api/v1/failures/{event_id}"
+    query = (
+        str(exactly(parse(""), "signature", detail.signature.fingerprint))
+        if detail.signature
+        else f"event:{event_id}"
+    )
+    return (
+        ("copy-query", "Query for failures of its kind", query),
+        ("copy-curl", "curl", curl(address)),
+        ("copy-python", "Python", python(address)),
+    )
+
+
+def _trace_link(template: str, detail: FailureDetail) -> str:
+    """Return the address of the trace elsewhere; nothing without a template or a trace.
+
+    Ids are hexadecimal by their standard but come from outside, so they are quoted.
+    """
+    if not template or not detail.trace_id:
+        return ""
+    return template.replace("{trace_id}", quote(detail.trace_id, safe="")).replace(
+        "{span_id}", quote(detail.span_id or "", safe="")
+    )
 
 
 def _payload(detail: FailureDetail) -> dict[str, object]:
@@ -121,6 +160,7 @@ def _facts(ask: Ask, detail: FailureDetail) -> tuple[Fact, ...]:
         return ask.link("/failures", exactly(ask.query, key, value)) if value else ""
 
     timed = row.occurred_at is not None
+    trace = _trace_link(ask.services.settings.trace_url, detail)
     facts: list[Fact] = [
         ("When", f"{when(row.occurred_at)} UTC" if timed else NO_TIME, ""),
         ("Duration", duration(row.duration_ms) if row.duration_ms is not None else "", ""),
@@ -140,8 +180,8 @@ def _facts(ask: Ask, detail: FailureDetail) -> tuple[Fact, ...]:
         ("User", detail.user or "", ""),
         ("Call id", detail.call_id or "", ""),
         ("Turn", detail.turn or "", ""),
-        ("Trace", detail.trace_id or "", ""),
-        ("Span", detail.span_id or "", ""),
+        ("Trace", detail.trace_id or "", trace),
+        ("Span", detail.span_id or "", trace),
         ("Event id", row.event_id, ""),
         ("Changed on arrival", ", ".join(detail.flags), ""),
     ]

@@ -9,19 +9,33 @@ from starlette.responses import RedirectResponse, Response
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.contexts import FacetGroup, FacetLine, FailuresContext
-from toolfault_dashboard.contexts.failures import FilterForm
+from toolfault_dashboard.contexts.failures import Column, FilterForm
+from toolfault_dashboard.formats import duration
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._lines import failure_line
-from toolfault_dashboard.queries.rows import Facet
+from toolfault_dashboard.queries.rows import Facet, FailureRow
 from toolfault_dashboard.search import Clause, Pattern, Query, QueryError, parse
 from toolfault_dashboard.search.ast import Value
 
-__all__ = ["FORM_KEYS", "router"]
+__all__ = ["COLUMNS", "FORM_KEYS", "router"]
 
 router = APIRouter()
 
 FORM_KEYS: Final = ("tool", "code", "field", "category", "audience", "chain")
 PAGE_ROWS: Final = 50
+COLUMNS: Final = {
+    "model": "Model",
+    "agent": "Agent",
+    "release": "Release",
+    "environment": "Environment",
+    "variant": "Variant",
+    "conversation": "Conversation",
+    "category": "Category",
+    "attempt": "Call of its chain",
+    "duration": "Duration",
+    "detection": "Detection",
+}
+"""Columns that can be added to the list; the address holds which."""
 _TITLES: Final = {
     "tool": "Tool",
     "code": "Code",
@@ -42,13 +56,18 @@ _TITLES: Final = {
 @router.get("/failures", name="failures")
 def failures(ask: Asked) -> Response:
     """Render the list; a submitted form is first written as a query, so the URL says it all."""
-    if "form" in ask.request.query_params:
-        return RedirectResponse(ask.link("/failures", _from_form(ask)), status_code=303)
-    cursor = ask.request.query_params.get("cursor") or None
+    given = ask.request.query_params
+    if "form" in given:
+        return RedirectResponse(ask.link("/failures", _from_form(ask), **_kept(ask)), 303)
+    if "columns" in given:
+        cols = ",".join(name for name in COLUMNS if name in given.getlist("col"))
+        return RedirectResponse(ask.link("/failures", cols=cols), status_code=303)
+    kept, shown = _kept(ask), _columns(ask)
+    cursor = given.get("cursor") or None
     page = queries.failure_list(ask.conn, ask.scope, cursor=cursor, limit=PAGE_ROWS)
     facets = queries.facets(ask.conn, ask.scope, total=page.total)
     context = FailuresContext(
-        view=ask.view("/failures"),
+        view=ask.view("/failures", **kept),
         form=_form(ask.query),
         rows=tuple(failure_line(ask, row) for row in page.rows),
         total=page.total,
@@ -56,16 +75,35 @@ def failures(ask: Asked) -> Response:
         facets_exact=facets.exact,
         facets_counted=facets.counted,
         pages={
-            "newer": ask.link("/failures", cursor=page.previous_cursor or "")
+            "newer": ask.link("/failures", cursor=page.previous_cursor or "", **kept)
             if page.previous_cursor
             else "",
-            "older": ask.link("/failures", cursor=page.next_cursor or "")
+            "older": ask.link("/failures", cursor=page.next_cursor or "", **kept)
             if page.next_cursor
             else "",
         },
         csv=ask.export("/failures.csv"),
+        columns=tuple(Column(name, COLUMNS[name], name in shown) for name in COLUMNS),
+        cells=tuple(tuple(_cell(row, name) for name in shown) for row in page.rows),
     )
     return ask.render("failures.html", context, title="Failures")
+
+
+def _columns(ask: Ask) -> tuple[str, ...]:
+    """Return the added columns that the address names, in the order of ``COLUMNS``."""
+    wanted = ask.request.query_params.get("cols", "").split(",")
+    return tuple(name for name in COLUMNS if name in wanted)
+
+
+def _kept(ask: Ask) -> dict[str, str]:
+    shown = ",".join(_columns(ask))
+    return {"cols": shown} if shown else {}
+
+
+def _cell(row: FailureRow, name: str) -> str:
+    if name == "duration":
+        return duration(row.duration_ms) if row.duration_ms is not None else ""
+    return str(getattr(row, name) or "")
 
 
 def _useful(facet: Facet) -> bool:
@@ -79,7 +117,7 @@ def _facet(ask: Ask, facet: Facet) -> FacetGroup:
         FacetLine(
             label=value.value or "(none)",
             failures=value.failures,
-            href=ask.link("/failures", ask.query.toggled(facet.key, value.value)),
+            href=ask.link("/failures", ask.query.toggled(facet.key, value.value), **_kept(ask)),
             selected=value.selected,
         )
         for value in facet.values

@@ -1,4 +1,4 @@
-"""Settings: the keys of the project, and the people who may look."""
+"""Settings: keys, people and roles, what the server keeps, and who changed what."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from starlette.responses import Response
 from toolfault_collector.audit import acts, note
 from toolfault_collector.engine import read_connection, write_transaction
 from toolfault_collector.keys import KeyKind, create_key, list_keys, revoke_key, shown
+from toolfault_collector.settings import Settings
 from toolfault_dashboard import signin
 from toolfault_dashboard.contexts.settings import SettingsContext
+from toolfault_dashboard.formats import plural
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._forms import Submitted
 from toolfault_dashboard.policy import ROLES
@@ -22,6 +24,39 @@ router = APIRouter()
 
 _KINDS: Final = ("ingest", "read")
 ACTS: Final = 50  # of the audit log; `toolfault audit` lists all
+ROLE_MEANINGS: Final = (
+    ("viewer", "what users were told; counts, rates and chains", "saved views of their own"),
+    ("developer", "also what the model was told, sent and received", "changes"),
+    ("operator", "everything, also tracebacks, users and rejected events", "changes"),
+    ("admin", "everything", "keys, people and roles"),
+)
+"""Role, what it sees, what it may write."""
+
+
+def _server(settings: Settings) -> tuple[tuple[str, str, str], ...]:
+    """Return what the environment decides: name, value in words, variable."""
+    days, calls = settings.retention_days, settings.retention_calls
+    quota = settings.quota_events_per_minute
+    return (
+        (
+            "Retention by age",
+            f"conversations received in the last {plural(days, 'day')}"
+            if days
+            else "kept for ever",
+            "TOOLFAULT_RETENTION_DAYS",
+        ),
+        (
+            "Retention by number",
+            f"about {plural(calls, 'call')} of each project" if calls else "no limit",
+            "TOOLFAULT_RETENTION_CALLS",
+        ),
+        (
+            "Quota of a project",
+            f"{plural(quota, 'event')} a minute" if quota else "no limit",
+            "TOOLFAULT_QUOTA_EVENTS_PER_MINUTE",
+        ),
+        ("Trace links", settings.trace_url or "none", "TOOLFAULT_TRACE_URL"),
+    )
 
 
 def _page(
@@ -43,6 +78,8 @@ def _page(
         accounts=accounts,
         roles=ROLES,
         acts=tuple(log),
+        role_meanings=ROLE_MEANINGS,
+        server=_server(ask.services.settings),
         secret_title=secret[0],
         secret=secret[1],
         done=done,

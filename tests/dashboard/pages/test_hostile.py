@@ -102,7 +102,7 @@ def _events(text: str) -> list[dict[str, Any]]:
         "provider": text,
         "environment": text,
         "release": text,
-        "variant": text,
+        "variant": f"trial={text}",
         "user": text,
         "run_id": text,
         "trace_id": text,
