@@ -67,8 +67,8 @@ def _notes(row: ChainRow) -> tuple[str, ...]:
         notes.append("The first retry was right: the message was enough.")
     if row.identical_repeats:
         notes.append(
-            f"{plural(row.identical_repeats, 'retry', 'retries')} with the same arguments as the"
-            " call before: the model did not understand what to change."
+            f"{plural(row.identical_repeats, 'retry', 'retries')} repeated arguments that had"
+            " failed before: the model did not understand what to change."
         )
     if row.serial_discovery:
         notes.append(

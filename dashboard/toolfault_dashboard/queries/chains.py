@@ -152,7 +152,6 @@ def _attempts(
 ) -> tuple[Attempt, ...]:
     """Return the calls of one chain with what the chain rule says of each."""
     folded: Chain | None = None
-    before: str | None = None
     found = []
     for row in calls:
         call = Call(
@@ -164,13 +163,14 @@ def _attempts(
             success=row["success"],
             time_source=row["time_source"],
         )
-        parallel = False
+        parallel = identical = False
         if folded is None:
             folded = Chain.open(call)
         else:
-            trips = folded.round_trips
+            trips, repeats = folded.round_trips, folded.identical_repeats
             folded.add(call)
             parallel = folded.round_trips == trips
+            identical = folded.identical_repeats > repeats
         found.append(
             Attempt(
                 event_id=row["event_id"],
@@ -183,10 +183,9 @@ def _attempts(
                 field=row["field"],
                 text=row["text"],
                 args_fingerprint=row["args_fingerprint"],
-                identical=before is not None and row["args_fingerprint"] == before,
+                identical=identical,
                 args_diff=tuple(row["args_diff"] or ()),
                 issues=issues.get(row["id"], ()),
             )
         )
-        before = row["args_fingerprint"]
     return tuple(found)

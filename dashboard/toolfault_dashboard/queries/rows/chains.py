@@ -40,7 +40,7 @@ class Attempt:
     field: str | None
     text: str | None
     args_fingerprint: str | None
-    identical: bool  # same arguments as the attempt before it
+    identical: bool  # repeats arguments that had failed in its chain
     args_diff: tuple[Mapping[str, Any], ...]  # [{path, change, from_type, to_type}, ...]
     issues: tuple[IssueRow, ...]
 
