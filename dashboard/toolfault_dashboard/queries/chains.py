@@ -162,6 +162,7 @@ def _attempts(
             turn=row["turn"],
             success=row["success"],
             time_source=row["time_source"],
+            args_fingerprint=row["args_fingerprint"],
         )
         parallel = identical = False
         if folded is None:

@@ -82,6 +82,7 @@ def test_detail_of_every_failure(conn: Connection, scope: Scope) -> None:
         assert chain.calls == len(attempts)
         assert chain.failures == sum(1 for each in attempts if not each.success)
         assert chain.round_trips == sum(1 for each in attempts[1:] if not each.parallel)
+        assert chain.identical_repeats == sum(1 for each in attempts if each.identical)
         assert [each.attempt for each in attempts] == list(range(1, len(attempts) + 1))
 
 

@@ -1,0 +1,219 @@
+"""What a page costs: server time, bytes, paint and long tasks, at a database of your choice.
+
+    python benchmarks/pages/pages.py                             on three days of the demo
+    python benchmarks/pages/pages.py --database-url sqlite:///FILE --project NAME
+
+Each page is asked for by a plain client (server time: median and 95th percentile, one request at a
+time, the body read to its end) and opened by a headless Chromium with an empty cache, then again
+(bytes over the wire, Largest Contentful Paint, tasks above 50 ms). The targets are those of the
+dashboard: 200 ms at the 95th percentile, 250 KB and then 60 KB, 1 s, no task above 100 ms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from playwright.sync_api import Browser, sync_playwright
+
+PAGES = (
+    "/",
+    "/failures",
+    "/round-trips",
+    "/codes",
+    "/tools",
+    "/messages",
+    "/fix-next",
+    "/changes",
+    "/experiments",
+    "/compare?before=since:14d+until:7d&after=since:7d",
+    "/live",
+    "/rejected",
+    "/settings",
+)
+ARGUMENTS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+WATCH = """
+window.paint = 0;
+window.long = [];
+const watch = (type, note) => new PerformanceObserver(list => list.getEntries().forEach(note))
+  .observe({type, buffered: true});
+watch("largest-contentful-paint", each => { window.paint = each.startTime; });
+watch("longtask", each => { window.long.push(each.duration); });
+"""
+COMMAND = Path(sys.executable).parent / "toolfault"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One page."""
+
+    path: str
+    median_ms: float
+    p95_ms: float
+    first_bytes: int
+    again_bytes: int
+    paint_ms: float
+    longest_task_ms: float
+
+
+@contextmanager
+def serving(database_url: str, folder: Path) -> Iterator[str]:
+    """Run ``toolfault serve`` while the block lasts and yield its address."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    command = [COMMAND, "serve", "--port", str(port), "--database-url", database_url]
+    with (folder / "server.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
+        try:
+            _await(f"{address}/readyz", process)
+            yield address
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
+def _await(url: str, process: subprocess.Popen[bytes]) -> None:
+    until = time.monotonic() + 60
+    while time.monotonic() < until and process.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=5):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise SystemExit("The server did not start; its log is in the folder of the run.")
+
+
+def _said(database_url: str, *arguments: str) -> str:
+    environment = {**os.environ, "TOOLFAULT_DATABASE_URL": database_url}
+    done = subprocess.run(
+        [COMMAND, *arguments], env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip().splitlines()[-1].strip()
+
+
+def fill(database_url: str, address: str) -> None:
+    """Send three days of the demo's history."""
+    from toolfault_dashboard.demo.history import live_through
+
+    key = _said(database_url, "keys", "create", "--project", "demo", "--kind", "ingest")
+    dsn = address.replace("http://", f"http://{key}@")
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        history = live_through(dsn=dsn, seed=7, until=time.time(), days=3)
+        pool.submit(asyncio.run, history).result()
+
+
+def measure(browser: Browser, address: str, link: str, project: str, rounds: int) -> list[Measured]:
+    """Measure every page."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(link)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_selector("h1")
+    cookies = context.cookies()
+    header = "; ".join(f"{each['name']}={each['value']}" for each in cookies)
+    context.close()
+    found = []
+    for path in PAGES:
+        url = address + path
+        if project:
+            url += f"{'&' if '?' in path else '?'}project={project}"
+        times = [_server_time(url, header) for _ in range(rounds + 1)][1:]
+        fresh = browser.new_context()
+        fresh.add_cookies(cookies)  # type: ignore[arg-type]
+        first = _opened(fresh, url)
+        again = _opened(fresh, url)
+        fresh.close()
+        found.append(
+            Measured(
+                path=path,
+                median_ms=statistics.median(times),
+                p95_ms=sorted(times)[max(0, round(0.95 * len(times)) - 1)],
+                first_bytes=first[0],
+                again_bytes=again[0],
+                paint_ms=first[1],
+                longest_task_ms=max(first[2], again[2]),
+            )
+        )
+    return found
+
+
+def _server_time(url: str, cookie: str) -> float:
+    request = urllib.request.Request(url, headers={"Cookie": cookie, "Accept-Encoding": "gzip"})
+    begun = time.perf_counter()
+    with urllib.request.urlopen(request, timeout=120) as answer:
+        answer.read()
+    return (time.perf_counter() - begun) * 1000
+
+
+def _opened(context: object, url: str) -> tuple[int, float, float]:
+    """Open *url* in a new tab: bytes over the wire, largest paint, longest task."""
+    page = context.new_page()  # type: ignore[attr-defined]
+    page.add_init_script(WATCH)
+    wire = context.new_cdp_session(page)  # type: ignore[attr-defined]
+    wire.send("Network.enable")
+    sizes: list[float] = []
+    wire.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
+    page.goto(url)
+    page.wait_for_timeout(400)
+    paint, long = page.evaluate("[window.paint, Math.max(0, ...window.long)]")
+    page.close()
+    return round(sum(sizes)), paint, long
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--database-url", default="", help="by default three days of the demo")
+    parser.add_argument("--project", default="", help="by default the oldest one")
+    parser.add_argument("--rounds", type=int, default=20, help="requests per page, default 20")
+    given = parser.parse_args()
+    chromium = os.environ.get("TOOLFAULT_CHROMIUM") or shutil.which("chromium")
+    if chromium is None:
+        raise SystemExit("No Chromium found; set TOOLFAULT_CHROMIUM to its path.")
+    with tempfile.TemporaryDirectory() as made, sync_playwright() as playwright:
+        folder = Path(made)
+        url = given.database_url or f"sqlite:///{folder / 'toolfault.db'}"
+        with serving(url, folder) as address:
+            if not given.database_url:
+                fill(url, address)
+            link = _said(url, "sign-in-link", "--url", address)
+            browser = playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
+            rows = measure(browser, address, link, given.project, given.rounds)
+            browser.close()
+    print(f"{'page':<14}{'median':>9}{'p95':>9}{'first':>10}{'again':>10}{'paint':>9}{'task':>9}")
+    for row in rows:
+        print(
+            f"{row.path.partition('?')[0]:<14}{row.median_ms:>6.0f} ms{row.p95_ms:>6.0f} ms"
+            f"{row.first_bytes / 1000:>7.1f} KB{row.again_bytes / 1000:>7.1f} KB"
+            f"{row.paint_ms:>6.0f} ms{row.longest_task_ms:>6.0f} ms"
+        )
+
+
+if __name__ == "__main__":
+    main()
