@@ -1,4 +1,9 @@
-"""Messages and signatures: the rows that failures share, and their ids."""
+"""Messages and signatures: the rows that failures share, and their ids.
+
+``first_at`` is when a row was first seen; ``last_at`` is the end of the hour in which it was last
+seen, so that a failure that happens a thousand times an hour does not write its row each time:
+every collector would wait for that one row.
+"""
 
 # ruff: noqa: S608 - only names of this code are put into statements, values are bound
 
@@ -11,7 +16,8 @@ from typing import Any, Final
 from sqlalchemy import Connection, Table
 
 from toolfault_collector import arrays
-from toolfault_collector.bulk import columns, find_rows, run
+from toolfault_collector.bulk import columns, find_rows, run, select_in
+from toolfault_collector.clock import MINUTE_US
 from toolfault_collector.engine import is_sqlite
 from toolfault_collector.errors import StaleIds
 from toolfault_collector.prepared import PreparedCall
@@ -19,8 +25,9 @@ from toolfault_collector.tables import message, signature
 
 __all__ = ["Catalog"]
 
-# Ids remembered per table, some 5 MiB: more wordings than any shop uses in an hour.
-MAX_REMEMBERED: Final = 20_000
+# Ids remembered per table, some 10 MiB: more wordings than any shop uses in an hour.
+MAX_REMEMBERED: Final = 50_000
+HOUR_US: Final = 60 * MINUTE_US
 
 _MESSAGE: Final = columns("project_id digest text first_at last_at")
 _SIGNATURE: Final = columns(
@@ -28,6 +35,7 @@ _SIGNATURE: Final = columns(
 )
 
 Key = tuple[int, str]
+Span = tuple[int, int]
 
 
 @dataclass(slots=True)
@@ -37,8 +45,18 @@ class _Shared:
     table: Table
     names: tuple[str, ...]
     known: dict[Key, int] = field(default_factory=dict)
+    spans: dict[int, Span] = field(default_factory=dict)
     fresh: dict[Key, int] = field(default_factory=dict)
-    seen: dict[int, tuple[int, int]] = field(default_factory=dict)
+    used: set[int] = field(default_factory=set)
+    seen: dict[int, Span] = field(default_factory=dict)
+
+    def see(self, row_id: int, call: PreparedCall) -> None:
+        """Note that *call* refers to the row, and whether that must be written."""
+        self.used.add(row_id)
+        at = call.occurred_at
+        first, until = self.seen.get(row_id) or self.spans.get(row_id) or (at, at)
+        if not first <= at < until:
+            self.seen[row_id] = (min(first, at), max(until, _end_of_hour(at)))
 
 
 class Catalog:
@@ -57,7 +75,7 @@ class Catalog:
         signatures: dict[Key, tuple[Any, ...]] = {}
         messages: dict[Key, tuple[Any, ...]] = {}
         for call in failures:
-            at = (call.occurred_at, call.occurred_at)
+            at = (call.occurred_at, _end_of_hour(call.occurred_at))
             signatures.setdefault(
                 (call.project_id, call.fingerprint or ""),
                 (call.event.tool, call.code, call.fields_json, call.exception_type, *at),
@@ -70,13 +88,13 @@ class Catalog:
         message_ids = _ids(conn, self._messages, messages)
         for call in failures:
             call.signature_id = signature_ids[call.project_id, call.fingerprint or ""]
-            _see(self._signatures, call.signature_id, call.occurred_at)
+            self._signatures.see(call.signature_id, call)
             if call.message_digest is not None:
                 call.message_id = message_ids[call.project_id, call.message_digest]
-                _see(self._messages, call.message_id, call.occurred_at)
+                self._messages.see(call.message_id, call)
 
     def touch(self, conn: Connection) -> None:
-        """Write when each row was first and last seen.
+        """Write when rows were first and last seen, of those that do not say so already.
 
         Done last in the transaction, since a row of a frequent failure is wanted by every writer;
         in the order of ids, so that two writers never wait for each other.
@@ -85,7 +103,8 @@ class Catalog:
             StaleIds: A row is gone; forget the remembered ids and store again.
         """
         for shared in (self._signatures, self._messages):
-            if shared.seen and _widen(conn, shared) != len(shared.seen):
+            unchanged = shared.used - shared.seen.keys()
+            if _widen(conn, shared) + _count(conn, shared.table, unchanged) < len(shared.used):
                 # Retention of another process removed a row whose id was remembered here.
                 raise StaleIds
 
@@ -94,18 +113,22 @@ class Catalog:
         for shared in (self._signatures, self._messages):
             if len(shared.known) + len(shared.fresh) > MAX_REMEMBERED:
                 shared.known.clear()
+                shared.spans.clear()
             shared.known.update(shared.fresh)
+            shared.spans.update(shared.seen)
         self._forget_transaction()
 
     def rolled_back(self) -> None:
         """Forget everything: rows may be gone, or never have come to be."""
         for shared in (self._signatures, self._messages):
             shared.known.clear()
+            shared.spans.clear()
         self._forget_transaction()
 
     def _forget_transaction(self) -> None:
         for shared in (self._signatures, self._messages):
             shared.fresh.clear()
+            shared.used.clear()
             shared.seen.clear()
 
 
@@ -128,18 +151,19 @@ def _find(conn: Connection, shared: _Shared, keys: Iterable[Key]) -> dict[Key, i
     for project_id, digest in keys:
         by_project.setdefault(project_id, []).append(digest)
     digest_column = shared.names[1]
-    return {
-        (project_id, digest): row_id
-        for project_id, digests in by_project.items()
-        for digest, row_id in find_rows(
+    found = {}
+    for project_id, digests in by_project.items():
+        for digest, row_id, first_at, last_at in find_rows(
             conn,
             shared.table,
-            (digest_column, "id"),
+            (digest_column, "id", "first_at", "last_at"),
             project_id=project_id,
             key=digest_column,
             among=digests,
-        )
-    }
+        ):
+            found[project_id, digest] = row_id
+            shared.spans[row_id] = (first_at, last_at)
+    return found
 
 
 def _insert_ignore(conn: Connection, shared: _Shared, rows: list[tuple[Any, ...]]) -> None:
@@ -152,12 +176,14 @@ def _insert_ignore(conn: Connection, shared: _Shared, rows: list[tuple[Any, ...]
 def _widen(conn: Connection, shared: _Shared) -> int:
     """Let each row's span reach as far as it was seen; return how many rows there were."""
     rows = sorted((row, first, last) for row, (first, last) in shared.seen.items())
+    if not rows:
+        return 0
     if is_sqlite(conn):
         sql = (
             f"UPDATE {shared.table.name} SET first_at = min(first_at, ?2),"
             " last_at = max(last_at, ?3) WHERE id = ?1"
         )
-        return conn.exec_driver_sql(sql, rows).rowcount
+        return run(conn, sql, rows)
     change = (
         "first_at = least(t.first_at, given.first_at), last_at = greatest(t.last_at, given.last_at)"
     )
@@ -165,6 +191,9 @@ def _widen(conn: Connection, shared: _Shared) -> int:
     return arrays.update_arrays(conn, shared.table, names, change=change, rows=rows)
 
 
-def _see(shared: _Shared, row_id: int, at: int) -> None:
-    first, last = shared.seen.get(row_id, (at, at))
-    shared.seen[row_id] = (min(first, at), max(last, at))
+def _count(conn: Connection, table: Table, ids: set[int]) -> int:
+    return len(select_in(conn, f"SELECT id FROM {table.name} WHERE id IN ?", among=ids))
+
+
+def _end_of_hour(at: int) -> int:
+    return at - at % HOUR_US + HOUR_US

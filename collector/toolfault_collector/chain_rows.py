@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final
@@ -45,7 +45,8 @@ CHAIN_COLUMNS: Final = (
 )
 _OUTCOME: Final = CHAIN_COLUMNS.index("outcome")
 _STATE: Final = CHAIN_COLUMNS.index("state")
-LOADED_COLUMNS: Final = ", ".join((*_CONTEXT, *_PLAIN, "time_lost_ms", "time_source", "state"))
+_LOADED: Final = (*_CONTEXT, *_PLAIN, *columns("time_lost_ms time_source state"))
+LOADED_COLUMNS: Final = ", ".join(_LOADED)
 OF_KEY: Final = "project_id = ? AND session_id = ? AND tool = ?"
 _VALUES: Final = attrgetter(*_PLAIN)
 
@@ -133,20 +134,16 @@ def _read_call(row: Any, fields: tuple[tuple[str, str], ...]) -> StoredCall:
     return StoredCall(row.id, call, row.chain_id, row.attempt)
 
 
-def read_chain(row: Any) -> Chain:
+def read_chain(row: Sequence[Any]) -> Chain:
     """Return the chain of a row that has `LOADED_COLUMNS`."""
-    plain = {name: getattr(row, name) for name in _PLAIN}
-    state = msgspec.json.decode(row.state) if isinstance(row.state, str) else row.state or {}
+    values = dict(zip(_LOADED, row, strict=True))
+    context = tuple(values.pop(name) for name in _CONTEXT)
+    lost_ms, state = values.pop("time_lost_ms"), values.pop("state")
+    state = msgspec.json.decode(state) if isinstance(state, str) else state or {}
     state["seen_fields"] = [tuple(pair) for pair in state.get("seen_fields", ())]
-    plain["serial_discovery"] = bool(row.serial_discovery)
-    plain["repeat_confusion"] = bool(row.repeat_confusion)
-    return Chain(
-        **plain,
-        **state,
-        context=tuple(getattr(row, name) for name in _CONTEXT),
-        time_source=row.time_source,
-        time_lost_us=round(row.time_lost_ms * 1_000),
-    )
+    values["serial_discovery"] = bool(values["serial_discovery"])
+    values["repeat_confusion"] = bool(values["repeat_confusion"])
+    return Chain(**values, **state, context=context, time_lost_us=round(lost_ms * 1_000))
 
 
 def chain_row(key: ChainKey, chain: Chain) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from toolfault_collector.bulk import bind, columns, insert_rows, run, upsert_rows
+from toolfault_collector.bulk import columns, fetch, insert_rows, run, upsert_rows
 from toolfault_collector.chain_rows import (
     CHAIN_COLUMNS,
     LOADED_COLUMNS,
@@ -159,15 +159,14 @@ def _compare(
 
 def _clean_point(conn: Connection, key: ChainKey, at: OrderKey) -> OrderKey:
     """Return the last point up to *at* where no chain of *key* was open."""
-    sql = bind(
-        conn,
+    sql = (
         f"SELECT {LOADED_COLUMNS} FROM chain WHERE {OF_KEY}"
-        f" AND (started_at, first_seq, chain_id) < (?, ?, ?) {_NEWEST_FIRST}",
+        f" AND (started_at, first_seq, chain_id) < (?, ?, ?) {_NEWEST_FIRST}"
     )
-    row = conn.exec_driver_sql(sql, (*key, *at)).one_or_none()
-    if row is None:
+    rows = fetch(conn, sql, (*key, *at))
+    if not rows:
         return at
-    chain = read_chain(row)
+    chain = read_chain(rows[0])
     if chain.recovered and chain.last_key < at:
         return at
     return (chain.started_at, chain.first_seq, chain.chain_id)
@@ -178,8 +177,7 @@ def _newest_chains(conn: Connection, keys: Sequence[ChainKey]) -> dict[ChainKey,
         return {}
     inner = f"SELECT {LOADED_COLUMNS} FROM chain WHERE {OF_KEY} {_NEWEST_FIRST}"
     if is_sqlite(conn):
-        rows = ((key, conn.exec_driver_sql(inner, key).one_or_none()) for key in keys)
-        return {key: read_chain(row) for key, row in rows if row is not None}
+        return {key: read_chain(row) for key in keys for row in fetch(conn, inner, key)}
     inner = (
         f"SELECT {LOADED_COLUMNS} FROM chain WHERE project_id = p AND session_id = s AND tool = t"
     )
@@ -188,7 +186,7 @@ def _newest_chains(conn: Connection, keys: Sequence[ChainKey]) -> dict[ChainKey,
         f" CROSS JOIN LATERAL ({inner} {_NEWEST_FIRST}) AS newest"
     )
     found = conn.exec_driver_sql(sql, tuple(list(part) for part in zip(*keys, strict=True)))
-    return {(row[0], row[1], row[2]): read_chain(row) for row in found}
+    return {(row[0], row[1], row[2]): read_chain(row[3:]) for row in found}
 
 
 def _followed(conn: Connection, openings: Mapping[ChainKey, Call]) -> set[ChainKey]:
@@ -201,11 +199,7 @@ def _followed(conn: Connection, openings: Mapping[ChainKey, Call]) -> set[ChainK
             f"SELECT 1 FROM tool_call WHERE {OF_KEY}"
             " AND (started_at, seq, event_id) > (?, ?, ?) LIMIT 1"
         )
-        return {
-            key
-            for key, call in openings.items()
-            if conn.exec_driver_sql(sql, (*key, *call.key)).first()
-        }
+        return {key for key, call in openings.items() if fetch(conn, sql, (*key, *call.key))}
     sql = (
         "SELECT p, s, t FROM unnest(%s::int[], %s::text[], %s::text[], %s::bigint[], %s::bigint[],"
         " %s::text[]) AS k(p, s, t, a, q, e) WHERE EXISTS (SELECT 1 FROM tool_call WHERE"

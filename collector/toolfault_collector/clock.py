@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 __all__ = [
@@ -96,9 +97,16 @@ def parse_time(text: str) -> int:
     if seconds > _LEAP_SECOND:
         message = "seconds must be 00 to 60"
         raise ValueError(message)
-    whole = datetime.fromisoformat(f"{day}T{minute}:00{'+00:00' if offset in 'Zz' else offset}")
     micros = int(fraction[:6].ljust(6, "0")) if fraction else 0
-    return (whole - _EPOCH) // _MICROSECOND + seconds * SECOND_US + micros
+    return _minute(f"{day}T{minute}:00{'+00:00' if offset in 'Zz' else offset}") + (
+        seconds * SECOND_US + micros
+    )
+
+
+@lru_cache(maxsize=1_024)
+def _minute(text: str) -> int:
+    """Return the microseconds since the epoch of the minute *text*; most events share a few."""
+    return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
 
 
 def format_time(us: int) -> str:

@@ -41,7 +41,9 @@ _PATH: Final = re.compile(
     """,
     re.VERBOSE,
 )
-_DIGITS: Final = re.compile(r"(?<!\w)(?:[-+](?=\d))?+\w*\d\w*+(?:[.,:/+-](?=\w*\d)\w++|-\w++)*+")
+_DIGITS: Final = re.compile(
+    r"(?<!\w)(?:[-+](?=\d))?+[^\W\d]*+\d\w*+(?:[.,:/+-](?=\w*\d)\w++|-\w++)*+"
+)
 _NUMBER: Final = re.compile(
     r"[-+]?\d[\d.,:/+-]*(?:T\d[\d:.]*(?:Z|[+-]\d\d:\d\d)?)?([A-Za-z]{0,2})", re.ASCII
 )

@@ -222,7 +222,7 @@ def test_broken_schema_is_not_the_fault_of_events(collector: Collector) -> None:
     """Where a column is missing nothing is refused for good: the sender is told to try later."""
     submission = _submission(collector.engine, failure())
     with write_transaction(collector.engine) as conn:
-        conn.exec_driver_sql("ALTER TABLE issue DROP COLUMN near_miss")
+        conn.exec_driver_sql("ALTER TABLE issue DROP COLUMN code")
 
     with pytest.raises(StoreUnavailable):
         collector.writer.store(submission)
