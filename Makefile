@@ -36,7 +36,7 @@ check: $(VENV)/.dev ## format, lint, types and import contracts
 	$(BIN)/lint-imports --no-cache
 
 bench: $(VENV)/.dev ## measure; every program of benchmarks/, one after the other
-	@set -e; for program in $$(grep -l __main__ benchmarks/*/*.py); do \
+	@set -e; for program in $$(grep -l "^def main" benchmarks/*/*.py); do \
 		echo "== $$program"; $(BIN)/python "$$program" $(BENCH_ARGS); done
 
 format: $(VENV)/.dev ## format the code and fix what lint can fix

@@ -1,25 +1,27 @@
 """A load generator that costs little: requests are made before the clock starts.
 
-It shares the machine with what it measures, so each connection is a blocking socket that sends
-bytes prepared in advance and reads an answer of known shape.
+It shares the machine with what it measures, so one thread sends bytes prepared in advance over
+all connections and looks at no more of an answer than its status and its end.
 """
 
 from __future__ import annotations
 
-import json
+import re
+import selectors
 import socket
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+
 
 @dataclass
 class Result:
-    """What one run saw: seconds, requests and events by answer, latencies in milliseconds."""
+    """What one run saw: seconds, answers by status, latencies in milliseconds, own CPU time."""
 
     seconds: float = 0.0
-    accepted: int = 0
+    cpu_seconds: float = 0.0
     statuses: dict[int, int] = field(default_factory=dict)
     latencies_ms: list[float] = field(default_factory=list)
 
@@ -29,69 +31,116 @@ class Result:
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
-def request(body: bytes, *, key: str, path: str = "/v1/events", gzipped: bool = True) -> bytes:
+def request(
+    body: bytes,
+    *,
+    path: str = "/v1/events",
+    content_type: str = "application/json",
+    gzipped: bool = True,
+    headers: dict[str, str] | None = None,
+) -> bytes:
     """Return the bytes of one POST."""
-    coding = "Content-Encoding: gzip\r\n" if gzipped else ""
-    head = (
-        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n"
-        f"Content-Type: application/json\r\n{coding}Content-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
+    shown = {
+        "Host": "127.0.0.1",
+        "Content-Type": content_type,
+        "Content-Length": str(len(body)),
+        **({"Content-Encoding": "gzip"} if gzipped else {}),
+        **(headers or {}),
+    }
+    head = "".join(f"{name}: {value}\r\n" for name, value in shown.items())
+    return f"POST {path} HTTP/1.1\r\n{head}\r\n".encode() + body
 
 
-def run(port: int, requests: Sequence[bytes], *, connections: int) -> Result:
-    """Send *requests* once each over so many *connections*, as fast as they are answered."""
-    result, lock = Result(), threading.Lock()
-    shares = [requests[number::connections] for number in range(connections)]
-    ready = threading.Barrier(connections + 1)
+def run(
+    ports: Sequence[int],
+    requests: Sequence[bytes],
+    *,
+    connections: int,
+    at_most_seconds: float = 3_600.0,
+) -> Result:
+    """Send *requests* once each over so many *connections*, as fast as they are answered.
 
-    def send(share: Sequence[bytes]) -> None:
-        sock = socket.create_connection(("127.0.0.1", port))
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        seen: list[tuple[int, int, float]] = []
-        ready.wait()
-        for each in share:
-            began = time.perf_counter()
-            sock.sendall(each)
-            status, accepted = _answer(sock)
-            seen.append((status, accepted, (time.perf_counter() - began) * 1_000))
-        sock.close()
-        with lock:
-            for status, accepted, latency in seen:
-                result.statuses[status] = result.statuses.get(status, 0) + 1
-                result.accepted += accepted
-                result.latencies_ms.append(latency)
-
-    threads = [threading.Thread(target=send, args=(share,)) for share in shares]
-    for thread in threads:
-        thread.start()
-    ready.wait()
-    began = time.perf_counter()
-    for thread in threads:
-        thread.join()
+    Args:
+        ports: Where to; connections are dealt out evenly.
+        requests: The bytes of each request.
+        connections: How many.
+        at_most_seconds: After this no further request is sent.
+    """
+    result = Result()
+    pending = iter(requests)
+    selector = selectors.DefaultSelector()
+    for number in range(connections):
+        connection = _Connection(ports[number % len(ports)])
+        selector.register(connection.socket, selectors.EVENT_READ, connection)
+    began, cpu = time.perf_counter(), time.process_time()
+    open_connections = 0
+    for key in list(selector.get_map().values()):
+        open_connections += key.data.send(next(pending, None))
+    while open_connections:
+        for key, _ in selector.select():
+            status = key.data.receive()
+            if status is None:
+                continue
+            result.statuses[status] = result.statuses.get(status, 0) + 1
+            result.latencies_ms.append(key.data.milliseconds)
+            late = time.perf_counter() - began > at_most_seconds
+            if not key.data.send(None if late else next(pending, None)):
+                selector.unregister(key.fileobj)
+                open_connections -= 1
+            elif key.data.socket is not key.fileobj:  # the server had closed the connection
+                selector.unregister(key.fileobj)
+                selector.register(key.data.socket, selectors.EVENT_READ, key.data)
     result.seconds = time.perf_counter() - began
+    result.cpu_seconds = time.process_time() - cpu
     return result
 
 
-def _answer(sock: socket.socket) -> tuple[int, int]:
-    data = b""
-    while b"\r\n\r\n" not in data:
-        data += _receive(sock)
-    head, _, body = data.partition(b"\r\n\r\n")
-    length = next(
-        int(line.split(b":")[1])
-        for line in head.split(b"\r\n")
-        if line.lower().startswith(b"content-length")
-    )
-    while len(body) < length:
-        body += _receive(sock)
-    status = int(head[9:12])
-    return status, json.loads(body)["accepted"] if status == 200 else 0
+class _Connection:
+    """One connection that has at most one request under way."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._data = b""
+        self._began = 0.0
+        self._closing = False
+        self.milliseconds = 0.0
+        self.socket = self._connect()
+
+    def send(self, data: bytes | None) -> bool:
+        """Send a request; without *data* there is none left, and the connection is closed."""
+        if data is None:
+            self.socket.close()
+            return False
+        if self._closing:
+            self.socket = self._connect()
+            self._closing = False
+        self._began = time.perf_counter()
+        self.socket.sendall(data)
+        return True
+
+    def receive(self) -> int | None:
+        """Read on; return the status once the answer is complete."""
+        chunk = self.socket.recv(65_536)
+        self._data += chunk
+        head, found, body = self._data.partition(b"\r\n\r\n")
+        if not chunk and not found:
+            message = "the server closed the connection without an answer"
+            raise ConnectionError(message)
+        if not found or not (_is_complete(head, body) or not chunk):
+            return None
+        self.milliseconds = (time.perf_counter() - self._began) * 1_000
+        self._closing = not chunk or b"connection: close" in head.lower()
+        self._data = b""
+        return int(head[9:12])
+
+    def _connect(self) -> socket.socket:
+        connection = socket.create_connection(("127.0.0.1", self._port), timeout=600)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
 
 
-def _receive(sock: socket.socket) -> bytes:
-    chunk = sock.recv(65_536)
-    if not chunk:
-        message = "the server closed the connection"
-        raise ConnectionError(message)
-    return chunk
+def _is_complete(head: bytes, body: bytes) -> bool:
+    length = _LENGTH.search(head)
+    if length is not None:
+        return len(body) >= int(length[1])
+    return b"chunked" in head.lower() and body.endswith(b"0\r\n\r\n")
