@@ -1,8 +1,9 @@
-"""What uvicorn leaves open about the head of a request: how long it may take, odd methods.
+"""What uvicorn leaves open about the head of a request: its time, its size, odd methods.
 
-uvicorn bounds the size of a head but not its time, so a client that sends a byte now and then
-would hold a connection for ever. (The body has its own limit, in `body`.) And its faster parser
-takes a method it does not know for no HTTP at all, where 405 is the answer.
+A client that sends a byte now and then would hold a connection for ever, and one that sends
+headers without end would fill the memory: uvicorn's faster parser collects them all. (The body has
+its own limits, in `body`.) That parser also takes a method it does not know for no HTTP at all,
+where 405 is the answer.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ __all__ = ["protocol_with_deadline"]
 
 _CLOSE: Final = b"connection: close\r\ncontent-length: 0\r\n\r\n"
 _TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\n" + _CLOSE
+_TOO_LARGE: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\n" + _CLOSE
+# Of a head that is not complete. One that is complete has its limit in `headers`, with an answer
+# that says more; this only has to be larger, and to bound what one connection may hold.
+MAX_INCOMPLETE_BYTES: Final = 65_536
 _METHODS: Final = frozenset(
     {b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS", b"TRACE", b"CONNECT"}
 )
@@ -26,6 +31,8 @@ _UNKNOWN_METHOD: Final = re.compile(rb"([A-Za-z]{1,32}) (/[^ ]*) HTTP/1\.[01]\r\
 class _Deadline(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
     seconds = 10.0
     _deadline: asyncio.TimerHandle | None = None
+    _in_head = False
+    _head_bytes = 0
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -40,6 +47,18 @@ class _Deadline(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         super().data_received(data)
         if self._answering():
             self._stop_deadline()
+        if self._in_head:
+            self._bound_head(len(data))
+
+    def on_message_begin(self) -> None:
+        """Called by the faster parser; the other one has a limit of its own."""
+        self._in_head, self._head_bytes = True, 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Called by the faster parser."""
+        self._in_head = False
+        super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_deadline()
@@ -60,6 +79,12 @@ class _Deadline(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         self._deadline = None
         if not self._answering() and not self.transport.is_closing():
             self.transport.write(_TOO_SLOW)
+            self.transport.close()
+
+    def _bound_head(self, more: int) -> None:
+        self._head_bytes += more
+        if self._head_bytes > MAX_INCOMPLETE_BYTES and not self.transport.is_closing():
+            self.transport.write(_TOO_LARGE)
             self.transport.close()
 
     def _refuse_method(self, data: bytes) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import struct
+from contextlib import suppress
 
 import pytest
 from sqlalchemy import func, select
@@ -70,6 +71,21 @@ def test_slow_head(collector: RunningCollector, head: bytes) -> None:
             sock.close()
 
     assert answers == {b"HTTP/1.1 408"}
+
+
+def test_endless_head(collector: RunningCollector) -> None:
+    """A head that goes on and on is refused before it has filled anything."""
+    answer = b""
+    with socket.create_connection(("127.0.0.1", collector.port), timeout=30) as sock:
+        sock.sendall(b"POST /v1/events HTTP/1.1\r\nHost: x\r\n")
+        with suppress(ConnectionError):  # what is sent after the answer meets a closed connection
+            for number in range(10_000):
+                sock.sendall(b"X-%d: %s\r\n" % (number, b"a" * 1_000))
+        with suppress(ConnectionError):
+            answer = _read_to_end(sock)
+
+    assert answer[9:12] in (b"431", b"")
+    assert collector.post(success()).status_code == 200
 
 
 def test_slow_head_after_a_request(collector: RunningCollector) -> None:
