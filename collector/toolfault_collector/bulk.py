@@ -82,6 +82,7 @@ def upsert_rows(
     key: tuple[str, ...],
     rows: Rows,
     add: bool = False,
+    keep: frozenset[str] = frozenset(),
 ) -> None:
     """Insert *rows* of *table*, or overwrite those that share the columns *key*.
 
@@ -92,10 +93,12 @@ def upsert_rows(
         key: A unique constraint; *rows* are in its order, in which PostgreSQL locks them.
         rows: The rows.
         add: Add the other columns to those that are stored, instead of overwriting them.
+        keep: Columns that are left as they are stored. SQLite writes the entry of every index
+            that has a column which is set, whether its value is another or not.
     """
     if not rows:
         return
-    conflict = _on_conflict(table, names, key, add)
+    conflict = _on_conflict(table, names, key=key, keep=keep, add=add)
     if is_sqlite(conn):
         _driver(conn).executemany(f"{_insert(table, names)} {conflict}", rows)
     else:
@@ -207,11 +210,15 @@ def _insert(table: Table, names: tuple[str, ...]) -> str:
 
 
 @lru_cache(maxsize=128)
-def _on_conflict(table: Table, names: tuple[str, ...], key: tuple[str, ...], add: bool) -> str:
+def _on_conflict(
+    table: Table, names: tuple[str, ...], *, key: tuple[str, ...], keep: frozenset[str], add: bool
+) -> str:
     """Return the clause that makes an insert an upsert; both engines spell it alike."""
     old = f'"{table.name}"."{{0}}" + ' if add else ""
     changed = ", ".join(
-        f'"{name}" = {old.format(name)}excluded."{name}"' for name in names if name not in key
+        f'"{name}" = {old.format(name)}excluded."{name}"'
+        for name in names
+        if name not in key and name not in keep
     )
     quoted = ", ".join(f'"{name}"' for name in key)
     return f"ON CONFLICT ({quoted}) DO UPDATE SET {changed}"

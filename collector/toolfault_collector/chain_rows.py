@@ -18,6 +18,7 @@ from toolfault_collector.chains import Call, Chain, OrderKey
 __all__ = [
     "CHAIN_COLUMNS",
     "LOADED_COLUMNS",
+    "OF_FIRST_FAILURE",
     "OF_KEY",
     "ChainKey",
     "StoredCall",
@@ -42,6 +43,13 @@ CHAIN_COLUMNS: Final = (
     *_CONTEXT,
     *_PLAIN,
     *columns("outcome first_retry_fix time_lost_ms time_source state"),
+)
+# What the first failure decides, so that no later call changes it.
+OF_FIRST_FAILURE: Final = frozenset(
+    columns(
+        "session_id tool agent model environment release variant started_at first_seq"
+        " first_failed_at first_code first_category first_field first_message_id time_source"
+    )
 )
 _OUTCOME: Final = CHAIN_COLUMNS.index("outcome")
 _STATE: Final = CHAIN_COLUMNS.index("state")

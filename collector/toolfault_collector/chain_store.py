@@ -19,6 +19,7 @@ from toolfault_collector.bulk import columns, fetch, insert_rows, run, upsert_ro
 from toolfault_collector.chain_rows import (
     CHAIN_COLUMNS,
     LOADED_COLUMNS,
+    OF_FIRST_FAILURE,
     OF_KEY,
     ChainKey,
     StoredCall,
@@ -38,12 +39,20 @@ _NEWEST_FIRST: Final = "ORDER BY started_at DESC, first_seq DESC, chain_id DESC 
 
 @dataclass(slots=True)
 class ChainChanges:
-    """What a batch changes among the chains of the keys it touched."""
+    """What a batch changes among the chains of the keys it touched.
+
+    Attributes:
+        new: Chains that are not stored.
+        continued: Stored chains that have grown at their end.
+        changed: Chains that were folded again, stored or not.
+        gone: Project and id of stored chains that are none any more.
+        moved: Stored calls whose place changed: chain, attempt, id of the call.
+    """
 
     new: list[tuple[ChainKey, Chain]] = field(default_factory=list)
+    continued: list[tuple[ChainKey, Chain]] = field(default_factory=list)
     changed: list[tuple[ChainKey, Chain]] = field(default_factory=list)
     gone: list[tuple[int, str]] = field(default_factory=list)
-    # Stored calls whose place changed: (chain_id, attempt, id of the call).
     moved: list[tuple[str | None, int | None, int]] = field(default_factory=list)
 
     def __bool__(self) -> bool:
@@ -92,8 +101,9 @@ def write_chains(conn: Connection, changes: ChainChanges) -> None:
     insert_rows(
         conn, chain_table, CHAIN_COLUMNS, [chain_row(key, chain) for key, chain in changes.new]
     )
-    rows = [chain_row(key, chain) for key, chain in changes.changed]
-    upsert_rows(conn, chain_table, CHAIN_COLUMNS, key=columns("project_id chain_id"), rows=rows)
+    for chains, keep in ((changes.continued, OF_FIRST_FAILURE), (changes.changed, frozenset())):
+        rows = [chain_row(key, chain) for key, chain in chains]
+        upsert_rows(conn, chain_table, CHAIN_COLUMNS, key=_KEY, rows=rows, keep=keep)
     run(conn, "UPDATE tool_call SET chain_id = ?, attempt = ? WHERE id = ?", changes.moved)
 
 
@@ -101,7 +111,7 @@ def _record(
     changes: ChainChanges, key: ChainKey, chains: list[Chain], *, continued: Chain | None = None
 ) -> None:
     for chain in chains:
-        (changes.changed if chain is continued else changes.new).append((key, chain))
+        (changes.continued if chain is continued else changes.new).append((key, chain))
 
 
 def _fold_again(

@@ -320,7 +320,7 @@ def _store_chains(
         batch.sort(key=lambda call: call.key)
     changes = continue_chains(conn, batches, stored=stored)
     new = {(call.project_id, call.event_id): call for call in calls}
-    for key, chain in (*changes.new, *changes.changed):
+    for key, chain in (*changes.new, *changes.continued, *changes.changed):
         for member, attempt in chain.members:
             arrived = new.get((key[0], member.event_id))
             if arrived is not None:

@@ -19,6 +19,7 @@ from toolfault_collector.chains import Call, outcome_at
 from toolfault_collector.clock import MINUTE_US, now_us, parse_time
 from toolfault_collector.engine import read_connection, write_transaction
 from toolfault_collector.projects import ensure_project
+from toolfault_collector.rollups import HOUR_US
 from toolfault_collector.store import store_events
 from toolfault_collector.tables import chain, conversation, tool_call
 
@@ -257,7 +258,8 @@ def test_long_conversation_is_not_read_again(engine: Engine) -> None:
         project_id = ensure_project(conn, "demo")
         statements = []
         for size in (10, 1_000):
-            began = now_us() - 3_600 * SECOND
+            began = now_us() - 7_200 * SECOND
+            began -= began % HOUR_US  # all within the hour in which names are written once
             session = f"c{size}"
             batch = [
                 failure(session_id=session, at=began + place * SECOND, seq=place, field=f"f{place}")
@@ -265,7 +267,7 @@ def test_long_conversation_is_not_read_again(engine: Engine) -> None:
             ]
             store_events(conn, project_id, batch, received_at=now_us())
             last = failure(session_id=session, at=began + size * SECOND, seq=size, field="f1")
-            with Statements(engine) as sent:
+            with Statements(engine, conn) as sent:
                 store_events(conn, project_id, [last], received_at=now_us())
             statements.append(sent)
         states = conn.execute(select(func.max(func.length(cast(chain.c.state, String))))).scalar()
