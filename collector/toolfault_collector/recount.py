@@ -33,7 +33,7 @@ from toolfault_collector.conversations import (
     write_conversations,
 )
 from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.rollups import CountKey, add_counts, counted_by_sql
+from toolfault_collector.rollups import CountKey, add_counts, counted_by_sql, folded_by_sql
 from toolfault_collector.tables import conversation, conversation_end, failure_counts, tool_call
 
 __all__ = ["Recount", "recount"]
@@ -247,6 +247,7 @@ def _compare_counts(engine: Engine, *, repair: bool) -> int:
     """
     with read_connection(engine) as conn:
         failures, reported = counted_by_sql(conn)
+        reported.update(folded_by_sql(conn)[1])
         stored = list(conn.execute(select(failure_counts)))
     missing: Counter[CountKey] = Counter(failures)
     missing_calls: Counter[CountKey] = Counter(reported)

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Engine, func, select
 from toolfault_collector.bulk import bind, select_in
 from toolfault_collector.clock import MINUTE_US
 from toolfault_collector.engine import is_sqlite, read_connection, write_transaction
-from toolfault_collector.rollups import add_counts, counted_by_sql
+from toolfault_collector.rollups import add_counts, counted_by_sql, folded_by_sql
 from toolfault_collector.tables import tool_call
 
 __all__ = ["Line", "remove_before"]
@@ -194,17 +194,22 @@ def _remove_calls(conn: Connection, calls: list[int]) -> None:
 def _remove_counts(engine: Engine, line: Line) -> int:
     """Remove old rows of folded successes; return how many."""
     # Minutes have an index, and are at most one ahead of when their row was received.
-    sql = (
-        "DELETE FROM call_counts WHERE id IN (SELECT id FROM call_counts WHERE project_id = ?"
-        f" AND id < ? AND (minute < ? OR minute >= ?) LIMIT {ROWS_AT_ONCE})"
+    old = (
+        "SELECT id FROM call_counts WHERE project_id = ? AND id < ? AND (minute < ? OR minute >= ?)"
+        f" LIMIT {ROWS_AT_ONCE}"
     )
     values = (line.project_id, line.first_counts, line.since + MINUTE_US, line.until)
     removed = 0
     while True:
         with write_transaction(engine) as conn:
-            gone = conn.exec_driver_sql(bind(conn, sql), values).rowcount
-        removed += gone
-        if gone < ROWS_AT_ONCE:
+            lock = "" if is_sqlite(conn) else " FOR UPDATE"
+            ids = list(conn.exec_driver_sql(bind(conn, old + lock), values).scalars())
+            if ids:
+                failures, folded = folded_by_sql(conn, f"f.id IN ({', '.join(map(str, ids))})")
+                add_counts(conn, (failures, _negative(folded)))
+                _delete_in(conn, "DELETE FROM call_counts WHERE id IN ?", among=ids)
+        removed += len(ids)
+        if len(ids) < ROWS_AT_ONCE:
             return removed
 
 

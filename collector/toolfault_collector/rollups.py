@@ -7,12 +7,15 @@ code    hour     (none)  code           failed calls  0
 tool    day      (none)  tool           failed calls  individually reported calls
 pair    day      tool    code           failed calls  of them outside any conversation
 field   day      tool    argument       failed calls  0
+folded  day      (none)  tool           0             successes that were only counted
+ended   day      (none)  tool, or ""    0             conversations as senders counted them
 unsent  day      tool    code or ""     see below     see below
 ======  =======  ======  =============  ============  ================================
 
 A period is the first microsecond of an hour or day, UTC; calls without a time are in period 0.
 A failure counts once for each argument that one of its issues lies in (``items`` of
-``items.3.port``), and under the empty name where they name none.
+``items.3.port``), and under the empty name where it names none. Senders count the conversations of
+each tool and, under the empty name, those over all tools.
 
 A sampled call stands for 1 / rate calls (Horvitz-Thompson), of which 1 / rate - 1 were not sent.
 ``unsent`` has these, failed ones and all, in millionths of a call: integers add up to the same in
@@ -32,10 +35,19 @@ from sqlalchemy import Connection
 
 from toolfault_collector.bulk import bind, columns, upsert_rows
 from toolfault_collector.clock import DAY_US, MINUTE_US
-from toolfault_collector.prepared import PreparedCall
+from toolfault_collector.prepared import PreparedCall, PreparedCounts
 from toolfault_collector.tables import failure_counts
 
-__all__ = ["HOUR_US", "CountKey", "add_counts", "count_calls", "counted_by_sql", "unsent_calls"]
+__all__ = [
+    "HOUR_US",
+    "CountKey",
+    "add_counts",
+    "count_calls",
+    "count_folded",
+    "counted_by_sql",
+    "folded_by_sql",
+    "unsent_calls",
+]
 
 HOUR_US: Final = 60 * MINUTE_US
 MILLION: Final = 1_000_000
@@ -89,6 +101,17 @@ def unsent_calls(rate: float) -> int:
     return math.floor(MILLION / rate + 0.5) - MILLION
 
 
+def count_folded(counts: Iterable[PreparedCounts]) -> Counts:
+    """Return what successes that were only counted add to the rollups."""
+    reported: Counter[CountKey] = Counter()
+    for each in counts:
+        day, tool = _period(each.minute, DAY_US, timed=True), each.event.tool
+        if tool is not None:
+            reported[each.project_id, "folded", day, "", tool] += each.event.calls
+        reported[each.project_id, "ended", day, "", tool or ""] += each.event.conversations
+    return Counter(), reported
+
+
 def add_counts(conn: Connection, counts: Counts) -> None:
     """Add *counts*, which may be negative, to the stored ones.
 
@@ -118,6 +141,17 @@ def counted_by_sql(
             failures[key] += int(row[5])
             reported[key] += int(row[6])
     return failures, reported
+
+
+def folded_by_sql(
+    conn: Connection, where: str = "true", parameters: tuple[Any, ...] = ()
+) -> Counts:
+    """Return what the rows of ``call_counts`` (as ``f``) that satisfy *where* are counted as."""
+    reported: Counter[CountKey] = Counter()
+    for query in (_BY_FOLDED, _BY_ENDED):
+        for row in conn.exec_driver_sql(bind(conn, query.format(where=where)), parameters):
+            reported[row[0], row[1], row[2], row[3], row[4]] += int(row[5])
+    return Counter(), reported
 
 
 def _period(at: int, width: int, *, timed: bool) -> int:
@@ -166,4 +200,13 @@ _UNSENT: Final = (
     f"SELECT c.project_id, 'unsent', {_DAY}, c.tool, coalesce(c.code, ''),"
     f" sum(CASE WHEN c.success THEN 0 ELSE {_UNSENT_CALLS} END), sum({_UNSENT_CALLS})"
     " FROM tool_call c WHERE c.sample_rate < 1 AND {where} GROUP BY 1, 3, 4, 5"
+)
+_OF_DAY: Final = f"f.minute / {DAY_US} * {DAY_US}"
+_BY_FOLDED: Final = (
+    f"SELECT f.project_id, 'folded', {_OF_DAY}, '', f.tool, sum(f.calls)"
+    " FROM call_counts f WHERE f.tool IS NOT NULL AND {where} GROUP BY 1, 3, 5"
+)
+_BY_ENDED: Final = (
+    f"SELECT f.project_id, 'ended', {_OF_DAY}, '', coalesce(f.tool, ''), sum(f.conversations)"
+    " FROM call_counts f WHERE {where} GROUP BY 1, 3, 5"
 )

@@ -39,7 +39,7 @@ from toolfault_collector.prepared import (
     prepare,
 )
 from toolfault_collector.rejects import keep_rejects
-from toolfault_collector.rollups import add_counts, count_calls
+from toolfault_collector.rollups import add_counts, count_calls, count_folded
 from toolfault_collector.tables import (
     call_counts,
     change,
@@ -361,12 +361,9 @@ def _store_others(
     for end in ends:
         conversations[end.project_id, end.session_id].add_end(end)
     insert_rows(conn, conversation_end, rows.END_COLUMNS, [rows.end_row(end) for end in ends])
-    insert_rows(
-        conn,
-        call_counts,
-        rows.COUNTS_COLUMNS,
-        [rows.counts_row(counts) for counts in group.of_counts()],
-    )
+    counts = list(group.of_counts())
+    insert_rows(conn, call_counts, rows.COUNTS_COLUMNS, [rows.counts_row(each) for each in counts])
+    add_counts(conn, count_folded(counts))
     insert_rows(
         conn, change, rows.CHANGE_COLUMNS, [rows.change_row(each) for each in group.of_changes()]
     )

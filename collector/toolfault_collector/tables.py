@@ -115,7 +115,7 @@ conversation = Table(
     Column("other_success_turn", String(128)),
     Column("time_source", String(8), nullable=False, server_default="client"),
     Column("received_at", BigInteger, nullable=False, server_default="0"),
-    Index(None, "project_id", "last_at"),
+    Index(None, "project_id", "last_at", "ended_at"),
 )
 
 # One row per conversation_end event: a resend is known, and several ends of one add up.

@@ -54,12 +54,15 @@ def effect_by_code(
         confidence: Two-sided coverage of each interval, taken by itself.
     """
     calls = _calls(before), _calls(after)
+    squares = _squares(calls[0], before), _squares(calls[1], after)
     codes = sorted(failures[0].keys() | failures[1].keys())
     found = []
     for code in codes:
         sides = [
-            _estimate(counts.get(code, {}), own, side)
-            for counts, own, side in zip(failures, calls, (before, after), strict=True)
+            _estimate(counts.get(code, {}), own, side, squares=squared)
+            for counts, own, side, squared in zip(
+                failures, calls, (before, after), squares, strict=True
+            )
         ]
         difference = difference_of_rates(sides[0], sides[1], confidence=confidence)
         if difference is not None:
@@ -88,12 +91,17 @@ def _calls(side: SideData) -> dict[str, int]:
     return found
 
 
-def _estimate(failures: Mapping[str, int], calls: Mapping[str, int], side: SideData) -> Estimate:
+def _squares(calls: Mapping[str, int], side: SideData) -> float:
+    return sum(own * own for own in calls.values()) + side.folded.calls_squared
+
+
+def _estimate(
+    failures: Mapping[str, int], calls: Mapping[str, int], side: SideData, *, squares: float
+) -> Estimate:
     n = side.calls
     if not n:
         return Estimate(value=None, variance=None, clusters=0, n=0)
     share = sum(failures.values()) / n
-    squares = sum(own * own for own in calls.values()) + side.folded.calls_squared
     residual = (
         sum(count * count for count in failures.values())
         - 2 * share * sum(count * calls.get(key, 0) for key, count in failures.items())

@@ -101,9 +101,10 @@ def compare(
         compare_metric(metric, before, after, confidence=confidence, equal_mix=equal_mix)
         for metric in METRICS
     )
-    strata = before.strata.keys() & after.strata.keys()
+    mixes = before.strata, after.strata
+    strata = mixes[0].keys() & mixes[1].keys()
     calls = before.calls + after.calls
-    shared = sum(side.strata[key] for side in (before, after) for key in strata)
+    shared = sum(mix[key] for mix in mixes for key in strata)
     return Effect(
         before=_side(before),
         after=_side(after),

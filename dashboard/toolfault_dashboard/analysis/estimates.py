@@ -80,10 +80,13 @@ def shared_weights(metric: Metric, before: SideData, after: SideData) -> dict[St
 
 def _by_stratum(metric: Metric, side: SideData, *, merged: bool = False) -> dict[Stratum, _Sums]:
     found: defaultdict[Stratum, _Sums] = defaultdict(_Sums)
-    for cell in side.cells:
-        sums = found[("", "", "") if merged else cell.stratum]
-        sums.numerator += metric.numerator(cell)
-        sums.denominator += metric.denominator(cell)
+    cells = side.columns
+    numerators = cells.by_stratum(metric.numerator(cells))
+    denominators = cells.by_stratum(metric.denominator(cells))
+    for stratum, above, below in zip(cells.strata, numerators, denominators, strict=True):
+        sums = found[("", "", "") if merged else stratum]
+        sums.numerator += above
+        sums.denominator += below
     if metric.of_calls:
         for stratum, calls in side.folded.calls.items():
             found[("", "", "") if merged else stratum].denominator += calls
@@ -108,17 +111,17 @@ def _weighted(
     if not scale:
         return Estimate(value=None, variance=None, clusters=0, n=0)
     value = sum(weights[key] * strata[key].ratio for key in scale)
-    scores: defaultdict[str, float] = defaultdict(float)
-    for cell in side.cells:
-        key = ("", "", "") if merged else cell.stratum
-        if key not in scale:
-            continue
-        numerator, denominator = metric.numerator(cell), metric.denominator(cell)
-        if numerator or denominator:
-            residual = numerator - strata[key].ratio * denominator
-            scores[cell.conversation] += scale[key] * residual
-    total = sum(score * score for score in scores.values())
-    clusters = len(scores)
+    cells = side.columns
+    keys: list[Stratum] = [("", "", "")] * len(cells.strata) if merged else list(cells.strata)
+    # A stratum without a weight is scaled by 0; its conversations count where they have another.
+    ratios = cells.of_strata([strata[key].ratio for key in keys])
+    weighted = cells.of_strata([scale.get(key, 0.0) for key in keys])
+    counted = cells.of_strata([float(key in scale) for key in keys])
+    numerator, denominator = metric.numerator(cells), metric.denominator(cells)
+    scores = cells.by_conversation(weighted * (numerator - ratios * denominator))
+    has_any = cells.by_conversation(counted * ((numerator != 0) | (denominator != 0)))
+    total = float((scores * scores).sum())
+    clusters = int((has_any > 0).sum())
     if metric.of_calls:
         # Folded conversations have only successes: z = - sum(scale_s r_s n_s). Their calls per
         # stratum are not known together, so each is taken to be where it weighs most.

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal
-
-from toolfault_dashboard.analysis.sides import Cell
+from typing import Any, Final, Literal
 
 __all__ = ["METRICS", "Metric", "MetricName"]
 
@@ -26,8 +24,9 @@ class Metric:
     """One ratio: what is divided by what, and which way is better.
 
     Attributes:
-        numerator: Added up per conversation. A conversation without a failure has none of it.
-        denominator: Added up per conversation.
+        numerator: Of one cell, or of `columns.Columns`: added up per conversation. A conversation
+            without a failure has none of it.
+        denominator: Likewise.
         complement: Show 1 - ratio: what is added up is the opposite of what is shown.
         share: Whether the ratio is a share (0 to 1) of the denominator.
         of_calls: Whether folded successes belong to the denominator.
@@ -38,21 +37,23 @@ class Metric:
     name: MetricName
     better: Literal["lower", "higher"]
     unit: str
-    numerator: Callable[[Cell], float]
-    denominator: Callable[[Cell], int]
+    numerator: Callable[[Any], Any]
+    denominator: Callable[[Any], Any]
     complement: bool = False
     share: bool = True
     of_calls: bool = False
     conditional: bool = False
 
 
-def _first_try_failures(cell: Cell) -> int:
+def _first_try_failures(cell: Any) -> Any:
     return cell.chains + cell.unchained
 
 
-def _operations(cell: Cell) -> int:
-    # A retry is no operation of its own. A chain may have begun before the window and leave fewer.
-    return max(cell.calls - cell.round_trips, _first_try_failures(cell))
+def _operations(cell: Any) -> Any:
+    # A retry is no operation of its own. A chain may have begun before the window and leave fewer:
+    # the larger of the two, written so that it holds for columns too.
+    operations, least = cell.calls - cell.round_trips, _first_try_failures(cell)
+    return operations + (least - operations) * (least > operations)
 
 
 METRICS: Final = (
@@ -103,8 +104,8 @@ METRICS: Final = (
         "seconds_lost_per_operation",
         "lower",
         "timed operations",
-        lambda cell: cell.time_lost_ms / 1_000 if cell.timed else 0.0,
-        lambda cell: _operations(cell) if cell.timed else 0,
+        lambda cell: cell.time_lost_ms / 1_000 * (cell.timed > 0),
+        lambda cell: _operations(cell) * (cell.timed > 0),
         share=False,
         of_calls=True,
     ),

@@ -10,6 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolfault_dashboard.analysis.columns import Columns
 
 __all__ = ["Cell", "Folded", "SideData", "Stratum"]
 
@@ -50,7 +55,7 @@ class Folded:
         return sum(self.calls.values())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SideData:
     """Everything a comparison needs of one side."""
 
@@ -70,30 +75,38 @@ class SideData:
             Folded(calls, self.folded.conversations, self.folded.calls_squared),
         )
 
+    @cached_property
+    def columns(self) -> Columns:
+        """The cells column by column."""
+        from toolfault_dashboard.analysis.columns import columns_of
+
+        return columns_of(self.cells)
+
     @property
     def strata(self) -> Counter[Stratum]:
         """Calls per stratum."""
         found = Counter(self.folded.calls)
-        for cell in self.cells:
-            found[cell.stratum] += cell.calls
+        own = self.columns.by_stratum(self.columns.calls)
+        for stratum, calls in zip(self.columns.strata, own, strict=True):
+            found[stratum] += int(calls)
         return found
 
     @property
     def conversations(self) -> int:
         """Conversations, those known from counters alone included."""
-        return len({cell.conversation for cell in self.cells}) + self.folded.conversations
+        return self.columns.conversations + self.folded.conversations
 
     @property
     def calls(self) -> int:
         """Calls as the summary counts them."""
-        return sum(cell.calls for cell in self.cells) + self.folded.total
+        return int(self.columns.calls.sum()) + self.folded.total
 
     @property
     def failures(self) -> int:
         """Failures of the side."""
-        return sum(cell.failures for cell in self.cells)
+        return int(self.columns.failures.sum())
 
     @property
     def chains(self) -> int:
         """Chains of the side."""
-        return sum(cell.chains for cell in self.cells)
+        return int(self.columns.chains.sum())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Select, func, literal, select, union_all
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, select, tuple_
 
 from toolfault_collector.tables import chain, issue, tool_call
+from toolfault_dashboard.queries import rollups
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.failures import count_failures
 from toolfault_dashboard.queries.rows import Facet, Facets, FacetValue
@@ -50,16 +52,13 @@ def facets(
     failures choosing a value would leave. Selected values are always in the list. A caller that has
     counted the failures of the scope already passes their *total*.
     """
-    if total is None:
-        total = count_failures(conn, scope)
     scopes = {key: _without(scope, key) for key in keys}
     sizes = _sizes(conn, scope, set(scopes.values()), total)
-    exact = {key: sizes[scopes[key]] <= EXACT_UP_TO for key in keys}
-    counts = _values(conn, scopes, exact)
+    counts = _values(conn, scopes, sizes)
     return Facets(
         facets=tuple(_facet(scope.query, key, counts[key], limit) for key in keys),
-        counted=min(total, EXACT_UP_TO),
-        exact=all(exact.values()),
+        counted=min(sizes[scope], EXACT_UP_TO),
+        exact=all(sizes[each] <= EXACT_UP_TO for each in scopes.values()),
     )
 
 
@@ -68,10 +67,17 @@ def _without(scope: Scope, key: str) -> Scope:
     return Scope(scope.project_id, base, scope.now, scope.audience)
 
 
-def _sizes(conn: Connection, scope: Scope, wanted: set[Scope], total: int) -> dict[Scope, int]:
+def _sizes(
+    conn: Connection, scope: Scope, wanted: set[Scope], total: int | None
+) -> dict[Scope, int]:
     """Return the failures of each scope; those that are the list itself are counted already."""
-    others = [each for each in wanted if each.query != scope.query]
-    found = dict.fromkeys(wanted, total)
+    found = {scope: count_failures(conn, scope) if total is None else total}
+    others = []
+    for each in wanted - found.keys():
+        if rollups.usable(conn, each, keys=rollups.PAIR_KEYS):
+            found[each] = count_failures(conn, each)
+        else:
+            others.append(each)
     if others:
         counts = [
             select(func.count()).select_from(tool_call).where(failures_of(each)).scalar_subquery()
@@ -82,22 +88,58 @@ def _sizes(conn: Connection, scope: Scope, wanted: set[Scope], total: int) -> di
 
 
 def _values(
-    conn: Connection, scopes: dict[str, Scope], exact: dict[str, bool]
-) -> dict[str, dict[str, int]]:
-    """Count the values of every key in one statement."""
-    found: dict[str, dict[str, int]] = {key: {} for key in scopes}
-    parts = [
-        _count_values(scope, key, exact=exact[key]).add_columns(literal(key).label("facet"))
-        for key, scope in scopes.items()
-    ]
-    if parts:
-        for value, failures, key in conn.execute(union_all(*parts)):
-            for name in arms_of(value or "") if key == "variant" else (str(value or ""),):
-                found[key][name] = found[key].get(name, 0) + int(failures)
+    conn: Connection, scopes: dict[str, Scope], sizes: dict[Scope, int]
+) -> dict[str, Counter[str]]:
+    """Count the values of every key; those that are columns of a call together where they can."""
+    found: dict[str, Counter[str]] = {}
+    together: defaultdict[tuple[Scope, bool], list[str]] = defaultdict(list)
+    for key, scope in scopes.items():
+        exact = sizes[scope] <= EXACT_UP_TO
+        added = _added_up(conn, scope, key) if exact else None
+        if added is not None:
+            found[key] = added
+        elif key in _JOINED:
+            found[key] = Counter()
+            for value, failures in conn.execute(_JOINED[key](scope, _rows(conn, scope, exact))):
+                found[key][value] += failures
+        else:
+            together[scope, key in _INDEXED].append(key)
+    for (scope, _), keys in together.items():
+        where = _rows(conn, scope, sizes[scope] <= EXACT_UP_TO)
+        found |= _by_columns(conn, where, keys)
     return found
 
 
-def _facet(query: Query, key: str, counts: dict[str, int], limit: int) -> Facet:
+def _added_up(conn: Connection, scope: Scope, key: str) -> Counter[str] | None:
+    """Return the values of *key* from the rollups; None where they do not hold them."""
+    found: Counter[str] = Counter()
+    if key == "field" and rollups.usable(conn, scope, keys=frozenset({"tool"})):
+        for (_, name), failures in rollups.failures_by_field(conn, scope).items():
+            found[name] += failures
+    elif key in _PAIR and rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
+        for pair, (failures, _) in rollups.failures_by_pair(conn, scope).items():
+            found[pair[_PAIR.index(key)]] += failures
+    else:
+        return None
+    return found
+
+
+def _by_columns(
+    conn: Connection, where: ColumnElement[bool], keys: list[str]
+) -> dict[str, Counter[str]]:
+    """Count the values of *keys*, columns of a call, in one pass over their combinations."""
+    found: dict[str, Counter[str]] = {key: Counter() for key in keys}
+    columns = [tool_call.c[key] for key in keys]
+    for *values, failures in conn.execute(
+        select(*columns, func.count()).where(where).group_by(*columns)
+    ):
+        for key, value in zip(keys, values, strict=True):
+            for name in arms_of(value or "") if key == "variant" else (value or "",):
+                found[key][name] += failures
+    return found
+
+
+def _facet(query: Query, key: str, counts: Counter[str], limit: int) -> Facet:
     chosen = [value for value in counts if query.selects(key, value)]
     ranked = sorted(counts, key=lambda value: (-counts[value], value))
     shown = dict.fromkeys((*ranked[:limit], *chosen))
@@ -111,32 +153,51 @@ def _facet(query: Query, key: str, counts: dict[str, int], limit: int) -> Facet:
     )
 
 
-def _count_values(scope: Scope, key: str, *, exact: bool) -> Select[Any]:
+def _rows(conn: Connection, scope: Scope, exact: bool) -> ColumnElement[bool]:
+    """Return the condition for the failures that are counted: all, or the newest of them."""
     where = failures_of(scope)
-    if not exact:
-        newest = (
-            select(tool_call.c.id)
-            .where(where)
-            .order_by(tool_call.c.occurred_at.desc(), tool_call.c.id.desc())
-            .limit(EXACT_UP_TO)
-        )
-        where = tool_call.c.id.in_(newest)
-    number: ColumnElement[int] = func.count()
-    source: Any = tool_call
-    value: ColumnElement[Any]
-    if key == "field":
-        named = (issue.c.tool_call_id == tool_call.c.id) & (issue.c.root_field != "")
-        source = tool_call.outerjoin(issue, named)
-        value = func.coalesce(issue.c.root_field, "")
-        number = func.count(func.distinct(tool_call.c.id))
-    elif key == "chain":
-        source = tool_call.outerjoin(
-            chain,
-            (chain.c.project_id == tool_call.c.project_id)
-            & (chain.c.chain_id == tool_call.c.chain_id),
-        )
-        value = func.coalesce(outcome_at(scope.now), "none")
-    else:
-        value = func.coalesce(tool_call.c[key], "")
-    labelled = value.label("value")
-    return select(labelled, number).select_from(source).where(where).group_by(labelled)
+    if exact:
+        return where
+    key = (tool_call.c.occurred_at, tool_call.c.id)
+    oldest = conn.execute(
+        select(*key)
+        .where(where)
+        .order_by(*(column.desc() for column in key))
+        .offset(EXACT_UP_TO - 1)
+        .limit(1)
+    ).one()
+    # Said of the time alone too, since that is what an index finds.
+    return and_(where, key[0] >= oldest[0], tuple_(*key) >= tuple_(*oldest))
+
+
+def _by_field(_: Scope, where: ColumnElement[bool]) -> Select[Any]:
+    named = (issue.c.tool_call_id == tool_call.c.id) & (issue.c.root_field != "")
+    value: Any = func.coalesce(issue.c.root_field, "").label("value")
+    return (
+        select(value, func.count(func.distinct(tool_call.c.id)))
+        .select_from(tool_call.outerjoin(issue, named))
+        .where(where)
+        .group_by(value)
+    )
+
+
+def _by_outcome(scope: Scope, where: ColumnElement[bool]) -> Select[Any]:
+    of_call = (chain.c.project_id == tool_call.c.project_id) & (
+        chain.c.chain_id == tool_call.c.chain_id
+    )
+    value: Any = func.coalesce(outcome_at(scope.now), "none").label("value")
+    return (
+        select(value, func.count())
+        .select_from(tool_call.outerjoin(chain, of_call))
+        .where(where)
+        .group_by(value)
+    )
+
+
+_JOINED: Final[dict[str, Callable[[Scope, ColumnElement[bool]], Select[Any]]]] = {
+    "field": _by_field,
+    "chain": _by_outcome,
+}
+_PAIR: Final = ("tool", "code")
+_INDEXED: Final = frozenset({"tool", "code", "category", "audience", "detection"})
+"""What the index of failures holds: counted without reading a row."""

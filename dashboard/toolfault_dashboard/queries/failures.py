@@ -9,9 +9,11 @@ from typing import Any, Final, cast
 from sqlalchemy import Connection, RowMapping, Select, and_, func, select, tuple_
 
 from toolfault_collector.tables import chain, message, signature, tool_call
+from toolfault_dashboard.queries import rollups
 from toolfault_dashboard.queries.chains import chain_detail
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.issues import issues_of
+from toolfault_dashboard.queries.once import once
 from toolfault_dashboard.queries.pages import read_page
 from toolfault_dashboard.queries.rows import (
     FailureDetail,
@@ -106,8 +108,12 @@ def failures_statement(scope: Scope) -> Select[Any]:
     )
 
 
+@once
 def count_failures(conn: Connection, scope: Scope) -> int:
     """Return the number of failures in the scope."""
+    if rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
+        pairs = rollups.failures_by_pair(conn, scope).values()
+        return sum(failures for failures, _ in pairs)
     found: int = conn.execute(
         select(func.count()).select_from(tool_call).where(failures_of(scope))
     ).scalar_one()

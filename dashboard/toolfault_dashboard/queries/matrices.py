@@ -10,6 +10,7 @@ from sqlalchemy import Connection, func, select
 
 from toolfault_collector.tables import issue, tool_call
 from toolfault_dashboard.analysis.rates import Rate, rate
+from toolfault_dashboard.queries import rollups
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.summaries import calls_by
@@ -79,7 +80,7 @@ def matrix(
         for column in shown_columns
         if (failures := counts.get((tool, column), 0))
     )
-    totals = _failures_by_tool(conn, scope)
+    totals = _failures_by_tool(conn, scope, counts, by)
     return Matrix(
         by=by,
         tools=tuple(MatrixTool(tool, calls[tool], totals[tool]) for tool in shown_tools),
@@ -93,12 +94,18 @@ def _counts(
     conn: Connection, scope: Scope, by: Literal["code", "field"]
 ) -> dict[tuple[str, str], int]:
     if by == "code":
+        if rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
+            pairs = rollups.failures_by_pair(conn, scope)
+            return {pair: failures for pair, (failures, _) in pairs.items()}
         statement = (
             select(tool_call.c.tool, tool_call.c.code, func.count())
             .where(failures_of(scope))
             .group_by(tool_call.c.tool, tool_call.c.code)
         )
     else:
+        if rollups.usable(conn, scope):
+            fields = rollups.failures_by_field(conn, scope)
+            return {pair: failures for pair, failures in fields.items() if pair[1]}
         statement = (
             select(
                 tool_call.c.tool,
@@ -112,10 +119,23 @@ def _counts(
     return {(tool, column or ""): failures for tool, column, failures in conn.execute(statement)}
 
 
-def _failures_by_tool(conn: Connection, scope: Scope) -> Counter[str]:
-    rows = conn.execute(
-        select(tool_call.c.tool, func.count().label("failures"))
-        .where(failures_of(scope))
-        .group_by(tool_call.c.tool)
-    )
-    return Counter({row.tool: row.failures for row in rows})
+def _failures_by_tool(
+    conn: Connection,
+    scope: Scope,
+    counts: dict[tuple[str, str], int],
+    by: Literal["code", "field"],
+) -> Counter[str]:
+    found: Counter[str] = Counter()
+    if by == "field" and rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
+        pairs = rollups.failures_by_pair(conn, scope)
+        counts = {pair: failures for pair, (failures, _) in pairs.items()}
+    elif by == "field":
+        rows = conn.execute(
+            select(tool_call.c.tool, func.count())
+            .where(failures_of(scope))
+            .group_by(tool_call.c.tool)
+        )
+        return Counter({row[0]: row[1] for row in rows})
+    for (tool, _), failures in counts.items():
+        found[tool] += failures
+    return found

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Final, Literal
 
-from sqlalchemy import ColumnElement, Connection, func, literal, select
+from sqlalchemy import ColumnElement, Connection, func, literal, select, union_all
 
 from toolfault_collector.clock import DAY_US, MINUTE_US
 from toolfault_collector.tables import call_counts, tool_call
@@ -126,26 +126,23 @@ def _failures_by_bucket(
 def _calls_by_bucket(
     conn: Connection, scope: Scope, bucket: Bucket, *, quick: bool
 ) -> Counter[int]:
+    if quick:
+        by_day = rollups.calls_per_day(conn, scope)
+        return Counter({_number(day, bucket): calls for day, calls in by_day.items()})
     minute = _bucket_of(call_counts.c.minute, bucket).label("bucket")
     folded = (
         select(minute, func.sum(call_counts.c.calls))
         .where(counts_of(scope), call_counts.c.tool.is_not(None))
         .group_by(minute)
     )
+    at = _bucket_of(tool_call.c.occurred_at, bucket).label("bucket")
+    reported = (
+        select(at, func.count())
+        .where(calls_of(scope), tool_call.c.time_source != "none")
+        .group_by(at)
+    )
     found: Counter[int] = Counter()
-    if quick:
-        for number, calls in rollups.calls_per_day(conn, scope).items():
-            found[_number(number, bucket)] += calls
-    else:
-        at = _bucket_of(tool_call.c.occurred_at, bucket).label("bucket")
-        reported = (
-            select(at, func.count())
-            .where(calls_of(scope), tool_call.c.time_source != "none")
-            .group_by(at)
-        )
-        for number, calls in conn.execute(reported):
-            found[_number(number, bucket)] += int(calls)
-    for number, calls in conn.execute(folded):
+    for number, calls in conn.execute(union_all(reported, folded)):
         found[_number(number, bucket)] += int(calls)
     return found
 

@@ -1,43 +1,82 @@
-"""Counts from the collector's rollups, where a query asks for nothing but a window of time.
+"""Counts from the collector's rollups, where a query asks for little but a window of time.
 
 Whole hours and days come from ``failure_counts``; the broken ones at the edges of the window are
-counted from the rows, so the sum is what a count over all rows gives. Where they are not `usable`
-the rows must be counted: the query asks for more than time, or some calls have no time at all.
+counted from the rows in the same statement, so the sum is what a count over all rows gives. Where
+they are not `usable` the rows must be counted: the query asks for something else, or some calls
+have no time at all.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Final, Literal
 
-from sqlalchemy import ColumnElement, Connection, func, literal, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    ScalarSelect,
+    Select,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    union_all,
+)
 
 from toolfault_collector.clock import DAY_US
 from toolfault_collector.rollups import HOUR_US
-from toolfault_collector.tables import failure_counts, tool_call
-from toolfault_dashboard.queries.conditions import calls_of, failures_of
+from toolfault_collector.tables import call_counts, failure_counts, issue, tool_call
+from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
+from toolfault_dashboard.queries.once import once
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause, Moment, Query
+from toolfault_dashboard.search.sql import matches_any, patterns_of
 
-__all__ = ["calls_by_tool", "calls_per_day", "extent", "failures_per_bucket", "usable"]
+__all__ = [
+    "PAIR_KEYS",
+    "calls_by_tool",
+    "calls_per_day",
+    "extent",
+    "failures_by_field",
+    "failures_by_pair",
+    "failures_per_bucket",
+    "folded_conversations",
+    "usable",
+]
 
-_By = Literal["code", "tool"]
+_By = Literal["code", "tool", "pair", "field", "folded", "ended"]
+_CALLS: Final[tuple[_By, ...]] = ("tool", "folded")
+_WINDOW: Final = frozenset({"since", "until"})
+PAIR_KEYS: Final = frozenset({"tool", "code"})
+"""What a query may ask for beside time where failures are counted by tool and code."""
 
 
-def usable(conn: Connection, scope: Scope) -> bool:
-    """Say whether the rollups hold what *scope* asks for."""
-    if any(clause.key not in {"since", "until"} for clause in scope.query.clauses):
-        return False
+def usable(conn: Connection, scope: Scope, *, keys: frozenset[str] = frozenset()) -> bool:
+    """Say whether the rollups hold what *scope* asks for.
+
+    Args:
+        conn: Open connection.
+        scope: What to count.
+        keys: Keys that the rollup meant can tell apart, beside time.
+    """
+    asked = {clause.key for clause in scope.query.clauses}
+    return asked <= _WINDOW | keys and not _has_untimed(conn, scope.project_id)
+
+
+@once
+def _has_untimed(conn: Connection, project_id: int) -> bool:
     table = failure_counts.c
     # Calls without a time are in period 0, and so in no window of the rollups.
     untimed = conn.execute(
         select(table.name)
-        .where(table.project_id == scope.project_id, table.by == "tool", table.period == 0)
+        .where(table.project_id == project_id, table.by == "tool", table.period == 0)
         .limit(1)
     )
-    return untimed.first() is None
+    return untimed.first() is not None
 
 
 def extent(conn: Connection, scope: Scope) -> tuple[int | None, int | None]:
@@ -57,71 +96,179 @@ def failures_per_bucket(
 
     Args:
         conn: Open connection.
-        scope: What to count.
+        scope: What to count; nothing but a window.
         width: Width of a bucket in microseconds, whole hours.
         offset: Where buckets begin, whole hours.
     """
     table = failure_counts.c
-    inner, edges = _split(scope, HOUR_US)
     bucket = ((table.period - literal(offset)) // literal(width)).label("bucket")
-    found: Counter[tuple[str, int]] = Counter()
+    at = ((tool_call.c.occurred_at - literal(offset)) // literal(width)).label("bucket")
+    inner, edges = _split(scope, HOUR_US)
+    parts: list[Select[Any]] = [
+        select(tool_call.c.code, at, func.count())
+        .where(failures_of(edge))
+        .group_by(tool_call.c.code, at)
+        for edge in edges
+    ]
     if inner is not None:
-        for name, number, failures in conn.execute(
+        parts.append(
             select(table.name, bucket, func.sum(table.failures))
             .where(*_whole(scope, "code", inner))
             .group_by(table.name, bucket)
-        ):
-            found[name, number] += int(failures)
-    at = ((tool_call.c.occurred_at - literal(offset)) // literal(width)).label("bucket")
-    for edge in edges:
-        for code, number, failures in conn.execute(
-            select(tool_call.c.code, at, func.count())
-            .where(failures_of(edge))
-            .group_by(tool_call.c.code, at)
-        ):
-            found[code or "", number] += failures
+        )
+    found: Counter[tuple[str, int]] = Counter()
+    for code, number, failures in _all(conn, parts):
+        found[code or "", number] += int(failures)
     return found
 
 
 def calls_by_tool(conn: Connection, scope: Scope) -> Counter[str]:
-    """Return reported calls by tool, folded successes left out."""
+    """Return calls by tool, folded successes included; keys: a window, and tools."""
     table = failure_counts.c
     inner, edges = _split(scope, DAY_US)
-    found: Counter[str] = Counter()
-    if inner is not None:
-        for tool, calls in conn.execute(
-            select(table.name, func.sum(table.calls))
-            .where(*_whole(scope, "tool", inner))
-            .group_by(table.name)
-        ):
-            found[tool] += int(calls)
+    parts: list[Select[Any]] = []
     for edge in edges:
-        for tool, calls in conn.execute(
-            select(tool_call.c.tool, func.count()).where(calls_of(edge)).group_by(tool_call.c.tool)
-        ):
-            found[tool] += calls
+        tool = call_counts.c.tool
+        parts += [
+            select(tool_call.c.tool, func.count()).where(calls_of(edge)).group_by(tool_call.c.tool),
+            select(tool, func.sum(call_counts.c.calls))
+            .where(counts_of(edge), tool.is_not(None))
+            .group_by(tool),
+        ]
+    if inner is not None:
+        parts += [
+            select(table.name, func.sum(table.calls))
+            .where(*_whole(scope, by, inner))
+            .group_by(table.name)
+            for by in _CALLS
+        ]
+    found: Counter[str] = Counter()
+    for name, calls in _all(conn, parts):
+        found[name or ""] += int(calls)
     return found
 
 
 def calls_per_day(conn: Connection, scope: Scope) -> Counter[int]:
-    """Return reported calls by day number, time // day."""
+    """Return calls by day number, time // day, folded successes included; keys: a window."""
     table = failure_counts.c
     inner, edges = _split(scope, DAY_US)
-    found: Counter[int] = Counter()
-    if inner is not None:
-        for period, calls in conn.execute(
-            select(table.period, func.sum(table.calls))
-            .where(*_whole(scope, "tool", inner))
-            .group_by(table.period)
-        ):
-            found[period // DAY_US] += int(calls)
-    day = (tool_call.c.occurred_at // literal(DAY_US)).label("day")
+    day, of_minute, period = (
+        (column // literal(DAY_US)).label("day")
+        for column in (tool_call.c.occurred_at, call_counts.c.minute, table.period)
+    )
+    parts: list[Select[Any]] = []
     for edge in edges:
-        for number, calls in conn.execute(
-            select(day, func.count()).where(calls_of(edge)).group_by(day)
-        ):
-            found[number] += calls
+        parts += [
+            select(day, func.count()).where(calls_of(edge)).group_by(day),
+            select(of_minute, func.sum(call_counts.c.calls))
+            .where(counts_of(edge), call_counts.c.tool.is_not(None))
+            .group_by(of_minute),
+        ]
+    if inner is not None:
+        parts += [
+            select(period, func.sum(table.calls)).where(*_whole(scope, by, inner)).group_by(period)
+            for by in _CALLS
+        ]
+    found: Counter[int] = Counter()
+    for number, calls in _all(conn, parts):
+        found[number] += int(calls)
     return found
+
+
+def folded_conversations(scope: Scope) -> ScalarSelect[Any]:
+    """Return how many conversations senders counted; keys: a window, and tools."""
+    inner, edges = _split(scope, DAY_US)
+    one_tool = scope.query.has("tool")
+    tool = call_counts.c.tool
+    parts: list[Select[Any]] = [
+        select(func.sum(call_counts.c.conversations).label("conversations")).where(
+            counts_of(edge), tool.is_not(None) if one_tool else tool.is_(None)
+        )
+        for edge in edges
+    ]
+    if inner is not None:
+        name = failure_counts.c.name
+        parts.append(
+            select(func.sum(failure_counts.c.calls).label("conversations")).where(
+                *_whole(scope, "ended", inner), name != "" if one_tool else name == ""
+            )
+        )
+    added = (parts[0] if len(parts) == 1 else union_all(*parts)).subquery()
+    return select(func.coalesce(func.sum(added.c.conversations), 0)).scalar_subquery()
+
+
+@once
+def failures_by_pair(conn: Connection, scope: Scope) -> dict[tuple[str, str], tuple[int, int]]:
+    """Return failures by tool and code, and how many of them are in no chain."""
+    table = failure_counts.c
+    inner, edges = _split(scope, DAY_US)
+    pair = (tool_call.c.tool, tool_call.c.code)
+    parts: list[Select[Any]] = [
+        select(*pair, func.count(), func.count() - func.count(tool_call.c.chain_id))
+        .where(failures_of(edge))
+        .group_by(*pair)
+        for edge in edges
+    ]
+    if inner is not None:
+        parts.append(
+            select(table.tool, table.name, func.sum(table.failures), func.sum(table.calls))
+            .where(*_whole(scope, "pair", inner))
+            .group_by(table.tool, table.name)
+        )
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for tool, code, failures, outside in _all(conn, parts):
+        if failures:
+            before = found.get((tool, code or ""), (0, 0))
+            found[tool, code or ""] = (before[0] + int(failures), before[1] + int(outside))
+    return found
+
+
+def failures_by_field(conn: Connection, scope: Scope) -> Counter[tuple[str, str]]:
+    """Return failures by tool and argument, those that name none under "".
+
+    The query may ask for a window, and for tools.
+    """
+    table = failure_counts.c
+    inner, edges = _split(scope, DAY_US)
+    parts: list[Select[Any]] = []
+    for edge in edges:
+        named = (issue.c.tool_call_id == tool_call.c.id) & (issue.c.root_field != "")
+        field: Any = func.coalesce(issue.c.root_field, "")
+        parts.append(
+            select(
+                tool_call.c.tool, field.label("field"), func.count(func.distinct(tool_call.c.id))
+            )
+            .select_from(tool_call.outerjoin(issue, named))
+            .where(failures_of(edge))
+            .group_by(tool_call.c.tool, issue.c.root_field)
+        )
+    if inner is not None:
+        parts.append(
+            select(table.tool, table.name, func.sum(table.failures))
+            .where(*_whole(scope, "field", inner))
+            .group_by(table.tool, table.name)
+        )
+    found: Counter[tuple[str, str]] = Counter()
+    for tool, name, failures in _all(conn, parts):
+        if failures:
+            found[tool, name] += int(failures)
+    return found
+
+
+def _all(conn: Connection, parts: Sequence[Select[Any]]) -> Iterable[Any]:
+    """Return the rows of all *parts* in one statement."""
+    return conn.execute(parts[0] if len(parts) == 1 else union_all(*parts)).all()
+
+
+_COLUMNS: Final = {
+    ("tool", "tool"): "name",
+    ("folded", "tool"): "name",
+    ("ended", "tool"): "name",
+    ("pair", "tool"): "tool",
+    ("pair", "code"): "name",
+    ("field", "tool"): "tool",
+}
+"""Where each rollup has what a query may ask for."""
 
 
 def _whole(
@@ -134,6 +281,12 @@ def _whole(
         conditions.append(table.period >= first)
     if end is not None:
         conditions.append(table.period < end)
+    for clause in scope.query.clauses:
+        if clause.key in _WINDOW or (by, clause.key) not in _COLUMNS:
+            continue
+        column = table[_COLUMNS[by, clause.key]]
+        found = or_(*matches_any(column, patterns_of(clause)))
+        conditions.append(not_(found) if clause.negated else found)
     return conditions
 
 
@@ -159,4 +312,5 @@ def _split(scope: Scope, width: int) -> tuple[tuple[int | None, int | None] | No
 
 def _between(scope: Scope, begin: int, end: int) -> Scope:
     clauses = (Clause("since", (Moment(at=begin),)), Clause("until", (Moment(at=end),)))
-    return replace(scope, query=Query(clauses))
+    rest = scope.query.without("since", "until")
+    return replace(scope, query=Query((*clauses, *rest.clauses)))

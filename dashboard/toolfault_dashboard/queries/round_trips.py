@@ -11,11 +11,12 @@ from sqlalchemy import Connection, RowMapping, case, func, select
 from toolfault_collector.tables import chain
 from toolfault_dashboard.analysis.rates import rate
 from toolfault_dashboard.queries.conditions import chains_of
+from toolfault_dashboard.queries.once import once
 from toolfault_dashboard.queries.rows import OUTCOMES, ChainGroup, Funnel, RoundTripBin, RoundTrips
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.search.outcomes import outcome_at
 
-__all__ = ["CHAIN_GROUPS", "chains_by", "chains_by_argument", "round_trips"]
+__all__ = ["CHAIN_GROUPS", "chains_by", "chains_by_argument", "combinations", "round_trips"]
 
 CHAIN_GROUPS: Final = {
     "tool": "tool",
@@ -42,7 +43,7 @@ _COUNTED: Final = ("first_retry_fix", "serial_discovery", "repeat_confusion")
 def round_trips(conn: Connection, scope: Scope) -> RoundTrips:
     """Return the funnel, the distribution and the groups of the chains in the scope."""
     # The chains are read once; their combinations are few, and added up here.
-    rows = _combinations(conn, scope, ("tool", "code", "model"), trips=True)
+    rows = combinations(conn, scope, ("tool", "code", "model"), trips=True)
     return RoundTrips(
         funnel=_funnel(rows),
         round_trips=sum(int(row["round_trips"]) for row in rows),
@@ -55,7 +56,7 @@ def round_trips(conn: Connection, scope: Scope) -> RoundTrips:
 
 def chains_by(conn: Connection, scope: Scope, by: str) -> tuple[ChainGroup, ...]:
     """Group the chains of the scope by a key of ``CHAIN_GROUPS``, most round trips first."""
-    return _groups(_combinations(conn, scope, (by,), trips=False), by)
+    return _groups(combinations(conn, scope, (by,)), by)
 
 
 def chains_by_argument(conn: Connection, scope: Scope) -> tuple[tuple[str, ChainGroup], ...]:
@@ -66,7 +67,7 @@ def chains_by_argument(conn: Connection, scope: Scope) -> tuple[tuple[str, Chain
         "" where the first failure named none.
     """
     named: defaultdict[tuple[str, str], list[RowMapping]] = defaultdict(list)
-    for row in _combinations(conn, scope, ("tool", "field"), trips=False):
+    for row in combinations(conn, scope, ("tool", "field")):
         named[row["tool"] or "", row["field"] or ""].append(row)
     groups = [(tool, _group(field, members)) for (tool, field), members in named.items()]
     return tuple(
@@ -76,8 +77,9 @@ def chains_by_argument(conn: Connection, scope: Scope) -> tuple[tuple[str, Chain
     )
 
 
-def _combinations(
-    conn: Connection, scope: Scope, keys: tuple[str, ...], *, trips: bool
+@once
+def combinations(
+    conn: Connection, scope: Scope, keys: tuple[str, ...], *, trips: bool = False
 ) -> Sequence[RowMapping]:
     """Count the chains of the scope by outcome, *keys* and, if wanted, round trips (``trips``)."""
     columns = [chain.c[CHAIN_GROUPS[key]].label(key) for key in keys]

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 from sqlalchemy import (
     Connection,
-    Row,
     Select,
     Text,
     case,
@@ -97,14 +96,12 @@ def _cells(scope: Scope) -> Select[Any]:
     return select(*key, *(func.sum(both.c[name]).label(name) for name in _COUNTS)).group_by(*key)
 
 
-def _cell(row: Row[Any]) -> Cell:
-    values: list[Any] = list(row)
-    stratum = (values[1], values[2], values[3])
-    counts: dict[str, Any] = {
-        name: float(count) if name == "time_lost_ms" else int(count)
-        for name, count in zip(_COUNTS, values[4:], strict=True)
-    }
-    return Cell(conversation=values[0], stratum=stratum, **counts)
+def _cell(row: Any) -> Cell:
+    conversation, tool, model, agent, *counts = row
+    numbers = dict(zip(_COUNTS, counts, strict=True))
+    lost = float(numbers.pop("time_lost_ms"))
+    whole = {name: int(number) for name, number in numbers.items()}
+    return Cell(conversation, (tool, model, agent), time_lost_ms=lost, **whole)
 
 
 def _counted(conn: Connection, scope: Scope) -> Counter[Stratum]:

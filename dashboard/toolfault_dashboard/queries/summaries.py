@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,7 @@ from sqlalchemy import (
     CompoundSelect,
     Connection,
     FromClause,
-    Row,
     Select,
-    case,
     func,
     not_,
     or_,
@@ -23,16 +21,17 @@ from sqlalchemy import (
     union_all,
 )
 
-from toolfault_collector.tables import call_counts, chain, conversation, conversation_end, tool_call
+from toolfault_collector.tables import call_counts, conversation, conversation_end, tool_call
 from toolfault_dashboard.analysis.rates import rate
 from toolfault_dashboard.queries import rollups
-from toolfault_dashboard.queries.conditions import calls_of, chains_of, counts_of, failures_of
+from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
+from toolfault_dashboard.queries.once import once
+from toolfault_dashboard.queries.round_trips import combinations
 from toolfault_dashboard.queries.rows import Overview, Summary, ToolCount
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause, not_restricting_calls
 from toolfault_dashboard.search.keys import RESTRICTING_CALLS
-from toolfault_dashboard.search.outcomes import outcome_at
 from toolfault_dashboard.search.sql import matches_any, patterns_of
 
 __all__ = ["ChainTotals", "calls_by", "chain_totals", "overview", "summary"]
@@ -63,11 +62,11 @@ def _counted(conn: Connection, scope: Scope) -> tuple[Summary, int, int]:
     by_tool: Counter[str] = Counter()
     by_code: Counter[str] = Counter()
     outside = untimed = 0
-    for row in _failures_by_tool_and_code(conn, scope):
-        by_tool[row.tool] += row.failures
-        by_code[row.code or ""] += row.failures
-        outside += row.outside
-        untimed += row.untimed
+    for tool, code, failures, alone, without_time in _failures_by_pair(conn, scope):
+        by_tool[tool] += failures
+        by_code[code] += failures
+        outside += alone
+        untimed += without_time
     chains = chain_totals(conn, scope)
     all_calls, all_failures = calls.total(), by_tool.total()
     recovered = chains.chains.get("recovered", 0)
@@ -108,66 +107,64 @@ def overview(conn: Connection, scope: Scope) -> Overview:
     )
 
 
+@once
 def calls_by(conn: Connection, scope: Scope, column: str) -> Counter[str]:
     """Return calls by *column* (``tool``, ``model``, ...), folded successes included.
 
     Calls that carry nothing there are counted under the empty text.
     """
+    if column == "tool" and rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
+        return rollups.calls_by_tool(conn, scope)
     folded = (
         select(call_counts.c[column], func.sum(call_counts.c.calls))
         .where(counts_of(scope), call_counts.c.tool.is_not(None))
         .group_by(call_counts.c[column])
     )
-    if column == "tool" and rollups.usable(conn, scope):
-        found = rollups.calls_by_tool(conn, scope)
-        rows = conn.execute(folded)
-    else:
-        found = Counter()
-        reported = (
-            select(tool_call.c[column], func.count())
-            .where(calls_of(scope))
-            .group_by(tool_call.c[column])
-        )
-        rows = conn.execute(union_all(reported, folded))
-    for name, calls in rows:
+    reported = (
+        select(tool_call.c[column], func.count())
+        .where(calls_of(scope))
+        .group_by(tool_call.c[column])
+    )
+    found: Counter[str] = Counter()
+    for name, calls in conn.execute(union_all(reported, folded)):
         found[name or ""] += int(calls)
     return found
 
 
 def chain_totals(conn: Connection, scope: Scope) -> ChainTotals:
     """Add the chains of the scope up by their outcome at ``scope.now``."""
-    outcome = outcome_at(scope.now).label("outcome")
-    inner = (
-        select(outcome, chain.c.round_trips, chain.c.failures).where(chains_of(scope)).subquery()
+    rows = combinations(conn, scope, ("tool",))
+    chains: Counter[str] = Counter()
+    for row in rows:
+        chains[row["outcome"]] += row["chains"]
+    return ChainTotals(
+        chains=chains,
+        round_trips=sum(int(row["round_trips"]) for row in rows),
+        recovered_failures=sum(
+            int(row["failures"]) for row in rows if row["outcome"] == "recovered"
+        ),
     )
+
+
+def _failures_by_pair(conn: Connection, scope: Scope) -> Iterable[tuple[str, str, int, int, int]]:
+    """Return tool, code, failures, those of them in no chain, and those without a time."""
+    if rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
+        return [
+            (tool, code, failures, outside, 0)
+            for (tool, code), (failures, outside) in rollups.failures_by_pair(conn, scope).items()
+        ]
+    pair = (tool_call.c.tool, tool_call.c.code)
     rows = conn.execute(
         select(
-            inner.c.outcome,
-            func.count().label("chains"),
-            func.sum(inner.c.round_trips).label("round_trips"),
-            func.sum(inner.c.failures).label("failures"),
-        ).group_by(inner.c.outcome)
-    ).all()
-    return ChainTotals(
-        chains={row.outcome: row.chains for row in rows},
-        round_trips=sum(int(row.round_trips) for row in rows),
-        recovered_failures=sum(int(row.failures) for row in rows if row.outcome == "recovered"),
-    )
-
-
-def _failures_by_tool_and_code(conn: Connection, scope: Scope) -> Sequence[Row[Any]]:
-    statement = (
-        select(
-            tool_call.c.tool,
-            tool_call.c.code,
-            func.count().label("failures"),
-            func.count().filter(tool_call.c.chain_id.is_(None)).label("outside"),
-            func.count().filter(tool_call.c.time_source == "none").label("untimed"),
+            *pair,
+            func.count(),
+            func.count() - func.count(tool_call.c.chain_id),
+            func.count().filter(tool_call.c.time_source == "none"),
         )
         .where(failures_of(scope))
-        .group_by(tool_call.c.tool, tool_call.c.code)
+        .group_by(*pair)
     )
-    return conn.execute(statement).all()
+    return [(row[0], row[1] or "", row[2], row[3], row[4]) for row in rows]
 
 
 def _conversations(conn: Connection, scope: Scope) -> int:
@@ -177,44 +174,43 @@ def _conversations(conn: Connection, scope: Scope) -> int:
     sender counts every conversation that ended into its counters and says ``conversation_end``
     where there was a failure, so one with that event is in the counters already.
     """
-    stored = _stored_conversations(scope)
-    of_tool = call_counts.c.tool
-    folded = (
-        select(func.coalesce(func.sum(call_counts.c.conversations), 0))
-        .where(
-            counts_of(scope),
-            of_tool.is_not(None) if scope.query.has("tool") else of_tool.is_(None),
+    if rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
+        folded = rollups.folded_conversations(scope)
+    else:
+        of_tool = call_counts.c.tool
+        folded = (
+            select(func.coalesce(func.sum(call_counts.c.conversations), 0))
+            .where(
+                counts_of(scope),
+                of_tool.is_not(None) if scope.query.has("tool") else of_tool.is_(None),
+            )
+            .scalar_subquery()
         )
-        .scalar_subquery()
-    )
-    in_both = (
-        select(func.count())
-        .where(
-            conversation.c.project_id == scope.project_id,
-            conversation.c.end_event_id.is_not(None),
-            conversation.c.session_id.in_(stored),
-        )
-        .scalar_subquery()
-    )
-    row = conn.execute(
-        select(
-            select(func.count()).select_from(stored.subquery()).scalar_subquery().label("known"),
-            folded.label("folded"),
-            # Looked up only where senders fold successes at all.
-            case((folded > 0, in_both), else_=0).label("in_both"),
-        )
-    ).one()
-    return int(row.known) + max(0, int(row.folded) - int(row.in_both))
+    known = _stored_conversations(scope).add_columns(folded)
+    row = conn.execute(known).one()
+    return int(row[0]) + max(0, int(row[2]) - int(row[1]))
 
 
-def _stored_conversations(scope: Scope) -> Select[tuple[str]] | CompoundSelect[tuple[str]]:
+def _stored_conversations(scope: Scope) -> Select[Any]:
+    """Count the conversations that are stored, and those of them that a sender said have ended."""
+    numbers: tuple[Any, ...] = func.count(), func.count(conversation.c.ended_at)
     restricting = {clause.key for clause in scope.query.clauses} & RESTRICTING_CALLS
     if restricting == {"since"}:
         # A conversation has a call at or after a moment when its last call is.
         since, _ = window(scope)
-        return select(conversation.c.session_id).where(
+        return select(*numbers).where(
             conversation.c.project_id == scope.project_id, conversation.c.last_at >= since
         )
+    stored = _sessions(scope, restricting).subquery()
+    same = (conversation.c.session_id == stored.c.session_id) & (
+        conversation.c.project_id == scope.project_id
+    )
+    return select(*numbers).select_from(stored.outerjoin(conversation, same))
+
+
+def _sessions(
+    scope: Scope, restricting: Set[str]
+) -> Select[tuple[str]] | CompoundSelect[tuple[str]]:
     if restricting <= {"conversation"}:
         return union(
             *(

@@ -30,6 +30,8 @@ _OLD_FAILURES: Final = "ix_tool_call_project_id_success_occurred_at_id"
 _MINUTES: Final = "ix_call_counts_minute"
 _OLD_MINUTES: Final = "ix_call_counts_project_id_minute_tool"
 _SIGNATURES: Final = "ix_tool_call_signature_id"
+_CONVERSATIONS: Final = "ix_conversation_project_id_last_at_ended_at"
+_OLD_CONVERSATIONS: Final = "ix_conversation_project_id_last_at"
 _CHAINS: Final = "ix_chain_project_id_first_failed_at_id"
 
 
@@ -50,6 +52,8 @@ def upgrade() -> None:
         _MINUTES, "call_counts", ["project_id", "minute", "tool", "calls", "conversations"]
     )
     op.drop_index(_OLD_MINUTES, "call_counts")
+    op.create_index(_CONVERSATIONS, "conversation", ["project_id", "last_at", "ended_at"])
+    op.drop_index(_OLD_CONVERSATIONS, "conversation")
     op.execute("DELETE FROM failure_counts WHERE \"by\" = 'field'")
     op.execute(
         f"{_TARGET} SELECT c.project_id, 'pair', {_DAY}, c.tool, c.code, count(*),"
@@ -67,15 +71,26 @@ def upgrade() -> None:
         " (SELECT 1 FROM issue i WHERE i.tool_call_id = c.id AND i.root_field <> '')"
         " GROUP BY 1, 3, 4"
     )
+    day = f"f.minute / {_DAY_US} * {_DAY_US}"
+    op.execute(
+        f"{_TARGET} SELECT f.project_id, 'folded', {day}, '', f.tool, 0, sum(f.calls)"
+        " FROM call_counts f WHERE f.tool IS NOT NULL GROUP BY 1, 3, 5"
+    )
+    op.execute(
+        f"{_TARGET} SELECT f.project_id, 'ended', {day}, '', coalesce(f.tool, ''), 0,"
+        " sum(f.conversations) FROM call_counts f GROUP BY 1, 3, 5"
+    )
 
 
 def downgrade() -> None:
     """Count fields as before and make the former indexes."""
-    op.execute("DELETE FROM failure_counts WHERE \"by\" IN ('pair', 'field')")
+    op.execute("DELETE FROM failure_counts WHERE \"by\" IN ('pair', 'field', 'folded', 'ended')")
     op.execute(
         f"{_TARGET} SELECT c.project_id, 'field', {_DAY}, c.tool, i.field_pattern, count(*), 0"
         " FROM issue i JOIN tool_call c ON c.id = i.tool_call_id GROUP BY 1, 3, 4, 5"
     )
+    op.create_index(_OLD_CONVERSATIONS, "conversation", ["project_id", "last_at"])
+    op.drop_index(_CONVERSATIONS, "conversation")
     op.create_index(_OLD_MINUTES, "call_counts", ["project_id", "minute", "tool"])
     op.drop_index(_MINUTES, "call_counts")
     op.drop_index(_CHAINS, "chain")

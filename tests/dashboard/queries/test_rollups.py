@@ -14,6 +14,7 @@ from toolfault_collector.engine import read_connection
 from toolfault_collector.projects import find_project
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope, rollups
+from toolfault_dashboard.queries.summaries import calls_by
 from toolfault_dashboard.search import parse
 
 TEXTS = (
@@ -80,4 +81,44 @@ def test_rollups_are_left_alone_where_they_do_not_fit(
 ) -> None:
     """A query for more than time, or a project with untimed calls, is counted from the rows."""
     assert not rollups.usable(conn, scope)
-    assert not rollups.usable(conn, Scope(timed[0], parse("since:7d tool:search"), NOW))
+    of_tool = Scope(timed[0], parse("since:7d tool:search"), NOW)
+    assert not rollups.usable(conn, of_tool)
+    assert rollups.usable(conn, of_tool, keys=rollups.PAIR_KEYS)
+    of_model = Scope(timed[0], parse("since:7d model:gpt-5"), NOW)
+    assert not rollups.usable(conn, of_model, keys=rollups.PAIR_KEYS)
+
+
+NARROWED = (
+    "since:7d tool:search",
+    "since:14d until:3d -tool:search,http_request",
+    "since:9d code:wrong_type tool:http*",
+    "until:10d -code:t*",
+    "since:14d tool:a*b code:wrong_type,timeout",
+    "tool:nobody",
+    'code:""',
+)
+
+
+@pytest.mark.parametrize("text", (*TEXTS, *NARROWED))
+def test_tools_codes_and_arguments_are_the_rows(
+    conn: Connection, timed: tuple[int, Tables], text: str
+) -> None:
+    """Failures by tool and code and by argument, and the calls beside them, are the rows'."""
+    project, tables = timed
+    scope = Scope(project, parse(text), NOW)
+    failures = tables.failures(scope.query, NOW)
+    pairs = Counter((row["tool"], row["code"]) for row in failures)
+    alone = Counter((row["tool"], row["code"]) for row in failures if not row["chain_id"])
+    found = rollups.failures_by_pair(conn, scope)
+    assert found == {pair: (number, alone[pair]) for pair, number in pairs.items()}
+    assert queries.count_failures(conn, scope) == len(failures)
+    calls = Counter[str]()
+    for row in tables.denominators(scope.query, NOW):
+        calls[row["tool"]] += row["calls"]
+    assert calls_by(conn, scope, "tool") == calls
+    if rollups.usable(conn, scope):
+        arguments = Counter[tuple[str, str]]()
+        for row in failures:
+            roots = {each["root_field"] for each in row["issues"] if each["root_field"]} or {""}
+            arguments.update((row["tool"], root) for root in roots)
+        assert rollups.failures_by_field(conn, scope) == arguments
