@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from typing import Any, Final
 
 from toolfault_collector.clock import format_time
+from toolfault_dashboard.queries.lines import Guard
 
-__all__ = ["ANY", "HARMLESS", "Cell", "guarded", "plain", "timestamp"]
+__all__ = ["HARMLESS", "Cell", "guard", "guarded", "plain", "timestamp"]
 
 Cell = str | int | float | bool | None
 """What a CSV writer takes."""
@@ -33,17 +35,6 @@ HARMLESS: Final = frozenset(
 )
 
 
-class _Any:
-    """Holds every character."""
-
-    def __contains__(self, _: object) -> bool:
-        return True
-
-
-ANY: Final = _Any()
-"""What `HARMLESS` is where nothing is guarded."""
-
-
 def plain(value: Any) -> Cell:
     """Return *value* as a cell: booleans as true and false, lists and mappings as JSON."""
     if value is None or isinstance(value, str | int | float):
@@ -59,6 +50,24 @@ def guarded(value: Any) -> Cell:
     if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell):
         return "'" + cell
     return cell
+
+
+def _listed(characters: str) -> str:
+    """Return a class of characters with each of them named, as any regular expression reads it."""
+    member = re.compile(f"[{characters}]")
+    found = (number for number in range(1, 0x10000) if not 0xD800 <= number < 0xE000)
+    return "".join(f"\\u{number:04x}" for number in found if member.match(chr(number)))
+
+
+@cache
+def guard() -> Guard:
+    """Return the guard for a database that makes the cells itself."""
+    formula = f"^([{_listed(_SKIPPED)}]*[{_listed(_SIGNS)}]|[\\u0009\\u000a\\u000d])"
+    return Guard(
+        harmless=f"^[{_listed(re.escape(''.join(sorted(HARMLESS))))}]",
+        formula=formula,
+        number=f"^{_NUMBER.pattern.replace('?:', '').replace(chr(92) + 'd', '[0-9]')}$",
+    )
 
 
 def timestamp(value: int | None) -> str | None:

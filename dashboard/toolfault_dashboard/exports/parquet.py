@@ -95,13 +95,15 @@ def _type(pa: Any, name: str, stream: RowStream) -> Any:
 
 def _columns(pa: Any, schema: Any, rows: Sequence[Sequence[Any]]) -> list[Any]:
     return [
-        pa.array(_cells(values, text=field.type == pa.string()), type=field.type)
+        pa.array(_cells(pa, values, field.type), type=field.type)
         for field, values in zip(schema, zip(*rows, strict=True), strict=True)
     ]
 
 
-def _cells(values: Sequence[Any], *, text: bool) -> Sequence[Any]:
-    if not text or all(value is None or isinstance(value, str) for value in values):
+def _cells(pa: Any, values: Sequence[Any], kind: Any) -> Sequence[Any]:
+    if kind == pa.bool_():
+        return [None if value is None else bool(value) for value in values]
+    if kind != pa.string() or all(value is None or isinstance(value, str) for value in values):
         return values
     return [
         value

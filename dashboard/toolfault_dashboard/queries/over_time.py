@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from sqlalchemy import ColumnElement, Connection, func, literal, select, union_all
+from sqlalchemy import ColumnElement, Connection, Select, func, literal, select, union_all
 
 from toolfault_collector.clock import DAY_US, MINUTE_US
 from toolfault_collector.tables import call_counts, tool_call
@@ -37,16 +36,29 @@ def failures_over_time(
         bucket: Width of a bucket; None picks one that fits the window.
         top: Codes with a line of their own; all others are added up as ``other``.
     """
-    quick = rollups.usable(conn, scope)
-    first, last, untimed = (*rollups.extent(conn, scope), 0) if quick else _extent(conn, scope)
     since, until = window(scope)
+    quick = rollups.usable(conn, scope, keys=rollups.PAIR_KEYS)
+    first: int | None
+    last: int | None
+    untimed: int | None
+    if since is not None and _is_drawn_whole(since, until or scope.now):
+        first, last, untimed = None, None, None  # the query says where the axis begins and ends
+    elif quick:
+        first, last, untimed = *rollups.extent(conn, scope), 0
+    else:
+        first, last, untimed = _extent(conn, scope)
     begin = since if since is not None else first
     end = until - 1 if until is not None else (scope.now if since is not None else last)
     if begin is None or end is None or end < begin:
+        untimed = _extent(conn, scope)[2] if untimed is None else untimed
         return FailuresOverTime(bucket or "day", (), (), (), None, untimed)
     bucket, starts = _buckets(begin, end, bucket, first=first, last=last)
-    counts = _failures_by_bucket(conn, scope, bucket, quick=quick)
-    calls = _calls_by_bucket(conn, scope, bucket, quick=quick and bucket == "day")
+    if quick and (bucket != "hour" or rollups.usable(conn, scope)):
+        counts = _from_rollups(conn, scope, bucket)
+        calls = _calls_from_rollups(conn, scope, bucket)
+        untimed = 0
+    else:
+        counts, calls, untimed = _from_rows(conn, scope, bucket)
     lines = [_line(code, found, starts) for code, found in counts.items()]
     lines.sort(key=lambda line: (-line.total, line.name))
     return FailuresOverTime(
@@ -57,6 +69,11 @@ def failures_over_time(
         other=_added(lines[top:]),
         untimed=untimed,
     )
+
+
+def _is_drawn_whole(begin: int, end: int) -> bool:
+    """Say whether an axis from *begin* to *end* has no more buckets than are drawn."""
+    return (end - begin) // _WIDTH["hour"] <= _MOST_BUCKETS
 
 
 def _buckets(
@@ -101,50 +118,65 @@ def _extent(conn: Connection, scope: Scope) -> tuple[int | None, int | None, int
     return row[0], row[1], row[2]
 
 
-def _failures_by_bucket(
-    conn: Connection, scope: Scope, bucket: Bucket, *, quick: bool
-) -> dict[str, Counter[int]]:
-    counted: Iterable[tuple[str, int, int]]
-    if quick:
-        offset = _WEEK_OFFSET if bucket == "week" else 0
-        added = rollups.failures_per_bucket(conn, scope, width=_WIDTH[bucket], offset=offset)
-        counted = ((code, number, failures) for (code, number), failures in added.items())
-    else:
-        at = _bucket_of(tool_call.c.occurred_at, bucket).label("bucket")
-        rows = conn.execute(
-            select(tool_call.c.code, at, func.count())
-            .where(failures_of(scope), tool_call.c.time_source != "none")
-            .group_by(tool_call.c.code, at)
-        )
-        counted = ((row[0] or "", row[1], row[2]) for row in rows)
+_Counts = dict[str, Counter[int]]
+
+
+def _from_rollups(conn: Connection, scope: Scope, bucket: Bucket) -> _Counts:
+    """Return failures by code and start of their bucket."""
+    offset = _WEEK_OFFSET if bucket == "week" else 0
     found: defaultdict[str, Counter[int]] = defaultdict(Counter)
-    for code, number, failures in counted:
+    added = rollups.failures_per_bucket(conn, scope, width=_WIDTH[bucket], offset=offset)
+    for (code, number), failures in added.items():
         found[code][_number(number, bucket)] += failures
     return found
 
 
-def _calls_by_bucket(
-    conn: Connection, scope: Scope, bucket: Bucket, *, quick: bool
-) -> Counter[int]:
-    if quick:
-        by_day = rollups.calls_per_day(conn, scope)
-        return Counter({_number(day, bucket): calls for day, calls in by_day.items()})
-    minute = _bucket_of(call_counts.c.minute, bucket).label("bucket")
-    folded = (
-        select(minute, func.sum(call_counts.c.calls))
-        .where(counts_of(scope), call_counts.c.tool.is_not(None))
-        .group_by(minute)
-    )
-    at = _bucket_of(tool_call.c.occurred_at, bucket).label("bucket")
-    reported = (
-        select(at, func.count())
-        .where(calls_of(scope), tool_call.c.time_source != "none")
-        .group_by(at)
-    )
+def _calls_from_rollups(conn: Connection, scope: Scope, bucket: Bucket) -> Counter[int]:
+    """Return calls by start of their bucket; by the hour there is no rollup of them."""
+    if bucket == "hour":
+        return _from_rows(conn, scope, bucket, failures=False)[1]
     found: Counter[int] = Counter()
-    for number, calls in conn.execute(union_all(reported, folded)):
-        found[_number(number, bucket)] += int(calls)
+    for day, calls in rollups.calls_per_day(conn, scope).items():
+        found[_start(day * DAY_US, bucket)] += calls
     return found
+
+
+def _from_rows(
+    conn: Connection, scope: Scope, bucket: Bucket, *, failures: bool = True
+) -> tuple[_Counts, Counter[int], int]:
+    """Return failures by code and bucket (its start), calls by bucket, and failures untimed."""
+    at = _bucket_of(tool_call.c.occurred_at, bucket).label("bucket")
+    minute = _bucket_of(call_counts.c.minute, bucket).label("bucket")
+    timed = tool_call.c.time_source != "none"
+    call: Any = literal("call").label("kind")
+    failure: Any = literal("failure").label("kind")
+    code: Any = literal("").label("code")
+    parts: list[Select[Any]] = [
+        select(call, code, at, func.count()).where(calls_of(scope), timed).group_by(at),
+        select(call, code, minute, func.sum(call_counts.c.calls))
+        .where(counts_of(scope), call_counts.c.tool.is_not(None))
+        .group_by(minute),
+    ]
+    if failures:
+        parts += [
+            select(failure, tool_call.c.code, at, func.count())
+            .where(failures_of(scope), timed)
+            .group_by(tool_call.c.code, at),
+            select(literal("untimed").label("kind"), code, literal(0), func.count()).where(
+                failures_of(scope), tool_call.c.time_source == "none"
+            ),
+        ]
+    counts: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    calls: Counter[int] = Counter()
+    untimed = 0
+    for kind, name, number, found in conn.execute(union_all(*parts)):
+        if kind == "call":
+            calls[_number(number, bucket)] += int(found)
+        elif kind == "untimed":
+            untimed = found
+        else:
+            counts[name or ""][_number(number, bucket)] += int(found)
+    return counts, calls, untimed
 
 
 def _line(name: str, counts: Counter[int], starts: tuple[int, ...]) -> Series:

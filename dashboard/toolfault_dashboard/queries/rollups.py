@@ -96,14 +96,15 @@ def failures_per_bucket(
 
     Args:
         conn: Open connection.
-        scope: What to count; nothing but a window.
+        scope: What to count: a window and, of buckets of whole days, tools and codes.
         width: Width of a bucket in microseconds, whole hours.
-        offset: Where buckets begin, whole hours.
+        offset: Where buckets begin, whole days.
     """
     table = failure_counts.c
     bucket = ((table.period - literal(offset)) // literal(width)).label("bucket")
     at = ((tool_call.c.occurred_at - literal(offset)) // literal(width)).label("bucket")
-    inner, edges = _split(scope, HOUR_US)
+    by: _By = "pair" if scope.query.has(*PAIR_KEYS) else "code"
+    inner, edges = _split(scope, DAY_US if by == "pair" else HOUR_US)
     parts: list[Select[Any]] = [
         select(tool_call.c.code, at, func.count())
         .where(failures_of(edge))
@@ -113,7 +114,7 @@ def failures_per_bucket(
     if inner is not None:
         parts.append(
             select(table.name, bucket, func.sum(table.failures))
-            .where(*_whole(scope, "code", inner))
+            .where(*_whole(scope, by, inner))
             .group_by(table.name, bucket)
         )
     found: Counter[tuple[str, int]] = Counter()

@@ -41,10 +41,9 @@ _STRATUM = ("tool", "model", "agent")
 def side_of(conn: Connection, scope: Scope, label: str) -> SideData:
     """Read the conversations of *scope* and what senders counted for it."""
     cells = [_cell(row) for row in conn.execute(_cells(scope))]
-    counted = _counted(conn, scope)
+    counted, conversations, squared = _counted(conn, scope)
     if not counted:
         return SideData(label, str(scope.query), tuple(cells))
-    conversations, squared = _conversations(conn, scope)
     ended = _ended(conn, scope, {cell.conversation for cell in cells})
     cells, added = _completed(cells, ended)
     # The counters hold every conversation that ended, those with a failure too.
@@ -104,26 +103,26 @@ def _cell(row: Any) -> Cell:
     return Cell(conversation, (tool, model, agent), time_lost_ms=lost, **whole)
 
 
-def _counted(conn: Connection, scope: Scope) -> Counter[Stratum]:
-    names = [func.coalesce(call_counts.c[name], "") for name in _STRATUM]
-    rows = conn.execute(
-        select(*names, func.sum(call_counts.c.calls))
-        .where(counts_of(scope), call_counts.c.tool.is_not(None))
-        .group_by(*names)
-    )
-    return Counter({(row[0], row[1], row[2]): int(row[3]) for row in rows})
+def _counted(conn: Connection, scope: Scope) -> tuple[Counter[Stratum], int, int]:
+    """Return folded calls by stratum, and conversations and squared calls as senders counted them.
 
-
-def _conversations(conn: Connection, scope: Scope) -> tuple[int, int]:
-    """Return conversations and squared calls that senders counted for the scope."""
+    Rows without a tool are over all tools; of some tools only, their own are added up.
+    """
     tool = call_counts.c.tool
-    row = conn.execute(
-        select(
-            func.coalesce(func.sum(call_counts.c.conversations), 0),
-            func.coalesce(func.sum(call_counts.c.calls_squared), 0),
-        ).where(counts_of(scope), tool.is_not(None) if scope.query.has("tool") else tool.is_(None))
-    ).one()
-    return int(row[0]), int(row[1])
+    names = [tool, *(func.coalesce(call_counts.c[name], "") for name in _STRATUM[1:])]
+    sums = [func.sum(call_counts.c[name]) for name in ("calls", "conversations", "calls_squared")]
+    of_tools = scope.query.has("tool")
+    found: Counter[Stratum] = Counter()
+    conversations = squared = 0
+    for name, model, agent, *numbers in conn.execute(
+        select(*names, *sums).where(counts_of(scope)).group_by(*names)
+    ):
+        if name is not None:
+            found[name, model, agent] += int(numbers[0])
+        if of_tools == (name is not None):
+            conversations += int(numbers[1])
+            squared += int(numbers[2])
+    return found, conversations, squared
 
 
 def _ended(conn: Connection, scope: Scope, known: set[str]) -> dict[str, Counter[str]]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sqlalchemy import Connection, Select, case, null
 
+from toolfault_collector.engine import is_sqlite
 from toolfault_collector.tables import chain, issue, message, signature, tool_call
 from toolfault_dashboard.queries.chains import chains_statement
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.failures import failures_statement
 from toolfault_dashboard.queries.issues import issues_statement
+from toolfault_dashboard.queries.lines import Guard, read_lines
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import seen, sees
 
@@ -30,8 +32,11 @@ class RowStream:
         columns: Names of the columns.
         times: Which columns are times, in microseconds; None where the source has no times.
         rows: The rows; they can be iterated once, while the connection is open.
-        kinds: Columns that are no text: ``integer``, ``number`` or ``boolean``.
+        kinds: Columns that are no text: ``integer``, ``number``, ``boolean`` (which may come as 0
+            and 1) or ``json`` (which may come as text).
         inert: Columns of texts that the server made, so that none can be a formula.
+        lines: Makes the rows CSV lines in the database instead, in batches, where it can do that.
+            Takes the guard against formulas, or None for texts as they are.
     """
 
     columns: tuple[str, ...]
@@ -39,6 +44,7 @@ class RowStream:
     rows: Iterator[Sequence[Any]]
     kinds: Mapping[str, str] = field(default_factory=dict)
     inert: frozenset[str] = frozenset()
+    lines: Callable[[Guard | None], Iterator[Sequence[bytes]]] | None = None
 
 
 _FAILURE: Final = (
@@ -158,6 +164,8 @@ _KINDS: Final = {
     "time_lost_ms": "number",
     "tokens_lost": "integer",
     "position": "integer",
+    "tags": "json",
+    "near_miss": "json",
 }
 
 
@@ -225,13 +233,34 @@ def _stream(
         for name in columns
     ]
     kinds = {name: kind for name, kind in _KINDS.items() if name in columns}
+    inert = _INERT & frozenset(columns)
+    made = statement.with_only_columns(*ordered)
+
+    def lines(guard: Guard | None) -> Iterator[Sequence[bytes]]:
+        return read_lines(conn, made, times=frozenset(times), kinds=kinds, inert=inert, guard=guard)
+
     return RowStream(
         columns,
         frozenset(times),
-        _rows(conn, statement.with_only_columns(*ordered)),
+        _raw_rows(conn, made) if is_sqlite(conn) else _rows(conn, made),
         kinds,
-        _INERT & frozenset(columns),
+        inert,
+        None if is_sqlite(conn) else lines,
     )
+
+
+def _raw_rows(conn: Connection, statement: Select[Any]) -> Iterator[Sequence[Any]]:
+    """Yield rows as the driver of SQLite makes them, at half the cost of SQLAlchemy's."""
+    compiled = statement.compile(dialect=conn.dialect, compile_kwargs={"render_postcompile": True})
+    names = compiled.positiontup or ()
+    driver: Any = conn.connection.driver_connection
+    cursor = driver.cursor()
+    try:
+        cursor.execute(str(compiled), [compiled.params[name] for name in names])
+        while part := cursor.fetchmany(BATCH):
+            yield from part
+    finally:
+        cursor.close()
 
 
 def _rows(conn: Connection, statement: Select[Any]) -> Iterator[Sequence[Any]]:

@@ -7,17 +7,21 @@ import io
 import json
 import tracemalloc
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Text, column, select, values
 from tests.dashboard.generated import NOW
 
+from toolfault_collector.engine import is_sqlite
 from toolfault_dashboard import queries
 from toolfault_dashboard.exports import table_stream, write
+from toolfault_dashboard.exports.cells import guard
 from toolfault_dashboard.queries import RowStream, Scope
+from toolfault_dashboard.queries.lines import read_lines
 from toolfault_dashboard.queries.rows import FrequencyRow
 
 SIGNS = "=+-@"
@@ -174,3 +178,43 @@ def test_a_table_exports_what_it_shows(conn: Connection, scope: Scope) -> None:
         (row.name, row.failures, row.rate.n) for row in table.rows
     ]
     assert rows[0]["first_at"].endswith("Z")
+
+
+def _as_copied(conn: Connection, texts: Sequence[str], *, raw: bool) -> list[list[str]]:
+    """What PostgreSQL makes of *texts*, one per record."""
+    given = values(column("text", Text), name="given").data([(text,) for text in texts])
+    lines = read_lines(
+        conn,
+        select(given.c.text),
+        times=frozenset(),
+        kinds={},
+        inert=frozenset(),
+        guard=None if raw else guard(),
+    )
+    records = b"\r\n".join(line for part in lines for line in part)
+    return _read(records.decode())
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_the_database_guards_as_python_does(conn: Connection, raw: bool) -> None:
+    """A line that PostgreSQL makes has the cells that Python would make, formula or not."""
+    if is_sqlite(conn):
+        pytest.skip("SQLite's lines are made by Python")
+    starts = [text for text in STARTS if "\x00" not in text]
+    starts += [lead + "=1" for lead in ("\u3164", "\u115f", "\xad", "\x1f", "x", "“", "\u2800")]
+    starts += ["-5.2", "+3", "-1e-9", "-1e", "−1", "ü", 'a "b", c', "a\r\nb", "1,5", "\\", "[=1]"]
+    stream = _stream(["text"], [[text] for text in starts])
+    assert _as_copied(conn, starts, raw=raw) == _read(_csv(stream, raw=raw))[1:]
+
+
+@pytest.mark.parametrize("table", ["iter_failures", "iter_chains", "iter_issues"])
+@pytest.mark.parametrize("raw", [False, True])
+def test_the_database_writes_what_the_rows_say(
+    conn: Connection, scope: Scope, table: str, raw: bool
+) -> None:
+    """CSV records made by the database are those made of the rows one by one."""
+    stream = getattr(queries, table)(conn, scope)
+    made = _read(_csv(replace(stream, lines=None), raw=raw))
+    stream = getattr(queries, table)(conn, scope)
+    assert len(made) > 100
+    assert _read(_csv(stream, raw=raw)) == made

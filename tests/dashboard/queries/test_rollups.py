@@ -99,7 +99,7 @@ NARROWED = (
 )
 
 
-@pytest.mark.parametrize("text", (*TEXTS, *NARROWED))
+@pytest.mark.parametrize("text", [*TEXTS, *NARROWED])
 def test_tools_codes_and_arguments_are_the_rows(
     conn: Connection, timed: tuple[int, Tables], text: str
 ) -> None:
