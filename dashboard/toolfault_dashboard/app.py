@@ -34,6 +34,7 @@ from toolfault_dashboard.pages import ROUTERS
 from toolfault_dashboard.pages._ask import Services
 from toolfault_dashboard.pages.errors import error_page, query_error_page
 from toolfault_dashboard.queries import CursorError
+from toolfault_dashboard.queries.deadline import TooSlow
 from toolfault_dashboard.render import PACKAGE
 from toolfault_dashboard.search import QueryError
 from toolfault_dashboard.security import Gate, PageFaults, SameOrigin, SecurityHeaders
@@ -137,6 +138,7 @@ def _add_layers(app: FastAPI, engine: Engine, clock: Callable[[], int]) -> None:
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(QueryError, _query_error)
     app.add_exception_handler(CursorError, _cursor_error)
+    app.add_exception_handler(TooSlow, _too_slow)
     # The last one added is the outermost.
     app.add_middleware(PageFaults, error_page=error_page)
     app.add_middleware(Gate, engine=engine, clock=clock, error_page=error_page)
@@ -176,3 +178,7 @@ def _query_error(request: Request, error: Exception) -> Response:
 
 def _cursor_error(request: Request, error: Exception) -> Response:
     return error_page(request, 400, str(error))
+
+
+def _too_slow(request: Request, error: Exception) -> Response:
+    return error_page(request, 503, str(error))

@@ -24,6 +24,7 @@ from toolfault_dashboard.contexts import TEMPLATES, Chip, Link, View
 from toolfault_dashboard.lockout import Lockout
 from toolfault_dashboard.pages._shell import shell_of
 from toolfault_dashboard.policy import sees
+from toolfault_dashboard.queries.deadline import deadline
 from toolfault_dashboard.queries.rows import ProjectRow
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.render import environment, query_string
@@ -251,7 +252,7 @@ def _others(query: Query, index: int) -> tuple[Clause, ...]:
 def open_ask(request: Request) -> Iterator[Ask]:
     """Yield the ``Ask`` of a request inside one read transaction (a FastAPI dependency)."""
     services: Services = request.app.state.services
-    with read_connection(services.engine) as conn:
+    with read_connection(services.engine) as conn, deadline(conn):
         projects = queries.projects(conn)
         wanted = request.query_params.get("project", "")
         found = next((each for each in projects if each.name == wanted), None)

@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from toolfault_collector.engine import is_sqlite
 
-__all__ = ["SECONDS", "TooSlow", "deadline"]
+__all__ = ["SECONDS", "TooSlow", "deadline", "without_deadline"]
 
 SECONDS: Final = 10.0
 """Longest time all statements of one answer may take together."""
@@ -31,12 +31,13 @@ class TooSlow(Exception):  # noqa: N818 - reads as what happened
 
 
 @contextmanager
-def deadline(conn: Connection, seconds: float = SECONDS) -> Iterator[None]:
-    """Stop statements on *conn* that run when *seconds* are over.
+def deadline(conn: Connection, seconds: float | None = None) -> Iterator[None]:
+    """Stop statements on *conn* that run when *seconds* are over, by default `SECONDS`.
 
     Raises:
         TooSlow: A statement was stopped.
     """
+    seconds = SECONDS if seconds is None else seconds
     until = time.monotonic() + seconds
     try:
         if is_sqlite(conn):
@@ -50,6 +51,15 @@ def deadline(conn: Connection, seconds: float = SECONDS) -> Iterator[None]:
         if time.monotonic() >= until or _was_cancelled(error):
             raise TooSlow(seconds) from None
         raise
+
+
+def without_deadline(conn: Connection) -> None:
+    """Let statements on *conn* run from now on: an export takes as long as its reader reads."""
+    if is_sqlite(conn):
+        driver: Any = conn.connection.driver_connection
+        driver.set_progress_handler(None, 0)
+    else:
+        conn.execute(text("SET LOCAL statement_timeout = 0"))
 
 
 @contextmanager

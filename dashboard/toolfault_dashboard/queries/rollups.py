@@ -130,8 +130,9 @@ def calls_by_tool(conn: Connection, scope: Scope) -> Counter[str]:
     parts: list[Select[Any]] = []
     for edge in edges:
         tool = call_counts.c.tool
+        name = _tool()
         parts += [
-            select(tool_call.c.tool, func.count()).where(calls_of(edge)).group_by(tool_call.c.tool),
+            select(name, func.count()).where(calls_of(edge)).group_by(name),
             select(tool, func.sum(call_counts.c.calls))
             .where(counts_of(edge), tool.is_not(None))
             .group_by(tool),
@@ -144,8 +145,8 @@ def calls_by_tool(conn: Connection, scope: Scope) -> Counter[str]:
             for by in _CALLS
         ]
     found: Counter[str] = Counter()
-    for name, calls in _all(conn, parts):
-        found[name or ""] += int(calls)
+    for each, calls in _all(conn, parts):
+        found[each or ""] += int(calls)
     return found
 
 
@@ -203,7 +204,7 @@ def failures_by_pair(conn: Connection, scope: Scope) -> dict[tuple[str, str], tu
     """Return failures by tool and code, and how many of them are in no chain."""
     table = failure_counts.c
     inner, edges = _split(scope, DAY_US)
-    pair = (tool_call.c.tool, tool_call.c.code)
+    pair = (_tool(), tool_call.c.code)
     parts: list[Select[Any]] = [
         select(*pair, func.count(), func.count() - func.count(tool_call.c.chain_id))
         .where(failures_of(edge))
@@ -235,13 +236,12 @@ def failures_by_field(conn: Connection, scope: Scope) -> Counter[tuple[str, str]
     for edge in edges:
         named = (issue.c.tool_call_id == tool_call.c.id) & (issue.c.root_field != "")
         field: Any = func.coalesce(issue.c.root_field, "")
+        tool = _tool()
         parts.append(
-            select(
-                tool_call.c.tool, field.label("field"), func.count(func.distinct(tool_call.c.id))
-            )
+            select(tool, field.label("field"), func.count(func.distinct(tool_call.c.id)))
             .select_from(tool_call.outerjoin(issue, named))
             .where(failures_of(edge))
-            .group_by(tool_call.c.tool, issue.c.root_field)
+            .group_by(tool, issue.c.root_field)
         )
     if inner is not None:
         parts.append(
@@ -254,6 +254,15 @@ def failures_by_field(conn: Connection, scope: Scope) -> Counter[tuple[str, str]
         if failures:
             found[tool, name] += int(failures)
     return found
+
+
+def _tool() -> Any:
+    """Return the tool of a call to group by.
+
+    As an expression: of a column SQLite would rather read a whole index that is sorted by it than
+    the part of another that the window selects.
+    """
+    return func.coalesce(tool_call.c.tool, "").label("tool")
 
 
 def _all(conn: Connection, parts: Sequence[Select[Any]]) -> Iterable[Any]:

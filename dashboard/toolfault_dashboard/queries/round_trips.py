@@ -92,6 +92,7 @@ def combinations(
             *(chain.c[name] for name in (*_SUMMED, *_COUNTED)),
         )
         .where(chains_of(scope))
+        .offset(0)  # or SQLite would work the outcome out twice, to group by it and to show it
         .subquery()
     )
     grouped = [inner.c.outcome, *(inner.c[column.name] for column in columns)]

