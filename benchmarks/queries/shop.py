@@ -131,8 +131,10 @@ class _Sender:
         text = f"{tool}: {code.replace('_', ' ')}"
         if issues:
             first = issues[0]
-            text = f"Invalid arguments: {first['field']} must be {first['expected']}, got" \
-                   f" {first['received']}. Call {tool} again with it corrected."  # fmt: skip
+            text = (
+                f"Invalid arguments: {first['field']} must be {first['expected']}, got"
+                f" {first['received']}. Call {tool} again with it corrected."
+            )
         error: dict[str, Any] = {
             "code": code,
             "category": category,
