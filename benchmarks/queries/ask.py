@@ -3,8 +3,8 @@
     python benchmarks/queries/ask.py [--failures 100000] [--engine sqlite] [--write]
 
 Fills a database (``--database URL`` names an empty one to be kept, ``--database filled:URL`` one
-that is filled already), starts the real server on it and asks every question several times; the first time is not counted. Prints a
-table; ``--write`` puts it into benchmarks/README.md.
+that is filled already), starts the real server on it and asks every question several times; the
+first time is not counted. Prints a table; ``--write`` puts it into benchmarks/README.md.
 """
 
 from __future__ import annotations
