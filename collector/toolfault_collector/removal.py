@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, func, select
 
+from toolfault_collector import failpoints
 from toolfault_collector.bulk import bind, select_in
 from toolfault_collector.clock import MINUTE_US
 from toolfault_collector.engine import is_sqlite, read_connection, write_transaction
@@ -56,11 +57,15 @@ def remove_before(engine: Engine, line: Line) -> tuple[int, int, int]:
     for sessions in _old_conversations(engine, line):
         with write_transaction(engine) as conn:
             gone, of_them = _remove_conversations(conn, line, sessions)
+            failpoints.reach("removed")
+        failpoints.reach("removal_committed")
         conversations, calls = conversations + gone, calls + of_them
     for ids in _old_calls_alone(engine, line):
         with write_transaction(engine) as conn:
             there = _lock_calls(conn, ids)
             _remove_calls(conn, there)
+            failpoints.reach("removed")
+        failpoints.reach("removal_committed")
         calls += len(there)
     counts = _remove_counts(engine, line)
     with write_transaction(engine) as conn:
@@ -85,7 +90,7 @@ def _old_conversations(engine: Engine, line: Line) -> Iterator[list[str]]:
         at, session = low, ""
         while True:
             with read_connection(engine) as conn:
-                values = (line.project_id, low, high, at, session, *_old_values(line))
+                values = (line.project_id, at, high, at, session, *_old_values(line))
                 found = conn.exec_driver_sql(bind(conn, sql), values).all()
             if not found:
                 break
@@ -162,7 +167,7 @@ def _old_calls_alone(engine: Engine, line: Line) -> Iterator[list[int]]:
         after = (low, 0)
         while True:
             with read_connection(engine) as conn:
-                values = (line.project_id, success, low, high, *after, line.first_call)
+                values = (line.project_id, success, after[0], high, *after, line.first_call)
                 found = conn.exec_driver_sql(bind(conn, sql), values).all()
             if not found:
                 break
