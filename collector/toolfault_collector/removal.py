@@ -23,13 +23,20 @@ from toolfault_collector.engine import is_sqlite, read_connection, write_transac
 from toolfault_collector.rollups import add_counts, counted_by_sql, folded_by_sql
 from toolfault_collector.tables import tool_call
 
-__all__ = ["Line", "remove_before"]
+__all__ = ["IS_OLD", "Line", "remove_before"]
 
 # Removed in one transaction: writers wait for some milliseconds, not for a clean-up of hours. A
 # conversation of more calls than that goes by itself.
 CONVERSATIONS_AT_ONCE: Final = 50
 ROWS_AT_ONCE: Final = 500
 _EVER: Final = 2**62
+# Whether the conversation ``v`` is old; its ``?`` are `Line.old_values`.
+# Counted, not asked whether there is one: PostgreSQL would make that a join, and without statistics
+# (of a table that grew a moment ago) a join of all calls with all conversations.
+IS_OLD: Final = (
+    "NOT (v.received_at BETWEEN ? AND ?) AND (SELECT count(*) FROM tool_call k WHERE"
+    " k.project_id = v.project_id AND k.session_id = v.session_id AND k.id >= ?) = 0"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,11 @@ class Line:
     first_counts: int
     since: int
     until: int
+
+    @property
+    def old_values(self) -> tuple[int, int, int]:
+        """What `IS_OLD` is asked with."""
+        return (self.since, self.until, self.first_call)
 
 
 def remove_before(engine: Engine, line: Line) -> tuple[int, int, int]:
@@ -83,29 +95,19 @@ def _old_conversations(engine: Engine, line: Line) -> Iterator[list[str]]:
         "SELECT v.last_at, v.session_id, (SELECT count(*) FROM tool_call c WHERE"
         " c.project_id = v.project_id AND c.session_id = v.session_id) FROM conversation v"
         " WHERE v.project_id = ? AND v.last_at >= ? AND v.last_at < ?"
-        f" AND (v.last_at, v.session_id) > (?, ?) AND {_IS_OLD}"
+        f" AND (v.last_at, v.session_id) > (?, ?) AND {IS_OLD}"
         f" ORDER BY v.last_at, v.session_id LIMIT {CONVERSATIONS_AT_ONCE}"
     )
     for low, high in ((-_EVER, line.since + MINUTE_US), (line.until, _EVER)):
         at, session = low, ""
         while True:
             with read_connection(engine) as conn:
-                values = (line.project_id, at, high, at, session, *_old_values(line))
+                values = (line.project_id, at, high, at, session, *line.old_values)
                 found = conn.exec_driver_sql(bind(conn, sql), values).all()
             if not found:
                 break
             at, session = found[-1][0], found[-1][1]
             yield from _in_portions([(row[1], row[2]) for row in found])
-
-
-_IS_OLD: Final = (
-    "NOT (v.received_at BETWEEN ? AND ?) AND NOT EXISTS (SELECT 1 FROM tool_call k WHERE"
-    " k.project_id = v.project_id AND k.session_id = v.session_id AND k.id >= ?)"
-)
-
-
-def _old_values(line: Line) -> tuple[int, int, int]:
-    return (line.since, line.until, line.first_call)
 
 
 def _in_portions(found: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
@@ -126,10 +128,10 @@ def _remove_conversations(conn: Connection, line: Line, sessions: list[str]) -> 
     _lock_conversations(conn, line.project_id, sessions)
     # Asked anew: before the lock was taken another call may have come.
     still = (
-        f"SELECT v.session_id FROM conversation v WHERE v.project_id = ? AND {_IS_OLD}"
+        f"SELECT v.session_id FROM conversation v WHERE v.project_id = ? AND {IS_OLD}"
         " AND v.session_id IN ?"
     )
-    values = (line.project_id, *_old_values(line))
+    values = (line.project_id, *line.old_values)
     old = [row[0] for row in select_in(conn, still, fixed=values, among=sessions)]
     of_old = "SELECT id FROM tool_call WHERE project_id = ? AND session_id IN ?"
     project = (line.project_id,)

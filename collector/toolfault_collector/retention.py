@@ -7,24 +7,24 @@ received while it was right, and go with them, neither too early nor never. What
 neither keeps data for ever nor removes what came in today.
 """
 
-# ruff: noqa: S608 - only a constant of this code is put into a statement, values are bound
+# ruff: noqa: S608 - only constants of this code are put into statements, values are bound
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import structlog
-from sqlalchemy import Connection, Engine, Select, Table, and_, exists, func, not_, select
+from sqlalchemy import Connection, Engine, Table, func, select
 
 from toolfault_collector.bulk import bind
 from toolfault_collector.clock import DAY_US, now_us
 from toolfault_collector.engine import read_connection, write_transaction
 from toolfault_collector.errors import PruneRefused
 from toolfault_collector.projects import list_projects
-from toolfault_collector.removal import Line, remove_before
-from toolfault_collector.tables import call_counts, conversation, failure_counts, tool_call
+from toolfault_collector.removal import IS_OLD, Line, remove_before
+from toolfault_collector.tables import call_counts, failure_counts, tool_call
 
 __all__ = ["Pruned", "prune", "prune_rejects"]
 
@@ -170,36 +170,28 @@ def _stored_calls(conn: Connection, project_id: int) -> int:
 
 def _count(conn: Connection, line: Line) -> Pruned:
     """Return what `remove_before` would remove."""
-    call, talk, counts = tool_call.c, conversation.c, call_counts.c
-    kept_call = exists().where(
-        call.project_id == talk.project_id,
-        call.session_id == talk.session_id,
-        call.id >= line.first_call,
+    talks = (
+        "SELECT count(*), coalesce(sum(calls), 0) FROM (SELECT (SELECT count(*) FROM tool_call c"
+        " WHERE c.project_id = v.project_id AND c.session_id = v.session_id) AS calls"
+        f" FROM conversation v WHERE v.project_id = ? AND {IS_OLD}) AS old"
     )
-    old = and_(
-        talk.project_id == line.project_id,
-        not_(talk.received_at.between(line.since, line.until)),
-        not_(kept_call),
+    values = (line.project_id, *line.old_values)
+    conversations, calls = conn.exec_driver_sql(bind(conn, talks), values).one()
+    call, counts = tool_call.c, call_counts.c
+    alone = [
+        select(func.count()).where(
+            call.project_id == line.project_id,
+            call.success.is_(success),
+            call.session_id.is_(None),
+            call.id < line.first_call,
+        )
+        for success in (False, True)
+    ]
+    folded = select(func.count()).where(
+        counts.project_id == line.project_id, counts.id < line.first_counts
     )
-    in_old = and_(
-        call.project_id == line.project_id, call.session_id.in_(select(talk.session_id).where(old))
-    )
-    alone = and_(
-        call.project_id == line.project_id,
-        call.session_id.is_(None),
-        call.id < line.first_call,
-    )
-    folded = and_(counts.project_id == line.project_id, counts.id < line.first_counts)
-    return Pruned(
-        _number(conn, select(func.count()).select_from(conversation).where(old)),
-        _number(conn, select(func.count()).select_from(tool_call).where(in_old))
-        + _number(conn, select(func.count()).select_from(tool_call).where(alone)),
-        _number(conn, select(func.count()).select_from(call_counts).where(folded)),
-    )
-
-
-def _number(conn: Connection, query: Select[Any]) -> int:
-    return int(conn.execute(query).scalar_one())
+    calls = int(calls) + sum(conn.execute(each).scalar_one() for each in alone)
+    return Pruned(conversations, calls, conn.execute(folded).scalar_one())
 
 
 def _objection(conn: Connection, project_id: int, wanted: Pruned) -> str | None:
