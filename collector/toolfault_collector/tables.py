@@ -47,6 +47,12 @@ def _project() -> Column[int]:
     return Column("project_id", Integer, ForeignKey("project.id"), nullable=False)
 
 
+def _context() -> list[Column[str]]:
+    """Return what tells agents apart."""
+    lengths = {"agent": 128, "model": 128, "environment": 128, "release": 128, "variant": 256}
+    return [Column(name, String(length)) for name, length in lengths.items()]
+
+
 project = Table(
     "project",
     metadata,
@@ -176,12 +182,8 @@ tool_call = Table(
     Column("span_id", String(128)),
     Column("tool", String(256), nullable=False),
     Column("tool_requested", String(256)),
-    Column("agent", String(128)),
-    Column("model", String(128)),
+    *_context(),
     Column("provider", String(128)),
-    Column("environment", String(128)),
-    Column("release", String(128)),
-    Column("variant", String(256)),
     Column("user", String(128)),
     Column("started_at", BigInteger, nullable=False),
     Column("occurred_at", BigInteger, nullable=False),  # end of the call
@@ -231,8 +233,7 @@ tool_call = Table(
     Column("message_id", BigInteger),
     UniqueConstraint("project_id", "event_id"),
     Index(None, "project_id", "session_id", "tool", "started_at", "seq"),
-    # Holds what lists and counts ask of every failure. No name of the sender but the tool: an index
-    # row of PostgreSQL has room for some 2,700 bytes.
+    # What lists and counts ask of failures; an index row of PostgreSQL has room for 2,700 bytes.
     Index(
         "ix_tool_call_failures",
         *("project_id", "success", "occurred_at", "id", "tool", "code", "category", "audience"),
@@ -276,11 +277,7 @@ chain = Table(
     Column("chain_id", String(36), nullable=False),  # event id of its first failure
     Column("session_id", String(256), nullable=False),
     Column("tool", String(256), nullable=False),
-    Column("agent", String(128)),
-    Column("model", String(128)),
-    Column("environment", String(128)),
-    Column("release", String(128)),
-    Column("variant", String(256)),
+    *_context(),
     Column("started_at", BigInteger, nullable=False),  # start of the first failure
     Column("first_seq", BigInteger, nullable=False),  # its seq: orders chains of untimed calls
     Column("first_failed_at", BigInteger, nullable=False),  # end of the first failure
@@ -323,11 +320,7 @@ call_counts = Table(
     Column("minute", BigInteger, nullable=False),
     Column("received_at", BigInteger, nullable=False),
     Column("tool", String(256)),  # null: over all tools, carries conversations and calls_squared
-    Column("agent", String(128)),
-    Column("model", String(128)),
-    Column("environment", String(128)),
-    Column("release", String(128)),
-    Column("variant", String(256)),
+    *_context(),
     Column("calls", BigInteger, nullable=False),
     Column("duration_sum_ms", Float),
     Column("duration_max_ms", Float),
