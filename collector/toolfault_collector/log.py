@@ -1,11 +1,13 @@
 """Structured logs: one JSON object a line on standard error, without bodies, keys or values.
 
-Control characters are escaped by the JSON encoding, so no logged text can forge a line.
+Control characters are escaped, also those that JSON leaves alone and a terminal obeys, so no logged
+text can forge a line or hide one.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import traceback
 from typing import Any, Final
@@ -23,6 +25,8 @@ _LEVELS: Final = {
 }
 # A logged text longer than this is data that should not be in a log.
 MAX_TEXT: Final = 4_000
+# Delete and the C1 controls; zero-width, line and paragraph separators, bidirectional controls.
+_INVISIBLE: Final = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 # Of a traceback the innermost frames tell most.
 MAX_FRAMES: Final = 12
 MAX_CAUSES: Final = 3
@@ -81,4 +85,5 @@ def _cut(_logger: object, _method: str, event: Any) -> Any:
 
 
 def _dump(event: Any, **_options: object) -> str:
-    return msgspec.json.encode(event, enc_hook=str).decode("utf-8", "replace")
+    text = msgspec.json.encode(event, enc_hook=str).decode("utf-8", "replace")
+    return _INVISIBLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

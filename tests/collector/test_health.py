@@ -8,6 +8,7 @@ import re
 from tests.factories import failure, success
 from tests.running import RunningCollector
 
+import toolfault_migrations as migrations
 from toolfault_collector.engine import open_engine, write_transaction
 from toolfault_collector.metrics import MAX_REASONS
 
@@ -66,7 +67,7 @@ def test_alive_but_not_ready(sqlite_server: RunningCollector) -> None:
     assert (ready.status_code, ready.json()["reason"]) == (503, "schema")
     assert int(ready.headers["retry-after"]) > 0
     with write_transaction(engine) as conn:
-        conn.exec_driver_sql("UPDATE alembic_version SET version_num = '0002'")
+        conn.exec_driver_sql(f"UPDATE alembic_version SET version_num = '{migrations.head()}'")
     engine.dispose()
 
 
