@@ -19,6 +19,7 @@ from toolfault.telemetry._outbox import Outbox
 from toolfault.telemetry._say import debug, say
 from toolfault.telemetry._sender import Sender
 from toolfault.telemetry._tracker import Tracker
+from toolfault.tools import _fork  # noqa: F401 - forks wait for what is loaded late
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

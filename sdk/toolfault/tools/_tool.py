@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from toolfault.errors import ToolError, ToolInvocationError, ToolResult
+from toolfault.tools import _fork  # noqa: F401 - forks wait for what this module loads late
 from toolfault.tools._call import Call
 from toolfault.tools._declared import (
     argument_names,

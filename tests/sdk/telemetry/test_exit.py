@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from tests.sdk.telemetry import collector as behave
 from tests.sdk.telemetry.collector import Server
-from tests.sdk.telemetry.conftest import LONG
 
 AGENT = """
 import os, signal, sys, time
@@ -92,10 +91,13 @@ def test_everything_is_delivered_at_exit(
 
 
 QUICK_ENDINGS = ("exception", "interrupt", "sender thread dead")
-BOUNDED = {name: ENDINGS[name] for name in (ENDINGS if LONG else QUICK_ENDINGS)}
+BOUNDED = [
+    pytest.param(*end, id=name, marks=[] if name in QUICK_ENDINGS else [pytest.mark.long])
+    for name, end in ENDINGS.items()
+]
 
 
-@pytest.mark.parametrize(("ending", "code"), BOUNDED.values(), ids=BOUNDED.keys())
+@pytest.mark.parametrize(("ending", "code"), BOUNDED)
 def test_exit_is_bounded_against_a_black_hole(
     ending: str, code: int, collector: Server, tmp_path: Path
 ) -> None:
@@ -121,6 +123,60 @@ def test_abrupt_end_leaves_the_spool_to_the_next_process(
     assert run_agent(collector.dsn, "", tmp_path, str(tmp_path))[0] == 0
     assert collector.calls() == 20
     assert not list(tmp_path.rglob("*.seg"))
+
+
+CROWD = """
+import os, sys, threading
+import toolfault
+toolfault.init(sys.argv[1], successes=sys.argv[2], spool_dir=sys.argv[3] or None)
+@toolfault.tool
+def add(a: int) -> int:
+    return a
+def work(name, calls):
+    with toolfault.conversation(name):
+        for number in range(calls):
+            add.call({"a": number if number % 7 else "x"})
+def crowd(name, calls):
+    threads = [threading.Thread(target=work, args=(f"{name}-{n}", calls)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    return threads
+threads = crowd("before", 30)
+children = []
+for number in range(3):
+    pid = os.fork()
+    if not pid:
+        for thread in crowd(f"child{number}", 10):
+            thread.join()
+        os._exit(0 if toolfault.close(20) else 1)
+    children.append(pid)
+    add.call({"a": number})
+for thread in threads:
+    thread.join()
+sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children))
+"""
+
+
+@pytest.mark.parametrize("spool", [False, True], ids=["memory", "spool"])
+@pytest.mark.parametrize("successes", ["folded", "all"])
+def test_calls_of_threads_and_forks_are_exact(
+    successes: str, spool: bool, collector: Server, tmp_path: Path
+) -> None:
+    """Threads that call while the process forks, children that call, a normal exit: all arrive."""
+    program = tmp_path / "crowd.py"
+    program.write_text(CROWD)
+    folder = str(tmp_path / "spool") if spool else ""
+    agent = subprocess.run(
+        [sys.executable, "-W", "ignore", str(program), collector.dsn, successes, folder],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert agent.returncode == 0, agent.stderr
+    assert collector.calls() == 4 * 30 + 3 + 3 * 4 * 10
+    failures = [event for event in collector.of_type("tool_call") if not event["success"]]
+    assert len(failures) == 4 * 5 + 3 * 4 * 2 + 0
 
 
 def test_without_a_dsn_nothing_is_started(tmp_path: Path) -> None:

@@ -1,0 +1,74 @@
+"""A fork waits until no other thread is in the middle of loading a module for the SDK.
+
+The SDK loads most of itself with the first call that needs it. A child forked meanwhile would find
+the module half made, and the lock of its import held by a thread that the child does not have: its
+own first call would wait for ever. Python gives the child fresh locks of its own, but not those.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from _thread import get_ident
+
+__all__ = ["wait_for_imports"]
+
+_LONGEST_WAIT = 0.5  # seconds; loading takes a tenth of that
+_PAUSE = 0.001
+# What the SDK loads late from the standard library.
+_LATE = frozenset(
+    """
+    asyncio dataclasses datetime decimal difflib email.utils hashlib inspect json linecache logging
+    platform random traceback unicodedata urllib.parse zlib
+    """.split()  # noqa: SIM905 - one line of names is easier to keep
+)
+
+
+def wait_for_imports() -> bool:
+    """Wait until everything the SDK loads is loaded; False where that takes too long."""
+    until = time.monotonic() + _LONGEST_WAIT
+    while _is_loading():
+        if time.monotonic() >= until:
+            return False
+        time.sleep(_PAUSE)
+    return True
+
+
+def _is_loading() -> bool:
+    """Whether some other thread is loading a module of ours, or one that we load late.
+
+    Python's own locks of imports say so, one per module, from the search for its file on. They are
+    read, never changed; where a Python has none under this name nothing is waited for.
+    """
+    locks = getattr(sys.modules.get("_frozen_importlib"), "_module_locks", None) or {}
+    me = get_ident()
+    for name, reference in list(locks.items()):
+        if name in _LATE or name.startswith("toolfault."):
+            lock = reference()
+            if getattr(lock, "owner", None) not in (None, me):
+                return True
+    return False
+
+
+def _before_fork() -> None:
+    """Wait, and take the lock of ``logging`` where that was loaded while we did.
+
+    ``logging`` holds its lock across a fork with hooks of its own. Those registered meanwhile are
+    too late for the half that takes it, not for the half that lets it go.
+    """
+    before = _is_loaded("logging")
+    wait_for_imports()
+    if not before and _is_loaded("logging"):
+        lock = getattr(sys.modules["logging"], "_lock", None)
+        if lock is not None:
+            lock.acquire()
+
+
+def _is_loaded(name: str) -> bool:
+    spec = getattr(sys.modules.get(name), "__spec__", None)
+    return spec is not None and not getattr(spec, "_initializing", False)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork)

@@ -1,0 +1,53 @@
+"""gevent: patched before ``init``, greenlets call tools, everything arrives."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import pytest
+from tests.sdk.telemetry.collector import Server
+
+AGENT = """
+import gevent.monkey
+gevent.monkey.patch_all()
+import sys
+import gevent
+import toolfault
+toolfault.init(sys.argv[1], successes=sys.argv[2])
+@toolfault.tool
+def add(a: int) -> int:
+    gevent.sleep(0.001)
+    return a
+def work(name):
+    with toolfault.conversation(name):
+        for number in range(20):
+            add.call({"a": number if number % 5 else "x"})
+gevent.joinall([gevent.spawn(work, f"g{n}") for n in range(10)], raise_error=True)
+pid = __import__("os").fork()
+add.call({"a": 1})
+assert toolfault.flush(20)
+if pid == 0:
+    __import__("os")._exit(0)
+assert __import__("os").waitpid(pid, 0)[1] == 0
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("gevent") is None, reason="gevent is not installed")
+@pytest.mark.parametrize("successes", ["folded", "all"])
+def test_greenlets_report_every_call(successes: str, collector: Server) -> None:
+    """Conversations belong to their greenlet, and no call is lost or counted twice."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", AGENT, collector.dsn, successes],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert collector.calls() == 10 * 20 + 2
+    failures = [event for event in collector.of_type("tool_call") if not event["success"]]
+    assert len(failures) == 10 * 4
+    assert {event["session_id"] for event in failures} == {f"g{n}" for n in range(10)}
