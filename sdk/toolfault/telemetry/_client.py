@@ -19,7 +19,7 @@ from toolfault.telemetry._outbox import Outbox
 from toolfault.telemetry._say import debug, say
 from toolfault.telemetry._sender import Sender
 from toolfault.telemetry._tracker import Tracker
-from toolfault.tools import _fork  # noqa: F401 - forks wait for what is loaded late
+from toolfault.tools import _fork
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -380,8 +380,8 @@ def _after_fork_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
+    _fork.waits.append(_before_fork)
     os.register_at_fork(
-        before=_before_fork,
         after_in_parent=_after_fork_in_parent,
         after_in_child=_after_fork_in_child,
     )

@@ -11,8 +11,12 @@ import os
 import sys
 import time
 from _thread import get_ident
+from collections.abc import Callable
 
-__all__ = ["wait_for_imports"]
+__all__ = ["wait_for_imports", "waits"]
+
+waits: list[Callable[[], object]] = []
+"""What else a fork waits for; called in one hook with the rest, see ``_before_fork``."""
 
 _LONGEST_WAIT = 0.5  # seconds; loading takes a tenth of that
 _PAUSE = 0.001
@@ -58,10 +62,13 @@ def _before_fork() -> None:
     too late for the half that takes it, not for the half that lets it go.
     """
     before = _is_loaded("logging")
+    for wait in waits:
+        wait()
     wait_for_imports()
     if not before and _is_loaded("logging"):
         lock = getattr(sys.modules["logging"], "_lock", None)
-        if lock is not None:
+        is_owned = getattr(lock, "_is_owned", None)
+        if lock is not None and is_owned is not None and not is_owned():
             lock.acquire()
 
 
