@@ -9,6 +9,25 @@ import sys
 
 __all__ = ["main"]
 
+_HOOK_HELP = """\
+Put this into .claude/settings.json (of the project, or of your home folder), and set TOOLFAULT_DSN
+in the environment that Claude Code is started from. Nothing is sent without it, and a collector
+that cannot be reached never holds up the agent for more than two seconds.
+
+{
+  "hooks": {
+    "PostToolUse": [
+      {"matcher": "*", "hooks": [
+        {"type": "command", "command": "python -m toolfault hook claude-code"}]}
+    ],
+    "PostToolUseFailure": [
+      {"matcher": "*", "hooks": [
+        {"type": "command", "command": "python -m toolfault hook claude-code"}]}
+    ]
+  }
+}
+"""
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command and return its exit code."""
@@ -16,7 +35,13 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     doctor = commands.add_parser("doctor", help="find out why events do not arrive")
     doctor.add_argument("--dsn", help="default: TOOLFAULT_DSN")
-    hook = commands.add_parser("hook", help="capture the tool calls of another agent")
+    hook = commands.add_parser(
+        "hook",
+        help="capture the tool calls of another agent",
+        description="Capture the tool call that an agent tells of on standard input.",
+        epilog=_HOOK_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     hook.add_argument("agent", choices=["claude-code"])
     given = parser.parse_args(arguments)
     if given.command == "doctor":

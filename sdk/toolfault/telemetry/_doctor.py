@@ -45,7 +45,11 @@ def examine(dsn: str | None) -> list[Finding]:
         dsn: The DSN; None where none is set.
     """
     if dsn is None:
-        return [Finding("DSN", False, "none is set: set TOOLFAULT_DSN or give --dsn")]
+        hint = (
+            "none is set: set TOOLFAULT_DSN=http://KEY@HOST:8321 or give --dsn; on the collector "
+            "`toolfault keys create --project NAME --kind ingest` prints a KEY"
+        )
+        return [Finding("DSN", False, hint)]
     try:
         parsed = parse_dsn(dsn)
     except ValueError as error:
@@ -140,7 +144,8 @@ def _key(response: Response) -> Finding:
     if judge(response, sent=0).action == "settle":
         return Finding("key", True, "accepted")
     advice = {
-        401: "the collector does not know the key: `toolfault keys create --kind ingest`",
+        401: "the collector does not know the key: copy it again, or make one there with "
+        "`toolfault keys create --project NAME --kind ingest`",
         403: "the key may not send events: it needs the kind `ingest`",
         404: "nothing takes events here: check the path prefix of the DSN",
     }

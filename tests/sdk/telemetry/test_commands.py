@@ -221,3 +221,14 @@ def test_interrupted_call_is_cancelled() -> None:
     """What the person interrupted has the code ``cancelled``."""
     failure = failure_of("Bash", {"error": "Interrupted", "is_interrupt": True})
     assert str(failure.code) == "cancelled"
+
+
+def test_help_of_the_hook_is_all_one_needs() -> None:
+    """The help holds the settings to paste, as JSON, for both hooks."""
+    code, said, _ = run("hook", "--help")
+    assert code == 0
+    settings = json.loads(said[said.index("{\n") :])
+    assert list(settings["hooks"]) == ["PostToolUse", "PostToolUseFailure"]
+    for (entry,) in settings["hooks"].values():
+        assert entry["hooks"][0]["command"] == "python -m toolfault hook claude-code"
+    assert "TOOLFAULT_DSN" in said
