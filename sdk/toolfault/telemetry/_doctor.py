@@ -46,8 +46,8 @@ def examine(dsn: str | None) -> list[Finding]:
     """
     if dsn is None:
         hint = (
-            "none is set: set TOOLFAULT_DSN=http://KEY@HOST:8321 or give --dsn; on the collector "
-            "`toolfault keys create --project NAME --kind ingest` prints a KEY"
+            "none is set: set TOOLFAULT_DSN=http://<key>@<host>:8321 or give --dsn; "
+            "`toolfault keys create --project NAME --kind ingest` on the collector prints a key"
         )
         return [Finding("DSN", False, hint)]
     try:
