@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
@@ -10,7 +11,10 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query, Request
 from sqlalchemy import Connection
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Send
+from starlette.types import Scope as ASGIScope
 
 from toolfault_collector.engine import read_connection
 from toolfault_collector.problems import Problem
@@ -138,8 +142,9 @@ def _answer(
     except BaseException:
         chunks.close()
         raise
-    return StreamingResponse(
-        _from(first, chunks),
+    return _Download(
+        first,
+        chunks,
         media_type=MEDIA_TYPES[format],
         headers={
             "Content-Disposition": f"attachment; filename*=UTF-8''toolfault-{name}.{format}",
@@ -166,6 +171,25 @@ def _stream(
             yield from write(rows(conn, scope), format, **how)
     finally:
         running.end(reader.name)
+
+
+class _Download(StreamingResponse):
+    """Chunks whose source is closed when the answer ends, however it ends.
+
+    Without that the connection and the place of an export whose reader left would be held until the
+    garbage collector happens to run: the abandoned iterator is part of a cycle.
+    """
+
+    def __init__(self, first: bytes, chunks: Generator[bytes], **how: Any) -> None:
+        super().__init__(_from(first, chunks), **how)
+        self._chunks = chunks
+
+    async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            # A stopping server cancels the request, which must not cancel this.
+            await asyncio.shield(run_in_threadpool(self._chunks.close))
 
 
 def _from(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:

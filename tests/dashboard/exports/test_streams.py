@@ -1,0 +1,111 @@
+"""Exports over a real connection: a database that dies, a reader that leaves."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Engine, event, insert, text
+from tests.dashboard.api.serving import key_of, served
+from tests.dashboard.generated import NOW
+
+from toolfault_collector.engine import open_engine, write_transaction
+from toolfault_collector.projects import ensure_project
+from toolfault_collector.tables import tool_call
+from toolfault_dashboard.api.exports import AT_ONCE
+
+ROWS = 16_000
+"""Rows of some 1,500 bytes: far more than the buffers of both ends of a connection hold."""
+
+
+@pytest.fixture
+def large(engine: Engine) -> Engine:
+    """A project with more failures than any buffer holds."""
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "generated")
+        conn.execute(
+            insert(tool_call),
+            [
+                {
+                    "project_id": project, "event_id": str(uuid.UUID(int=number)), "tool": "t",
+                    "event_type": "tool_call", "started_at": NOW - number, "success": False,
+                    "occurred_at": NOW - number, "received_at": NOW, "text_llm": "x" * 1_400,
+                    "code": "timeout", "category": "internal", "audience": "llm",
+                }
+                for number in range(ROWS)
+            ],
+        )  # fmt: skip
+    return engine
+
+
+def _ask(address: str, key: str, path: str) -> socket.socket:
+    """Ask for an export and read only its beginning."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8_192)
+    host, _, port = address.partition(":")
+    connection.connect((host, int(port)))
+    head = f"GET /api/v1{path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n\r\n"
+    connection.sendall(head.encode())
+    assert connection.recv(512).startswith(b"HTTP/1.1 200")
+    return connection
+
+
+@pytest.fixture
+def served_large(large: Engine) -> Iterator[tuple[Engine, str, str]]:
+    """The server's own engine, its address and a read key."""
+    own = open_engine(large.url.render_as_string(hide_password=False))
+    with key_of(large, "generated") as key, served(own) as address:
+        yield own, address, key
+    own.dispose()
+
+
+@pytest.mark.parametrize("form", ["csv", "ndjson"])
+def test_a_database_that_dies_is_seen_in_the_file(
+    form: str, served_large: tuple[Engine, str, str], large: Engine
+) -> None:
+    """The last line says that the export is incomplete, and the answer has no proper end."""
+    if large.dialect.name != "postgresql":
+        pytest.skip("a SQLite file does not go away under its reader")
+    _, address, key = served_large
+    with _ask(address, key, f"/exports/failures.{form}") as connection:
+        with large.connect() as conn:
+            killed = conn.execute(
+                text(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE datname = current_database() AND state LIKE 'idle in transaction%'"
+                    " AND pid <> pg_backend_pid()"
+                )
+            ).scalars()
+            assert list(killed) == [True]
+        body = b""
+        while chunk := connection.recv(65_536):
+            body += chunk
+    assert (
+        b"export incomplete: it broke off after"
+        in body.rstrip().splitlines()[-1] + (body.rstrip().splitlines()[-2])
+    )
+    # Chunked coding ends with an empty chunk; without it every client sees a broken transfer.
+    assert not body.endswith(b"0\r\n\r\n")
+    assert body.count(b"x" * 1_400) < ROWS
+
+
+def test_a_reader_that_leaves_frees_its_connection(served_large: tuple[Engine, str, str]) -> None:
+    """The connection of an export goes back when its reader is gone, and it may export again."""
+    own, address, key = served_large
+    for _ in range(AT_ONCE + 1):
+        returned = threading.Event()
+
+        def note(*_: object, done: threading.Event = returned) -> None:
+            done.set()
+
+        connection = _ask(address, key, "/exports/failures.csv")
+        event.listen(own, "checkin", note)
+        try:
+            assert not returned.is_set()
+            connection.close()
+            assert returned.wait(60)
+        finally:
+            event.remove(own, "checkin", note)
