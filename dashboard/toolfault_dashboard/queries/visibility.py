@@ -7,7 +7,8 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, FromClause, null
 
 from toolfault_dashboard.queries.scope import Audience, Scope
-from toolfault_dashboard.search import KEYS, TEXT, QueryError
+from toolfault_dashboard.search import KEYS, TEXT, Clause, Pattern, QueryError
+from toolfault_dashboard.search.ast import Value
 
 __all__ = ["check_query", "seen", "sees"]
 
@@ -58,11 +59,23 @@ def check_query(scope: Scope) -> None:
         QueryError: The query uses such a key.
     """
     for clause in scope.query.clauses:
-        if clause.key == TEXT:
-            needed: Audience = "llm"
-        elif clause.key in KEYS:
-            needed = KEYS[clause.key].audience
-        else:  # a tag
-            needed = "system"
-        if _RANK[scope.audience] < _RANK[needed]:
-            raise QueryError(f"Your role may not filter by {clause.key}.", clause.column)
+        for name in _asked_for(clause):
+            if _RANK[scope.audience] < _RANK[_needed(name)]:
+                raise QueryError(f"Your role may not filter by {name}.", clause.column)
+
+
+def _asked_for(clause: Clause) -> list[str]:
+    """Return the keys whose values *clause* depends on: ``has:user`` looks at users."""
+    if clause.key != "has":
+        return [clause.key]
+    return [name for value in clause.values if (name := _name(value)) is not None]
+
+
+def _name(value: Value) -> str | None:
+    return value.exact if isinstance(value, Pattern) else None
+
+
+def _needed(name: str) -> Audience:
+    if name == TEXT:
+        return "llm"
+    return KEYS[name].audience if name in KEYS else "system"  # a tag

@@ -128,6 +128,7 @@ _TABLE: Final = (
         "pattern",
         "Remedy that would have accepted the value, or any.",
         "near_miss:bool_from_string",
+        audience="llm",
     ),
     Key("reason", "pattern", "Reason given with the failure.", "reason:paused"),
     Key("phase", "pattern", "Where in the call it failed.", "phase:validation"),

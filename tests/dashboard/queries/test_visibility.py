@@ -1,0 +1,126 @@
+"""What an audience may not see is in no answer, no table and no count."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Engine
+from tests.dashboard.generated import NOW
+from tests.dashboard.pages.test_roles import CANARIES, RANK, _events
+
+from toolfault_collector.engine import read_connection, write_transaction
+from toolfault_collector.projects import ensure_project
+from toolfault_collector.store import store_events
+from toolfault_dashboard import queries
+from toolfault_dashboard.api.shapes import answer
+from toolfault_dashboard.exports import TABLE_NAMES, named_table, write
+from toolfault_dashboard.queries import Scope
+from toolfault_dashboard.search import KEYS, QueryError, parse
+
+
+@pytest.fixture
+def guarded(engine: Engine) -> Iterator[tuple[Connection, int]]:
+    """A project whose every field holds a canary, beside another that holds them all, too."""
+    with write_transaction(engine) as conn:
+        other = ensure_project(conn, "other")
+        store_events(conn, other, _events(), received_at=NOW, time_policy="import")
+        project = ensure_project(conn, "guarded")
+        receipt = store_events(conn, project, _events(), received_at=NOW, time_policy="import")
+        assert receipt.accepted == 4, receipt.rejected
+    with read_connection(engine) as conn:
+        yield conn, project
+
+
+def _answers(conn: Connection, scope: Scope) -> dict[str, str]:
+    """Every answer that a reader of *scope* can get, as text."""
+    asked: dict[str, Any] = {
+        "summary": queries.summary,
+        "overview": queries.overview,
+        "facets": queries.facets,
+        "over time": queries.failures_over_time,
+        "round trips": queries.round_trips,
+        "list": queries.failure_list,
+        "chains": queries.chain_list,
+        "changes": queries.changes,
+        "detected": queries.detected_changes,
+        "experiments": queries.experiments,
+        "silent": queries.silent_successes,
+        "messages": queries.message_efficacy,
+        "fixes": queries.fix_next,
+        "matrix": lambda c, s: queries.matrix(c, s, "field"),
+        "comparison": lambda c, s: queries.comparison(c, s, s),
+    }
+    for by in queries.FREQUENCIES:
+        asked[f"frequency {by}"] = lambda c, s, by=by: queries.frequency(c, s, by)
+    for name in TABLE_NAMES:
+        asked[f"table {name}"] = lambda c, s, name=name: b"".join(
+            write(named_table(c, s, name), "ndjson")
+        ).decode()
+    for row in queries.failure_list(conn, scope).rows:
+        asked[f"failure {row.event_id}"] = lambda c, s, row=row: queries.failure_detail(
+            c, s, row.event_id
+        )
+        asked[f"chain {row.event_id}"] = lambda c, s, row=row: queries.chain_detail(
+            c, s, row.chain_id or ""
+        )
+    found = {}
+    for name, ask in asked.items():
+        try:
+            found[name] = json.dumps(answer(ask(conn, scope)), default=str)
+        except QueryError as error:
+            found[name] = f"refused: {error}"
+    return found
+
+
+@pytest.mark.parametrize("audience", RANK)
+def test_no_answer_holds_more_than_its_audience(
+    guarded: tuple[Connection, int], audience: queries.Audience
+) -> None:
+    """For every audience each answer is free of the canaries above it, and some show its own."""
+    conn, project = guarded
+    answers = _answers(conn, Scope(project, parse(""), NOW, audience))
+    for rank, owner in enumerate(RANK):
+        for field, canary in CANARIES[owner].items():
+            where = [name for name, text in answers.items() if canary in text]
+            if rank > RANK.index(audience):
+                assert not where, f"{field} of {owner} is shown to {audience} in {where}"
+            elif field not in {"retry_context", "exception_module", "traceback"}:
+                assert where, f"{field} of {owner} is not shown to {audience}"
+
+
+@pytest.mark.parametrize("audience", RANK)
+def test_what_is_hidden_cannot_be_counted(
+    guarded: tuple[Connection, int], audience: queries.Audience
+) -> None:
+    """No way of writing a condition on a hidden field is taken: each would be an oracle."""
+    conn, project = guarded
+    hidden = [key.name for key in KEYS.values() if RANK.index(key.audience) > RANK.index(audience)]
+    texts = ["tag.team:*", "-tag.team:x", "has:port,user"] if audience != "system" else []
+    for name in hidden:
+        texts += [f"{name}:*", f"-{name}:x", f"has:{name}", f"no:{name}", f"-has:tool,{name}"]
+    if audience == "user":
+        texts += ["word", '-"some words"']
+    for text in texts:
+        try:
+            query = parse(text)
+        except QueryError:
+            continue  # not even a query, for anybody
+        scope = Scope(project, query, NOW, audience)
+        for ask in (queries.count_failures, queries.summary, queries.facets, queries.chain_list):
+            with pytest.raises(QueryError, match="may not filter"):
+                ask(conn, scope)  # type: ignore[operator]
+    assert hidden or audience == "system"
+
+
+def test_another_project_is_another_world(guarded: tuple[Connection, int]) -> None:
+    """Every id of another project leads nowhere, and none of its rows is in any answer."""
+    conn, project = guarded
+    other = next(row.id for row in queries.projects(conn) if row.id != project)
+    theirs = Scope(other, parse(""), NOW)
+    mine = json.dumps(_answers(conn, Scope(project, parse(""), NOW)))
+    for row in queries.failure_list(conn, theirs).rows:
+        assert row.event_id not in mine
+        assert queries.failure_detail(conn, Scope(project, parse(""), NOW), row.event_id) is None
