@@ -1,0 +1,61 @@
+"""Figures printed in the papers that the methods are from."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolfault_dashboard.analysis.by_code import _adjusted
+from toolfault_dashboard.analysis.differences import difference_of_rates
+from toolfault_dashboard.analysis.estimates import Estimate
+from toolfault_dashboard.analysis.rates import wilson
+
+
+@pytest.mark.parametrize(
+    ("count", "n", "low", "high"),
+    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611),
+     (1, 29, 0.0061, 0.1718)],
+)  # fmt: skip
+def test_wilson_intervals_of_newcombe(count: int, n: int, low: float, high: float) -> None:
+    """R. G. Newcombe, Statist. Med. 17 (1998) 857-872, table I, method 3."""
+    found = wilson(count, n)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "low", "high"),
+    [
+        ((56, 70), (48, 80), 0.0524, 0.3339),
+        ((9, 10), (3, 10), 0.1705, 0.8090),
+        ((6, 7), (2, 7), 0.0582, 0.8062),
+        ((5, 56), (0, 29), -0.0381, 0.1926),
+        ((0, 10), (0, 20), -0.1611, 0.2775),
+        ((10, 10), (0, 20), 0.6791, 1.0),
+    ],
+)
+def test_differences_of_newcombe(
+    one: tuple[int, int], other: tuple[int, int], low: float, high: float
+) -> None:
+    """R. G. Newcombe, Statist. Med. 17 (1998) 873-890, table II, method 10."""
+
+    def side(count: int, n: int) -> Estimate:
+        share = count / n
+        return Estimate(share, share * (1 - share) / n, clusters=n, n=n)
+
+    found = difference_of_rates(side(*other), side(*one))
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_false_discoveries_of_benjamini_and_hochberg() -> None:
+    """J. R. Statist. Soc. B 57 (1995) 289-300, section 3.2: the first 4 of 15 are rejected."""
+    values = [
+        0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262,
+        0.5719, 0.6528, 0.7590, 1.0,
+    ]  # fmt: skip
+    adjusted = _adjusted([*values, None])
+    assert adjusted[-1] is None
+    assert [value is not None and value <= 0.05 for value in adjusted[:15]] == [True] * 4 + [
+        False
+    ] * 11
+    # Their adjusted values are p x 15 / rank.
+    assert adjusted[:4] == pytest.approx([0.0015, 0.003, 0.0095, 0.035625])
