@@ -18,6 +18,7 @@ from tests.factories import failure
 from tests.live_server import LiveServer
 
 from toolfault_collector.clock import now_us
+from toolfault_dashboard.analysis.metrics import METRICS
 
 pytestmark = pytest.mark.browser
 
@@ -145,7 +146,7 @@ def test_an_experiment_shows_assignment_effect_and_how_long_still(open_reader, s
     arms = page.get_by_role("group", name="Assignment").locator("tbody tr")
     expect(arms).to_have_count(2)
     effects = page.get_by_role("group", name="Effect of each arm").locator("tbody tr")
-    expect(effects).to_have_count(4)
+    expect(effects).to_have_count(len(METRICS))
     assert effects.first.locator(".effect-cell svg").count() == 2
     expect(page.get_by_text("chi-squared")).to_be_visible()
 

@@ -21,6 +21,7 @@ class FixLine:
     share: Doc[float, "Its round trips as a share of those of the first line, 0 to 1."]
     saved: Doc[str, "Round trips per week, or in the window where it has no times, in words."]
     interval: Doc[str, "Their interval; empty where there is none."]
+    since: Doc[str, "What it has saved since a change of its tool; empty without one."]
     href: Doc[str, "The failures behind it; empty if no query can name them."]
 
 

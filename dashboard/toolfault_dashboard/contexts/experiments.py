@@ -66,6 +66,7 @@ class ArmMetricLine:
     always_drawn: Doc[Estimate | None, "The always-valid interval, drawn around zero."]
     verdict: Doc[str, "Verdict of the always-valid interval."]
     to_go: Doc[str, "How long until the always-valid interval would decide, in words."]
+    adjusted: Doc[str, "The always-valid interval adjusted for the past; empty without a past."]
 
 
 @dataclass(frozen=True, slots=True)

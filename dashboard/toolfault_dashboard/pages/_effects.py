@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from toolfault_dashboard.analysis.effect import Effect
-from toolfault_dashboard.charts import differences
+from toolfault_dashboard.charts import Estimate, differences
 from toolfault_dashboard.contexts import MetricLine
 from toolfault_dashboard.formats import decimal, percent, plural, points
 
@@ -15,6 +16,7 @@ __all__ = [
     "certainty",
     "counted",
     "metric_lines",
+    "scaled",
     "shown_difference",
     "shown_value",
     "verdict_sentence",
@@ -61,21 +63,37 @@ def counted(number: int, unit: str) -> str:
     return plural(number, unit.removesuffix("s"), unit)
 
 
+_Ends = tuple[float | None, float | None, float | None]
+
+
+def scaled(
+    groups: Sequence[Sequence[_Ends]], shares: Sequence[bool]
+) -> list[tuple[Estimate | None, ...]]:
+    """Draw the differences of each metric: all shares on one scale, any other on its own.
+
+    Args:
+        groups: The differences (value, low, high) of each metric.
+        shares: Whether the metric is a share.
+    """
+    pairs = list(zip(groups, shares, strict=True))
+    together = iter(differences([ends for group, share in pairs if share for ends in group]))
+    return [
+        tuple(next(together) for _ in group) if share else differences(group)
+        for group, share in pairs
+    ]
+
+
 def metric_lines(effect: Effect) -> tuple[MetricLine, ...]:
     """Return every metric of *effect*, formatted and drawn.
 
     Shares have one scale, so that their bars compare; each mean has one of its own.
     """
-    shares = differences(
-        [
-            (each.difference, each.low, each.high) if each.metric in SHARES else (None,) * 3
-            for each in effect.metrics
-        ]
+    plots = scaled(
+        [[(each.difference, each.low, each.high)] for each in effect.metrics],
+        [each.metric in SHARES for each in effect.metrics],
     )
-    means = [differences([(each.difference, each.low, each.high)])[0] for each in effect.metrics]
     lines = []
     for index, each in enumerate(effect.metrics):
-        plot = shares if each.metric in SHARES else means
         title, meaning = TITLES[each.metric]
         no_interval = each.low is None or each.high is None
         detectable = each.smallest_detectable
@@ -93,7 +111,7 @@ def metric_lines(effect: Effect) -> tuple[MetricLine, ...]:
                 else " to ".join(
                     shown_difference(each.metric, end) for end in (each.low, each.high)
                 ),
-                drawn=plot[index],
+                drawn=plots[index][0],
                 better=each.better,
                 detectable=shown_difference(each.metric, detectable).lstrip("+")
                 if detectable is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -14,7 +13,7 @@ from toolfault_dashboard.analysis.balance import MISMATCH, Balance
 from toolfault_dashboard.analysis.experiments import ArmEffect, Experiment
 from toolfault_dashboard.analysis.rates import Interval
 from toolfault_dashboard.analysis.remaining import FARTHEST, conversations_to_go
-from toolfault_dashboard.charts import Estimate, differences
+from toolfault_dashboard.charts import Estimate
 from toolfault_dashboard.contexts import (
     ArmLine,
     ArmMetricLine,
@@ -23,13 +22,13 @@ from toolfault_dashboard.contexts import (
     ExperimentsContext,
     Link,
 )
-from toolfault_dashboard.exports.tables import table_stream
 from toolfault_dashboard.formats import decimal, percent, plural, points
 from toolfault_dashboard.pages._ask import DAY, Ask, Asked
 from toolfault_dashboard.pages._effects import (
     SHARES,
     TITLES,
     counted,
+    scaled,
     shown_difference,
     shown_value,
 )
@@ -71,30 +70,37 @@ def _asked(ask: Ask) -> Experiment:
     return found
 
 
+_PLAIN: Final = (
+    "metric", "arm", "better", "control", "treatment", "n_control", "n_treatment", "unit",
+    "difference", "verdict", "fixed_verdict",
+)  # fmt: skip
+_INTERVALS: Final = ("fixed", "always", "adjusted")
+
+
 def arm_stream(ask: Ask) -> RowStream:
     """Return the metrics of the experiment that the address names; an interval is two columns."""
-    rows = _asked(ask).effects
-    stream = table_stream(rows, ArmEffect)
-    at = [stream.columns.index(name) for name in ("fixed", "always")]
-    columns: list[str] = []
-    for name in stream.columns:
-        columns += [f"{name}_low", f"{name}_high"] if name in ("fixed", "always") else [name]
-    ends = [name for name in columns if name.endswith(("_low", "_high"))]
-
-    def cells(row: Iterable[object]) -> Iterable[object]:
-        for index, value in enumerate(row):
-            if index not in at:
-                yield value
-            elif isinstance(value, Interval):
-                yield from (value.low, value.high)
-            else:
-                yield from (None, None)
-
+    ends = [f"{name}_{end}" for name in _INTERVALS for end in ("low", "high")]
+    numbers = ("control", "treatment", "difference", *ends)
     return RowStream(
-        columns=tuple(columns),
-        times=stream.times,
-        rows=iter([tuple(cells(row)) for row in stream.rows]),
-        kinds={**stream.kinds, **dict.fromkeys(ends, "number")},
+        columns=(*_PLAIN, *ends),
+        times=frozenset(),
+        rows=iter([_cells(each) for each in _asked(ask).effects]),
+        kinds={
+            **dict.fromkeys(numbers, "number"),
+            **dict.fromkeys(("n_control", "n_treatment"), "integer"),
+        },
+    )
+
+
+def _cells(effect: ArmEffect) -> tuple[object, ...]:
+    adjusted = effect.adjusted.always if effect.adjusted else None
+    return (
+        *(getattr(effect, name) for name in _PLAIN),
+        *(
+            end
+            for interval in (effect.fixed, effect.always, adjusted)
+            for end in ((interval.low, interval.high) if interval else (None, None))
+        ),
     )
 
 
@@ -236,25 +242,37 @@ def _metrics(found: Experiment, pace: float) -> tuple[ArmMetricLine, ...]:
                 always_drawn=drawn[2 * index + 1],
                 verdict=each.verdict,
                 to_go=_to_go(found, each, pace),
+                adjusted=_adjusted(each),
             )
         )
     return tuple(lines)
 
 
 def _drawn(effects: tuple[ArmEffect, ...]) -> tuple[Estimate | None, ...]:
-    """Draw both intervals of each metric; shares have one scale, the mean has one of its own."""
-    nothing = (None, None, None)
-    rows: list[tuple[bool, tuple[float | None, float | None, float | None]]] = [
-        (
-            each.metric in SHARES,
-            (each.difference, interval.low, interval.high) if interval is not None else nothing,
-        )
+    """Draw both intervals of each metric, those of one metric on one scale."""
+    groups = [
+        [
+            (each.difference, interval.low, interval.high) if interval else (None, None, None)
+            for interval in (each.fixed, each.always)
+        ]
         for each in effects
-        for interval in (each.fixed, each.always)
     ]
-    shares = differences([values if share else nothing for share, values in rows])
-    means = differences([nothing if share else values for share, values in rows])
-    return tuple(shares[index] if share else means[index] for index, (share, _) in enumerate(rows))
+    return tuple(
+        drawn
+        for values in scaled(groups, [each.metric in SHARES for each in effects])
+        for drawn in values
+    )
+
+
+def _adjusted(each: ArmEffect) -> str:
+    """Return the effect adjusted for what conversations did before they got their arm."""
+    if each.adjusted is None:
+        return ""
+    return (
+        f"{_ends(each, each.adjusted.always)} adjusted for "
+        f"{plural(each.adjusted.conversations, 'conversation')} seen before the trial "
+        f"({percent(each.adjusted.variance_removed)} less variance)"
+    )
 
 
 def _ends(each: ArmEffect, interval: Interval | None) -> str:

@@ -44,6 +44,7 @@ def _line(ask: Ask, row: FixRow, most: float) -> FixLine:
         share=row.round_trips / most if most else 0.0,
         saved=_saved(row),
         interval=_interval(row),
+        since=_since(row),
         href=rows_behind(ask, row.query),
     )
 
@@ -58,3 +59,13 @@ def _interval(row: FixRow) -> str:
     if row.low is None or row.high is None:
         return ""
     return f"95%: {decimal(row.low, 1)} to {decimal(row.high, 1)}"
+
+
+def _since(row: FixRow) -> str:
+    """Say how a change of the tool turned out, with its interval."""
+    if row.saved_since is None:
+        return ""
+    number = plural(round(abs(row.saved_since)), "round trip")
+    word = "saved" if row.saved_since >= 0 else "more"
+    low, high = decimal(row.saved_since_low, 1), decimal(row.saved_since_high, 1)
+    return f"{number} {word} since “{row.changed_by}” (95%: {low} to {high})"

@@ -12,8 +12,10 @@ from toolfault_collector.engine import read_connection, write_transaction
 from toolfault_collector.keys import KeyKind, create_key, list_keys, revoke_key, shown
 from toolfault_collector.settings import Settings
 from toolfault_dashboard import signin
+from toolfault_dashboard.analysis.prices import ENVIRONMENT as PRICES
+from toolfault_dashboard.analysis.prices import configured_prices
 from toolfault_dashboard.contexts.settings import SettingsContext
-from toolfault_dashboard.formats import plural
+from toolfault_dashboard.formats import decimal, plural
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._forms import Submitted
 from toolfault_dashboard.policy import ROLES
@@ -54,6 +56,12 @@ def _server(settings: Settings) -> tuple[tuple[str, str, str], ...]:
             "Quota of a project",
             f"{plural(quota, 'event')} a minute" if quota else "no limit",
             "TOOLFAULT_QUOTA_EVENTS_PER_MINUTE",
+        ),
+        (
+            "Prices of a million tokens",
+            ", ".join(f"{model}: {decimal(price)}" for model, price in configured_prices().by_model)
+            or "none: no sum is shown as money",
+            PRICES,
         ),
         ("Trace links", settings.trace_url or "none", "TOOLFAULT_TRACE_URL"),
     )
