@@ -8,9 +8,19 @@ from typing import Annotated as Doc
 from toolfault_collector.audit import Act
 from toolfault_collector.keys import ApiKey
 from toolfault_dashboard.queries.rejected import RejectedRow
+from toolfault_dashboard.queries.rows import ProjectRow
 from toolfault_dashboard.signin import Account
 
-__all__ = ["RejectedContext", "SettingsContext"]
+__all__ = ["ProjectLine", "RejectedContext", "SettingsContext"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectLine:
+    """A project in the list."""
+
+    row: Doc[ProjectRow, "What is stored."]
+    href: Doc[str, "Its settings."]
+    current: Doc[bool, "Whether these settings are its."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +28,7 @@ class SettingsContext:
     """`settings.html`."""
 
     project: Doc[str, "The project whose keys are shown; empty before there is one."]
+    projects: Doc[tuple[ProjectLine, ...], "All projects of this server, by name."]
     keys: Doc[tuple[ApiKey, ...], "Its keys, oldest first, revoked ones included."]
     accounts: Doc[tuple[Account, ...], "All accounts, by name."]
     roles: Doc[tuple[str, ...], "The roles to choose from, lowest first."]

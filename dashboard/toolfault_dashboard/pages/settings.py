@@ -14,11 +14,12 @@ from toolfault_collector.settings import Settings
 from toolfault_dashboard import signin
 from toolfault_dashboard.analysis.prices import ENVIRONMENT as PRICES
 from toolfault_dashboard.analysis.prices import configured_prices
-from toolfault_dashboard.contexts.settings import SettingsContext
+from toolfault_dashboard.contexts.settings import ProjectLine, SettingsContext
 from toolfault_dashboard.formats import decimal, plural
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._forms import Submitted
 from toolfault_dashboard.policy import ROLES
+from toolfault_dashboard.render import query_string
 
 __all__ = ["router"]
 
@@ -82,6 +83,14 @@ def _page(
         log = acts(conn, limit=ACTS)
     context = SettingsContext(
         project=ask.project.name if ask.project else "",
+        projects=tuple(
+            ProjectLine(
+                row=each,
+                href="/settings" + query_string({"project": each.name}),
+                current=each == ask.project,
+            )
+            for each in sorted(ask.projects, key=lambda each: each.name)
+        ),
         keys=tuple(keys),
         accounts=accounts,
         roles=ROLES,
