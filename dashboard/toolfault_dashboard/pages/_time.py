@@ -11,7 +11,7 @@ from toolfault_dashboard.contexts import TimeChart
 from toolfault_dashboard.contexts.overview import TimeRow
 from toolfault_dashboard.formats import plural, timestamp
 from toolfault_dashboard.pages._ask import Ask
-from toolfault_dashboard.queries.rows import ChangeRow, FailuresOverTime
+from toolfault_dashboard.queries.rows import ChangeRow, FailuresOverTime, Series
 from toolfault_dashboard.search import Query, parse
 
 __all__ = ["TOP_CODES", "time_chart"]
@@ -83,27 +83,33 @@ def time_chart(
         links=links,
         spans=[(_moment_text(start), _moment_text(start + width)) for start in starts],
     )
-    rows = tuple(
-        TimeRow(
-            label=_words(bucket, start),
-            start=timestamp(start),
-            href=links[i],
-            counts=tuple(line.counts[i] for line in series),
-            failures=failures[i],
-            calls=found.calls[i],
-        )
-        for i, start in enumerate(starts)
-    )
     return TimeChart(
         chart=chart,
         bucket=bucket,
         names=tuple(line.name or "no code" for line in series),
-        rows=rows,
+        rows=_rows(found, series, links),
         untimed=found.untimed,
         marks=tuple(
             (each.label, ask.link(f"/changes/{each.event_id}", "", window="")) for each in marked
         ),
         csv=ask.export("/over-time.csv"),
+    )
+
+
+def _rows(
+    found: FailuresOverTime, series: Sequence[Series], links: Sequence[str]
+) -> tuple[TimeRow, ...]:
+    counts = [tuple(line.counts[i] for line in series) for i in range(len(links))]
+    return tuple(
+        TimeRow(
+            label=_words(found.bucket, start),
+            start=timestamp(start),
+            href=link,
+            counts=each,
+            failures=sum(each),
+            calls=calls,
+        )
+        for start, link, each, calls in zip(found.starts, links, counts, found.calls, strict=True)
     )
 
 
