@@ -19,6 +19,7 @@ from toolfault_dashboard.pages._forms import Submitted
 from toolfault_dashboard.pages._time import TOP_CODES, time_chart
 from toolfault_dashboard.policy import allows
 from toolfault_dashboard.queries.rows import ChangeRow
+from toolfault_dashboard.queries.summaries import calls_by
 from toolfault_dashboard.recording import record_change
 from toolfault_dashboard.search import parse
 
@@ -45,7 +46,7 @@ def _tool_of(ask: Ask) -> str:
 def _list(ask: Ask, form: ChangeForm, *, status: int = 200) -> Response:
     everything = ask.scope_of(parse(""))
     rows = queries.changes(ask.conn, everything)
-    known = queries.summary(ask.conn, everything).tools if ask.project else {}
+    known = calls_by(ask.conn, everything, "tool") if ask.project else ()
     recorded = ask.request.query_params.get("recorded", "")
     context = ChangesContext(
         changes=tuple(ChangeLine(row=row, href=_href(ask, row)) for row in rows),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, union
 
 from toolfault_collector.tables import call_counts, tool_call
 from toolfault_dashboard.analysis.balance import balance
@@ -14,7 +14,7 @@ from toolfault_dashboard.analysis.metrics import MetricName
 from toolfault_dashboard.queries.conditions import calls_of, counts_of
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.sides import side_of
-from toolfault_dashboard.queries.summaries import summary
+from toolfault_dashboard.queries.summaries import count_conversations
 from toolfault_dashboard.queries.trials import TrialLooks, before_trial, trial_looks, trial_scope
 from toolfault_dashboard.search import arms_of
 
@@ -24,15 +24,15 @@ __all__ = ["experiment", "experiment_looks", "experiments"]
 def experiments(conn: Connection, scope: Scope) -> Mapping[str, tuple[str, ...]]:
     """Return the trials of the scope and their arms, in alphabetical order."""
     found: defaultdict[str, set[str]] = defaultdict(set)
-    for table, where in ((tool_call, calls_of(scope)), (call_counts, counts_of(scope))):
-        variants = conn.execute(
-            select(table.c.variant).where(where, table.c.variant.is_not(None)).distinct()
-        ).scalars()
-        for variant in variants:
-            for entry in arms_of(variant):
-                name, separator, arm = entry.partition("=")
-                if separator:
-                    found[name].add(arm)
+    of_calls, of_counts = (
+        select(table.c.variant).where(where, table.c.variant.is_not(None))
+        for table, where in ((tool_call, calls_of(scope)), (call_counts, counts_of(scope)))
+    )
+    for variant in conn.execute(union(of_calls.distinct(), of_counts.distinct())).scalars():
+        for entry in arms_of(variant):
+            name, separator, arm = entry.partition("=")
+            if separator:
+                found[name].add(arm)
     return {name: tuple(sorted(found[name])) for name in sorted(found)}
 
 
@@ -70,7 +70,8 @@ def experiment(
             effects += arm_effects(
                 sides[control], sides[arm], confidence=confidence, earlier=earlier
             )
-    conversations = {arm: _conversations(conn, trial_scope(scope, name, arm)) for arm in arms}
+    counted = count_conversations(conn, *(trial_scope(scope, name, arm) for arm in arms))
+    conversations = dict(zip(arms, counted, strict=True))
     return Experiment(
         name=name,
         control=control,
@@ -107,7 +108,3 @@ def _control(arms: Sequence[str], wanted: str | None) -> str:
     if wanted not in arms:
         raise ValueError(f"The trial has no arm of that name; it has {', '.join(arms)}.")
     return wanted
-
-
-def _conversations(conn: Connection, scope: Scope) -> int:
-    return summary(conn, scope).conversations

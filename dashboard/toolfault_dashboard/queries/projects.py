@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, func, select
+from collections.abc import Sequence
+from typing import Any
 
-from toolfault_collector.tables import project, tool_call
+from sqlalchemy import Connection, exists, func, select
+
+from toolfault_collector.tables import failure_counts, project, tool_call
+from toolfault_dashboard.queries.once import once
 from toolfault_dashboard.queries.rows import ProjectRow
 
-__all__ = ["project_by_name", "projects"]
+__all__ = ["has_untimed", "project_by_name", "projects"]
 
 
 def projects(conn: Connection) -> tuple[ProjectRow, ...]:
     """Return every project by name; the caller decides whom it shows them to."""
+    return tuple(ProjectRow(*row[:-1]) for row in _all(conn))
+
+
+def has_untimed(conn: Connection, project_id: int) -> bool:
+    """Say whether any call of the project has no time: it is in no window of the rollups."""
+    return any(row[0] == project_id and bool(row[-1]) for row in _all(conn))
+
+
+def project_by_name(conn: Connection, name: str) -> ProjectRow | None:
+    """Return the project called *name*, or None."""
+    return next((row for row in projects(conn) if row.name == name), None)
+
+
+@once
+def _all(conn: Connection) -> Sequence[Sequence[Any]]:
     last = (
         select(func.max(tool_call.c.occurred_at))
         .where(
@@ -22,12 +41,12 @@ def projects(conn: Connection) -> tuple[ProjectRow, ...]:
         .correlate(project)
         .scalar_subquery()
     )
-    rows = conn.execute(
-        select(project.c.id, project.c.name, project.c.created_at, last).order_by(project.c.name)
+    # Calls without a time are in period 0.
+    counts = failure_counts.c
+    untimed = (
+        exists()
+        .where(counts.project_id == project.c.id, counts.by == "tool", counts.period == 0)
+        .correlate(project)
     )
-    return tuple(ProjectRow(*row) for row in rows)
-
-
-def project_by_name(conn: Connection, name: str) -> ProjectRow | None:
-    """Return the project called *name*, or None."""
-    return next((row for row in projects(conn) if row.name == name), None)
+    columns = (project.c.id, project.c.name, project.c.created_at, last, untimed)
+    return conn.execute(select(*columns).order_by(project.c.name)).all()

@@ -31,6 +31,7 @@ from toolfault_collector.rollups import HOUR_US
 from toolfault_collector.tables import call_counts, failure_counts, issue, tool_call
 from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
 from toolfault_dashboard.queries.once import once
+from toolfault_dashboard.queries.projects import has_untimed
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause, Moment, Query
@@ -64,19 +65,7 @@ def usable(conn: Connection, scope: Scope, *, keys: frozenset[str] = frozenset()
         keys: Keys that the rollup meant can tell apart, beside time.
     """
     asked = {clause.key for clause in scope.query.clauses}
-    return asked <= _WINDOW | keys and not _has_untimed(conn, scope.project_id)
-
-
-@once
-def _has_untimed(conn: Connection, project_id: int) -> bool:
-    table = failure_counts.c
-    # Calls without a time are in period 0, and so in no window of the rollups.
-    untimed = conn.execute(
-        select(table.name)
-        .where(table.project_id == project_id, table.by == "tool", table.period == 0)
-        .limit(1)
-    )
-    return untimed.first() is not None
+    return asked <= _WINDOW | keys and not has_untimed(conn, scope.project_id)
 
 
 def extent(conn: Connection, scope: Scope) -> tuple[int | None, int | None]:

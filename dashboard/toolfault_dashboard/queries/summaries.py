@@ -14,6 +14,7 @@ from sqlalchemy import (
     FromClause,
     Select,
     func,
+    literal,
     not_,
     or_,
     select,
@@ -34,7 +35,14 @@ from toolfault_dashboard.search import Clause, not_restricting_calls
 from toolfault_dashboard.search.keys import RESTRICTING_CALLS
 from toolfault_dashboard.search.sql import matches_any, patterns_of
 
-__all__ = ["ChainTotals", "calls_by", "chain_totals", "overview", "summary"]
+__all__ = [
+    "ChainTotals",
+    "calls_by",
+    "chain_totals",
+    "count_conversations",
+    "overview",
+    "summary",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,7 @@ def _counted(conn: Connection, scope: Scope) -> tuple[Summary, int, int]:
     recovered = chains.chains.get("recovered", 0)
     tools = sorted(calls | by_tool, key=lambda name: (-by_tool[name], -calls[name], name))
     counted = Summary(
-        conversations=_conversations(conn, scope),
+        conversations=count_conversations(conn, scope)[0],
         calls=all_calls,
         failures=all_failures,
         failure_rate=all_failures / all_calls if all_calls else None,
@@ -167,13 +175,25 @@ def _failures_by_pair(conn: Connection, scope: Scope) -> Iterable[tuple[str, str
     return [(row[0], row[1] or "", row[2], row[3], row[4]) for row in rows]
 
 
-def _conversations(conn: Connection, scope: Scope) -> int:
-    """Count conversations: those that are stored, and those known from counters alone.
+def count_conversations(conn: Connection, *scopes: Scope) -> list[int]:
+    """Count the conversations of *scopes*: those stored, and those known from counters alone.
 
     A conversation without any call counts where the query asks for nothing that a call has. A
     sender counts every conversation that ended into its counters and says ``conversation_end``
     where there was a failure, so one with that event is in the counters already.
     """
+    parts = [
+        _conversations(conn, scope).add_columns(literal(number).label("scope"))
+        for number, scope in enumerate(scopes)
+    ]
+    found = [0] * len(scopes)
+    for known, ended, folded, number in conn.execute(union_all(*parts)):
+        found[number] = int(known) + max(0, int(folded) - int(ended))
+    return found
+
+
+def _conversations(conn: Connection, scope: Scope) -> Select[Any]:
+    """Return the select of conversations stored, those of them that ended, and those folded."""
     if rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
         folded = rollups.folded_conversations(scope)
     else:
@@ -186,9 +206,7 @@ def _conversations(conn: Connection, scope: Scope) -> int:
             )
             .scalar_subquery()
         )
-    known = _stored_conversations(scope).add_columns(folded)
-    row = conn.execute(known).one()
-    return int(row[0]) + max(0, int(row[2]) - int(row[1]))
+    return _stored_conversations(scope).add_columns(folded)
 
 
 def _stored_conversations(scope: Scope) -> Select[Any]:
