@@ -1,7 +1,7 @@
 """The audit log: who did what to keys, people and data. Rows are added and never changed.
 
 Each is written in the transaction of the act it tells of, so there is neither without the other.
-Reading is not noted here: it must change nothing. Exports are in the server's log.
+Reading, exports included, is not noted here: it must change nothing.
 """
 
 from __future__ import annotations
