@@ -75,7 +75,7 @@ def test_a_database_that_dies_is_seen_in_the_file(
             killed = conn.execute(
                 text(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                    " WHERE datname = current_database() AND state LIKE 'idle in transaction%'"
+                    " WHERE datname = current_database() AND state <> 'idle'"
                     " AND pid <> pg_backend_pid()"
                 )
             ).scalars()
