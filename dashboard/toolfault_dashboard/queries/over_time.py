@@ -173,7 +173,7 @@ def _from_rows(
         if kind == "call":
             calls[_number(number, bucket)] += int(found)
         elif kind == "untimed":
-            untimed = found
+            untimed = int(found)
         else:
             counts[name or ""][_number(number, bucket)] += int(found)
     return counts, calls, untimed
