@@ -130,10 +130,9 @@ def test_two_queries_are_compared(open_reader, script):
     page.get_by_label("After").fill("tool:http_request")
     page.get_by_role("button", name="Compare").click()
     expect(page.get_by_label("Verdict")).to_be_visible()
-    assert (
-        page.get_by_role("group", name="Before and after", exact=True).locator("tbody tr").count()
-        == 4
-    )
+    assert page.get_by_role("group", name="Before and after", exact=True).locator(
+        "tbody tr"
+    ).count() == len(METRICS)
     assert page.get_by_role("group", name="Codes on both sides").locator("tbody tr").count() > 1
 
 
