@@ -1,7 +1,7 @@
 """The audit log: who did what to keys, people and data. Rows are added and never changed.
 
 Each is written in the transaction of the act it tells of, so there is neither without the other.
-Reading, exports included, is not noted here: it must change nothing.
+Reading is not noted here, but for exports: they take data out of reach of its retention.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ ACTIONS: Final = (
     "access_ended",
     "database_restored",
     "database_upgraded",
+    "exported",
     "key_created",
     "key_revoked",
     "key_rotated",

@@ -1,9 +1,13 @@
-"""What a reader adds to the data: changes and keys, each through the collector's own functions."""
+"""What a reader adds to the data, by the collector's functions: changes, keys, notes of exports."""
 
 from __future__ import annotations
 
+from typing import Final
+
+import structlog
 import uuid_utils
 from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
 
 from toolfault_collector.audit import note
 from toolfault_collector.clock import format_time
@@ -12,7 +16,10 @@ from toolfault_collector.keys import create_key, shown
 from toolfault_collector.projects import ensure_project
 from toolfault_collector.store import store_events
 
-__all__ = ["create_ingest_key", "record_change"]
+__all__ = ["create_ingest_key", "note_export", "record_change"]
+
+_MAX_QUERY: Final = 500
+_log = structlog.get_logger(__name__)
 
 
 def record_change(
@@ -63,3 +70,31 @@ def create_ingest_key(engine: Engine, project: str, *, actor: str) -> str:
         key = create_key(conn, number, "ingest", label="first-run page")
         note(conn, "key_created", actor=actor, project_id=number, kind="ingest", key=shown(key))
     return key
+
+
+def note_export(
+    engine: Engine, *, actor: str, project_id: int | None, file: str, query: str
+) -> None:
+    """Write into the audit log that rows leave the server.
+
+    A database that takes no writes keeps nobody from their data: then the server's log has it.
+
+    Args:
+        engine: A writable engine.
+        actor: The account or key that asked.
+        project_id: Whose rows they are; None for those of no project.
+        file: Table and format, such as ``failures.csv``.
+        query: What selects the rows.
+    """
+    try:
+        with write_transaction(engine) as conn:
+            note(
+                conn,
+                "exported",
+                actor=actor,
+                project_id=project_id,
+                file=file,
+                query=query[:_MAX_QUERY],
+            )
+    except SQLAlchemyError as error:
+        _log.warning("export_not_noted", actor=actor, file=file, error=type(error).__name__)

@@ -31,6 +31,7 @@ from toolfault_dashboard.exports import (
     write,
 )
 from toolfault_dashboard.queries import RowStream, Scope
+from toolfault_dashboard.recording import note_export
 
 __all__ = ["AT_ONCE", "Running", "router"]
 
@@ -136,7 +137,8 @@ def _answer(
 ) -> StreamingResponse:
     running: Running = request.app.state.running
     running.begin(reader.name)
-    chunks = _stream(request, reader, rows, format, text, project, **how)
+    file = f"{name}.{format}"
+    chunks = _stream(request, reader, rows, format, text, project, file=file, **how)
     try:
         first = next(chunks, b"")  # so that a bad query is an answer, not a broken file
     except BaseException:
@@ -147,7 +149,7 @@ def _answer(
         chunks,
         media_type=MEDIA_TYPES[format],
         headers={
-            "Content-Disposition": f"attachment; filename*=UTF-8''toolfault-{name}.{format}",
+            "Content-Disposition": f"attachment; filename*=UTF-8''toolfault-{file}",
             "Cache-Control": "no-store",
             **UNTRUSTED,
         },
@@ -161,6 +163,8 @@ def _stream(
     format: Format,  # noqa: A002 - part of the address
     text: str,
     project: str,
+    *,
+    file: str,
     **how: bool,
 ) -> Generator[bytes]:
     services: Services = request.app.state.services
@@ -168,7 +172,15 @@ def _stream(
     try:
         with read_connection(services.engine) as conn:
             scope = read_from(conn, reader, text, project, services.clock())
-            yield from write(rows(conn, scope), format, **how)
+            stream = rows(conn, scope)
+            note_export(
+                services.engine,
+                actor=reader.name,
+                project_id=scope.project_id,
+                file=file,
+                query=str(scope.query),
+            )
+            yield from write(stream, format, **how)
     finally:
         running.end(reader.name)
 

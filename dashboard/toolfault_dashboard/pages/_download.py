@@ -13,6 +13,7 @@ from toolfault_dashboard.exports.writers import MEDIA_TYPES, Format, write
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.policy import DOWNLOADS
 from toolfault_dashboard.queries.streams import RowStream
+from toolfault_dashboard.recording import note_export
 
 __all__ = ["Table", "attached", "serve"]
 
@@ -44,6 +45,13 @@ def _answer(ask: Ask, table: Table, name: str, format: Format) -> Response:  # n
         chunks = write(_checked(table(ask)), format, excel=excel)
     except MissingParquet as error:
         raise HTTPException(501, str(error)) from None
+    note_export(
+        ask.services.engine,
+        actor=ask.viewer.name,
+        project_id=ask.project.id if ask.project else None,
+        file=f"{name}.{format}",
+        query=str(ask.effective),
+    )
     return StreamingResponse(
         chunks, media_type=MEDIA_TYPES[format], headers=attached(f"{name}.{format}")
     )

@@ -151,6 +151,28 @@ def test_every_command_leaves_a_row(sqlite_url: str, tmp_path: Path, capfd: Any)
     assert "link_created" not in said
 
 
+def test_an_export_leaves_a_row(office: Browser) -> None:
+    """Who took which table, selected by what; from a page and from the API."""
+    paths = ("/failures.csv", "/api/v1/exports/failures.csv")
+    for path in paths:
+        answer = office.client.get(path, params={"project": "demo", "q": "tool:search"})
+        assert answer.status_code == 200
+    taken = _log(office.engine)[: len(paths)]
+    assert {(act.action, act.project, act.detail["file"]) for act in taken} == {
+        ("exported", "demo", "failures.csv")
+    }
+    assert all(act.actor and "tool:search" in act.detail["query"] for act in taken)
+
+
+def test_an_export_needs_no_room_for_its_row(office: Browser, capsys: Any) -> None:
+    """A database that takes no writes is when people want their data out: the log has the note."""
+    with write_transaction(office.engine) as conn:
+        conn.exec_driver_sql("ALTER TABLE audit_log RENAME TO gone")
+    answer = office.client.get("/failures.csv", params={"project": "demo"})
+    assert answer.status_code == 200
+    assert "export_not_noted" in capsys.readouterr().out
+
+
 def test_an_unknown_action_is_refused(office: Browser) -> None:
     """The log has the words that readers may filter by, and no others."""
     with write_transaction(office.engine) as conn, pytest.raises(ValueError, match="no action"):
