@@ -3,6 +3,9 @@
 The SDK loads most of itself with the first call that needs it. A child forked meanwhile would find
 the module half made, and the lock of its import held by a thread that the child does not have: its
 own first call would wait for ever. Python gives the child fresh locks of its own, but not those.
+
+Loading may still begin between the look and the fork. The child then forgets what was half loaded,
+with its lock, and loads it anew.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import sys
 import time
 from _thread import get_ident
 from collections.abc import Callable
+from typing import Any
 
 __all__ = ["wait_for_imports", "waits"]
 
@@ -45,14 +49,35 @@ def _is_loading() -> bool:
     Python's own locks of imports say so, one per module, from the search for its file on. They are
     read, never changed; where a Python has none under this name nothing is waited for.
     """
-    locks = getattr(sys.modules.get("_frozen_importlib"), "_module_locks", None) or {}
+    return any(_is_ours(name) for name, _ in _held_by_others())
+
+
+def _is_ours(name: str) -> bool:
+    return name in _LATE or name.startswith("toolfault.")
+
+
+def _held_by_others() -> list[tuple[str, int]]:
+    """Return the modules that other threads are loading, each with its thread."""
     me = get_ident()
-    for name, reference in list(locks.items()):
-        if name in _LATE or name.startswith("toolfault."):
-            lock = reference()
-            if getattr(lock, "owner", None) not in (None, me):
-                return True
-    return False
+    owners = [
+        (name, getattr(reference(), "owner", None)) for name, reference in list(_locks().items())
+    ]
+    return [(name, owner) for name, owner in owners if owner is not None and owner != me]
+
+
+def _locks() -> dict[str, Any]:
+    return getattr(sys.modules.get("_frozen_importlib"), "_module_locks", None) or {}
+
+
+def _after_fork_in_child() -> None:
+    """Forget what a thread that the child has not was loading for us, with all it had begun."""
+    held = _held_by_others()
+    gone = {owner for name, owner in held if _is_ours(name)}
+    for name, owner in held:
+        if owner in gone:
+            _locks().pop(name, None)
+            if not _is_loaded(name):
+                sys.modules.pop(name, None)
 
 
 def _before_fork() -> None:
@@ -78,4 +103,4 @@ def _is_loaded(name: str) -> bool:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork)
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
