@@ -31,6 +31,7 @@ from toolfault_collector.errors import DatabaseUrlError
 __all__ = [
     "default_database_url",
     "is_sqlite",
+    "must_reopen",
     "open_engine",
     "read_connection",
     "sqlite_path",
@@ -148,6 +149,14 @@ def write_transaction(engine: Engine) -> Iterator[Connection]:
         yield conn
 
 
+def must_reopen(error: BaseException) -> bool:
+    """Return whether connections to an SQLite file are of no use after *error* of its driver.
+
+    The engine sees to that itself, but not for statements that go to the driver directly.
+    """
+    return getattr(error, "sqlite_errorcode", 0) & _PRIMARY in _REOPEN_AFTER
+
+
 def writer_connection(engine: Engine) -> Connection:
     """Return a connection whose transactions are write transactions, for one busy writer."""
     conn = engine.connect().execution_options(toolfault_write=True)
@@ -205,8 +214,7 @@ def _open_sqlite(url: URL, *, synchronous: str, busy_seconds: float) -> Engine:
 
     @event.listens_for(engine, "handle_error")
     def _reopen(context: ExceptionContext) -> None:
-        code = getattr(context.original_exception, "sqlite_errorcode", 0) & _PRIMARY
-        if code in _REOPEN_AFTER:
+        if must_reopen(context.original_exception):
             context.is_disconnect = True
             # A cursor would keep its connection open, and connections of one process share what
             # they know of the log: so the idle ones go as well.

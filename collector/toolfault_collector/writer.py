@@ -24,7 +24,7 @@ from toolfault_collector.cardinality import NameLimits
 from toolfault_collector.catalog import Catalog
 from toolfault_collector.clock import MINUTE_US
 from toolfault_collector.decode import Rejection
-from toolfault_collector.engine import writer_connection
+from toolfault_collector.engine import must_reopen, writer_connection
 from toolfault_collector.errors import StoreUnavailable
 from toolfault_collector.fair_queue import FairQueue
 from toolfault_collector.faults import classify
@@ -197,7 +197,7 @@ class Writer:
                 failpoints.reach("committed")
             except Exception as error:
                 self._catalog.rolled_back()
-                self._disconnect()
+                self._disconnect(reopen=must_reopen(error))
                 if attempt == MAX_ATTEMPTS or not _worth_another(error, attempt):
                     raise
                 continue
@@ -223,11 +223,15 @@ class Writer:
             self._connection = writer_connection(self._engine)
         return self._connection
 
-    def _disconnect(self) -> None:
+    def _disconnect(self, *, reopen: bool = False) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(Exception):
+                if reopen:
+                    connection.invalidate()
                 connection.close()
+        if reopen:  # connections of one process share what they know of the file
+            self._engine.dispose()
 
     def _note_keys(self, conn: Connection, submissions: list[Submission]) -> dict[int, int]:
         """Write when keys were used, once a minute each: it is shown to people."""

@@ -45,7 +45,7 @@ def create_api(engine: Engine, gatekeeper: Gatekeeper, clock: Callable[[], int])
     api.state.services = Services(engine, gatekeeper, clock)
     api.state.running = exports.Running()
     for router in (lists.router, figures.router, comparisons.router, exports.router):
-        api.include_router(router, responses=RESPONSES)  # type: ignore[arg-type]
+        api.include_router(router, responses=RESPONSES)
     api.add_api_route(
         "/openapi.json", _openapi, include_in_schema=False, dependencies=[Depends(reader_of)]
     )

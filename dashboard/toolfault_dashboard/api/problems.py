@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
@@ -31,21 +33,18 @@ class ProblemDocument(BaseModel):
     suggestion: str | None = None
 
 
-RESPONSES = {
-    status: {
-        "description": description,
-        "content": {
-            "application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}
-        },
-    }
-    for status, description in (
-        (401, "No valid read key and no session."),
-        (403, "The key is of another kind."),
-        (404, "Nothing of that name in this project."),
-        (422, "The query, a cursor or a parameter cannot be read."),
-        (429, "Too many exports at once."),
-        (503, "The answer would take too long."),
-    )
+_PROBLEM: Final = {
+    "application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}
+}
+RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    # Answered before anything of ours has read it.
+    400: {"description": "No HTTP, or an address beyond 64 KiB.", "content": {"text/plain": {}}},
+    401: {"description": "No valid read key and no session.", "content": _PROBLEM},
+    403: {"description": "The key is of another kind.", "content": _PROBLEM},
+    404: {"description": "Nothing of that name in this project.", "content": _PROBLEM},
+    422: {"description": "The query, a cursor or a parameter cannot be read.", "content": _PROBLEM},
+    429: {"description": "Too many exports at once.", "content": _PROBLEM},
+    503: {"description": "The answer would take too long.", "content": _PROBLEM},
 }
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -262,7 +264,8 @@ def _raw_rows(conn: Connection, statement: Select[Any]) -> Iterator[Sequence[Any
         while part := cursor.fetchmany(BATCH):
             yield from part
     finally:
-        cursor.close()
+        with suppress(sqlite3.ProgrammingError):  # the connection was closed first
+            cursor.close()
 
 
 def _rows(conn: Connection, statement: Select[Any]) -> Iterator[Sequence[Any]]:
