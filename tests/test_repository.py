@@ -48,7 +48,7 @@ FOREIGN = re.compile(
             r"--(?:extra-)?index" + "-url",
             "--find" + "-links",
             r"(?<![\w.])/(?:work|home|Users)" + r"/\w",
-            "/root/" + r"\.",
+            "/ro" + r"ot/",
             "/tmp/" + r"(?:w|bash_jobs)\b",
         )
     )

@@ -48,7 +48,7 @@ def _traversals() -> list[str]:
         "file://",
         "C:\\",
         "\\\\host\\",
-        "/proc/self/root/",
+        "/proc/self/cwd/",
         "~/",
         "./",
         "//",

@@ -96,7 +96,7 @@ OUTSIDE: Final[tuple[Rule, ...]] = (
         (
             "payment method not found",
             "user not found",
-            "ENOENT: no such file or directory, open '/root/a.docx'",
+            "ENOENT: no such file or directory, open '/srv/a.docx'",
             "(sqlite3.OperationalError) no such table: project",
             "ls: cannot access 'types/': No such file or directory",
         ),
