@@ -13,7 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from toolfault_collector import wire
-from toolfault_collector.redact import may_hold_secret, redact_value
+from toolfault_collector.hints import may_hold_secret
+from toolfault_collector.redact import redact_value
 
 __all__ = ["scrub"]
 
