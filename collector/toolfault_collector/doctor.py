@@ -20,6 +20,7 @@ from toolfault_collector.clock import MINUTE_US, format_time, now_us
 from toolfault_collector.engine import is_sqlite, read_connection, sqlite_path
 from toolfault_collector.settings import Settings
 from toolfault_collector.tables import tool_call, user_account
+from toolfault_collector.wal import LONG_BYTES, WriteAheadLog
 
 __all__ = ["Finding", "examine"]
 
@@ -137,6 +138,13 @@ def _file(path: Path) -> Iterator[Finding]:
             mode = oct(each.stat().st_mode & 0o777)
             text = f"{each} has mode {mode}; others can read it: chmod 600 {each}"
             yield Finding("file mode", "problem", text)
+    log = WriteAheadLog(path).size
+    if log > 2 * LONG_BYTES:
+        text = (
+            f"{log / 1024**2:.0f} MiB of write-ahead log: somebody has been reading for long (an"
+            " export, a backup that hangs?); it shrinks at the first write after that has ended"
+        )
+        yield Finding("log", "warning", text)
     if not os.access(path, os.W_OK):
         yield Finding("file", "problem", f"{path} cannot be written")
 

@@ -49,6 +49,9 @@ WRITER_CACHE_KIB: Final = 65_536
 # Pages of the write-ahead log (32 MiB) before it is copied into the file: pages that change with
 # every batch are then copied once for many of them.
 CHECKPOINT_PAGES: Final = 8_000
+# Bytes of the log that stay allocated when it begins anew, after somebody read for long; more than
+# the log has between two copies.
+LOG_KEPT_BYTES: Final = 64 * 1024 * 1024
 # Connections for readers; each page holds one for the length of its queries.
 POOL_SIZE: Final = 8
 
@@ -59,6 +62,7 @@ _PRAGMAS: Final = (
     "PRAGMA foreign_keys=ON",
     f"PRAGMA cache_size=-{CACHE_KIB}",
     f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}",
+    f"PRAGMA journal_size_limit={LOG_KEPT_BYTES}",
     "PRAGMA temp_store=MEMORY",
 )
 

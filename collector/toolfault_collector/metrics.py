@@ -8,6 +8,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from toolfault_collector.store import Receipt
+from toolfault_collector.wal import WriteAheadLog
 
 __all__ = ["Metrics"]
 
@@ -62,6 +63,14 @@ class Metrics:
         self._accepted = self.events.labels("accepted")
         self._duplicate = self.events.labels("duplicate")
         self._rejected = self.events.labels("rejected")
+
+    def watch_log(self, log: WriteAheadLog) -> None:
+        """Show how long the write-ahead *log* of SQLite is, as it is when somebody asks."""
+        Gauge(
+            "toolfault_wal_bytes",
+            "Bytes of SQLite's write-ahead log; beyond 128 MiB somebody reads for very long.",
+            registry=self.registry,
+        ).set_function(lambda: log.size)
 
     def count_receipt(self, receipt: Receipt) -> None:
         """Count what became of a batch."""

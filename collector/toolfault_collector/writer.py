@@ -24,7 +24,7 @@ from toolfault_collector.cardinality import NameLimits
 from toolfault_collector.catalog import Catalog
 from toolfault_collector.clock import MINUTE_US
 from toolfault_collector.decode import Rejection
-from toolfault_collector.engine import must_reopen, writer_connection
+from toolfault_collector.engine import is_sqlite, must_reopen, sqlite_path, writer_connection
 from toolfault_collector.errors import StoreUnavailable
 from toolfault_collector.fair_queue import FairQueue
 from toolfault_collector.faults import classify
@@ -33,6 +33,7 @@ from toolfault_collector.metrics import Metrics
 from toolfault_collector.prepared import Prepared
 from toolfault_collector.settings import Settings
 from toolfault_collector.store import Receipt, Submission, store_group
+from toolfault_collector.wal import WriteAheadLog
 
 __all__ = ["Deliver", "Result", "Ticket", "Writer"]
 
@@ -87,6 +88,9 @@ class Writer:
         self._queue: FairQueue[Ticket] = FairQueue(
             max_events=settings.queue_events, max_bytes=settings.queue_bytes
         )
+        self._write_ahead_log = WriteAheadLog(sqlite_path(engine)) if is_sqlite(engine) else None
+        if self._write_ahead_log is not None:
+            metrics.watch_log(self._write_ahead_log)
         self._thread = threading.Thread(target=self._run, name="toolfault-writer", daemon=True)
 
     def start(self) -> None:
@@ -148,6 +152,8 @@ class Writer:
             self._take_in([ticket for _, ticket, _, _ in taken])
             self._queue.release(taken)
             self._queued.set(self._queue.events)
+            if self._write_ahead_log is not None and self._connection is not None:
+                self._write_ahead_log.tend(self._connection)
         self._disconnect()
 
     def _take_in(self, tickets: list[Ticket]) -> None:

@@ -1,0 +1,173 @@
+"""The write-ahead log of SQLite stays short, whoever reads and however long."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, Engine
+from tests.collector.test_doctor import _found
+from tests.factories import failure
+from tests.running import RunningCollector
+from tests.statements import Statements
+
+from toolfault_collector.clock import now_us
+from toolfault_collector.engine import (
+    LOG_KEPT_BYTES,
+    open_engine,
+    read_connection,
+    sqlite_path,
+    write_transaction,
+    writer_connection,
+)
+from toolfault_collector.projects import ensure_project
+from toolfault_collector.store import store_events
+from toolfault_collector.wal import LONG_BYTES, WriteAheadLog
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def engine(sqlite_url: str) -> Iterator[Engine]:
+    """An open SQLite database."""
+    engine = open_engine(sqlite_url)
+    yield engine
+    engine.dispose()
+
+
+def _write(conn: Connection, size: int = MIB) -> None:
+    with conn.begin():
+        conn.exec_driver_sql("CREATE TABLE IF NOT EXISTS ballast (text BLOB)")
+        conn.exec_driver_sql("INSERT INTO ballast VALUES (randomblob(?))", (size,))
+
+
+def _read(conn: Connection) -> None:
+    conn.exec_driver_sql("SELECT count(*) FROM tool_call").scalar_one()
+
+
+@contextmanager
+def _never_without_a_reader(engine: Engine) -> Iterator[None]:
+    """Let two readers take turns while the block lasts: each ends once the other has begun."""
+    stop = threading.Event()
+    turns = [threading.Event(), threading.Event()]
+
+    def read(own: threading.Event, other: threading.Event) -> None:
+        while not stop.is_set():
+            with read_connection(engine) as conn:
+                _read(conn)
+                other.set()
+                own.wait(20)
+                own.clear()
+        other.set()
+
+    threads = [
+        threading.Thread(target=read, args=(turns[number], turns[1 - number])) for number in (0, 1)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(20)
+
+
+def test_readers_that_overlap_do_not_let_it_grow(engine: Engine) -> None:
+    """Twenty times the length that is long is written, and the log is never twice as long."""
+    log = WriteAheadLog(sqlite_path(engine), long_bytes=2 * MIB)
+    sizes, begun_anew = [], []
+    with writer_connection(engine) as conn, _never_without_a_reader(engine):
+        for _ in range(40):
+            _write(conn)
+            begun_anew.append(log.tend(conn))
+            sizes.append(log.size)
+
+    assert False not in begun_anew
+    assert begun_anew.count(True) >= 10
+    assert max(sizes) < 4 * MIB
+
+
+def test_a_long_reader_is_waited_for_ever_more_rarely(engine: Engine) -> None:
+    """While one reads on, the log is tried at twice its length each time; then it begins anew."""
+    log = WriteAheadLog(sqlite_path(engine), long_bytes=MIB, tries=1)
+    with writer_connection(engine) as conn:
+        with read_connection(engine) as reader:
+            _read(reader)
+            tended = []
+            for _ in range(16):
+                _write(conn)
+                tended.append(log.tend(conn))
+
+            assert tended.count(False) in (4, 5)
+            assert True not in tended
+            assert log.size > 16 * MIB
+        _write(conn, 16 * MIB)
+
+        assert log.tend(conn) is True
+        assert log.size == 0
+        assert conn.exec_driver_sql("PRAGMA busy_timeout").scalar_one() == 10_000
+
+
+def test_a_short_log_costs_no_statement(engine: Engine) -> None:
+    """What is not long is not looked at by the database."""
+    log = WriteAheadLog(sqlite_path(engine))
+    with writer_connection(engine) as conn:
+        _write(conn)
+        with Statements(engine, conn) as statements:
+            assert log.tend(conn) is None
+
+    assert statements == []
+
+
+def test_space_is_given_back_after_a_long_read(engine: Engine) -> None:
+    """Without any waiting the log of a long reader is cut when it begins anew by itself."""
+    log = WriteAheadLog(sqlite_path(engine))
+    with writer_connection(engine) as conn:
+        with read_connection(engine) as reader:
+            _read(reader)
+            while log.size <= LOG_KEPT_BYTES:
+                _write(conn, 16 * MIB)
+        _write(conn)  # copies the log
+        _write(conn)  # begins it anew
+
+        assert log.size <= LOG_KEPT_BYTES
+
+
+def test_the_collector_tends_it(sqlite_server: RunningCollector) -> None:
+    """The server says how long the log is, and begins it anew although readers overlap."""
+    engine = open_engine(sqlite_server.database_url)
+    log = WriteAheadLog(sqlite_path(engine))
+    with writer_connection(engine) as conn, _never_without_a_reader(engine):
+        with read_connection(engine) as reader:
+            _read(reader)
+            while log.size <= LONG_BYTES:
+                _write(conn, 16 * MIB)
+        assert _gauge(sqlite_server) == log.size
+        assert sqlite_server.post(failure()).json()["accepted"] == 1
+
+        assert sqlite_server.post(failure()).json()["accepted"] == 1
+        assert log.size < LOG_KEPT_BYTES
+    engine.dispose()
+
+
+def _gauge(server: RunningCollector) -> float:
+    lines = server.get("/metrics").text.splitlines()
+    return float(next(line for line in lines if line.startswith("toolfault_wal_bytes ")).split()[1])
+
+
+def test_the_doctor_sees_a_long_one(engine: Engine, sqlite_url: str) -> None:
+    """A log that somebody holds is a warning that says what to look for."""
+    with write_transaction(engine) as conn:
+        store_events(conn, ensure_project(conn, "demo"), [failure()], received_at=now_us())
+    path = sqlite_path(engine)
+    with Path(f"{path}-wal").open("r+b") as file:
+        file.truncate(2 * LONG_BYTES + 1)  # of nothing: what follows the last frame is not read
+
+    finding = _found(engine, "log")
+
+    assert finding.level == "warning"
+    assert "export" in finding.text
