@@ -7,7 +7,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -76,35 +76,81 @@ def test_postgres_gone_and_back(own_postgres: Any, tmp_path: Path) -> None:
     ],
 )
 def test_agents_outlast_an_outage(own_postgres: Any, tmp_path: Path, seconds: float) -> None:
-    """What agents capture while the database is gone arrives when it is back; nobody restarts."""
-    engine = open_engine(own_postgres.get_uri())
-    prepare(engine, migrate=True)
-    with RunningCollector(own_postgres.get_uri(), folder=tmp_path) as collector:
-        toolfault.init(collector.dsn, agent="patient")
-        try:
-            captured = {toolfault.capture_failure(ValueError("no"), tool="t")}
-            assert toolfault.flush(30), toolfault.stats()
-            _stop(own_postgres)
-            back = time.monotonic() + seconds
-            while time.monotonic() < back:
-                captured.add(toolfault.capture_failure(ValueError("no"), tool="t"))
-                answer = collector.post(success())
-                assert answer.status_code == 503, answer.text
-                assert 1 <= int(answer.headers["retry-after"]) <= 300
-                assert collector.get("/healthz").status_code == 200
-            own_postgres.ensure_postgres_running()
-            assert collector.post(failure("later")).status_code == 200
-            assert toolfault.flush(240), toolfault.stats()
-            stats = toolfault.stats()
-        finally:
-            toolfault.close()
-        assert "Traceback" not in collector.output()
+    """What agents capture while the database is gone arrives when it is back; nobody restarts.
+
+    As fast as they can: what no queue in memory could hold for two minutes waits on disk.
+    """
+    with _running(own_postgres, tmp_path) as collector:
+        toolfault.init(collector.dsn, agent="patient", spool_dir=tmp_path / "spool")
+        captured, stats = _capture_through_an_outage(own_postgres, collector, seconds)
 
     assert (stats.acked, stats.dropped) == (len(captured), {})
-    with read_connection(engine) as conn:
-        stored = list(conn.execute(select(tool_call.c.event_id).where(tool_call.c.tool == "t")))
+    assert _stored(own_postgres) == sorted(captured)
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_agents_without_a_disk_count_what_they_drop(own_postgres: Any, tmp_path: Path) -> None:
+    """Without a disk the queue keeps the newest; the others are counted, none is lost."""
+    with _running(own_postgres, tmp_path) as collector:
+        toolfault.init(collector.dsn, agent="forgetful")
+        captured, stats = _capture_through_an_outage(own_postgres, collector, 0, at_once=12_000)
+
+    assert set(stats.dropped) == {"queue_overflow"}
+    assert stats.acked + stats.dropped["queue_overflow"] == len(captured)
+    stored = _stored(own_postgres)
+    assert len(stored) == stats.acked
+    assert set(stored) <= set(captured)
+
+
+@contextmanager
+def _running(postgres: Any, folder: Path) -> Iterator[RunningCollector]:
+    engine = open_engine(postgres.get_uri())
+    prepare(engine, migrate=True)
     engine.dispose()
-    assert sorted(row.event_id for row in stored) == sorted(map(str, captured))
+    with RunningCollector(postgres.get_uri(), folder=folder) as collector:
+        yield collector
+        assert "Traceback" not in collector.output()
+
+
+def _capture_through_an_outage(
+    postgres: Any, collector: RunningCollector, seconds: float, *, at_once: int = 1
+) -> tuple[list[str], toolfault.Stats]:
+    """Stop the database for *seconds*; return what was captured, and what the SDK says of it.
+
+    Args:
+        postgres: The database.
+        collector: Where the agent reports.
+        seconds: How long the database is away; one round is made in any case.
+        at_once: Failures captured in each round.
+    """
+    try:
+        captured = [str(toolfault.capture_failure(ValueError("no"), tool="t"))]
+        assert toolfault.flush(30), toolfault.stats()
+        _stop(postgres)
+        back = time.monotonic() + seconds
+        while len(captured) == 1 or time.monotonic() < back:
+            for _ in range(at_once):
+                captured.append(str(toolfault.capture_failure(ValueError("no"), tool="t")))
+            answer = collector.post(success())
+            assert answer.status_code == 503, answer.text
+            assert 1 <= int(answer.headers["retry-after"]) <= 300
+            assert collector.get("/healthz").status_code == 200
+        postgres.ensure_postgres_running()
+        assert collector.post(failure("later")).status_code == 200
+        assert toolfault.flush(240), toolfault.stats()
+        return captured, toolfault.stats()
+    finally:
+        toolfault.close()
+
+
+def _stored(postgres: Any) -> list[str]:
+    engine = open_engine(postgres.get_uri())
+    with read_connection(engine) as conn:
+        ids = conn.execute(select(tool_call.c.event_id).where(tool_call.c.tool == "t")).scalars()
+        stored = sorted(ids)
+    engine.dispose()
+    return stored
 
 
 def test_locked_sqlite_over_http(sqlite_url: str, tmp_path: Path) -> None:
