@@ -59,18 +59,19 @@ class Metrics:
             ["kind"],
             registry=self.registry,
         )
+        self.wal_bytes = Gauge(
+            "toolfault_wal_bytes",
+            "Bytes of SQLite's write-ahead log; beyond 128 MiB somebody reads for very long.",
+            registry=self.registry,
+        )
         self._reasons: set[str] = set()
         self._accepted = self.events.labels("accepted")
         self._duplicate = self.events.labels("duplicate")
         self._rejected = self.events.labels("rejected")
 
     def watch_log(self, log: WriteAheadLog) -> None:
-        """Show how long the write-ahead *log* of SQLite is, as it is when somebody asks."""
-        Gauge(
-            "toolfault_wal_bytes",
-            "Bytes of SQLite's write-ahead log; beyond 128 MiB somebody reads for very long.",
-            registry=self.registry,
-        ).set_function(lambda: log.size)
+        """Show the length of *log* as it is whenever somebody asks."""
+        self.wal_bytes.set_function(lambda: log.size)
 
     def count_receipt(self, receipt: Receipt) -> None:
         """Count what became of a batch."""

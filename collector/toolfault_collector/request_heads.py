@@ -1,9 +1,13 @@
-"""What uvicorn leaves open about the head of a request: its time, its size, odd methods.
+"""What uvicorn leaves open about a connection: the head of a request, and a reader that stalls.
 
 A client that sends a byte now and then would hold a connection for ever, and one that sends
 headers without end would fill the memory: uvicorn's faster parser collects them all. (The body has
 its own limits, in `body`.) That parser also takes a method it does not know for no HTTP at all,
 where 405 is the answer.
+
+Who asks for an export and does not read it would hold a snapshot of the database for as long as the
+connection stands, and SQLite's log grows as long as a snapshot is held. So who takes nothing of an
+answer for a while is cut off.
 """
 
 from __future__ import annotations
@@ -30,6 +34,8 @@ _UNKNOWN_METHOD: Final = re.compile(rb"([A-Za-z]{1,32}) (/[^ ]*) HTTP/1\.[01]\r\
 
 class _Deadline(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
     seconds = 10.0
+    stalled_seconds = 60.0
+    _stalled: asyncio.TimerHandle | None = None
     _deadline: asyncio.TimerHandle | None = None
     _in_head = False
     _head_bytes = 0
@@ -62,7 +68,24 @@ class _Deadline(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_deadline()
+        self._go_on()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Called when more is waiting to be read than the connection holds."""
+        self._go_on()
+        self._stalled = self.loop.call_later(self.stalled_seconds, self.transport.abort)
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        """Called when the reader has taken what was waiting."""
+        self._go_on()
+        super().resume_writing()
+
+    def _go_on(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
 
     def _answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
@@ -99,6 +122,14 @@ class _Deadline(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         return True
 
 
-def protocol_with_deadline(seconds: float) -> type[asyncio.Protocol]:
-    """Return uvicorn's HTTP protocol with *seconds* for the head of each request."""
-    return type("Deadline", (_Deadline,), {"seconds": seconds})
+def protocol_with_deadline(
+    seconds: float, *, stalled_seconds: float = 60.0
+) -> type[asyncio.Protocol]:
+    """Return uvicorn's HTTP protocol with bounds on what a client may take its time for.
+
+    Args:
+        seconds: For the head of each request.
+        stalled_seconds: For taking what is waiting of an answer.
+    """
+    bounds = {"seconds": seconds, "stalled_seconds": stalled_seconds}
+    return type("Deadline", (_Deadline,), bounds)

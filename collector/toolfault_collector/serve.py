@@ -45,7 +45,9 @@ def serve(
         proxy_headers=False,
         ws="none",
         lifespan="on",
-        http=protocol_with_deadline(settings.head_timeout_seconds),
+        http=protocol_with_deadline(
+            settings.head_timeout_seconds, stalled_seconds=settings.stalled_timeout_seconds
+        ),
         timeout_keep_alive=30,
         timeout_graceful_shutdown=round(settings.stop_seconds),
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,

@@ -78,6 +78,10 @@ class Settings(BaseSettings):
     """How long the body of a request may take to arrive; after that 408, so that slow senders do
     not collect connections."""
 
+    stalled_timeout_seconds: float = Field(default=60.0, gt=0)
+    """How long who asked may take nothing of a long answer: an export holds a snapshot of the
+    database, which nobody may keep by not reading."""
+
     queue_events: int = Field(default=20_000, ge=1_000)
     """Events waiting to be stored before 503 is answered: about two seconds of work, so that those
     who are let in are answered before they give up."""

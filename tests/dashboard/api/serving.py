@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import socket
 import threading
@@ -25,12 +26,14 @@ __all__ = ["key_of", "served"]
 
 
 @contextmanager
-def served(engine: Engine, *, now: int = NOW) -> Iterator[str]:
-    """Serve the API of *engine* and yield ``host:port``."""
+def served(
+    engine: Engine, *, now: int = NOW, http: type[asyncio.Protocol] | str = "auto"
+) -> Iterator[str]:
+    """Serve the API of *engine* with the protocol *http* and yield ``host:port``."""
     app = Starlette(routes=[Mount("/api/v1", create_api(engine, Gatekeeper(engine), lambda: now))])
     # Who connects before the server runs waits in the backlog: nobody has to poll for it.
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", http=http))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

@@ -1,4 +1,4 @@
-"""Exports over a real connection: a database that dies, a reader that leaves."""
+"""Exports over a real connection: a database that dies, a reader that leaves or stalls."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tests.dashboard.generated import NOW
 
 from toolfault_collector.engine import open_engine, write_transaction
 from toolfault_collector.projects import ensure_project
+from toolfault_collector.request_heads import protocol_with_deadline
 from toolfault_collector.tables import tool_call
 from toolfault_dashboard.api.exports import AT_ONCE
 
@@ -109,3 +110,22 @@ def test_a_reader_that_leaves_frees_its_connection(served_large: tuple[Engine, s
             assert returned.wait(60)
         finally:
             event.remove(own, "checkin", note)
+
+
+def test_a_reader_that_stalls_is_cut_off(large: Engine) -> None:
+    """Who takes nothing of an export for a while no longer holds a snapshot of the database."""
+    own = open_engine(large.url.render_as_string(hide_password=False))
+    returned = threading.Event()
+    protocol = protocol_with_deadline(10, stalled_seconds=0.2)
+    with (
+        key_of(large, "generated") as key,
+        served(own, http=protocol) as address,
+        _ask(address, key, "/exports/failures.csv") as connection,
+    ):
+        event.listen(own, "checkin", lambda *_: returned.set())
+        assert returned.wait(60)
+
+        body = b"".join(iter(lambda: connection.recv(65_536), b""))
+    assert not body.endswith(b"0\r\n\r\n")
+    assert body.count(b"x" * 1_400) < ROWS
+    own.dispose()
