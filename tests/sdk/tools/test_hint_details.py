@@ -12,7 +12,7 @@ import annotated_types as at
 import pydantic
 import pytest
 from pydantic import BaseModel
-from tests.sdk.tools.test_hints import ACCEPTED, Color, Options, Point, Tree, check, short
+from tests.sdk.tools.hinted import ACCEPTED, Color, Options, Point, Tree, check, short
 
 from toolfault import ConfigError, tool
 from toolfault.coerce import Coercion, LLMInt, coerce_enum, coerce_strip
