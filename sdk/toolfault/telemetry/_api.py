@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import sys
 from collections.abc import Callable, Mapping
 
 from toolfault.telemetry._book import Stats
@@ -12,6 +10,7 @@ from toolfault.telemetry._client import Client
 from toolfault.telemetry._config import Config, resolve
 from toolfault.telemetry._context import Conversation, current_conversation, on_end
 from toolfault.telemetry._dsn import parse_dsn
+from toolfault.telemetry._exit import at_exit
 from toolfault.telemetry._labels import name_of
 from toolfault.telemetry._release import detect_agent, detect_release
 from toolfault.telemetry._say import debug, say
@@ -38,7 +37,6 @@ __all__ = [
 conversation = Conversation
 
 _client: Client | None = None
-_exit_registered = False
 
 
 def init(  # noqa: PLR0913 - the documented settings, all optional and keyword-only but the first
@@ -103,7 +101,6 @@ def _start(
     transport: Transport | None,
     clock: Callable[[], float] | None,
 ) -> Client | None:
-    global _exit_registered  # noqa: PLW0603 - one exit handler per process
     config, complaints = resolve(arguments, os.environ)
     for complaint in complaints:
         say(complaint)
@@ -123,9 +120,7 @@ def _start(
     )
     started = Client(config, dsn=dsn, transport=transport, clock=clock)
     swap(started)
-    if not _exit_registered:
-        _exit_registered = True
-        atexit.register(_at_exit)
+    at_exit(close)
     return started
 
 
@@ -148,22 +143,6 @@ def _set_defaults(config: Config) -> None:
 def client() -> Client | None:
     """Return the running client, or None."""
     return _client
-
-
-def _at_exit() -> None:
-    """Close, and leave the exit code as the host's end has made it.
-
-    An interpreter that ends by KeyboardInterrupt dies by SIGINT, unless Python evaluates source
-    text meanwhile, which clears its mark (``run_eval_code_obj`` in CPython's pythonrun.c). Every
-    ``namedtuple`` does, so the modules that the sender loads may; the mark is set again here.
-    """
-    interrupted = getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1")
-    close()
-    if interrupted:
-        try:  # contextlib would be one more import
-            exec("raise KeyboardInterrupt")  # noqa: S102 - source text it must be, see above
-        except KeyboardInterrupt:
-            return
 
 
 def swap(replacement: Client | None) -> Client | None:

@@ -1,0 +1,75 @@
+"""The end of a process: that of the interpreter, and that of workers which never reach it.
+
+A forked worker of ``multiprocessing`` (also of ``concurrent.futures``) ends by ``os._exit`` as soon
+as its own finalizers have run: the handlers of ``atexit`` that it has inherited are not called, and
+Python 3.13 and later forget them at its start. What such a worker has captured and not yet sent
+would be gone without a trace, so it gets a finalizer of its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Callable
+
+from toolfault.telemetry._say import debug
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["at_exit"]
+
+_LAST = -100  # priority among the finalizers of a worker: after those of its queues
+_ends: list[Callable[[], object]] = []
+
+
+def at_exit(end: Callable[[], object]) -> None:
+    """Call ``end`` when this process ends, or a process forked of it; once registered, for good.
+
+    Args:
+        end: Bounded in time, and harmless when it is called twice.
+    """
+    if not _ends:
+        atexit.register(_end)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=_after_fork_in_child)
+    _ends[:] = [end]
+    process: Any = sys.modules.get("multiprocessing.process")
+    if process is not None and process.parent_process() is not None:
+        _finalize()
+
+
+def _end() -> None:
+    """End, and leave the exit code as the host's end has made it.
+
+    An interpreter that ends by KeyboardInterrupt dies by SIGINT, unless Python evaluates source
+    text meanwhile, which clears its mark (``run_eval_code_obj`` in CPython's pythonrun.c). Every
+    ``namedtuple`` does, so the modules that the sender loads may; the mark is set again here.
+    """
+    interrupted = getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1")
+    for end in _ends:
+        end()
+    if interrupted:
+        try:  # contextlib would be one more import
+            exec("raise KeyboardInterrupt")  # noqa: S102 - source text it must be, see above
+        except KeyboardInterrupt:
+            return
+
+
+def _after_fork_in_child() -> None:
+    """Have a worker finalized once ``multiprocessing`` has forgotten what its parent registered."""
+    util: Any = sys.modules.get("multiprocessing.util")
+    if util is None:
+        return
+    try:
+        util.register_after_fork(_end, _finalize)  # does nothing in any other child
+    except Exception:  # noqa: BLE001 - the child must live
+        debug("worker without finalizer")
+
+
+def _finalize(_: object = None) -> None:
+    from multiprocessing.util import Finalize
+
+    Finalize(None, _end, exitpriority=_LAST)
