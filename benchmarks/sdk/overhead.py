@@ -369,6 +369,9 @@ def run(python: Path, name: str, *, quick: bool, pause: float) -> dict[str, floa
             text=True,
             check=True,
             cwd=HERE,
+            # Logfire hooks itself into pydantic wherever it is installed, and brings OpenTelemetry
+            # into processes of the others, which would then look for spans.
+            env={**os.environ, "PYDANTIC_DISABLE_PLUGINS": "__all__"},
         )
         return json.loads(done.stdout.splitlines()[-1])
     finally:

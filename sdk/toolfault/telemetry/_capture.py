@@ -1,4 +1,9 @@
-"""From a finished call or a captured error to an event in the outbox."""
+"""From a finished call or a captured error to an event in the outbox.
+
+A failure comes long after the last one, when nothing of this is in the processor's caches any more;
+each function that is entered then costs some microseconds. What most events do not need is hence
+asked for before it is called, not in it.
+"""
 
 from __future__ import annotations
 
@@ -56,6 +61,7 @@ class Capture:
         self._make_secret = secret
         self._details: Details | None = None
         self._sequence = itertools.count()
+        self._samples = min(config.sample_rate, config.failure_sample_rate) < 1.0
 
     # -- calls ---------------------------------------------------------------------------------
 
@@ -67,7 +73,7 @@ class Capture:
             now: Its end by the client's clock, where that was read already.
         """
         error = record.error
-        if error is not None and self._is_ignored(error):
+        if error is not None and self._config.ignore and self._is_ignored(error):
             self._outbox.discard("ignored")
             return
         now = self._clock() if now is None else now
@@ -82,11 +88,14 @@ class Capture:
         event["tool_requested"] = record.tool_requested[:128]
         event["success"] = record.success
         event["duration_ms"] = _duration(record.duration_ms)
-        event["coercions"] = coercion_members(record.coercions)
+        if record.coercions:
+            event["coercions"] = coercion_members(record.coercions)
         event["validation"] = {"mode": record.validation_mode}
         event["schema_hash"] = record.schema_hash
         size = self._compare(event, placement, record.arguments)
-        if not self._sampled(event, scope, failed=error is not None, placement=placement):
+        if self._samples and not self._sampled(
+            event, scope, failed=error is not None, placement=placement
+        ):
             self._outbox.discard("sampled")
             return
         self._send(event, error, size=size, adapter_failed=record.adapter_failed)
@@ -131,7 +140,7 @@ class Capture:
         event["tool"] = error.tool[:128]
         event["tool_requested"] = (error.tool_requested or error.tool)[:128]
         size = self._compare(event, placement, arguments)
-        if not self._sampled(event, scope, failed=True, placement=placement):
+        if self._samples and not self._sampled(event, scope, failed=True, placement=placement):
             self._outbox.discard("sampled")
             return None
         return self._send(event, error, size=size, adapter_failed=False)

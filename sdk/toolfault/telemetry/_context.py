@@ -42,9 +42,8 @@ def on_end(listener: Callable[[Conversation], None]) -> None:
     _listeners[:] = [listener]
 
 
-def current_scope() -> Scope | None:
-    """Return the scope of this context, or None outside any conversation."""
-    return _scope.get()
+current_scope: Callable[[], Scope | None] = _scope.get
+"""Return the scope of this context, or None outside any conversation."""
 
 
 def current_conversation() -> Conversation | None:

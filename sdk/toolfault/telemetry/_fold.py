@@ -29,7 +29,9 @@ RowKey = tuple[
 ]
 
 _SMALLEST = -40  # 2**(-40/4) ms, one microsecond: below it all durations are alike
+_LONGEST = 1e12  # ms, some thirty years
 _REPAIRED_FIELDS = 100
+_TOGETHER = 50  # durations measured at once, so that most calls do without logarithms
 _BUCKETS = 64  # what an event of the protocol may carry
 
 
@@ -49,6 +51,7 @@ class Row:
     """Counters of one key: the calls of a minute, and the conversations that ended in it."""
 
     __slots__ = (
+        "_latest",
         "buckets",
         "calls",
         "calls_squared",
@@ -59,6 +62,7 @@ class Row:
     )
 
     def __init__(self) -> None:
+        self._latest: list[float] = []  # durations that are not in the histogram yet
         self.calls = 0
         self.total_ms = 0.0
         self.longest = 0.0
@@ -68,15 +72,27 @@ class Row:
         self.calls_squared = 0
 
     def add_call(self, duration_ms: float, repaired: Iterable[str]) -> None:
-        """Count one success."""
+        """Count one success; its duration goes into the histogram with the next few."""
+        if not 0.0 <= duration_ms < _LONGEST:  # a clock of the host's that jumps, or says nan
+            duration_ms = 0.0
         self.calls += 1
-        self.total_ms += duration_ms
-        self.longest = max(self.longest, duration_ms)
-        bucket = bucket_of(duration_ms)
-        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
+        self._latest.append(duration_ms)
+        if len(self._latest) >= _TOGETHER:
+            self.measure()
         for field in repaired:
             if field in self.repairs or len(self.repairs) < _REPAIRED_FIELDS:
                 self.repairs[field] = self.repairs.get(field, 0) + 1
+
+    def measure(self) -> None:
+        """Put the latest durations into sum, maximum and histogram."""
+        latest, self._latest = self._latest, []
+        if not latest:
+            return
+        self.total_ms += sum(latest)
+        self.longest = max(self.longest, *latest)
+        for duration_ms in latest:
+            bucket = bucket_of(duration_ms)
+            self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
 
     @property
     def weight(self) -> int:
@@ -151,6 +167,7 @@ def _members(row: Row, *, tool: str | None) -> dict[str, Any]:
         return totals
     members: dict[str, Any] = {"calls": row.calls, **totals}
     if row.calls:
+        row.measure()
         members["duration_ms"] = {
             "sum": round(row.total_ms, 3),
             "max": round(row.longest, 3),

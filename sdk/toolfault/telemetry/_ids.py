@@ -20,10 +20,13 @@ def uuid7(unix_seconds: float) -> str:
             rows of one hour lie together in an index).
 
     Returns:
-        48 bits of milliseconds, the version, and 74 random bits; random bits come from the
-        operating system on every call, so two processes after a fork never share them.
+        48 bits of milliseconds, the version, and 74 random bits of the operating system. Those
+        for the next ids are kept; a forked child forgets them, so two processes never share any.
     """
-    noise = os.urandom(10).hex()
+    try:
+        noise = _noise.pop()
+    except IndexError:
+        noise = _more_noise()
     moment = f"{_milliseconds(unix_seconds):012x}"
     variant = _VARIANTS[noise[3]]
     return f"{moment[:8]}-{moment[8:]}-7{noise[:3]}-{variant}{noise[4:7]}-{noise[7:19]}"
@@ -44,6 +47,22 @@ def counter_id(unix_seconds: float, segment: str, key: Sequence[object]) -> str:
 
     digest = blake2b(repr((segment, tuple(key))).encode(), digest_size=10).digest()
     return _text(unix_seconds, int.from_bytes(digest, "big"))
+
+
+def _more_noise() -> str:
+    """Keep random digits for the next ids, and return those for this one.
+
+    Asking the operating system costs a failure as much as all its texts do, so it is asked rarely.
+    """
+    digits = os.urandom(10 * _AT_ONCE).hex()
+    _noise.extend(digits[at : at + 20] for at in range(20, len(digits), 20))
+    return digits[:20]
+
+
+_AT_ONCE = 64
+_noise: list[str] = []  # taking one is atomic; threads that find none left may both ask for more
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_noise.clear)
 
 
 # The two variant bits (10) with two random bits behind them, by a random hexadecimal digit.

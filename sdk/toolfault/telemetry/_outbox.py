@@ -110,7 +110,8 @@ class Outbox:
         with self.lock:
             self.book.captured += item.weight
             self._keep(item)
-            self._unfold_if_due()
+            if self._shelf is not None:
+                self._unfold_if_due()
 
     def discard(self, reason: str, *, weight: int = 1) -> None:
         """Count records that were captured and are not sent, by reason."""
@@ -182,27 +183,24 @@ class Outbox:
         if item.size > self._limits.queue_bytes:
             self.book.drop(item.weight, "too_large")
             return
-        while self._is_full(item.size):
-            oldest = self._queue.popleft()
+        queue, limits = self._queue, self._limits
+        while queue and (
+            len(queue) >= limits.queue_events or self._bytes + item.size > limits.queue_bytes
+        ):
+            oldest = queue.popleft()
             self._bytes -= oldest.size
             self.book.drop(oldest.weight, "queue_overflow")
-        self._queue.append(item)
+        queue.append(item)
         self._bytes += item.size
         self._arrived()
 
     def _arrived(self) -> None:
         """Wake the sender where it sleeps without an end, or where a batch is full."""
-        waiting = self.waiting
+        waiting = len(self._queue) if self._shelf is None else self.waiting
         if waiting == 1:
             self.oldest_at = time.monotonic()
         if waiting in (1, self._limits.batch_events):
             self.changed.notify_all()
-
-    def _is_full(self, size: int) -> bool:
-        limits = self._limits
-        return bool(self._queue) and (
-            len(self._queue) >= limits.queue_events or self._bytes + size > limits.queue_bytes
-        )
 
     # -- out -----------------------------------------------------------------------------------
 

@@ -72,7 +72,7 @@ def seal(error: ToolError, *, adapter_failed: bool, capture_received: bool) -> S
         state["received"] = state["snippet"] = None
         state["_issues"] = tuple(issue.with_(received=None) for issue in error.issues)
     twin.args = (error.tool, "")
-    cause = error.cause
+    cause = error.__cause__
     if cause is None:
         return Sealed(twin, (), adapter_failed, _size(twin, ()))
     kind = _kind_of(cause)

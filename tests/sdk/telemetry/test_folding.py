@@ -66,6 +66,21 @@ def test_successes_become_one_counter_per_minute(make_client: MakeClient) -> Non
     conserved(client)
 
 
+def test_a_duration_that_cannot_be_is_counted_as_none(make_client: MakeClient) -> None:
+    """A clock that jumps or says nan costs the duration of its call, never a call."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, successes="folded", clock=lambda: 90.0)
+    for duration in (2.0, float("nan"), float("inf"), -3.0, 1e300, 4.0):
+        client.on_call(a_call(duration_ms=duration))
+    assert client.flush()
+    (counter,) = transport.events
+    durations = counter["duration_ms"]
+    assert (counter["calls"], durations["sum"], durations["max"]) == (6, 6.0, 4.0)
+    assert sum(count for _, count in durations["buckets"]) == 6
+    assert client.stats().dropped == {}
+    conserved(client)
+
+
 def test_failures_are_never_folded(make_client: MakeClient) -> None:
     """Every failure is an event of its own."""
     transport = MemoryTransport()

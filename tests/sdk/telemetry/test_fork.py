@@ -15,6 +15,7 @@ from tests.sdk.telemetry.collector import Server
 from tests.sdk.telemetry.conftest import MakeClient, a_call, conserved, few_or_many
 
 from toolfault.telemetry import Client
+from toolfault.telemetry._ids import uuid7
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -147,6 +148,22 @@ def test_child_leaves_the_spool_of_its_parent_alone(
     assert child_ends(pid) == 0
     assert client.flush(10)
     assert sorted(e["tool"] for e in collector.events.values()) == ["after", "before", "child"]
+
+
+def test_child_makes_ids_of_its_own() -> None:
+    """The random digits that a parent keeps for its next ids are not used by a child again."""
+    uuid7(0.0)
+    reading, writing = os.pipe()
+    pid = in_child(lambda: os.write(writing, ",".join(ids(100)).encode()))
+    assert child_ends(pid) == 0
+    os.close(writing)
+    with os.fdopen(reading) as told:
+        assert not set(told.read().split(",")) & set(ids(100))
+
+
+def ids(count: int) -> list[str]:
+    """New ids, all of one moment."""
+    return [uuid7(0.0) for _ in range(count)]
 
 
 def test_grandchild_works_too(collector: Server, make_client: MakeClient) -> None:
