@@ -1,16 +1,17 @@
 """Rollups: how often what failed, added up in the transaction that stores the calls.
 
-======  =======  ======  =============  ============  ================================
-by      period   tool    name           failures      calls
-======  =======  ======  =============  ============  ================================
-code    hour     (none)  code           failed calls  0
-tool    day      (none)  tool           failed calls  individually reported calls
-pair    day      tool    code           failed calls  of them outside any conversation
-field   day      tool    argument       failed calls  0
-folded  day      (none)  tool           0             successes that were only counted
-ended   day      (none)  tool, or ""    0             conversations as senders counted them
-unsent  day      tool    code or ""     see below     see below
-======  =======  ======  =============  ============  ================================
+=======  =======  ======  =============  ============  ===============================
+by       period   tool    name           failures      calls
+=======  =======  ======  =============  ============  ===============================
+code     hour     (none)  code           failed calls  0
+tool     day      (none)  tool           failed calls  individually reported calls
+pair     day      tool    code           failed calls  of them outside any conversation
+field    day      tool    argument       failed calls  0
+folded   day      (none)  tool           0             successes that were only counted
+ended    day      (none)  tool, or ""    0             conversations as senders counted them
+unsent   day      tool    code or ""     see below     see below
+squared  day      tool    code or ""     see below     see below
+=======  =======  ======  =============  ============  ===============================
 
 A period is the first microsecond of an hour or day, UTC; calls without a time are in period 0.
 A failure counts once for each argument that one of its issues lies in (``items`` of
@@ -19,7 +20,8 @@ each tool and, under the empty name, those over all tools.
 
 A sampled call stands for 1 / rate calls (Horvitz-Thompson), of which 1 / rate - 1 were not sent.
 ``unsent`` has these, failed ones and all, in millionths of a call: integers add up to the same in
-any order. It has no row where nothing was sampled.
+any order. It has no row where nothing was sampled. An interval needs the sum of squared weights:
+``squared`` has, in the same way and in thousandths, the square of what each stands for less 1.
 """
 
 # ruff: noqa: S608 - only names of this code are put into statements, values are bound
@@ -46,6 +48,7 @@ __all__ = [
     "count_folded",
     "counted_by_sql",
     "folded_by_sql",
+    "squared_calls",
     "unsent_calls",
 ]
 
@@ -53,6 +56,8 @@ HOUR_US: Final = 60 * MINUTE_US
 MILLION: Final = 1_000_000
 # A sender that claims less would have one call outweigh every other that was ever stored.
 LEAST_RATE: Final = 1e-6
+# Beyond this, in thousandths of a call, squares would leave 64 bits after some thousand calls.
+MOST_SQUARED: Final = 10_000_000
 
 # (project, by, period, tool, name), the key of a row of ``failure_counts``.
 CountKey = tuple[int, str, int, str, str]
@@ -74,8 +79,9 @@ def count_calls(calls: Iterable[PreparedCall]) -> Counts:
         reported[by_tool] += 1
         if call.event.sample_rate < 1.0:
             unsent, by_code = unsent_calls(call.event.sample_rate), call.code or ""
-            reported[project_id, "unsent", day, tool, by_code] += unsent
-            failures[project_id, "unsent", day, tool, by_code] += unsent if call.code else 0
+            for by, stood_for in (("unsent", unsent), ("squared", squared_calls(unsent))):
+                reported[project_id, by, day, tool, by_code] += stood_for
+                failures[project_id, by, day, tool, by_code] += stood_for if call.code else 0
         if call.code is None:
             continue
         failures[by_tool] += 1
@@ -99,6 +105,16 @@ def unsent_calls(rate: float) -> int:
     if rate < LEAST_RATE:
         return MILLION * MILLION - MILLION
     return math.floor(MILLION / rate + 0.5) - MILLION
+
+
+def squared_calls(unsent: int) -> int:
+    """Return the square of what one call stands for, less 1, in thousandths.
+
+    Args:
+        unsent: What `unsent_calls` says of it.
+    """
+    weight = min((unsent + MILLION) // 1_000, MOST_SQUARED)
+    return weight * weight // 1_000 - 1_000
 
 
 def count_folded(counts: Iterable[PreparedCounts]) -> Counts:
@@ -135,7 +151,7 @@ def counted_by_sql(
     """
     failures: Counter[CountKey] = Counter()
     reported: Counter[CountKey] = Counter()
-    for query in (_BY_CODE, _BY_TOOL, _BY_PAIR, _BY_FIELD, _BY_NO_FIELD, _UNSENT):
+    for query in (_BY_CODE, _BY_TOOL, _BY_PAIR, _BY_FIELD, _BY_NO_FIELD, _UNSENT, _SQUARED):
         for row in conn.exec_driver_sql(bind(conn, query.format(where=where)), parameters):
             key = (row[0], row[1], row[2], row[3], row[4])
             failures[key] += int(row[5])
@@ -201,6 +217,177 @@ _UNSENT: Final = (
     f" sum(CASE WHEN c.success THEN 0 ELSE {_UNSENT_CALLS} END), sum({_UNSENT_CALLS})"
     " FROM tool_call c WHERE c.sample_rate < 1 AND {where} GROUP BY 1, 3, 4, 5"
 )
+_WEIGHT: Final = (
+    f"CASE WHEN c.sample_rate < {1_000 / MOST_SQUARED:.4f} THEN {MOST_SQUARED}"
+    f" ELSE CAST(round({MILLION}.0 / c.sample_rate) AS BIGINT) / 1000 END"
+)
+_SQUARED_CALLS: Final = f"({_WEIGHT}) * ({_WEIGHT}) / 1000 - 1000"
+_SQUARED: Final = 10_000_000
+
+# (project, by, period, tool, name), the key of a row of ``failure_counts``.
+CountKey = tuple[int, str, int, str, str]
+Counts = tuple[Counter[CountKey], Counter[CountKey]]
+
+_KEY: Final = columns("project_id by period tool name")
+_COLUMNS: Final = (*_KEY, *columns("failures calls"))
+_ROOT: Final = 3  # the root of the field in a prepared issue
+
+
+def count_calls(calls: Iterable[PreparedCall]) -> Counts:
+    """Return what *calls* add to the rollups: failures and calls by key."""
+    failures: Counter[CountKey] = Counter()
+    reported: Counter[CountKey] = Counter()
+    for call in calls:
+        timed, project_id, tool = call.time_source != "none", call.project_id, call.event.tool
+        day = _period(call.occurred_at, DAY_US, timed=timed)
+        by_tool = (project_id, "tool", day, "", tool)
+        reported[by_tool] += 1
+        if call.event.sample_rate < 1.0:
+            unsent, by_code = unsent_calls(call.event.sample_rate), call.code or ""
+            for by, stood_for in (("unsent", unsent), ("squared", squared_calls(unsent))):
+                reported[project_id, by, day, tool, by_code] += stood_for
+                failures[project_id, by, day, tool, by_code] += stood_for if call.code else 0
+        if call.code is None:
+            continue
+        failures[by_tool] += 1
+        hour = _period(call.occurred_at, HOUR_US, timed=timed)
+        failures[project_id, "code", hour, "", call.code] += 1
+        pair = (project_id, "pair", day, tool, call.code)
+        failures[pair] += 1
+        if call.session_id is None:
+            reported[pair] += 1
+        for argument in {row[_ROOT] for row in call.issues if row[_ROOT]} or {""}:
+            failures[project_id, "field", day, tool, argument] += 1
+    return failures, reported
+
+
+def unsent_calls(rate: float) -> int:
+    """Return how many calls that were not sent one stands for, in millionths of a call.
+
+    Args:
+        rate: The share that was sent, from (0, 1]; less than a millionth counts as that.
+    """
+    if rate < LEAST_RATE:
+        return MILLION * MILLION - MILLION
+    return math.floor(MILLION / rate + 0.5) - MILLION
+
+
+def squared_calls(unsent: int) -> int:
+    """Return the square of what one call stands for, less 1, in thousandths.
+
+    Args:
+        unsent: What `unsent_calls` says of it.
+    """
+    weight = min((unsent + MILLION) // 1_000, MOST_SQUARED)
+    return weight * weight // 1_000 - 1_000
+
+
+def count_folded(counts: Iterable[PreparedCounts]) -> Counts:
+    """Return what successes that were only counted add to the rollups."""
+    reported: Counter[CountKey] = Counter()
+    for each in counts:
+        day, tool = _period(each.minute, DAY_US, timed=True), each.event.tool
+        if tool is not None:
+            reported[each.project_id, "folded", day, "", tool] += each.event.calls
+        reported[each.project_id, "ended", day, "", tool or ""] += each.event.conversations
+    return Counter(), reported
+
+
+def add_counts(conn: Connection, counts: Counts) -> None:
+    """Add *counts*, which may be negative, to the stored ones.
+
+    In the order of their keys: two collectors that add to the same rows never wait in a circle.
+    """
+    failures, reported = counts
+    keys = sorted(failures.keys() | reported.keys())
+    rows = [(*key, failures[key], reported[key]) for key in keys]
+    upsert_rows(conn, failure_counts, _COLUMNS, key=_KEY, rows=rows, add=True)
+
+
+def counted_by_sql(
+    conn: Connection, where: str = "true", parameters: tuple[Any, ...] = ()
+) -> Counts:
+    """Return what the stored calls that satisfy *where* are counted as.
+
+    Args:
+        conn: An open connection.
+        where: SQL over ``tool_call`` as ``c``, with ``?`` for each of *parameters*.
+        parameters: Values of *where*.
+    """
+    failures: Counter[CountKey] = Counter()
+    reported: Counter[CountKey] = Counter()
+    for query in (_BY_CODE, _BY_TOOL, _BY_PAIR, _BY_FIELD, _BY_NO_FIELD, _UNSENT, _SQUARED):
+        for row in conn.exec_driver_sql(bind(conn, query.format(where=where)), parameters):
+            key = (row[0], row[1], row[2], row[3], row[4])
+            failures[key] += int(row[5])
+            reported[key] += int(row[6])
+    return failures, reported
+
+
+def folded_by_sql(
+    conn: Connection, where: str = "true", parameters: tuple[Any, ...] = ()
+) -> Counts:
+    """Return what the rows of ``call_counts`` (as ``f``) that satisfy *where* are counted as."""
+    reported: Counter[CountKey] = Counter()
+    for query in (_BY_FOLDED, _BY_ENDED):
+        for row in conn.exec_driver_sql(bind(conn, query.format(where=where)), parameters):
+            reported[row[0], row[1], row[2], row[3], row[4]] += int(row[5])
+    return Counter(), reported
+
+
+def _period(at: int, width: int, *, timed: bool) -> int:
+    return at - at % width if timed else 0
+
+
+def _period_sql(width: int) -> str:
+    # Written without a percent sign, which psycopg would take for a placeholder. Times before 1970
+    # are none that a call can have.
+    start = f"c.occurred_at / {width} * {width}"
+    return f"CASE WHEN c.time_source = 'none' THEN 0 ELSE {start} END"
+
+
+_HOUR: Final = _period_sql(HOUR_US)
+_DAY: Final = _period_sql(DAY_US)
+_BY_CODE: Final = (
+    f"SELECT c.project_id, 'code', {_HOUR}, '', c.code, count(*), 0"
+    " FROM tool_call c WHERE c.code IS NOT NULL AND {where} GROUP BY 1, 3, 5"
+)
+_BY_TOOL: Final = (
+    f"SELECT c.project_id, 'tool', {_DAY}, '', c.tool,"
+    " sum(CASE WHEN c.success THEN 0 ELSE 1 END), count(*)"
+    " FROM tool_call c WHERE {where} GROUP BY 1, 3, 5"
+)
+_BY_PAIR: Final = (
+    f"SELECT c.project_id, 'pair', {_DAY}, c.tool, c.code, count(*),"
+    " sum(CASE WHEN c.session_id IS NULL THEN 1 ELSE 0 END)"
+    " FROM tool_call c WHERE c.code IS NOT NULL AND {where} GROUP BY 1, 3, 4, 5"
+)
+_BY_FIELD: Final = (
+    f"SELECT c.project_id, 'field', {_DAY}, c.tool, i.root_field, count(DISTINCT c.id), 0"
+    " FROM issue i JOIN tool_call c ON c.id = i.tool_call_id"
+    " WHERE c.code IS NOT NULL AND i.root_field <> '' AND {where} GROUP BY 1, 3, 4, 5"
+)
+_BY_NO_FIELD: Final = (
+    f"SELECT c.project_id, 'field', {_DAY}, c.tool, '', count(*), 0"
+    " FROM tool_call c WHERE c.code IS NOT NULL AND {where} AND NOT EXISTS"
+    " (SELECT 1 FROM issue i WHERE i.tool_call_id = c.id AND i.root_field <> '')"
+    " GROUP BY 1, 3, 4"
+)
+_UNSENT_CALLS: Final = (
+    f"CASE WHEN c.sample_rate < {LEAST_RATE:.6f} THEN {MILLION * MILLION - MILLION}"
+    f" ELSE CAST(round({MILLION}.0 / c.sample_rate) AS BIGINT) - {MILLION} END"
+)
+_UNSENT: Final = (
+    f"SELECT c.project_id, 'unsent', {_DAY}, c.tool, coalesce(c.code, ''),"
+    f" sum(CASE WHEN c.success THEN 0 ELSE {_UNSENT_CALLS} END), sum({_UNSENT_CALLS})"
+    " FROM tool_call c WHERE c.sample_rate < 1 AND {where} GROUP BY 1, 3, 4, 5"
+)
+_WEIGHT: Final = f"(({_UNSENT_CALLS}) + {MILLION}) / 1000"
+_SQUARED_CALLS: Final = (
+    f"CASE WHEN {_WEIGHT} > {MOST_SQUARED} THEN {MOST_SQUARED // 1_000 * MOST_SQUARED - 1_000}"
+    f" ELSE ({_WEIGHT}) * ({_WEIGHT}) / 1000 - 1000 END"
+)
+_SQUARED: Final = _UNSENT.replace("'unsent'", "'squared'").replace(_UNSENT_CALLS, _SQUARED_CALLS)
 _OF_DAY: Final = f"f.minute / {DAY_US} * {DAY_US}"
 _BY_FOLDED: Final = (
     f"SELECT f.project_id, 'folded', {_OF_DAY}, '', f.tool, sum(f.calls)"

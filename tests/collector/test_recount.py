@@ -107,13 +107,23 @@ def test_sampled_calls_stand_for_those_not_sent(engine: Engine) -> None:
         project_id = ensure_project(conn, "demo")
         store_events(conn, project_id, events, received_at=now_us())
         kept = failure_counts.c
-        rows = conn.execute(select(failure_counts).where(kept.by == "unsent")).all()
+        sums = {
+            by: {
+                (row.tool, row.name): (row.failures, row.calls)
+                for row in conn.execute(select(failure_counts).where(kept.by == by))
+            }
+            for by in ("unsent", "squared")
+        }
 
-    unsent = {(row.tool, row.name): (row.failures, row.calls) for row in rows}
-    assert unsent == {
+    assert sums["unsent"] == {
         ("http_request", "wrong_type"): (3_000_000, 3_000_000),
         ("http_request", ""): (0, 9_000_000 + 2_000_000 + 428_571),
         ("u", ""): (0, 999_999_000_000),
+    }
+    assert sums["squared"] == {
+        ("http_request", "wrong_type"): (15_000, 15_000),
+        ("http_request", ""): (0, 99_000 + 8_000 + 1_039),
+        ("u", ""): (0, 99_999_999_000),
     }
     assert recount(engine).right
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -106,7 +107,9 @@ def test_round_trips_per_failure_is_a_difference_of_means() -> None:
 
 
 @pytest.mark.parametrize("rounds", [500, pytest.param(2_000, marks=pytest.mark.long)])
-def test_no_change_is_rarely_called_one(rounds: int) -> None:
+def test_no_change_is_rarely_called_one(
+    rounds: int, record_property: Callable[[str, object], None]
+) -> None:
     """Of A/A changes with clusters and a shifting mix at most 6 % get a verdict; naively many."""
     rng = random.Random(11)
     wrong = naive = mixed = 0
@@ -127,12 +130,17 @@ def test_no_change_is_rarely_called_one(rounds: int) -> None:
         crude_only = difference_of_rates(crude(RATE, sides[0]), crude(RATE, sides[1]))
         assert crude_only is not None
         mixed += not crude_only.low <= 0 <= crude_only.high
+    for name, number in (("false", wrong), ("at_own_mix", mixed), ("naive", naive)):
+        record_property(name, number / rounds)
     assert wrong / rounds <= 0.06
     assert mixed / rounds > 0.15
     assert naive / rounds > 0.3
 
 
-def test_a_real_effect_is_found_with_the_power_said() -> None:
+@pytest.mark.parametrize("rounds", [400, pytest.param(2_000, marks=pytest.mark.long)])
+def test_a_real_effect_is_found_with_the_power_said(
+    rounds: int, record_property: Callable[[str, object], None]
+) -> None:
     """An effect as large as the smallest detectable one is seen in about 80 % of repetitions."""
     rng = random.Random(13)
     sizes = []
@@ -141,11 +149,12 @@ def test_a_real_effect_is_found_with_the_power_said() -> None:
         smallest = compare(*pair).metrics[0].smallest_detectable
         assert smallest is not None
         sizes.append(smallest)
-    size, found, rounds = float(np.mean(sizes)), 0, 400
+    size, found = float(np.mean(sizes)), 0
     for _ in range(rounds):
         before = side(rng, 150, {"t": 0.35 + size / 2})
         after = side(rng, 150, {"t": 0.35 - size / 2})
         found += compare(before, after).verdict == "improved"
+    record_property("found", found / rounds)
     assert 0.75 <= found / rounds <= 0.85
 
 
