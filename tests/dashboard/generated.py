@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import uuid
+from collections.abc import Sequence
 from typing import Any, Final
 
 from sqlalchemy import Engine
@@ -16,7 +17,7 @@ from toolfault_collector.engine import write_transaction
 from toolfault_collector.projects import ensure_project
 from toolfault_collector.store import store_events
 
-__all__ = ["NOW", "events", "fill"]
+__all__ = ["NOW", "events", "fill", "sampled"]
 
 NOW: Final = parse_time("2026-11-20T12:00:00Z")
 
@@ -221,11 +222,25 @@ def _untimed(seed: int) -> list[dict[str, Any]]:
     return found
 
 
+def sampled(seed: int, *, rates: Sequence[float] = (1.0, 0.5, 0.1, 0.3)) -> list[dict[str, Any]]:
+    """Return the events of senders that send a part of their conversations, at several *rates*."""
+    drawn = random.Random(seed)
+    known: dict[tuple[Any, bool], float] = {}
+    found = events(seed)
+    for event in found:
+        if event["type"] in {"tool_call", "tool_error"}:
+            unit = event.get("session_id", event["event_id"])
+            key = (unit, event["success"])
+            event["sample_rate"] = known.setdefault(key, drawn.choice(rates))
+    return found
+
+
 def fill(engine: Engine) -> None:
     """Store the generated history, and another project that no answer may show."""
     shuffled = random.Random(3)
-    for project, seed in (("generated", 7), ("other", 11), ("timed", 13)):
-        sent = events(seed)
+    projects = (("generated", 7), ("other", 11), ("timed", 13), ("sampled", 17))
+    for project, seed in projects:
+        sent = sampled(seed) if project == "sampled" else events(seed)
         shuffled.shuffle(sent)
         with write_transaction(engine) as conn:
             project_id = ensure_project(conn, project)
@@ -238,7 +253,7 @@ def fill(engine: Engine) -> None:
                     time_policy="import",
                 )
                 assert not receipt.rejected, receipt.rejected
-            if project == "timed":
+            if project in {"timed", "sampled"}:
                 continue  # its rollups hold everything
             untimed = _untimed(seed + 1)
             receipt = store_events(conn, project_id, untimed, received_at=NOW, time_policy="import")

@@ -12,13 +12,17 @@ from dataclasses import dataclass
 from toolfault_dashboard.analysis.differences import difference_of_rates
 from toolfault_dashboard.analysis.effect import Verdict
 from toolfault_dashboard.analysis.estimates import Estimate
-from toolfault_dashboard.analysis.rates import Rate, rate
+from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.sides import SideData
+from toolfault_dashboard.analysis.weights import Amount, equivalent, weighed_rate
 
-__all__ = ["FALSE_DISCOVERIES", "CodeEffect", "CodeFailures", "effect_by_code"]
+__all__ = ["FALSE_DISCOVERIES", "CodeAmounts", "CodeEffect", "CodeFailures", "effect_by_code"]
 
-CodeFailures = Mapping[str, Mapping[str, int]]
-"""Code -> conversation -> failures."""
+CodeFailures = Mapping[str, Mapping[str, float]]
+"""Code -> conversation -> failures, each as what it stands for."""
+
+CodeAmounts = Mapping[str, Amount]
+"""Code -> failures, where some were sampled."""
 
 FALSE_DISCOVERIES = 0.05
 """Share of the verdicts that may be wrong on average."""
@@ -43,6 +47,7 @@ def effect_by_code(
     after: SideData,
     failures: tuple[CodeFailures, CodeFailures],
     *,
+    amounts: tuple[CodeAmounts, CodeAmounts] = ({}, {}),
     confidence: float = 0.95,
 ) -> tuple[CodeEffect, ...]:
     """Compare every code of two sides, most failures first.
@@ -51,6 +56,7 @@ def effect_by_code(
         before: One side.
         after: The other side.
         failures: The failures of both sides by code and conversation.
+        amounts: What they are as rows and squares, of codes of which some were sampled.
         confidence: Two-sided coverage of each interval, taken by itself.
     """
     calls = _calls(before), _calls(after)
@@ -59,9 +65,9 @@ def effect_by_code(
     found = []
     for code in codes:
         sides = [
-            _estimate(counts.get(code, {}), own, side, squares=squared)
-            for counts, own, side, squared in zip(
-                failures, calls, (before, after), squares, strict=True
+            _estimate(counts.get(code, {}), own, side, squared, amount.get(code))
+            for counts, own, side, squared, amount in zip(
+                failures, calls, (before, after), squares, amounts, strict=True
             )
         ]
         difference = difference_of_rates(sides[0], sides[1], confidence=confidence)
@@ -71,8 +77,8 @@ def effect_by_code(
     rows = [
         CodeEffect(
             code=code,
-            before=rate(sum(failures[0].get(code, {}).values()), before.calls),
-            after=rate(sum(failures[1].get(code, {}).values()), after.calls),
+            before=weighed_rate(_amount(failures[0], amounts[0], code), before.calls),
+            after=weighed_rate(_amount(failures[1], amounts[1], code), after.calls),
             difference=difference.value,
             low=difference.low,
             high=difference.high,
@@ -84,21 +90,32 @@ def effect_by_code(
     return tuple(sorted(rows, key=lambda row: (-(row.before.count + row.after.count), row.code)))
 
 
-def _calls(side: SideData) -> dict[str, int]:
-    found: dict[str, int] = {}
+def _amount(failures: CodeFailures, amounts: CodeAmounts, code: str) -> Amount:
+    if code in amounts:
+        return amounts[code]
+    rows = int(sum(failures.get(code, {}).values()))
+    return Amount(rows, rows, rows)
+
+
+def _calls(side: SideData) -> dict[str, float]:
+    found: dict[str, float] = {}
     for cell in side.cells:
         found[cell.conversation] = found.get(cell.conversation, 0) + cell.calls
     return found
 
 
-def _squares(calls: Mapping[str, int], side: SideData) -> float:
+def _squares(calls: Mapping[str, float], side: SideData) -> float:
     return sum(own * own for own in calls.values()) + side.folded.calls_squared
 
 
 def _estimate(
-    failures: Mapping[str, int], calls: Mapping[str, int], side: SideData, *, squares: float
+    failures: Mapping[str, float],
+    calls: Mapping[str, float],
+    side: SideData,
+    squares: float,
+    amount: Amount | None,
 ) -> Estimate:
-    n = side.calls
+    n = side.calls.weight
     if not n:
         return Estimate(value=None, variance=None, clusters=0, n=0)
     share = sum(failures.values()) / n
@@ -113,7 +130,7 @@ def _estimate(
         value=share,
         variance=None if variance is None else max(0.0, variance),
         clusters=clusters,
-        n=n,
+        n=n if not side.calls.sampled else equivalent(amount or Amount(), side.calls),
     )
 
 

@@ -34,17 +34,17 @@ class Columns:
     conversations: int
     stratum: _Numbers
     strata: tuple[Stratum, ...]
-    calls: _Numbers
-    failures: _Numbers
-    chains: _Numbers
-    unchained: _Numbers
-    round_trips: _Numbers
-    recovered: _Numbers
-    closed: _Numbers
-    timed: _Numbers
+    calls: _Floats
+    failures: _Floats
+    chains: _Floats
+    unchained: _Floats
+    round_trips: _Floats
+    recovered: _Floats
+    closed: _Floats
+    timed: _Floats
     time_lost_ms: _Floats
-    tokens_lost: _Numbers
-    told: _Numbers
+    tokens_lost: _Floats
+    told: _Floats
 
     def by_stratum(self, values: Any) -> list[float]:
         """Return the sums of *values* by stratum, in the order of ``strata``."""
@@ -79,14 +79,15 @@ def columns_of(cells: Sequence[Cell]) -> Columns:
         recovered=_numbers(cell.recovered for cell in cells),
         closed=_numbers(cell.closed for cell in cells),
         timed=_numbers(cell.timed for cell in cells),
-        time_lost_ms=np.fromiter((cell.time_lost_ms for cell in cells), dtype=np.float64),
+        time_lost_ms=_numbers(cell.time_lost_ms for cell in cells),
         tokens_lost=_numbers(cell.tokens_lost for cell in cells),
         told=_numbers(cell.told for cell in cells),
     )
 
 
-def _numbers(values: Iterable[int]) -> _Numbers:
-    return np.fromiter(values, dtype=np.int64)
+def _numbers(values: Iterable[float]) -> _Floats:
+    # Whole numbers up to 2 ** 53 are exact.
+    return np.fromiter(values, dtype=np.float64)
 
 
 def _numbered(values: Iterable[_Key]) -> tuple[_Numbers, dict[_Key, int]]:

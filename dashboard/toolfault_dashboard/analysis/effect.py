@@ -12,8 +12,9 @@ from toolfault_dashboard.analysis.differences import (
 )
 from toolfault_dashboard.analysis.estimates import Estimate, crude, shared_weights, standardised
 from toolfault_dashboard.analysis.metrics import METRICS, Metric, MetricName
-from toolfault_dashboard.analysis.rates import Rate, rate
+from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.sides import SideData
+from toolfault_dashboard.analysis.weights import weighed_rate
 
 __all__ = [
     "FEWEST",
@@ -59,7 +60,7 @@ class MetricEffect:
     before: float | None
     after: float | None
     conditional: bool  # on a failure: it may get worse while failures fall, see `Metric`
-    n_before: int  # calls, operations, closed chains or failures: see ``unit``
+    n_before: int  # calls, operations, closed chains or failures that are there: see ``unit``
     n_after: int
     unit: str
     crude_difference: float | None  # after - before
@@ -83,6 +84,7 @@ class Effect:
     strata: int  # combinations of tool, model and agent that both sides have
     comparable: float | None  # share of all calls that lie in these
     excluded_untimed: int = 0  # failures without a time; a change in time cannot place them
+    sampled: bool = False  # calls stand for others that were not sent: all is weighed
 
 
 def compare(
@@ -103,9 +105,10 @@ def compare(
     )
     mixes = before.strata, after.strata
     strata = mixes[0].keys() & mixes[1].keys()
-    calls = before.calls + after.calls
+    calls = (before.calls + after.calls).weight
     shared = sum(mix[key] for mix in mixes for key in strata)
     return Effect(
+        sampled=before.calls.sampled or after.calls.sampled,
         before=_side(before),
         after=_side(after),
         metrics=metrics,
@@ -139,8 +142,8 @@ def compare_metric(
         before=left,
         after=right,
         conditional=metric.conditional,
-        n_before=int(as_it_is[0].n),
-        n_after=int(as_it_is[1].n),
+        n_before=as_it_is[0].counted,
+        n_after=as_it_is[1].counted,
         unit=metric.unit,
         crude_difference=None if left is None or right is None else right - left,
         difference=found.value if found else None,
@@ -166,10 +169,10 @@ def _side(data: SideData) -> Side:
         label=data.label,
         query=data.query,
         conversations=data.conversations,
-        calls=data.calls,
-        failures=data.failures,
-        chains=data.chains,
-        failure_rate=rate(data.failures, data.calls),
+        calls=data.calls.whole,
+        failures=data.failures.whole,
+        chains=data.chains.whole,
+        failure_rate=weighed_rate(data.failures, data.calls),
     )
 
 
@@ -194,7 +197,7 @@ def _mirrored(found: Difference) -> Difference:
 
 
 def _is_enough(metric: Metric, side: Estimate) -> bool:
-    return side.clusters >= FEWEST if metric.of_calls else side.n >= FEWEST
+    return side.clusters >= FEWEST if metric.of_calls else side.counted >= FEWEST
 
 
 def _shown(metric: Metric, value: float | None) -> float | None:

@@ -11,12 +11,13 @@ follow-up data, Biometrics 41 (1985) 55-68 (weights n1 n0 / (n1 + n0) of the ris
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import sqrt
 
 from toolfault_dashboard.analysis.metrics import Metric
 from toolfault_dashboard.analysis.sides import SideData, Stratum
+from toolfault_dashboard.analysis.weights import Amount, equivalent
 
 __all__ = ["Estimate", "crude", "shared_weights", "standardised"]
 
@@ -29,13 +30,21 @@ class Estimate:
         value: The ratio; None where its denominator is nothing.
         variance: Linearised over conversations; None below two of them.
         clusters: Conversations that count.
-        n: Denominator: calls, operations, chains or failures.
+        n: Denominator: calls, operations, chains or failures; of sampled ones, as many as would
+            tell as much if they were independent and none was left out (`weights.equivalent`).
+        rows: Rows of the denominator that are there; None where that is n.
     """
 
     value: float | None
     variance: float | None
     clusters: int
     n: float
+    rows: int | None = None
+
+    @property
+    def counted(self) -> int:
+        """Rows of the denominator that are there."""
+        return int(self.n) if self.rows is None else self.rows
 
     @property
     def standard_error(self) -> float | None:
@@ -93,6 +102,11 @@ def _by_stratum(metric: Metric, side: SideData, *, merged: bool = False) -> dict
     return found
 
 
+def _added(strata: Mapping[Stratum, _Sums], keys: Iterable[Stratum]) -> _Sums:
+    own = [strata[key] for key in keys if key in strata]
+    return _Sums(sum(each.numerator for each in own), sum(each.denominator for each in own))
+
+
 def _weighted(
     metric: Metric, side: SideData, weights: Mapping[Stratum, float], *, merged: bool
 ) -> Estimate:
@@ -129,9 +143,14 @@ def _weighted(
         total += heaviest * heaviest * side.folded.calls_squared
         clusters += side.folded.conversations
     variance = total * clusters / (clusters - 1) if clusters >= 2 else None
-    return Estimate(
-        value=value,
-        variance=variance,
-        clusters=clusters,
-        n=sum(strata[key].denominator for key in scale),
-    )
+    n, rows = sum(strata[key].denominator for key in scale), None
+    if side.rows is not None and side.squares is not None:
+        views = [_by_stratum(metric, each, merged=merged) for each in (side.rows, side.squares)]
+        own, squared = (_added(each, scale) for each in views)
+        whole = _added(strata, scale)
+        n = equivalent(
+            Amount(int(own.numerator), whole.numerator, squared.numerator),
+            Amount(int(own.denominator), whole.denominator, squared.denominator),
+        )
+        rows = int(own.denominator)
+    return Estimate(value=value, variance=variance, clusters=clusters, n=n, rows=rows)

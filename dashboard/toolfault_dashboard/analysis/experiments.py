@@ -134,7 +134,7 @@ def _effect(
     fixed = compute(left, right, confidence=confidence)
     sequence = always_valid(_floored(metric, left), _floored(metric, right), confidence=confidence)
     enough = min(left.clusters, right.clusters) >= FEWEST and (
-        metric.of_calls or min(left.n, right.n) >= FEWEST
+        metric.of_calls or min(left.counted, right.counted) >= FEWEST
     )
     sign = -1.0 if metric.complement else 1.0
     always = None if sequence is None else _signed(sequence[1], sign)
@@ -146,8 +146,8 @@ def _effect(
         better=metric.better,
         control=_value(metric, left),
         treatment=_value(metric, right),
-        n_control=int(left.n),
-        n_treatment=int(right.n),
+        n_control=left.counted,
+        n_treatment=right.counted,
         unit=metric.unit,
         difference=value,
         fixed=shown,

@@ -76,7 +76,7 @@ class Fix:
 
     key: FixKey
     round_trips: float  # saved in the window
-    failures: int  # avoided in the window
+    failures: int  # avoided in the window, or after which the text to reword was read
     chains: int
     per_week: float | None
     low: float | None

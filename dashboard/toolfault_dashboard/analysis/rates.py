@@ -19,13 +19,18 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """``count`` of ``n``; value and interval are None where n is 0."""
+    """``count`` of ``n``; value and interval are None where n is 0.
+
+    Where calls were sampled, ``count`` and ``n`` are the rows that are there; value and interval
+    are those of the calls that they stand for.
+    """
 
     count: int
     n: int
     value: float | None
     low: float | None
     high: float | None
+    weighed: bool = False  # rows were sampled, each counts 1 / its rate
 
 
 def critical_value(confidence: float) -> float:

@@ -7,11 +7,12 @@ were and the sum of their squared calls, which is all that the variance needs.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from toolfault_dashboard.analysis.weights import Amount
 
 if TYPE_CHECKING:
     from toolfault_dashboard.analysis.columns import Columns
@@ -24,21 +25,21 @@ Stratum = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One conversation within one stratum."""
+    """One conversation within one stratum; whole numbers where nothing was sampled."""
 
     conversation: str
     stratum: Stratum
-    calls: int
-    failures: int
-    chains: int
-    unchained: int  # failures that are in no chain
-    round_trips: int
-    recovered: int
-    closed: int  # chains that are no longer open
-    timed: int = 0  # calls whose source has times
+    calls: float
+    failures: float
+    chains: float
+    unchained: float  # failures that are in no chain
+    round_trips: float
+    recovered: float
+    closed: float  # chains that are no longer open
+    timed: float = 0  # calls whose source has times
     time_lost_ms: float = 0.0  # on failing calls of chains and between their attempts
-    tokens_lost: int = 0  # of failed calls in chains that report them
-    told: int = 0  # chains that report tokens
+    tokens_lost: float = 0  # of failed calls in chains that report them
+    told: float = 0  # chains that report tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +58,29 @@ class Folded:
 
 @dataclass(frozen=True)
 class SideData:
-    """Everything a comparison needs of one side."""
+    """Everything a comparison needs of one side.
+
+    Where calls were sampled, ``cells`` count what rows stand for; ``rows`` is the same side counted
+    in rows, and ``squares`` in squared weights, which the size of a sample is known from.
+    """
 
     label: str
     query: str
     cells: tuple[Cell, ...]
     folded: Folded = field(default_factory=Folded)
+    rows: SideData | None = None
+    squares: SideData | None = None
 
     def only(self, strata: Iterable[Stratum]) -> SideData:
         """Return the side reduced to some strata; what is folded keeps its conversations."""
         wanted = set(strata)
         calls = {key: calls for key, calls in self.folded.calls.items() if key in wanted}
-        return SideData(
-            self.label,
-            self.query,
-            tuple(cell for cell in self.cells if cell.stratum in wanted),
-            Folded(calls, self.folded.conversations, self.folded.calls_squared),
+        return replace(
+            self,
+            cells=tuple(cell for cell in self.cells if cell.stratum in wanted),
+            folded=Folded(calls, self.folded.conversations, self.folded.calls_squared),
+            rows=self.rows and self.rows.only(wanted),
+            squares=self.squares and self.squares.only(wanted),
         )
 
     @cached_property
@@ -83,12 +91,12 @@ class SideData:
         return columns_of(self.cells)
 
     @property
-    def strata(self) -> Counter[Stratum]:
+    def strata(self) -> dict[Stratum, float]:
         """Calls per stratum."""
-        found = Counter(self.folded.calls)
+        found: dict[Stratum, float] = dict(self.folded.calls)
         own = self.columns.by_stratum(self.columns.calls)
         for stratum, calls in zip(self.columns.strata, own, strict=True):
-            found[stratum] += int(calls)
+            found[stratum] = found.get(stratum, 0) + calls
         return found
 
     @property
@@ -97,16 +105,24 @@ class SideData:
         return self.columns.conversations + self.folded.conversations
 
     @property
-    def calls(self) -> int:
+    def calls(self) -> Amount:
         """Calls as the summary counts them."""
-        return int(self.columns.calls.sum()) + self.folded.total
+        own, folded = self._amount("calls"), self.folded.total
+        return own + Amount(folded, folded, folded)
 
     @property
-    def failures(self) -> int:
+    def failures(self) -> Amount:
         """Failures of the side."""
-        return int(self.columns.failures.sum())
+        return self._amount("failures")
 
     @property
-    def chains(self) -> int:
+    def chains(self) -> Amount:
         """Chains of the side."""
-        return int(self.columns.chains.sum())
+        return self._amount("chains")
+
+    def _amount(self, name: str) -> Amount:
+        counted = getattr(self.columns, name).sum()
+        if self.rows is None or self.squares is None:
+            return Amount(int(counted), int(counted), int(counted))
+        rows, squares = (getattr(each.columns, name).sum() for each in (self.rows, self.squares))
+        return Amount(int(rows), float(counted), float(squares))

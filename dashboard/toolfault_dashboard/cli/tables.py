@@ -76,6 +76,10 @@ def print_overview(overview: Overview) -> None:
             ["code", "failures"],
             [[c, n] for c, n in list(found.codes.items())[:MOST_ROWS]],
         )
+    if overview.sampled:
+        Console(stderr=True).print(
+            Text("Calls were sampled: each counts as those it stands for, conversations do not.")
+        )
     if overview.not_restricting_calls:
         keys = ", ".join(overview.not_restricting_calls)
         Console(stderr=True).print(Text(f"Calls are not restricted by: {keys}."))

@@ -7,6 +7,7 @@ from typing import Annotated as Doc
 
 from toolfault_dashboard.analysis.effect import Effect
 from toolfault_dashboard.charts import Estimate
+from toolfault_dashboard.contexts.frequency import FrequencyLine
 from toolfault_dashboard.contexts.overview import TimeChart
 from toolfault_dashboard.contexts.shell import Link, View
 from toolfault_dashboard.queries.rows import ChangeRow
@@ -83,6 +84,7 @@ class ChangeContext:
     metrics: Doc[tuple[MetricLine, ...], "The metrics."]
     time: Doc[TimeChart | None, "Failures over time around the change."]
     windows: Doc[tuple[Link, ...], "How much time before and after is compared."]
+    new: Doc[tuple[FrequencyLine, ...], "Kinds of failure that were never seen before the change."]
     links: Doc[
         dict[str, str], "Addresses: before, after (failures of each side), changes, csv, compare."
     ]

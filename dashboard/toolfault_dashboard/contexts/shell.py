@@ -73,6 +73,7 @@ class View:
     limits_failures_only: Doc[
         tuple[str, ...], "Keys of the query that restrict failures but not the calls they are of."
     ]
+    sampled: Doc[bool, "Whether calls of the project stand for others that were not sent."]
     refreshes: Doc[tuple[Link, ...], "How often the page may load itself again."]
     copies: Doc[
         tuple[tuple[str, str, str], ...], "The same question elsewhere: id, label, text to copy."

@@ -68,7 +68,8 @@ def named_table(conn: Connection, scope: Scope, name: TableName) -> RowStream:
 
 def _frequency(by: queries.Dimension) -> _Rows:
     def rows(conn: Connection, scope: Scope) -> RowStream:
-        return table_stream(queries.frequency(conn, scope, by).rows, FrequencyRow)
+        own = frozenset() if by == "signature" else frozenset({"new_since"})
+        return table_stream(queries.frequency(conn, scope, by).rows, FrequencyRow, without=own)
 
     return rows
 

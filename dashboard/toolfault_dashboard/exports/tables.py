@@ -15,14 +15,19 @@ __all__ = ["table_stream"]
 _KINDS: Final = {"int": "integer", "float": "number", "bool": "boolean"}
 
 
-def table_stream(rows: Sequence[Any], kind: type) -> RowStream:
+def table_stream(
+    rows: Sequence[Any], kind: type, *, without: frozenset[str] = frozenset()
+) -> RowStream:
     """Return dataclass *rows* of *kind* as a stream; a ``Rate`` becomes four columns.
 
-    Fields whose name ends in ``_at`` are times. Fields that hold further rows are left out.
+    Fields whose name ends in ``_at`` are times. Fields that hold further rows are left
+    out, and those named in *without*.
     """
     columns: list[str] = []
     kinds: dict[str, str] = {}
     for field in fields(kind):
+        if field.name in without:
+            continue
         if field.type in {"Rate", Rate}:
             parts = [f"{field.name}{part}" for part in ("", "_low", "_high", "_n")]
             kinds |= dict.fromkeys(parts[:3], "number") | {parts[3]: "integer"}
@@ -35,14 +40,16 @@ def table_stream(rows: Sequence[Any], kind: type) -> RowStream:
     return RowStream(
         columns=tuple(columns),
         times=frozenset(name for name in columns if name.endswith("_at")),
-        rows=iter([_cells(row) for row in rows]),
+        rows=iter([_cells(row, without) for row in rows]),
         kinds=kinds,
     )
 
 
-def _cells(row: Any) -> list[Any]:
+def _cells(row: Any, without: frozenset[str]) -> list[Any]:
     cells: list[Any] = []
     for field in fields(row):
+        if field.name in without:
+            continue
         value = getattr(row, field.name)
         if isinstance(value, Rate):
             cells += [value.value, value.low, value.high, value.n]

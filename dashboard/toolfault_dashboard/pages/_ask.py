@@ -181,12 +181,18 @@ class Ask:
             reset=link(""),
             everything=link(query.without("since", "until"), window="all"),
             limits_failures_only=not_restricting_calls(query),
+            sampled=self.sampled,
             refreshes=tuple(
                 Link(label, self.here(refresh=str(seconds or "")), seconds == refresh)
                 for seconds, label in REFRESHES.items()
             ),
             copies=self._copies(),
         )
+
+    @property
+    def sampled(self) -> bool:
+        """Whether calls of the project stand for others that were not sent."""
+        return self.project is not None and queries.sampling(self.conn, self.project.id).calls
 
     @property
     def refresh(self) -> int:

@@ -12,6 +12,7 @@ from toolfault_dashboard.contexts.failures import ChainLine, FailureLine
 from toolfault_dashboard.formats import count, percent, percent_interval, plural
 from toolfault_dashboard.glossary import CODES
 from toolfault_dashboard.pages._ask import Ask
+from toolfault_dashboard.queries import ToolRates
 from toolfault_dashboard.queries.rows import (
     ChainGroup,
     ChainRow,
@@ -104,7 +105,7 @@ def frequency_lines(
     )
 
 
-def code_lines(ask: Ask, counted: Summary) -> tuple[FrequencyLine, ...]:
+def code_lines(ask: Ask, counted: Summary, rates: Mapping[str, Rate]) -> tuple[FrequencyLine, ...]:
     """Return the codes of a summary, most failures first, as shares of its failures."""
     failures = counted.failures
     return tuple(
@@ -113,7 +114,7 @@ def code_lines(ask: Ask, counted: Summary) -> tuple[FrequencyLine, ...]:
             tool="",
             failures=number,
             share=number / failures if failures else 0.0,
-            rate=rate(number, counted.calls),
+            rate=rates[code],
             estimate=None,
             first_at=None,
             last_at=None,
@@ -125,26 +126,47 @@ def code_lines(ask: Ask, counted: Summary) -> tuple[FrequencyLine, ...]:
 
 
 def tool_lines(
-    ask: Ask, tools: Mapping[str, ToolCount], groups: Iterable[ChainGroup]
+    ask: Ask,
+    tools: Mapping[str, ToolCount],
+    groups: Iterable[ChainGroup],
+    weighed: Mapping[str, ToolRates] | None = None,
 ) -> tuple[ToolLine, ...]:
     """Return one line per tool, joining calls and failures with the chains of the tool.
 
     Operations are calls that are no retries: calls - round trips. One fails at the first try when
     it opens a chain (design.md 5.3).
+
+    Args:
+        ask: The question.
+        tools: Calls and failures.
+        groups: Chains by tool.
+        weighed: The rates of each tool where calls were sampled, which no counts tell.
     """
     chains = {group.name: group for group in groups}
-    rates = {name: rate(each.failures, each.calls) for name, each in tools.items()}
+    known = weighed or {}
+    rates = {
+        name: known[name].failure_rate if name in known else rate(each.failures, each.calls)
+        for name, each in tools.items()
+    }
     scale = rate_scale(rates.values())
     return tuple(
-        _tool_line(ask, name, each, group=chains.get(name), scale=scale)
+        _tool_line(
+            ask, name, each, rates[name], known.get(name), group=chains.get(name), scale=scale
+        )
         for name, each in tools.items()
     )
 
 
 def _tool_line(
-    ask: Ask, name: str, counts: ToolCount, *, group: ChainGroup | None, scale: float
+    ask: Ask,
+    name: str,
+    counts: ToolCount,
+    failing: Rate,
+    weighed: ToolRates | None,
+    *,
+    group: ChainGroup | None,
+    scale: float,
 ) -> ToolLine:
-    failing = rate(counts.failures, counts.calls)
     recovery = group.recovery_rate if group else None
     round_trips = group.round_trips if group else 0
     opened = group.chains if group else 0
@@ -160,7 +182,7 @@ def _tool_line(
         failures=counts.failures,
         rate=failing,
         rate_drawn=estimate(failing.value, failing.low, failing.high, scale=scale),
-        first_try=rate(operations - lost, operations),
+        first_try=weighed.first_try if weighed else rate(operations - lost, operations),
         chains=opened,
         round_trips=round_trips,
         recovery=recovery,

@@ -11,11 +11,12 @@ from starlette.responses import RedirectResponse, Response
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.effect import Effect
-from toolfault_dashboard.contexts import ChangeContext, ChangesContext, Link
+from toolfault_dashboard.contexts import ChangeContext, ChangesContext, FrequencyLine, Link
 from toolfault_dashboard.contexts.changes import ChangeForm, ChangeLine
 from toolfault_dashboard.pages._ask import DAY, Ask, Asked
 from toolfault_dashboard.pages._effects import certainty, metric_lines, verdict_sentence
 from toolfault_dashboard.pages._forms import Submitted
+from toolfault_dashboard.pages._lines import rows_behind
 from toolfault_dashboard.pages._time import TOP_CODES, time_chart
 from toolfault_dashboard.policy import allows
 from toolfault_dashboard.queries.rows import ChangeRow
@@ -31,6 +32,7 @@ SIDES: Final = {"7d": ("7 days", 7), "14d": ("14 days", 14), "30d": ("30 days", 
 DEFAULT_SIDES: Final = "14d"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_LABEL: Final = 200
+NEW: Final = 10  # kinds of failure shown that a change may have brought
 
 
 @router.get("/changes", name="changes")
@@ -129,6 +131,7 @@ def change(ask: Asked, event_id: str) -> Response:
             Link(label, ask.link(path, "", window="", sides=name), name == chosen)
             for name, (label, _) in SIDES.items()
         ),
+        new=_new(replace(ask, text=str(after.query), fixed=after.query), row),
         links={
             "before": ask.link("/failures", before.query, window=""),
             "after": ask.link("/failures", after.query, window=""),
@@ -140,6 +143,26 @@ def change(ask: Asked, event_id: str) -> Response:
         },
     )
     return ask.render("change.html", context, title=row.label)
+
+
+def _new(ask: Ask, row: ChangeRow) -> tuple[FrequencyLine, ...]:
+    """Return the signatures of the time after the change that were never seen before it."""
+    found = queries.new_signatures(ask.conn, ask.scope, row.occurred_at, limit=NEW)
+    return tuple(
+        FrequencyLine(
+            name=f"{each.code or 'failure'} {each.name[:8]}",
+            tool=each.tool or "",
+            failures=each.failures,
+            share=0.0,
+            rate=each.rate,
+            estimate=None,
+            first_at=each.first_at,
+            last_at=each.last_at,
+            href=rows_behind(ask, each.query),
+            meaning="",
+        )
+        for each in found
+    )
 
 
 def _change(ask: Ask, event_id: str) -> ChangeRow:

@@ -93,6 +93,7 @@ def _bare_view(ask: Ask, action: str) -> View:
         reset=ask.link(action, ""),
         everything=ask.link(action, "", window="all"),
         limits_failures_only=(),
+        sampled=False,
         refreshes=(),
         copies=(),
     )

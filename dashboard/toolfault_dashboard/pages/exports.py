@@ -124,12 +124,13 @@ def tools(ask: Ask) -> RowStream:
     counted = queries.summary(ask.conn, ask.scope)
     groups = {g.name: g for g in queries.chains_by(ask.conn, ask.scope, "tool")}
     empty = rate(0, 0)
+    rates = queries.rates_by_tool(ask.conn, ask.scope)
     rows = (
         (
             name,
             each.calls,
             each.failures,
-            *_rate_cells(rate(each.failures, each.calls)),
+            *_rate_cells(rates[name].failure_rate),
             groups[name].chains if name in groups else 0,
             groups[name].round_trips if name in groups else 0,
             *_rate_cells(groups[name].recovery_rate if name in groups else empty),

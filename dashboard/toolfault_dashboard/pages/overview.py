@@ -37,8 +37,11 @@ def overview(ask: Asked) -> Response:
         return start_page(ask)
     over_time = queries.failures_over_time(ask.conn, ask.scope, top=TOP_CODES)
     groups = queries.chains_by(ask.conn, ask.scope, "tool")
-    newest = queries.failure_list(ask.conn, ask.scope, limit=_SHOWN, total=found.summary.failures)
-    lines = tool_lines(ask, found.summary.tools, groups)
+    newest = queries.failure_list(
+        ask.conn, ask.scope, limit=_SHOWN, total=None if found.sampled else found.summary.failures
+    )
+    rates = queries.rates_by_tool(ask.conn, ask.scope) if found.sampled else None
+    lines = tool_lines(ask, found.summary.tools, groups, rates)
     costly = sorted(lines, key=lambda line: (-line.round_trips, -line.failures, line.name))
     context = OverviewContext(
         view=ask.view("/"),
@@ -46,7 +49,7 @@ def overview(ask: Asked) -> Response:
         time=time_chart(ask, over_time, queries.changes(ask.conn, ask.scope)),
         tools=tuple(line for line in costly if line.failures)[:_SHOWN],
         tools_total=len(lines),
-        codes=code_lines(ask, found.summary)[:_SHOWN],
+        codes=code_lines(ask, found.summary, queries.rates_by_code(ask.conn, ask.scope))[:_SHOWN],
         codes_total=len(found.summary.codes),
         newest=tuple(failure_line(ask, row) for row in newest.rows),
         failures=found.summary.failures,

@@ -9,7 +9,6 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.rates import rate
 from toolfault_dashboard.charts import BarChart, bar_chart
 from toolfault_dashboard.contexts import Link, RoundTripsContext, Tile, ToolLine
 from toolfault_dashboard.contexts.overview import FunnelStep
@@ -112,7 +111,6 @@ def _line(ask: Ask, group: ChainGroup, query: Query) -> ToolLine:
 
 def _tiles(found: RoundTrips) -> tuple[Tile, ...]:
     funnel = found.funnel
-    closed = funnel.chains - funnel.open
     lost = sum(group.time_lost_ms for group in found.by_tool)
     repeats = sum(group.identical_repeats for group in found.by_tool)
     serial = sum(group.serial_discovery for group in found.by_tool)
@@ -123,10 +121,10 @@ def _tiles(found: RoundTrips) -> tuple[Tile, ...]:
             found.round_trips,
             sub=f"{decimal(mean)} per chain" if mean is not None else "no chain",
         ),
-        rate_tile("Recovered", rate(funnel.recovered, closed), of="closed chain"),
+        rate_tile("Recovered", found.recovery_rate, of="closed chain"),
         rate_tile(
             "Fixed by the first retry",
-            rate(funnel.first_retry_fix, funnel.retried),
+            found.first_retry_rate,
             of="retried chain",
         ),
         Tile(

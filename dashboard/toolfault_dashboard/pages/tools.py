@@ -20,12 +20,13 @@ from toolfault_dashboard.pages._lines import (
     count_tile,
     exactly,
     failure_line,
+    frequency_lines,
     rate_scale,
     rate_tile,
     tool_lines,
 )
 from toolfault_dashboard.pages._time import TOP_CODES, time_chart
-from toolfault_dashboard.queries.rows import Facet, Overview
+from toolfault_dashboard.queries.rows import Overview
 from toolfault_dashboard.search import Query
 
 __all__ = ["router"]
@@ -54,7 +55,9 @@ def tools(ask: Asked) -> Response:
     chosen = ask.request.query_params.get("sort", "")
     chosen = chosen if chosen.removeprefix("-") in _SORTS else _DEFAULT_SORT
     counted = queries.summary(ask.conn, ask.scope)
-    lines = tool_lines(ask, counted.tools, queries.chains_by(ask.conn, ask.scope, "tool"))
+    rates = queries.rates_by_tool(ask.conn, ask.scope) if ask.sampled else None
+    groups = queries.chains_by(ask.conn, ask.scope, "tool")
+    lines = tool_lines(ask, counted.tools, groups, rates)
     column = chosen.removeprefix("-")
     by_name = sorted(lines, key=_SORTS["name"])
     context = ToolsContext(
@@ -90,16 +93,15 @@ def tool(ask: Asked, name: str = "") -> Response:
     if not found.summary.calls and not found.summary.failures and not _known(ask, tool):
         raise HTTPException(404, "There is no tool of this name in this project.")
     over_time = queries.failures_over_time(ask.conn, scope, top=TOP_CODES)
-    total = found.summary.failures
+    total = None if found.sampled else found.summary.failures
     newest = queries.failure_list(ask.conn, scope, limit=8, total=total)
-    (fields,) = queries.facets(ask.conn, scope, keys=("field",), limit=15, total=total).facets
     context = ToolContext(
         view=ask.view("/tool", name=tool),
         tool=tool,
         tiles=_tiles(narrowed, found),
         time=time_chart(narrowed, over_time, queries.changes(ask.conn, scope)),
-        codes=code_lines(narrowed, found.summary),
-        fields=_fields(narrowed, fields, found),
+        codes=code_lines(narrowed, found.summary, queries.rates_by_code(ask.conn, scope)),
+        fields=_fields(narrowed, found, total),
         newest=tuple(failure_line(narrowed, row) for row in newest.rows),
         failures=found.summary.failures,
         links={
@@ -114,8 +116,11 @@ def tool(ask: Asked, name: str = "") -> Response:
     return ask.render("tool.html", context, title=tool)
 
 
-def _fields(ask: Ask, facet: Facet, found: Overview) -> tuple[FrequencyLine, ...]:
+def _fields(ask: Ask, found: Overview, total: int | None) -> tuple[FrequencyLine, ...]:
     """Return the arguments the tool fails on; a failure on two of them is in two lines."""
+    if found.sampled:  # a facet counts rows
+        return frequency_lines(ask, queries.frequency(ask.conn, ask.scope, "field", limit=15))
+    (facet,) = queries.facets(ask.conn, ask.scope, keys=("field",), limit=15, total=total).facets
     failures, calls = found.summary.failures, found.summary.calls
     rates = {each.value: rate(each.failures, calls) for each in facet.values}
     scale = rate_scale(rates.values())

@@ -22,7 +22,12 @@ from toolfault_dashboard.queries.experiments import experiment, experiment_looks
 from toolfault_dashboard.queries.facets import FACET_KEYS, facets
 from toolfault_dashboard.queries.failures import count_failures, failure_detail, failure_list
 from toolfault_dashboard.queries.fix_next import FixList, FixRow, fix_next
-from toolfault_dashboard.queries.frequencies import FREQUENCIES, Dimension, frequency
+from toolfault_dashboard.queries.frequencies import (
+    FREQUENCIES,
+    Dimension,
+    frequency,
+    new_signatures,
+)
 from toolfault_dashboard.queries.matrices import Matrix, MatrixCell, MatrixTool, matrix
 from toolfault_dashboard.queries.messages import MessageGroup, MessageRow, message_efficacy
 from toolfault_dashboard.queries.over_time import Bucket, failures_over_time
@@ -36,9 +41,16 @@ from toolfault_dashboard.queries.round_trips import (
 from toolfault_dashboard.queries.scope import Audience, Scope
 from toolfault_dashboard.queries.silent import SilentRow, silent_successes
 from toolfault_dashboard.queries.streams import RowStream, iter_chains, iter_failures, iter_issues
-from toolfault_dashboard.queries.summaries import overview, summary
+from toolfault_dashboard.queries.summaries import (
+    ToolRates,
+    overview,
+    rates_by_code,
+    rates_by_tool,
+    summary,
+)
 from toolfault_dashboard.queries.trials import TrialLook, TrialLooks
 from toolfault_dashboard.queries.weekly import Week, weekly
+from toolfault_dashboard.queries.weighing import sampling
 from toolfault_dashboard.queries.windows import window
 
 __all__ = [
@@ -64,6 +76,7 @@ __all__ = [
     "RowStream",
     "Scope",
     "SilentRow",
+    "ToolRates",
     "TrialLook",
     "TrialLooks",
     "Week",
@@ -94,10 +107,14 @@ __all__ = [
     "iter_issues",
     "matrix",
     "message_efficacy",
+    "new_signatures",
     "overview",
     "project_by_name",
     "projects",
+    "rates_by_code",
+    "rates_by_tool",
     "round_trips",
+    "sampling",
     "sides_of_change",
     "silent_successes",
     "summary",

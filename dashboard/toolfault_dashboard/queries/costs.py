@@ -11,9 +11,11 @@ from sqlalchemy import Connection, Row, case, func, select
 
 from toolfault_collector.tables import chain
 from toolfault_dashboard.analysis.prices import Prices
+from toolfault_dashboard.analysis.weights import whole
 from toolfault_dashboard.queries.conditions import chains_of
 from toolfault_dashboard.queries.round_trips import CHAIN_GROUPS
 from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.weighing import chain_weight, sampling
 
 __all__ = ["COST_GROUPS", "CostGroup", "CostRow", "Costs", "costs"]
 
@@ -63,17 +65,27 @@ def costs(conn: Connection, scope: Scope, by: CostGroup, prices: Prices) -> Cost
     key = chain.c[CHAIN_GROUPS[by]].label("name")
     model = chain.c.model.label("model")
     timed = chain.c.time_source != "none"
+    told = chain.c.tokens_lost.is_not(None)
+    numbers = {
+        "round_trips": func.sum(chain.c.round_trips),
+        "time_lost_ms": func.sum(case((timed, chain.c.time_lost_ms))),
+        "tokens_lost": func.sum(chain.c.tokens_lost),
+        "chains": func.count(),
+        "chains_timed": func.count(case((timed, 1))),
+        "chains_with_tokens": func.count(case((told, 1))),
+    }
+    if sampling(conn, scope.project_id).failures:
+        each = chain_weight()
+        numbers = {
+            "round_trips": func.sum(each * chain.c.round_trips),
+            "time_lost_ms": func.sum(case((timed, each * chain.c.time_lost_ms))),
+            "tokens_lost": func.sum(each * chain.c.tokens_lost),
+            "chains": func.sum(each),
+            "chains_timed": func.sum(case((timed, each), else_=0.0)),
+            "chains_with_tokens": func.sum(case((told, each), else_=0.0)),
+        }
     rows = conn.execute(
-        select(
-            key,
-            model,
-            func.count().label("chains"),
-            func.sum(chain.c.round_trips).label("round_trips"),
-            func.sum(case((timed, chain.c.time_lost_ms))).label("time_lost_ms"),
-            func.count(case((timed, 1))).label("chains_timed"),
-            func.sum(chain.c.tokens_lost).label("tokens_lost"),
-            func.count(chain.c.tokens_lost).label("chains_with_tokens"),
-        )
+        select(key, model, *(number.label(name) for name, number in numbers.items()))
         .where(chains_of(scope))
         .group_by(key, model)
     ).all()
@@ -90,27 +102,26 @@ def costs(conn: Connection, scope: Scope, by: CostGroup, prices: Prices) -> Cost
 
 
 def _row(name: str, members: Iterable[Row[Any]], prices: Prices) -> CostRow:
-    chains = trips = timed = told = priced = tokens = 0
-    time_lost = money = 0.0
+    chains = trips = timed = told = priced = tokens = time_lost = money = 0.0
     for row in members:
-        chains += row.chains
-        trips += int(row.round_trips)
-        timed += row.chains_timed
+        chains += float(row.chains)
+        trips += float(row.round_trips)
+        timed += float(row.chains_timed)
         time_lost += float(row.time_lost_ms or 0)
-        told += row.chains_with_tokens
-        tokens += int(row.tokens_lost or 0)
-        cost = prices.cost(row.model, int(row.tokens_lost or 0))
+        told += float(row.chains_with_tokens)
+        tokens += float(row.tokens_lost or 0)
+        cost = prices.cost(row.model, whole(float(row.tokens_lost or 0)))
         if cost is not None:
-            priced += row.chains_with_tokens
+            priced += float(row.chains_with_tokens)
             money += cost
     return CostRow(
         name=name,
-        chains=chains,
-        round_trips=trips,
+        chains=whole(chains),
+        round_trips=whole(trips),
         time_lost_ms=time_lost if timed else None,
-        chains_timed=timed,
-        tokens_lost=tokens if told else None,
-        chains_with_tokens=told,
+        chains_timed=whole(timed),
+        tokens_lost=whole(tokens) if told else None,
+        chains_with_tokens=whole(told),
         money_lost=money if priced else None,
-        chains_priced=priced,
+        chains_priced=whole(priced),
     )

@@ -8,14 +8,21 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection, func, select
 
 from toolfault_collector.tables import tool_call
-from toolfault_dashboard.analysis.by_code import CodeEffect, CodeFailures, effect_by_code
+from toolfault_dashboard.analysis.by_code import (
+    CodeAmounts,
+    CodeEffect,
+    CodeFailures,
+    effect_by_code,
+)
 from toolfault_dashboard.analysis.effect import Effect, MetricEffect, compare, compare_metric
 from toolfault_dashboard.analysis.experiments import ArmComparison, as_trial
 from toolfault_dashboard.analysis.metrics import METRICS
+from toolfault_dashboard.analysis.weights import Amounts
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.sides import side_of
+from toolfault_dashboard.queries.weighing import amount, counted, sampling
 from toolfault_dashboard.search import Clause, Moment, Pattern, Query
 
 __all__ = [
@@ -71,11 +78,9 @@ def comparison(
         equal_mix: Compare at equal mix of tools, models and agents; not for randomised variants.
     """
     left, right = side_of(conn, before, labels[0]), side_of(conn, after, labels[1])
+    own, others = _failures_by_code(conn, before), _failures_by_code(conn, after)
     codes = effect_by_code(
-        left,
-        right,
-        (_failures_by_code(conn, before), _failures_by_code(conn, after)),
-        confidence=confidence,
+        left, right, (own[0], others[0]), amounts=(own[1], others[1]), confidence=confidence
     )
     found = compare(left, right, confidence=confidence, equal_mix=equal_mix)
     arms = None if equal_mix else as_trial(left, right, confidence=confidence)
@@ -148,14 +153,18 @@ def _untimed(conn: Connection, before: Scope) -> int:
     return found
 
 
-def _failures_by_code(conn: Connection, scope: Scope) -> CodeFailures:
+def _failures_by_code(conn: Connection, scope: Scope) -> tuple[CodeFailures, CodeAmounts]:
+    sampled = sampling(conn, scope.project_id)
     key = func.coalesce(tool_call.c.session_id, tool_call.c.event_id)
-    found: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    found: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    amounts = Amounts()
     rows = conn.execute(
-        select(tool_call.c.code, key, func.count())
+        select(tool_call.c.code, key, *counted(sampled=sampled.failures))
         .where(failures_of(scope))
         .group_by(tool_call.c.code, key)
     )
-    for code, conversation, failures in rows:
-        found[code or ""][conversation] = failures
-    return found
+    for code, conversation, *numbers in rows:
+        found[code or ""][conversation] = numbers[1 if sampled.failures else 0]
+        if sampled.calls:
+            amounts.add(code or "", amount(numbers))
+    return found, amounts

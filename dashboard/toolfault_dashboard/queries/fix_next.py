@@ -27,7 +27,7 @@ from toolfault_dashboard.analysis.remedies import advice
 from toolfault_dashboard.queries.changes import changes
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.effects import sides_of_change
-from toolfault_dashboard.queries.messages import MessageRow, message_efficacy
+from toolfault_dashboard.queries.messages import MessageRow, message_efficacy, next_calls
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.summaries import calls_by, chain_totals
@@ -58,7 +58,7 @@ class FixRow:
     title: str  # what to do, one sentence
     code: str  # how, as code for the SDK
     round_trips: float  # saved in the window
-    failures: int  # avoided in the window
+    failures: int  # avoided in the window; where ``estimated``, those after which it was read
     chains: int
     per_week: float | None
     low: float | None
@@ -198,28 +198,28 @@ def _rewordings(conn: Connection, scope: Scope) -> list[Opportunity]:
         for row in group.rows
         if row.answered
     ]
-    answered, fixed = sum(row.answered for row in rows), sum(row.fixed for row in rows)
+    # Rows, not what they stand for: a fix is about what was sent.
+    answered = sum(row.when_answered.n for row in rows)
+    fixed = sum(row.when_answered.count for row in rows)
     found: list[Opportunity] = []
     for row in rows:
-        others = answered - row.answered
-        if row.answered < FEWEST_ASKED or others < FEWEST_ASKED:
+        own = row.when_answered
+        others = answered - own.n
+        if own.n < FEWEST_ASKED or others < FEWEST_ASKED:
             continue
-        usual = (fixed - row.fixed) / others
-        high = row.when_answered.high
-        if high is None or high >= usual:
+        usual = (fixed - own.count) / others
+        if own.high is None or own.high >= usual:
             continue  # its own interval reaches what is usual: chance
-        saved = usual * row.answered - row.fixed
-        key = FixKey(row.tool, "", "reword", row.message)
-        found += _spread(key, row, saved)
+        found += _spread(conn, scope, row, usual - own.count / own.n)
     return found
 
 
-def _spread(key: FixKey, row: MessageRow, saved: float) -> list[Opportunity]:
-    part = saved / row.answered
-    return [
-        Opportunity(key, f"{number}", f"{number}", part, row.last_at)
-        for number in range(row.answered)
-    ]
+def _spread(conn: Connection, scope: Scope, row: MessageRow, part: float) -> list[Opportunity]:
+    """Return *part* of a round trip for every failure after which the model read the message."""
+    key = FixKey(row.tool, "", "reword", row.message)
+    each = next_calls(scope.narrowed(row.query)).c
+    read = select(each.session_id, each.chain_id, each.at).where(each.answered == 1)
+    return [Opportunity(key, session, chain, part, at) for session, chain, at in conn.execute(read)]
 
 
 def _changed(conn: Connection, scope: Scope) -> dict[str, ChangeRow]:
@@ -257,7 +257,7 @@ def _savings(
 
 def _operations(conn: Connection, scope: Scope) -> int:
     """Return the calls that are no retries: a fix does away with retries, not with these."""
-    return calls_by(conn, scope, "tool").total() - chain_totals(conn, scope).round_trips
+    return (calls_by(conn, scope, "tool").total() - chain_totals(conn, scope).round_trips).whole
 
 
 def _row(

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
-from sqlalchemy import ColumnElement, Connection, case, func, literal, select, union_all
+from sqlalchemy import ColumnElement, Connection, Label, case, func, literal, select, union_all
 
 from toolfault_collector.tables import issue, message, signature, tool_call
-from toolfault_dashboard.analysis.rates import rate
+from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighed_rate
+from toolfault_dashboard.queries.changes import changes
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.failures import count_failures
-from toolfault_dashboard.queries.rows import FrequencyRow, FrequencyTable
+from toolfault_dashboard.queries.rows import ChangeRow, FrequencyRow, FrequencyTable
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.summaries import calls_by
 from toolfault_dashboard.queries.visibility import sees
-from toolfault_dashboard.search import Clause, Pattern, QueryError, arms_of
+from toolfault_dashboard.queries.weighing import amount, counted, counted_once, sampling
+from toolfault_dashboard.queries.windows import window
+from toolfault_dashboard.search import Clause, Moment, Pattern, Query, QueryError, arms_of
 
-__all__ = ["FREQUENCIES", "Dimension", "frequency"]
+__all__ = ["FREQUENCIES", "Dimension", "frequency", "new_signatures"]
 
 Dimension = Literal[
     "code",
@@ -59,9 +62,10 @@ class _Group:
     tool: str | None
     code: str | None
     query: tuple[tuple[str, str], ...]
-    failures: int
+    failures: Amount
     first_at: int | None
     last_at: int | None
+    new_since: str | None = None
 
 
 def frequency(
@@ -106,8 +110,8 @@ def frequency(
     return FrequencyTable(
         by=by,
         rows=tuple(rows if limit is None else rows[:limit]),
-        failures=count_failures(conn, scope),
-        calls=calls,
+        failures=_failures(conn, scope).whole,
+        calls=calls.whole,
         denominator=_OWN.get(by, _OF_TOOL if by in _TOLD_APART_BY_TOOL else _ALL),
         groups=len(rows),
     )
@@ -116,17 +120,21 @@ def frequency(
 _TOLD_APART_BY_TOOL: Final = ("field", "field_pattern", "signature")
 
 
-def _calls_by_arm(calls: Counter[str]) -> Counter[str]:
-    found: Counter[str] = Counter()
+def _failures(conn: Connection, scope: Scope) -> Amount:
+    if not sampling(conn, scope.project_id).failures:
+        return amount([count_failures(conn, scope)])
+    return amount(conn.execute(select(*counted(sampled=True)).where(_where(scope))).one())
+
+
+def _calls_by_arm(calls: Amounts) -> Amounts:
+    found = Amounts()
     for variant, number in calls.items():
         for arm in arms_of(variant):
-            found[arm] += number
+            found.add(arm, number)
     return found
 
 
-def _row(
-    group: _Group, own: Counter[str] | None, per_tool: Counter[str], calls: int
-) -> FrequencyRow:
+def _row(group: _Group, own: Amounts | None, per_tool: Amounts, calls: Amount) -> FrequencyRow:
     if own is not None:
         n = own[group.name]
     elif group.tool is not None:
@@ -139,14 +147,15 @@ def _row(
         tool=group.tool,
         code=group.code,
         query=" ".join(str(clause) for clause in clauses),
-        failures=group.failures,
-        rate=rate(group.failures, n),
+        failures=group.failures.whole,
+        rate=weighed_rate(group.failures, n),
         first_at=group.first_at,
         last_at=group.last_at,
+        new_since=group.new_since,
     )
 
 
-def _times() -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+def _times() -> tuple[Label[Any], Label[Any]]:
     timed = case((tool_call.c.time_source != "none", tool_call.c.occurred_at))
     return func.min(timed).label("first_at"), func.max(timed).label("last_at")
 
@@ -155,18 +164,25 @@ def _where(scope: Scope) -> ColumnElement[bool]:
     return failures_of(scope)
 
 
+def _numbers(conn: Connection, scope: Scope) -> list[ColumnElement[Any]]:
+    return counted(sampled=sampling(conn, scope.project_id).failures)
+
+
+def _amount(row: Any) -> Amount:
+    return amount([getattr(row, name) for name in ("n", "weight", "squares") if hasattr(row, name)])
+
+
 def _by_column(conn: Connection, scope: Scope, by: str) -> list[_Group]:
     name = func.coalesce(tool_call.c[by], "").label("name")
-    rows = conn.execute(
-        select(name, func.count().label("failures"), *_times()).where(_where(scope)).group_by(name)
-    )
+    numbers = _numbers(conn, scope)
+    rows = conn.execute(select(name, *numbers, *_times()).where(_where(scope)).group_by(name))
     found = [
         _Group(
             name=row.name,
             tool=None,
             code=None,
             query=((by, row.name),),
-            failures=row.failures,
+            failures=_amount(row),
             first_at=row.first_at,
             last_at=row.last_at,
         )
@@ -187,7 +203,7 @@ def _by_arm(groups: list[_Group]) -> list[_Group]:
             tool=None,
             code=None,
             query=(("variant", arm),),
-            failures=sum(group.failures for group in found),
+            failures=total(group.failures for group in found),
             first_at=min((g.first_at for g in found if g.first_at is not None), default=None),
             last_at=max((g.last_at for g in found if g.last_at is not None), default=None),
         )
@@ -197,23 +213,19 @@ def _by_arm(groups: list[_Group]) -> list[_Group]:
 
 def _by_field(conn: Connection, scope: Scope, by: str) -> list[_Group]:
     column = issue.c.root_field if by == "field" else issue.c.field_pattern
-    named = (
-        select(
-            column.label("name"),
-            tool_call.c.tool,
-            func.count(func.distinct(tool_call.c.id)).label("failures"),
-            *_times(),
-        )
-        .select_from(issue.join(tool_call, tool_call.c.id == issue.c.tool_call_id))
-        .where(_where(scope), column != "")
-        .group_by(column, tool_call.c.tool)
+    named = counted_once(
+        (column.label("name"), tool_call.c.tool),
+        issue.join(tool_call, tool_call.c.id == issue.c.tool_call_id),
+        _where(scope) & (column != ""),
+        sampled=sampling(conn, scope.project_id).failures,
+        times=_times(),
     )
     nameless = scope.narrowed('field:""')
     bare = (
         select(
             literal("").label("name"),
             tool_call.c.tool,
-            func.count().label("failures"),
+            *_numbers(conn, scope),
             *_times(),
         )
         .where(_where(nameless))
@@ -225,7 +237,7 @@ def _by_field(conn: Connection, scope: Scope, by: str) -> list[_Group]:
             tool=row.tool,
             code=None,
             query=(("tool", row.tool), (by if row.name else "field", row.name)),
-            failures=row.failures,
+            failures=_amount(row),
             first_at=row.first_at,
             last_at=row.last_at,
         )
@@ -238,7 +250,7 @@ def _by_message(conn: Connection, scope: Scope, _by: str) -> list[_Group]:
         select(
             message.c.text,
             message.c.digest,
-            func.count().label("failures"),
+            *_numbers(conn, scope),
             *_times(),
         )
         .select_from(tool_call.outerjoin(message, message.c.id == tool_call.c.message_id))
@@ -251,7 +263,7 @@ def _by_message(conn: Connection, scope: Scope, _by: str) -> list[_Group]:
             tool=None,
             code=None,
             query=(("message", row.digest or ""),),
-            failures=row.failures,
+            failures=_amount(row),
             first_at=row.first_at,
             last_at=row.last_at,
         )
@@ -260,9 +272,13 @@ def _by_message(conn: Connection, scope: Scope, _by: str) -> list[_Group]:
 
 
 def _by_signature(conn: Connection, scope: Scope, _by: str) -> list[_Group]:
-    columns = (signature.c.fingerprint, signature.c.tool, signature.c.code)
+    columns = (
+        *(signature.c[name] for name in ("fingerprint", "tool", "code")),
+        signature.c.first_at.label("appeared_at"),
+    )
+    latest = _latest_changes(conn, scope)
     rows = conn.execute(
-        select(*columns, func.count().label("failures"), *_times())
+        select(*columns, *_numbers(conn, scope), *_times())
         .select_from(tool_call.outerjoin(signature, signature.c.id == tool_call.c.signature_id))
         .where(_where(scope))
         .group_by(*columns)
@@ -273,12 +289,58 @@ def _by_signature(conn: Connection, scope: Scope, _by: str) -> list[_Group]:
             tool=row.tool,
             code=row.code,
             query=(("signature", row.fingerprint or ""),),
-            failures=row.failures,
+            failures=_amount(row),
             first_at=row.first_at,
             last_at=row.last_at,
+            new_since=_new_since(row, latest),
         )
         for row in rows
     ]
+
+
+def _latest_changes(conn: Connection, scope: Scope) -> dict[str | None, ChangeRow]:
+    """Return the latest recorded change of every tool, and under None that of all tools."""
+    _, until = window(scope)
+    end = min(scope.now, scope.now if until is None else until)
+    everything = replace(scope, query=Query((Clause("until", (Moment(at=end + 1),)),)))
+    found: dict[str | None, ChangeRow] = {}
+    for each in changes(conn, everything):
+        found.setdefault(each.tool, each)
+    return found
+
+
+def _new_since(row: Any, latest: Mapping[str | None, ChangeRow]) -> str | None:
+    if row.first_at is None or row.appeared_at is None:
+        return None  # what has no time came neither before nor after
+    of_tool = [latest[tool] for tool in (row.tool, None) if tool in latest]
+    change = max(of_tool, key=lambda each: each.occurred_at, default=None)
+    if change is None or row.appeared_at < change.occurred_at:
+        return None
+    return change.label
+
+
+def new_signatures(
+    conn: Connection, scope: Scope, since: int, *, limit: int
+) -> tuple[FrequencyRow, ...]:
+    """Return the signatures of the scope that were never seen before a moment.
+
+    Args:
+        conn: Open connection.
+        scope: Which failures.
+        since: The moment, microseconds.
+        limit: Most rows, those with the most failures.
+    """
+    fresh = set(
+        conn.execute(
+            select(signature.c.fingerprint).where(
+                signature.c.project_id == scope.project_id, signature.c.first_at >= since
+            )
+        ).scalars()
+    )
+    if not fresh:
+        return ()
+    rows = frequency(conn, scope, "signature").rows
+    return tuple(row for row in rows if row.name in fresh)[:limit]
 
 
 _GROUPS: Final[dict[str, Callable[[Connection, Scope, str], list[_Group]]]] = {

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Select, select
 
 from toolfault_collector.tables import issue, tool_call
-from toolfault_dashboard.analysis.rates import Rate, rate
+from toolfault_dashboard.analysis.rates import Rate
+from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighed_rate
 from toolfault_dashboard.queries import rollups
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.summaries import calls_by
+from toolfault_dashboard.queries.weighing import amount, counted, counted_once, sampling
 
 __all__ = ["Matrix", "MatrixCell", "MatrixTool", "matrix"]
 
@@ -67,75 +68,85 @@ def matrix(
     """
     counts = _counts(conn, scope, by)
     calls = calls_by(conn, scope, "tool")
-    per_tool: Counter[str] = Counter()
-    per_column: Counter[str] = Counter()
+    per_tool, per_column = Amounts(), Amounts()
     for (tool, column), failures in counts.items():
-        per_tool[tool] += failures
-        per_column[column] += failures
-    shown_tools = sorted(per_tool, key=lambda name: (-per_tool[name], name))[:tools]
-    shown_columns = sorted(per_column, key=lambda name: (-per_column[name], name))[:columns]
+        per_tool.add(tool, failures)
+        per_column.add(column, failures)
+    shown_tools = _most(per_tool)[:tools]
+    shown_columns = _most(per_column)[:columns]
     cells = tuple(
-        MatrixCell(tool, column, failures, rate(failures, calls[tool]))
+        MatrixCell(tool, column, failures.whole, weighed_rate(failures, calls[tool]))
         for tool in shown_tools
         for column in shown_columns
-        if (failures := counts.get((tool, column), 0))
+        if (failures := counts.get((tool, column), Amount())).rows
+    )
+    shown = total(
+        failures
+        for (tool, column), failures in counts.items()
+        if tool in shown_tools and column in shown_columns
     )
     totals = _failures_by_tool(conn, scope, counts, by)
     return Matrix(
         by=by,
-        tools=tuple(MatrixTool(tool, calls[tool], totals[tool]) for tool in shown_tools),
+        tools=tuple(
+            MatrixTool(tool, calls[tool].whole, totals[tool].whole) for tool in shown_tools
+        ),
         columns=tuple(shown_columns),
         cells=cells,
-        hidden=sum(counts.values()) - sum(cell.failures for cell in cells),
+        hidden=(total(counts.values()) - shown).whole,
     )
+
+
+def _most(amounts: Amounts) -> list[str]:
+    return sorted(amounts, key=lambda name: (-amounts[name].weight, name))
 
 
 def _counts(
     conn: Connection, scope: Scope, by: Literal["code", "field"]
-) -> dict[tuple[str, str], int]:
+) -> dict[tuple[str, str], Amount]:
+    sampled = sampling(conn, scope.project_id).failures
     if by == "code":
-        if rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
+        if not sampled and rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
             pairs = rollups.failures_by_pair(conn, scope)
-            return {pair: failures for pair, (failures, _) in pairs.items()}
-        statement = (
-            select(tool_call.c.tool, tool_call.c.code, func.count())
+            return {pair: amount([failures]) for pair, (failures, _) in pairs.items()}
+        statement: Select[Any] = (
+            select(tool_call.c.tool, tool_call.c.code, *counted(sampled=sampled))
             .where(failures_of(scope))
             .group_by(tool_call.c.tool, tool_call.c.code)
         )
     else:
-        if rollups.usable(conn, scope):
+        if not sampled and rollups.usable(conn, scope):
             fields = rollups.failures_by_field(conn, scope)
-            return {pair: failures for pair, failures in fields.items() if pair[1]}
-        statement = (
-            select(
-                tool_call.c.tool,
-                issue.c.root_field,
-                func.count(func.distinct(tool_call.c.id)),
-            )
-            .select_from(issue.join(tool_call, tool_call.c.id == issue.c.tool_call_id))
-            .where(failures_of(scope), issue.c.root_field != "")
-            .group_by(tool_call.c.tool, issue.c.root_field)
+            return {pair: amount([failures]) for pair, failures in fields.items() if pair[1]}
+        statement = counted_once(
+            (tool_call.c.tool, issue.c.root_field),
+            issue.join(tool_call, tool_call.c.id == issue.c.tool_call_id),
+            failures_of(scope) & (issue.c.root_field != ""),
+            sampled=sampled,
         )
-    return {(tool, column or ""): failures for tool, column, failures in conn.execute(statement)}
+    return {
+        (tool, column or ""): amount(numbers) for tool, column, *numbers in conn.execute(statement)
+    }
 
 
 def _failures_by_tool(
     conn: Connection,
     scope: Scope,
-    counts: dict[tuple[str, str], int],
+    counts: dict[tuple[str, str], Amount],
     by: Literal["code", "field"],
-) -> Counter[str]:
-    found: Counter[str] = Counter()
-    if by == "field" and rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
+) -> Amounts:
+    found = Amounts()
+    sampled = sampling(conn, scope.project_id).failures
+    if by == "field" and not sampled and rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
         pairs = rollups.failures_by_pair(conn, scope)
-        counts = {pair: failures for pair, (failures, _) in pairs.items()}
+        counts = {pair: amount([failures]) for pair, (failures, _) in pairs.items()}
     elif by == "field":
         rows = conn.execute(
-            select(tool_call.c.tool, func.count())
+            select(tool_call.c.tool, *counted(sampled=sampled))
             .where(failures_of(scope))
             .group_by(tool_call.c.tool)
         )
-        return Counter({row[0]: row[1] for row in rows})
+        return Amounts({tool: amount(numbers) for tool, *numbers in rows})
     for (tool, _), failures in counts.items():
-        found[tool] += failures
+        found.add(tool, failures)
     return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import (
     ColumnElement,
@@ -27,10 +27,12 @@ from sqlalchemy import (
 )
 
 from toolfault_collector.tables import chain, message, tool_call
-from toolfault_dashboard.analysis.rates import Rate, rate
+from toolfault_dashboard.analysis.rates import Rate
+from toolfault_dashboard.analysis.weights import Amount, weighed_rate
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import sees
+from toolfault_dashboard.queries.weighing import sampling, weight
 from toolfault_dashboard.search import QueryError
 from toolfault_dashboard.search.outcomes import outcome_at
 
@@ -85,7 +87,7 @@ def message_efficacy(
     if not sees(scope, "text_llm"):
         raise QueryError("Your role may not see messages.")
     groups: defaultdict[tuple[str, str], list[MessageRow]] = defaultdict(list)
-    for row in conn.execute(_counted(scope)):
+    for row in conn.execute(_counted(scope, sampled=sampling(conn, scope.project_id).failures)):
         groups[row.tool, row.code].append(_row(row))
     found = [_group(key, rows, minimum) for key, rows in groups.items()]
     return tuple(sorted(found, key=lambda group: (-group.failures, group.tool, group.code)))
@@ -107,12 +109,12 @@ def _beside(following: FromClause) -> ColumnElement[bool]:
     )
 
 
-def next_calls(scope: Scope) -> Subquery:
+def next_calls(scope: Scope, *, sampled: bool = False) -> Subquery:
     """Return the failures of the scope with what came next in their chain.
 
-    Columns: id, tool, code, message_id, session_id, at (None for untimed ones); ``asked`` (0 or 1:
-    the model saw this error and either answered or its chain is over), ``answered`` and ``fixed``
-    (0 or 1).
+    Columns: id, tool, code, message_id, session_id, chain_id, at (None for untimed ones); ``asked``
+    (0 or 1: the model saw this error and either answered or its chain is over), ``answered`` and
+    ``fixed`` (0 or 1); ``weight``, what it stands for, where failures may be *sampled*.
     """
     following = tool_call.alias("following")
     beside = _beside(following)
@@ -150,7 +152,9 @@ def next_calls(scope: Scope) -> Subquery:
             tool_call.c.code,
             tool_call.c.message_id,
             tool_call.c.session_id,
+            tool_call.c.chain_id,
             case((tool_call.c.time_source != "none", tool_call.c.occurred_at)).label("at"),
+            *([weight().label("weight")] if sampled else []),
             asked.label("asked"),
             answered.label("answered"),
             fixed.label("fixed"),
@@ -161,8 +165,13 @@ def next_calls(scope: Scope) -> Subquery:
     )
 
 
-def _counted(scope: Scope) -> Any:
-    each = next_calls(scope)
+def _counted(scope: Scope, *, sampled: bool) -> Any:
+    each = next_calls(scope, sampled=sampled)
+    weighed = [
+        func.sum(factor * each.c[name] if name else factor).label(f"{name}_{kind}")
+        for kind, factor in _factors(each, sampled=sampled)
+        for name in ("", *_STEPS)
+    ]
     return (
         select(
             each.c.tool,
@@ -171,36 +180,53 @@ def _counted(scope: Scope) -> Any:
             message.c.text,
             func.count().label("failures"),
             func.max(each.c.at).label("last_at"),
-            *(func.sum(each.c[name]).label(name) for name in ("asked", "answered", "fixed")),
+            *(func.sum(each.c[name]).label(name) for name in _STEPS),
+            *weighed,
         )
         .select_from(each.join(message, message.c.id == each.c.message_id))
         .group_by(each.c.tool, each.c.code, message.c.digest, message.c.text)
     )
 
 
+_STEPS: Final = ("asked", "answered", "fixed")
+
+
+def _factors(each: Subquery, *, sampled: bool) -> list[tuple[str, ColumnElement[Any]]]:
+    if not sampled:
+        return []
+    return [("weight", each.c.weight), ("squares", each.c.weight * each.c.weight)]
+
+
+def _amount(row: Row[Any], name: str) -> Amount:
+    """Return a count of `_counted`, "" for all failures."""
+    rows = int(getattr(row, name or "failures"))
+    weight = getattr(row, f"{name}_weight", rows)
+    return Amount(rows, weight, getattr(row, f"{name}_squares", rows))
+
+
 def _row(row: Row[Any]) -> MessageRow:
     from toolfault_dashboard.search import Clause, Pattern
 
     clauses = (("tool", row.tool), ("code", row.code), ("message", row.digest))
-    asked, answered, fixed = int(row.asked), int(row.answered), int(row.fixed)
+    asked, answered, fixed = (_amount(row, name) for name in _STEPS)
     return MessageRow(
         tool=row.tool,
         code=row.code,
         message=row.text,
         query=" ".join(str(Clause(key, (Pattern((value,)),))) for key, value in clauses),
-        failures=row.failures,
-        asked=asked,
-        answered=answered,
-        fixed=fixed,
-        recovery=rate(fixed, asked),
-        when_answered=rate(fixed, answered),
+        failures=_amount(row, "").whole,
+        asked=asked.whole,
+        answered=answered.whole,
+        fixed=fixed.whole,
+        recovery=weighed_rate(fixed, asked),
+        when_answered=weighed_rate(fixed, answered),
         last_at=row.last_at,
     )
 
 
 def _group(key: tuple[str, str], rows: Iterable[MessageRow], minimum: int) -> MessageGroup:
     ranked = sorted(rows, key=lambda row: (-(row.recovery.low or 0.0), -row.failures, row.message))
-    enough = [row for row in ranked if row.asked >= minimum]
+    enough = [row for row in ranked if row.recovery.n >= minimum]
     return MessageGroup(
         tool=key[0],
         code=key[1],

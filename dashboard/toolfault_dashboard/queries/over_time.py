@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from typing import Any, Final, Literal
 
 from sqlalchemy import ColumnElement, Connection, Select, func, literal, select, union_all
 
 from toolfault_collector.clock import DAY_US, MINUTE_US
 from toolfault_collector.tables import call_counts, tool_call
+from toolfault_dashboard.analysis.weights import whole
 from toolfault_dashboard.queries import rollups
 from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
 from toolfault_dashboard.queries.rows import FailuresOverTime, Series
 from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.weighing import Sampling, sampling, weight
 from toolfault_dashboard.queries.windows import window
 
 __all__ = ["Bucket", "failures_over_time"]
@@ -53,18 +55,20 @@ def failures_over_time(
         untimed = _extent(conn, scope)[2] if untimed is None else untimed
         return FailuresOverTime(bucket or "day", (), (), (), None, untimed)
     bucket, starts = _buckets(begin, end, bucket, first=first, last=last)
-    if quick and (bucket != "hour" or rollups.usable(conn, scope)):
+    sampled = sampling(conn, scope.project_id)
+    # Of sampled failures the rollups have days and tools, not hours.
+    if quick and not sampled.failures and (bucket != "hour" or rollups.usable(conn, scope)):
         counts = _from_rollups(conn, scope, bucket)
-        calls = _calls_from_rollups(conn, scope, bucket)
+        calls = _calls_from_rollups(conn, scope, bucket, sampled)
         untimed = 0
     else:
-        counts, calls, untimed = _from_rows(conn, scope, bucket)
+        counts, calls, untimed = _from_rows(conn, scope, bucket, sampled)
     lines = [_line(code, found, starts) for code, found in counts.items()]
     lines.sort(key=lambda line: (-line.total, line.name))
     return FailuresOverTime(
         bucket=bucket,
         starts=starts,
-        calls=tuple(calls[start] for start in starts),
+        calls=tuple(whole(calls[start]) for start in starts),
         series=tuple(lines[:top]),
         other=_added(lines[top:]),
         untimed=untimed,
@@ -118,32 +122,39 @@ def _extent(conn: Connection, scope: Scope) -> tuple[int | None, int | None, int
     return row[0], row[1], row[2]
 
 
-_Counts = dict[str, Counter[int]]
+_Numbers = dict[int, float]
+_Counts = dict[str, _Numbers]
 
 
 def _from_rollups(conn: Connection, scope: Scope, bucket: Bucket) -> _Counts:
     """Return failures by code and start of their bucket."""
     offset = _WEEK_OFFSET if bucket == "week" else 0
-    found: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    found: defaultdict[str, _Numbers] = defaultdict(_numbers)
     added = rollups.failures_per_bucket(conn, scope, width=_WIDTH[bucket], offset=offset)
     for (code, number), failures in added.items():
         found[code][_number(number, bucket)] += failures
     return found
 
 
-def _calls_from_rollups(conn: Connection, scope: Scope, bucket: Bucket) -> Counter[int]:
+def _numbers() -> defaultdict[int, float]:
+    return defaultdict(int)
+
+
+def _calls_from_rollups(
+    conn: Connection, scope: Scope, bucket: Bucket, sampled: Sampling
+) -> _Numbers:
     """Return calls by start of their bucket; by the hour there is no rollup of them."""
     if bucket == "hour":
-        return _from_rows(conn, scope, bucket, failures=False)[1]
-    found: Counter[int] = Counter()
+        return _from_rows(conn, scope, bucket, sampled, failures=False)[1]
+    found = _numbers()
     for day, calls in rollups.calls_per_day(conn, scope).items():
         found[_start(day * DAY_US, bucket)] += calls
     return found
 
 
 def _from_rows(
-    conn: Connection, scope: Scope, bucket: Bucket, *, failures: bool = True
-) -> tuple[_Counts, Counter[int], int]:
+    conn: Connection, scope: Scope, bucket: Bucket, sampled: Sampling, *, failures: bool = True
+) -> tuple[_Counts, _Numbers, int]:
     """Return failures by code and bucket (its start), calls by bucket, and failures untimed."""
     at = _bucket_of(tool_call.c.occurred_at, bucket).label("bucket")
     minute = _bucket_of(call_counts.c.minute, bucket).label("bucket")
@@ -151,36 +162,40 @@ def _from_rows(
     call: Any = literal("call").label("kind")
     failure: Any = literal("failure").label("kind")
     code: Any = literal("").label("code")
+    called, failed = (
+        func.sum(weight()) if each else func.count() for each in (sampled.calls, sampled.failures)
+    )
     parts: list[Select[Any]] = [
-        select(call, code, at, func.count()).where(calls_of(scope), timed).group_by(at),
+        select(call, code, at, called).where(calls_of(scope), timed).group_by(at),
         select(call, code, minute, func.sum(call_counts.c.calls))
         .where(counts_of(scope), call_counts.c.tool.is_not(None))
         .group_by(minute),
     ]
     if failures:
         parts += [
-            select(failure, tool_call.c.code, at, func.count())
+            select(failure, tool_call.c.code, at, failed)
             .where(failures_of(scope), timed)
             .group_by(tool_call.c.code, at),
             select(literal("untimed").label("kind"), code, literal(0), func.count()).where(
                 failures_of(scope), tool_call.c.time_source == "none"
             ),
         ]
-    counts: defaultdict[str, Counter[int]] = defaultdict(Counter)
-    calls: Counter[int] = Counter()
+    counts: defaultdict[str, _Numbers] = defaultdict(_numbers)
+    calls = _numbers()
     untimed = 0
     for kind, name, number, found in conn.execute(union_all(*parts)):
         if kind == "call":
-            calls[_number(number, bucket)] += int(found)
+            calls[_number(number, bucket)] += float(found) if sampled.calls else int(found)
         elif kind == "untimed":
             untimed = int(found)
         else:
-            counts[name or ""][_number(number, bucket)] += int(found)
+            each = float(found) if sampled.failures else int(found)
+            counts[name or ""][_number(number, bucket)] += each
     return counts, calls, untimed
 
 
-def _line(name: str, counts: Counter[int], starts: tuple[int, ...]) -> Series:
-    values = tuple(counts[start] for start in starts)
+def _line(name: str, counts: _Numbers, starts: tuple[int, ...]) -> Series:
+    values = tuple(whole(counts[start]) for start in starts)
     return Series(name=name, counts=values, total=sum(values))
 
 

@@ -11,17 +11,26 @@ from toolfault_collector.tables import failure_counts, project, tool_call
 from toolfault_dashboard.queries.once import once
 from toolfault_dashboard.queries.rows import ProjectRow
 
-__all__ = ["has_untimed", "project_by_name", "projects"]
+__all__ = ["has_untimed", "project_by_name", "projects", "sampled_code"]
 
 
 def projects(conn: Connection) -> tuple[ProjectRow, ...]:
     """Return every project by name; the caller decides whom it shows them to."""
-    return tuple(ProjectRow(*row[:-1]) for row in _all(conn))
+    return tuple(ProjectRow(*row[:-2]) for row in _all(conn))
 
 
 def has_untimed(conn: Connection, project_id: int) -> bool:
     """Say whether any call of the project has no time: it is in no window of the rollups."""
-    return any(row[0] == project_id and bool(row[-1]) for row in _all(conn))
+    return any(row[0] == project_id and bool(row[-2]) for row in _all(conn))
+
+
+def sampled_code(conn: Connection, project_id: int) -> str | None:
+    """Return the last code by name of which the project has sampled calls.
+
+    Returns:
+        "" where only successes were sampled, None where nothing was.
+    """
+    return next((row[-1] for row in _all(conn) if row[0] == project_id), None)
 
 
 def project_by_name(conn: Connection, name: str) -> ProjectRow | None:
@@ -48,5 +57,11 @@ def _all(conn: Connection) -> Sequence[Sequence[Any]]:
         .where(counts.project_id == project.c.id, counts.by == "tool", counts.period == 0)
         .correlate(project)
     )
-    columns = (project.c.id, project.c.name, project.c.created_at, last, untimed)
+    sampled = (
+        select(func.max(counts.name))
+        .where(counts.project_id == project.c.id, counts.by == "unsent")
+        .correlate(project)
+        .scalar_subquery()
+    )
+    columns = (project.c.id, project.c.name, project.c.created_at, last, untimed, sampled)
     return conn.execute(select(*columns).order_by(project.c.name)).all()

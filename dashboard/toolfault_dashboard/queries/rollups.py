@@ -8,7 +8,7 @@ have no time at all.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal
@@ -27,12 +27,14 @@ from sqlalchemy import (
 )
 
 from toolfault_collector.clock import DAY_US
-from toolfault_collector.rollups import HOUR_US
+from toolfault_collector.rollups import HOUR_US, MILLION
 from toolfault_collector.tables import call_counts, failure_counts, issue, tool_call
+from toolfault_dashboard.analysis.weights import Amounts
 from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
 from toolfault_dashboard.queries.once import once
 from toolfault_dashboard.queries.projects import has_untimed
 from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.weighing import added, amount, counted, sampling, weight
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause, Moment, Query
 from toolfault_dashboard.search.sql import matches_any, patterns_of
@@ -49,7 +51,7 @@ __all__ = [
     "usable",
 ]
 
-_By = Literal["code", "tool", "pair", "field", "folded", "ended"]
+_By = Literal["code", "tool", "pair", "field", "folded", "ended", "unsent", "squared"]
 _CALLS: Final[tuple[_By, ...]] = ("tool", "folded")
 _WINDOW: Final = frozenset({"since", "until"})
 PAIR_KEYS: Final = frozenset({"tool", "code"})
@@ -112,36 +114,56 @@ def failures_per_bucket(
     return found
 
 
-def calls_by_tool(conn: Connection, scope: Scope) -> Counter[str]:
+def calls_by_tool(conn: Connection, scope: Scope) -> Amounts:
     """Return calls by tool, folded successes included; keys: a window, and tools."""
     table = failure_counts.c
+    sampled = sampling(conn, scope.project_id).calls
     inner, edges = _split(scope, DAY_US)
     parts: list[Select[Any]] = []
     for edge in edges:
         tool = call_counts.c.tool
         name = _tool()
         parts += [
-            select(name, func.count()).where(calls_of(edge)).group_by(name),
-            select(tool, func.sum(call_counts.c.calls))
+            select(name, *counted(sampled=sampled)).where(calls_of(edge)).group_by(name),
+            select(tool, *added(call_counts.c.calls, sampled=sampled))
             .where(counts_of(edge), tool.is_not(None))
             .group_by(tool),
         ]
     if inner is not None:
         parts += [
-            select(table.name, func.sum(table.calls))
+            select(table.name, *added(table.calls, sampled=sampled))
             .where(*_whole(scope, by, inner))
             .group_by(table.name)
             for by in _CALLS
         ]
-    found: Counter[str] = Counter()
-    for each, calls in _all(conn, parts):
-        found[each or ""] += int(calls)
+        if sampled:
+            parts += [
+                select(table.tool, *numbers).where(*_whole(scope, by, inner)).group_by(table.tool)
+                for by, numbers in _NOT_SENT
+            ]
+    found = Amounts()
+    for each, *numbers in _all(conn, parts):
+        found.add(each or "", amount(numbers))
     return found
 
 
-def calls_per_day(conn: Connection, scope: Scope) -> Counter[int]:
+def _stand_for(unit: float) -> Any:
+    """Return the calls of a rollup that holds them in parts of *unit*."""
+    return func.sum(failure_counts.c.calls) / unit
+
+
+_NOT_SENT: Final[tuple[tuple[_By, list[Any]], ...]] = (
+    ("unsent", [literal(0), _stand_for(float(MILLION)), literal(0.0)]),
+    ("squared", [literal(0), literal(0.0), _stand_for(1_000.0)]),
+)
+"""What the calls that were not sent add to rows, weight and squares."""
+
+
+def calls_per_day(conn: Connection, scope: Scope) -> dict[int, float]:
     """Return calls by day number, time // day, folded successes included; keys: a window."""
     table = failure_counts.c
+    sampled = sampling(conn, scope.project_id).calls
+    reported = func.sum(weight()) if sampled else func.count()
     inner, edges = _split(scope, DAY_US)
     day, of_minute, period = (
         (column // literal(DAY_US)).label("day")
@@ -150,7 +172,7 @@ def calls_per_day(conn: Connection, scope: Scope) -> Counter[int]:
     parts: list[Select[Any]] = []
     for edge in edges:
         parts += [
-            select(day, func.count()).where(calls_of(edge)).group_by(day),
+            select(day, reported).where(calls_of(edge)).group_by(day),
             select(of_minute, func.sum(call_counts.c.calls))
             .where(counts_of(edge), call_counts.c.tool.is_not(None))
             .group_by(of_minute),
@@ -160,9 +182,15 @@ def calls_per_day(conn: Connection, scope: Scope) -> Counter[int]:
             select(period, func.sum(table.calls)).where(*_whole(scope, by, inner)).group_by(period)
             for by in _CALLS
         ]
-    found: Counter[int] = Counter()
+        if sampled:
+            parts.append(
+                select(period, _stand_for(float(MILLION)))
+                .where(*_whole(scope, "unsent", inner))
+                .group_by(period)
+            )
+    found: defaultdict[int, float] = defaultdict(int)
     for number, calls in _all(conn, parts):
-        found[number] += int(calls)
+        found[number] += float(calls) if sampled else int(calls)
     return found
 
 
@@ -263,6 +291,8 @@ _COLUMNS: Final = {
     ("tool", "tool"): "name",
     ("folded", "tool"): "name",
     ("ended", "tool"): "name",
+    ("unsent", "tool"): "tool",
+    ("squared", "tool"): "tool",
     ("pair", "tool"): "tool",
     ("pair", "code"): "name",
     ("field", "tool"): "tool",

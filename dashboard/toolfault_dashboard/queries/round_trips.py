@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
 
-from sqlalchemy import Connection, RowMapping, case, func, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, Subquery, case, func, select
 
 from toolfault_collector.tables import chain
-from toolfault_dashboard.analysis.rates import rate
+from toolfault_dashboard.analysis.rates import Rate
+from toolfault_dashboard.analysis.weights import Amount, total, weighed_rate, whole
 from toolfault_dashboard.queries.conditions import chains_of
 from toolfault_dashboard.queries.once import once
 from toolfault_dashboard.queries.rows import OUTCOMES, ChainGroup, Funnel, RoundTripBin, RoundTrips
 from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.weighing import chain_weight, sampling
 from toolfault_dashboard.search.outcomes import outcome_at
 
-__all__ = ["CHAIN_GROUPS", "chains_by", "chains_by_argument", "combinations", "round_trips"]
+__all__ = [
+    "CHAIN_GROUPS",
+    "amount_of",
+    "chains_by",
+    "chains_by_argument",
+    "combinations",
+    "round_trips",
+]
 
 CHAIN_GROUPS: Final = {
     "tool": "tool",
@@ -44,9 +53,14 @@ def round_trips(conn: Connection, scope: Scope) -> RoundTrips:
     """Return the funnel, the distribution and the groups of the chains in the scope."""
     # The chains are read once; their combinations are few, and added up here.
     rows = combinations(conn, scope, ("tool", "code", "model"), trips=True)
+    retried = [row for row in rows if row["trips"] > 0]
     return RoundTrips(
         funnel=_funnel(rows),
-        round_trips=sum(int(row["round_trips"]) for row in rows),
+        recovery_rate=_recovery(rows),
+        first_retry_rate=weighed_rate(
+            total(amount_of(row, "fix") for row in rows), total(map(amount_of, retried))
+        ),
+        round_trips=_sum(rows, "round_trips"),
         distribution=_distribution(rows),
         by_tool=_groups(rows, "tool"),
         by_code=_groups(rows, "code"),
@@ -85,24 +99,62 @@ def combinations(
     columns = [chain.c[CHAIN_GROUPS[key]].label(key) for key in keys]
     if trips:
         columns.append(chain.c.round_trips.label("trips"))
+    sampled = sampling(conn, scope.project_id).failures
     inner = (
         select(
             outcome_at(scope.now).label("outcome"),
             *columns,
             *(chain.c[name] for name in (*_SUMMED, *_COUNTED)),
+            *([chain_weight().label("weight")] if sampled else []),
         )
         .where(chains_of(scope))
         .offset(0)  # or SQLite would work the outcome out twice, to group by it and to show it
         .subquery()
     )
     grouped = [inner.c.outcome, *(inner.c[column.name] for column in columns)]
-    statement = select(
-        *grouped,
+    numbers = _weighed(inner) if sampled else _plain(inner)
+    return conn.execute(select(*grouped, *numbers).group_by(*grouped)).mappings().all()
+
+
+def _plain(inner: Subquery) -> list[ColumnElement[Any]]:
+    return [
         func.count().label("chains"),
         *(func.sum(inner.c[name]).label(name) for name in _SUMMED),
         *(func.count(case((inner.c[name], 1))).label(name) for name in _COUNTED),
-    ).group_by(*grouped)
-    return conn.execute(statement).mappings().all()
+    ]
+
+
+def _weighed(inner: Subquery) -> list[ColumnElement[Any]]:
+    """Return the same columns, each chain as what it stands for; then those of `amount_of`."""
+    each = inner.c.weight
+    return [
+        func.sum(each).label("chains"),
+        *(func.sum(each * inner.c[name]).label(name) for name in _SUMMED),
+        *(func.sum(case((inner.c[name], each), else_=0.0)).label(name) for name in _COUNTED),
+        func.count().label("chain_rows"),
+        func.sum(each * each).label("chain_squares"),
+        func.sum(inner.c.round_trips).label("trip_rows"),
+        func.sum(each * each * inner.c.round_trips).label("trip_squares"),
+        func.count(case((inner.c.first_retry_fix, 1))).label("fix_rows"),
+        func.sum(case((inner.c.first_retry_fix, each * each), else_=0.0)).label("fix_squares"),
+    ]
+
+
+_COLUMN: Final = {"chain": "chains", "trip": "round_trips", "fix": "first_retry_fix"}
+
+
+def amount_of(row: RowMapping, kind: Literal["chain", "trip", "fix"] = "chain") -> Amount:
+    """Return the chains, the round trips or the first-retry fixes of a row of `combinations`."""
+    weight = row[_COLUMN[kind]]
+    if "chain_rows" not in row:
+        return Amount(int(weight), int(weight), int(weight))
+    return Amount(int(row[f"{kind}_rows"]), float(weight), float(row[f"{kind}_squares"]))
+
+
+def _sum(rows: Iterable[RowMapping], name: str) -> int:
+    """Return the sum of a column in whole numbers; sums of PostgreSQL are decimals."""
+    values = [row[name] for row in rows]
+    return whole(sum(each if isinstance(each, float) else int(each) for each in values))
 
 
 def _groups(rows: Sequence[RowMapping], key: str) -> tuple[ChainGroup, ...]:
@@ -115,36 +167,39 @@ def _groups(rows: Sequence[RowMapping], key: str) -> tuple[ChainGroup, ...]:
 
 def _group(name: str, rows: Sequence[RowMapping]) -> ChainGroup:
     outcomes = _outcomes(rows)
-    chains = outcomes.total()
-    tokens = [int(row["tokens_lost"]) for row in rows if row["tokens_lost"] is not None]
-    sums = {
-        column: sum(int(row[column]) for row in rows)
-        for column in ("round_trips", "failures", "identical_repeats", *_COUNTED)
-    }
+    tokens = [row for row in rows if row["tokens_lost"] is not None]
+    columns = ("round_trips", "failures", "identical_repeats", *_COUNTED)
     return ChainGroup(
         name=name,
-        chains=chains,
+        chains=sum(outcomes.values()),
         **{outcome: outcomes[outcome] for outcome in OUTCOMES},
-        **sums,
+        **{column: _sum(rows, column) for column in columns},
         time_lost_ms=sum(float(row["time_lost_ms"]) for row in rows),
-        tokens_lost=sum(tokens) if tokens else None,
-        recovery_rate=rate(outcomes["recovered"], chains - outcomes["open"]),
+        tokens_lost=_sum(tokens, "tokens_lost") if tokens else None,
+        recovery_rate=_recovery(rows),
     )
 
 
-def _outcomes(rows: Iterable[RowMapping]) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for row in rows:
-        found[row["outcome"]] += row["chains"]
-    return found
+def _recovery(rows: Sequence[RowMapping]) -> Rate:
+    recovered = [row for row in rows if row["outcome"] == "recovered"]
+    closed = [row for row in rows if row["outcome"] != "open"]
+    return weighed_rate(total(map(amount_of, recovered)), total(map(amount_of, closed)))
+
+
+def _outcomes(rows: Sequence[RowMapping]) -> dict[str, int]:
+    """Return the chains by outcome, in whole numbers."""
+    return {
+        outcome: _sum([row for row in rows if row["outcome"] == outcome], "chains")
+        for outcome in OUTCOMES
+    }
 
 
 def _funnel(rows: Sequence[RowMapping]) -> Funnel:
     outcomes = _outcomes(rows)
     return Funnel(
-        chains=outcomes.total(),
-        retried=sum(row["chains"] for row in rows if row["trips"] > 0),
-        first_retry_fix=sum(row["first_retry_fix"] for row in rows),
+        chains=sum(outcomes.values()),
+        retried=_sum([row for row in rows if row["trips"] > 0], "chains"),
+        first_retry_fix=_sum(rows, "first_retry_fix"),
         **{outcome: outcomes[outcome] for outcome in OUTCOMES},
     )
 
@@ -160,10 +215,10 @@ def _distribution(rows: Sequence[RowMapping]) -> tuple[RoundTripBin, ...]:
     return tuple(_bin(trips, _outcomes(by_trips.get(trips, ()))) for trips in wanted)
 
 
-def _bin(trips: int, outcomes: Counter[str]) -> RoundTripBin:
+def _bin(trips: int, outcomes: Mapping[str, int]) -> RoundTripBin:
     return RoundTripBin(
         round_trips=trips,
-        chains=outcomes.total(),
+        chains=sum(outcomes.values()),
         **{outcome: outcomes[outcome] for outcome in OUTCOMES},
     )
 

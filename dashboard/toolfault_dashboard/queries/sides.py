@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Select,
     Text,
@@ -24,6 +25,7 @@ from toolfault_collector.tables import call_counts, chain, conversation, tool_ca
 from toolfault_dashboard.analysis.sides import Cell, Folded, SideData, Stratum
 from toolfault_dashboard.queries.conditions import calls_of, chains_of, counts_of, failures_of
 from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.weighing import Sampling, chain_weight, sampling, weight
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search.outcomes import outcome_at
 
@@ -40,12 +42,22 @@ _STRATUM = ("tool", "model", "agent")
 
 def side_of(conn: Connection, scope: Scope, label: str) -> SideData:
     """Read the conversations of *scope* and what senders counted for it."""
-    cells = [_cell(row) for row in conn.execute(_cells(scope))]
+    sampled = sampling(conn, scope.project_id)
+    # Cells counted in rows and, where calls were sampled, in what they stand for and its squares.
+    views = _views(conn.execute(_cells(scope, sampled)), 3 if sampled.calls else 1)
     counted, conversations, squared = _counted(conn, scope)
     if not counted:
-        return SideData(label, str(scope.query), tuple(cells))
-    ended = _ended(conn, scope, {cell.conversation for cell in cells})
-    cells, added = _completed(cells, ended)
+        return _side(label, scope, views, Folded())
+    ended = _ended(conn, scope, {cell.conversation for cell in views[0]})
+    more, added = _missing(views[0], ended)
+    # A success that was only counted stands for itself.
+    views = [
+        [
+            replace(cell, calls=cell.calls + n) if n else cell
+            for cell, n in zip(cells, more, strict=True)
+        ]
+        for cells in views
+    ]
     # The counters hold every conversation that ended, those with a failure too.
     own = [sum(calls.values()) for calls in ended.values()]
     folded = Folded(
@@ -53,10 +65,18 @@ def side_of(conn: Connection, scope: Scope, label: str) -> SideData:
         conversations=max(0, conversations - len(ended)),
         calls_squared=max(0.0, float(squared - sum(calls * calls for calls in own))),
     )
-    return SideData(label, str(scope.query), tuple(cells), folded)
+    return _side(label, scope, views, folded)
 
 
-def _cells(scope: Scope) -> Select[Any]:
+def _side(label: str, scope: Scope, views: list[list[Cell]], folded: Folded) -> SideData:
+    rows, *others = (SideData(label, str(scope.query), tuple(cells), folded) for cells in views)
+    if not others:
+        return rows
+    weighed, squares = others
+    return replace(weighed, rows=rows, squares=squares)
+
+
+def _cells(scope: Scope, sampled: Sampling) -> Select[Any]:
     """Return one row per conversation and stratum; a call outside is a conversation of its own."""
     failed = failures_of(scope)
     none = literal(0)
@@ -74,7 +94,9 @@ def _cells(scope: Scope) -> Select[Any]:
         literal(0.0).label("time_lost_ms"),
         none.label("tokens_lost"),
         none.label("told"),
+        *([weight().label("weight")] if sampled.calls else []),
     ).where(calls_of(scope))
+    of_chain: ColumnElement[float] = chain_weight() if sampled.failures else literal(1.0)
     of_chains = select(
         chain.c.session_id.label("key"),
         *(func.coalesce(chain.c[name], "").label(name) for name in _STRATUM),
@@ -89,18 +111,27 @@ def _cells(scope: Scope) -> Select[Any]:
         chain.c.time_lost_ms,
         func.coalesce(chain.c.tokens_lost, 0).label("tokens_lost"),
         case((chain.c.tokens_lost.is_not(None), 1), else_=0).label("told"),
+        *([of_chain.label("weight")] if sampled.calls else []),
     ).where(chains_of(scope))
     both = union_all(of_calls, of_chains).subquery()
     key = (both.c.key, *(both.c[name] for name in _STRATUM))
-    return select(*key, *(func.sum(both.c[name]).label(name) for name in _COUNTS)).group_by(*key)
+    sums = [func.sum(both.c[name]) for name in _COUNTS]
+    if sampled.calls:
+        for factor in (both.c.weight, both.c.weight * both.c.weight):
+            sums += [func.sum(factor * both.c[name]) for name in _COUNTS]
+    return select(*key, *sums).group_by(*key)
 
 
-def _cell(row: Any) -> Cell:
-    conversation, tool, model, agent, *counts = row
-    numbers = dict(zip(_COUNTS, counts, strict=True))
-    lost = float(numbers.pop("time_lost_ms"))
-    whole = {name: int(number) for name, number in numbers.items()}
-    return Cell(conversation, (tool, model, agent), time_lost_ms=lost, **whole)
+def _views(rows: Iterable[Any], number: int) -> list[list[Cell]]:
+    """Return the cells of all rows, once for each of the sets of counts that a row has."""
+    views: list[list[Cell]] = [[] for _ in range(number)]
+    width = len(_COUNTS)
+    for key, tool, model, agent, *counts in rows:
+        for at, view in enumerate(views):
+            own = map(float, counts[at * width : (at + 1) * width])
+            numbers = dict(zip(_COUNTS, own, strict=True))
+            view.append(Cell(key, (tool, model, agent), **numbers))
+    return views
 
 
 def _counted(conn: Connection, scope: Scope) -> tuple[Counter[Stratum], int, int]:
@@ -144,21 +175,21 @@ def _ended(conn: Connection, scope: Scope, known: set[str]) -> dict[str, Counter
     }
 
 
-def _completed(
-    cells: list[Cell], ended: Mapping[str, Counter[str]]
-) -> tuple[list[Cell], Counter[Stratum]]:
-    """Give cells the folded successes of their conversation; return them and what was added."""
-    reported: Counter[tuple[str, str]] = Counter()
+def _missing(
+    cells: Sequence[Cell], ended: Mapping[str, Counter[str]]
+) -> tuple[list[int], Counter[Stratum]]:
+    """Return the folded successes that belong to each cell's conversation, and all by stratum."""
+    reported: defaultdict[tuple[str, str], float] = defaultdict(float)
     for cell in cells:
         reported[cell.conversation, cell.stratum[0]] += cell.calls
     added: Counter[Stratum] = Counter()
     given: set[tuple[str, str]] = set()
-    found: list[Cell] = []
+    found: list[int] = []
     for cell in cells:
         key = (cell.conversation, cell.stratum[0])
         total = ended.get(cell.conversation, Counter())[cell.stratum[0]]
-        more = max(0, total - reported[key]) if key not in given else 0
+        more = max(0, total - int(reported[key])) if key not in given else 0
         given.add(key)
         added[cell.stratum] += more
-        found.append(replace(cell, calls=cell.calls + more) if more else cell)
+        found.append(more)
     return found, added

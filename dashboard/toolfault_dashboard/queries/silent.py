@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, case, func, select
 
 from toolfault_collector.tables import tool_call
-from toolfault_dashboard.analysis.rates import Rate, rate
+from toolfault_dashboard.analysis.rates import Rate
+from toolfault_dashboard.analysis.weights import weighed_rate
 from toolfault_dashboard.queries.conditions import calls_of
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.summaries import calls_by
+from toolfault_dashboard.queries.weighing import amount, counted, sampling
 
 __all__ = ["SilentRow", "silent_successes"]
 
@@ -33,13 +35,14 @@ class SilentRow:
 
 def silent_successes(conn: Connection, scope: Scope) -> tuple[SilentRow, ...]:
     """Return successes that look like errors by tool and rule, most calls first."""
+    numbers = counted(sampled=sampling(conn, scope.project_id).calls)
     timed = case((tool_call.c.time_source != "none", tool_call.c.occurred_at))
     newest = func.max(tool_call.c.id)
     groups = (
         select(
             tool_call.c.tool,
             tool_call.c.detection,
-            func.count().label("calls"),
+            *numbers,
             newest.label("newest"),
             func.max(timed).label("last_at"),
         )
@@ -57,12 +60,13 @@ def silent_successes(conn: Connection, scope: Scope) -> tuple[SilentRow, ...]:
         SilentRow(
             tool=row.tool,
             rule=row.detection.removeprefix("soft:"),
-            calls=row.calls,
-            rate=rate(row.calls, per_tool[row.tool]),
+            calls=calls.whole,
+            rate=weighed_rate(calls, per_tool[row.tool]),
             example=row.event_id,
             conversation=row.session_id,
             last_at=row.last_at,
         )
         for row in rows
+        for calls in [amount([row[column.name] for column in numbers])]
     ]
     return tuple(sorted(found, key=lambda row: (-row.calls, row.tool, row.rule)))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,13 +22,15 @@ from sqlalchemy import (
 )
 
 from toolfault_collector.tables import call_counts, conversation, conversation_end, tool_call
-from toolfault_dashboard.analysis.rates import rate
+from toolfault_dashboard.analysis.rates import Rate
+from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighed_rate
 from toolfault_dashboard.queries import rollups
 from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
 from toolfault_dashboard.queries.once import once
-from toolfault_dashboard.queries.round_trips import combinations
+from toolfault_dashboard.queries.round_trips import amount_of, combinations
 from toolfault_dashboard.queries.rows import Overview, Summary, ToolCount
 from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.weighing import added, amount, counted, sampling
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause, not_restricting_calls
 from toolfault_dashboard.search.keys import RESTRICTING_CALLS
@@ -37,10 +38,14 @@ from toolfault_dashboard.search.sql import matches_any, patterns_of
 
 __all__ = [
     "ChainTotals",
+    "ToolRates",
     "calls_by",
     "chain_totals",
     "count_conversations",
+    "first_try",
     "overview",
+    "rates_by_code",
+    "rates_by_tool",
     "summary",
 ]
 
@@ -49,130 +54,221 @@ __all__ = [
 class ChainTotals:
     """The chains of a scope, added up by outcome."""
 
-    chains: Mapping[str, int]  # outcome -> chains
-    round_trips: int
-    recovered_failures: int  # failures inside recovered chains
+    chains: Amounts  # by outcome
+    round_trips: Amount
+    recovered_failures: float  # failures inside recovered chains
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """The counts of a scope as rows and as what they stand for."""
+
+    calls: Amounts  # by tool
+    failures: Amounts  # by tool
+    codes: Amounts
+    outside_by_tool: Amounts  # failures that are in no chain
+    untimed: int  # failures without a time
+    chains: ChainTotals
 
     @property
-    def total(self) -> int:
-        """All chains of the scope."""
-        return sum(self.chains.values())
+    def outside(self) -> Amount:
+        """Failures that are in no chain."""
+        return self.outside_by_tool.total()
 
 
 def summary(conn: Connection, scope: Scope) -> Summary:
-    """Count everything in the scope; exact, no window, no limit."""
-    return _counted(conn, scope)[0]
+    """Count everything in the scope; no window, no limit."""
+    return _summary(_counted(conn, scope), conn, scope)
 
 
-def _counted(conn: Connection, scope: Scope) -> tuple[Summary, int, int]:
-    """Return the summary, the failures that are in no chain, and those without a time."""
-    calls = calls_by(conn, scope, "tool")
-    by_tool: Counter[str] = Counter()
-    by_code: Counter[str] = Counter()
-    outside = untimed = 0
+@once
+def _counted(conn: Connection, scope: Scope) -> _Counted:
+    by_tool, by_code = Amounts(), Amounts()
+    outside, untimed = Amounts(), 0
     for tool, code, failures, alone, without_time in _failures_by_pair(conn, scope):
-        by_tool[tool] += failures
-        by_code[code] += failures
-        outside += alone
+        by_tool.add(tool, failures)
+        by_code.add(code, failures)
+        outside.add(tool, alone)
         untimed += without_time
-    chains = chain_totals(conn, scope)
-    all_calls, all_failures = calls.total(), by_tool.total()
-    recovered = chains.chains.get("recovered", 0)
-    tools = sorted(calls | by_tool, key=lambda name: (-by_tool[name], -calls[name], name))
-    counted = Summary(
-        conversations=count_conversations(conn, scope)[0],
-        calls=all_calls,
-        failures=all_failures,
-        failure_rate=all_failures / all_calls if all_calls else None,
-        chains=chains.total,
-        recovered=recovered,
-        switched=chains.chains.get("switched", 0),
-        abandoned=chains.chains.get("abandoned", 0),
-        open=chains.chains.get("open", 0),
-        round_trips=chains.round_trips,
-        mean_failures_before_recovery=chains.recovered_failures / recovered if recovered else None,
-        tools={name: ToolCount(calls=calls[name], failures=by_tool[name]) for name in tools},
-        codes=dict(sorted(by_code.items(), key=lambda item: (-item[1], item[0]))),
+    calls = calls_by(conn, scope, "tool")
+    return _Counted(calls, by_tool, by_code, outside, untimed, chain_totals(conn, scope))
+
+
+def _summary(found: _Counted, conn: Connection, scope: Scope) -> Summary:
+    calls, failures, chains = found.calls, found.failures, found.chains
+    all_calls, all_failures = calls.total(), failures.total()
+    recovered = chains.chains["recovered"]
+    outcomes = {name: amount.whole for name, amount in chains.chains.items()}
+    names = sorted(
+        calls.keys() | failures.keys(),
+        key=lambda name: (-failures[name].weight, -calls[name].weight, name),
     )
-    return counted, outside, untimed
+    codes = sorted(found.codes.items(), key=lambda item: (-item[1].weight, item[0]))
+    return Summary(
+        conversations=count_conversations(conn, scope)[0],
+        calls=all_calls.whole,
+        failures=all_failures.whole,
+        failure_rate=all_failures.weight / all_calls.weight if all_calls.rows else None,
+        chains=sum(outcomes.values()),
+        recovered=outcomes.get("recovered", 0),
+        switched=outcomes.get("switched", 0),
+        abandoned=outcomes.get("abandoned", 0),
+        open=outcomes.get("open", 0),
+        round_trips=chains.round_trips.whole,
+        mean_failures_before_recovery=(
+            chains.recovered_failures / recovered.weight if recovered.rows else None
+        ),
+        tools={
+            name: ToolCount(calls=calls[name].whole, failures=failures[name].whole)
+            for name in names
+        },
+        codes={code: amount.whole for code, amount in codes},
+    )
 
 
 def overview(conn: Connection, scope: Scope) -> Overview:
     """Return the summary with intervals, first-try success and what the reader must know."""
-    found, outside, untimed = _counted(conn, scope)
-    closed = found.chains - found.open
-    # An operation is a call that is no retry; it fails at the first try when it opens a chain, or
-    # fails where no chain can exist.
-    operations = max(found.calls - found.round_trips, found.chains + outside)
+    found = _counted(conn, scope)
+    calls, failures, chains = found.calls.total(), found.failures.total(), found.chains
+    closed = total(each for name, each in chains.chains.items() if name != "open")
+    first = found.outside + chains.chains.total()
     return Overview(
-        summary=found,
-        failure_rate=rate(found.failures, found.calls),
-        recovery_rate=rate(found.recovered, closed),
-        first_try=rate(operations - found.chains - outside, operations),
-        round_trips_per_failure=found.round_trips / found.failures if found.failures else None,
-        untimed_failures=untimed,
+        summary=_summary(found, conn, scope),
+        failure_rate=weighed_rate(failures, calls),
+        recovery_rate=weighed_rate(chains.chains["recovered"], closed),
+        first_try=first_try(calls, chains.round_trips, first),
+        round_trips_per_failure=(
+            chains.round_trips.weight / failures.weight if failures.rows else None
+        ),
+        untimed_failures=found.untimed,
         not_restricting_calls=not_restricting_calls(scope.query),
+        sampled=calls.sampled,
     )
 
 
+def first_try(calls: Amount, round_trips: Amount, failed: Amount) -> Rate:
+    """Return the share of operations that succeeded at the first try.
+
+    An operation is a call that is no retry; it fails at the first try when it opens a chain, or
+    fails where no chain can exist.
+
+    Args:
+        calls: All calls.
+        round_trips: Calls of them that are retries.
+        failed: Operations that failed.
+    """
+    operations = calls - round_trips
+    if operations.weight < failed.weight:  # a chain that began before the window
+        operations = failed
+    return weighed_rate(operations - failed, operations)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRates:
+    """The rates of one tool."""
+
+    failure_rate: Rate
+    first_try: Rate
+
+
+def rates_by_tool(conn: Connection, scope: Scope) -> dict[str, ToolRates]:
+    """Return the rates of every tool of `summary`."""
+    found = _counted(conn, scope)
+    chains, trips = Amounts(), Amounts()
+    for row in combinations(conn, scope, ("tool",)):
+        chains.add(row["tool"] or "", amount_of(row))
+        trips.add(row["tool"] or "", amount_of(row, "trip"))
+    return {
+        name: ToolRates(
+            weighed_rate(found.failures[name], found.calls[name]),
+            first_try(found.calls[name], trips[name], chains[name] + found.outside_by_tool[name]),
+        )
+        for name in found.calls.keys() | found.failures.keys()
+    }
+
+
+def rates_by_code(conn: Connection, scope: Scope) -> dict[str, Rate]:
+    """Return the failure rate of every code of `summary`, of all calls."""
+    found = _counted(conn, scope)
+    calls = found.calls.total()
+    return {code: weighed_rate(amount, calls) for code, amount in found.codes.items()}
+
+
 @once
-def calls_by(conn: Connection, scope: Scope, column: str) -> Counter[str]:
+def calls_by(conn: Connection, scope: Scope, column: str) -> Amounts:
     """Return calls by *column* (``tool``, ``model``, ...), folded successes included.
 
-    Calls that carry nothing there are counted under the empty text.
+    Calls that carry nothing there are counted under the empty text. Each stands for as many as its
+    sender left out.
     """
     if column == "tool" and rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
         return rollups.calls_by_tool(conn, scope)
+    sampled = sampling(conn, scope.project_id).calls
     folded = (
-        select(call_counts.c[column], func.sum(call_counts.c.calls))
+        select(call_counts.c[column], *added(call_counts.c.calls, sampled=sampled))
         .where(counts_of(scope), call_counts.c.tool.is_not(None))
         .group_by(call_counts.c[column])
     )
     reported = (
-        select(tool_call.c[column], func.count())
+        select(tool_call.c[column], *counted(sampled=sampled))
         .where(calls_of(scope))
         .group_by(tool_call.c[column])
     )
-    found: Counter[str] = Counter()
-    for name, calls in conn.execute(union_all(reported, folded)):
-        found[name or ""] += int(calls)
+    found = Amounts()
+    for name, *numbers in conn.execute(union_all(reported, folded)):
+        found.add(name or "", amount(numbers))
     return found
 
 
 def chain_totals(conn: Connection, scope: Scope) -> ChainTotals:
     """Add the chains of the scope up by their outcome at ``scope.now``."""
     rows = combinations(conn, scope, ("tool",))
-    chains: Counter[str] = Counter()
+    chains = Amounts()
     for row in rows:
-        chains[row["outcome"]] += row["chains"]
+        chains.add(row["outcome"], amount_of(row))
     return ChainTotals(
         chains=chains,
-        round_trips=sum(int(row["round_trips"]) for row in rows),
+        round_trips=total(amount_of(row, "trip") for row in rows),
         recovered_failures=sum(
-            int(row["failures"]) for row in rows if row["outcome"] == "recovered"
+            float(row["failures"]) for row in rows if row["outcome"] == "recovered"
         ),
     )
 
 
-def _failures_by_pair(conn: Connection, scope: Scope) -> Iterable[tuple[str, str, int, int, int]]:
+def _failures_by_pair(
+    conn: Connection, scope: Scope
+) -> Iterable[tuple[str, str, Amount, Amount, int]]:
     """Return tool, code, failures, those of them in no chain, and those without a time."""
-    if rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
+    sampled = sampling(conn, scope.project_id).failures
+    if not sampled and rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
         return [
-            (tool, code, failures, outside, 0)
+            (tool, code, amount([failures]), amount([outside]), 0)
             for (tool, code), (failures, outside) in rollups.failures_by_pair(conn, scope).items()
         ]
     pair = (tool_call.c.tool, tool_call.c.code)
+    numbers = counted(sampled=sampled)
+    width = len(numbers)
+    alone = counted(sampled=sampled, only=tool_call.c.chain_id.is_(None))
     rows = conn.execute(
         select(
             *pair,
-            func.count(),
-            func.count() - func.count(tool_call.c.chain_id),
+            *numbers,
+            *alone,
             func.count().filter(tool_call.c.time_source == "none"),
         )
         .where(failures_of(scope))
         .group_by(*pair)
     )
-    return [(row[0], row[1] or "", row[2], row[3], row[4]) for row in rows]
+    return [
+        (
+            row[0],
+            row[1] or "",
+            amount(row[2 : 2 + width]),
+            amount(row[2 + width : 2 + 2 * width]),
+            row[-1],
+        )
+        for row in rows
+    ]
 
 
 def count_conversations(conn: Connection, *scopes: Scope) -> list[int]:

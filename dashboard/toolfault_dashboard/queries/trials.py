@@ -8,13 +8,13 @@ from typing import Final
 
 from sqlalchemy import Connection, case, false, func, select
 
-from toolfault_collector.clock import DAY_US
-from toolfault_collector.tables import tool_call
+from toolfault_collector.clock import DAY_US, MINUTE_US
+from toolfault_collector.tables import call_counts, tool_call
 from toolfault_dashboard.analysis.earlier import Earlier
 from toolfault_dashboard.analysis.experiments import arm_effects
 from toolfault_dashboard.analysis.metrics import METRICS, MetricName
 from toolfault_dashboard.analysis.rates import Interval
-from toolfault_dashboard.queries.conditions import calls_of
+from toolfault_dashboard.queries.conditions import calls_of, counts_of
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.sides import side_of
 from toolfault_dashboard.queries.windows import window
@@ -134,7 +134,7 @@ def _before(until: int) -> Clause:
 
 
 def _extent(conn: Connection, scope: Scope, name: str) -> tuple[int, int]:
-    """Return when the trial began and ended, as far as its reported calls tell."""
+    """Return when the trial began, as far as its reported calls tell, and when it ended."""
     at = tool_call.c.occurred_at
     row = conn.execute(
         select(func.min(at), func.max(at)).where(
@@ -143,8 +143,13 @@ def _extent(conn: Connection, scope: Scope, name: str) -> tuple[int, int]:
     ).one()
     if row[0] is None:
         return 0, 0
+    # Successes may have been counted after the last call that was reported.
+    counted = conn.execute(
+        select(func.max(call_counts.c.minute)).where(counts_of(trial_scope(scope, name)))
+    ).scalar_one()
+    last = max(int(row[1]) + 1, 0 if counted is None else int(counted) + MINUTE_US)
     _, until = window(scope)
-    return int(row[0]), min(int(row[1]) + 1, until if until is not None else scope.now)
+    return int(row[0]), min(last, until if until is not None else scope.now)
 
 
 def _ends(begin: int, end: int, step: int) -> list[int]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from toolfault_collector.clock import DAY_US
-from toolfault_collector.tables import signature
 from toolfault_dashboard.analysis.effect import Effect
 from toolfault_dashboard.queries.changes import changes
 from toolfault_dashboard.queries.effects import effect
 from toolfault_dashboard.queries.fix_next import FixRow, fix_next
-from toolfault_dashboard.queries.frequencies import frequency
+from toolfault_dashboard.queries.frequencies import frequency, new_signatures
 from toolfault_dashboard.queries.rows import ChangeRow, FrequencyRow, Overview
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.summaries import overview
@@ -52,7 +51,7 @@ def weekly(conn: Connection, scope: Scope, *, end: int | None = None) -> Week:
         against_last=effect(conn, last, this, labels=("the week before", "this week")),
         codes=frequency(conn, this, "code", limit=TOP).rows,
         tools=frequency(conn, this, "tool", limit=TOP).rows,
-        new=_new(conn, this, begin),
+        new=new_signatures(conn, this, begin, limit=TOP),
         fixes=fix_next(conn, this, limit=TOP).rows,
         changes=changes(conn, this),
     )
@@ -66,15 +65,3 @@ def _between(scope: Scope, begin: int, end: int) -> Scope:
         Clause("time", (Pattern(("none",)),), negated=True),
     )
     return replace(scope, query=scope.query.without("since", "until").and_(Query(clauses)))
-
-
-def _new(conn: Connection, scope: Scope, begin: int) -> tuple[FrequencyRow, ...]:
-    fresh = set(
-        conn.execute(
-            select(signature.c.fingerprint).where(
-                signature.c.project_id == scope.project_id, signature.c.first_at >= begin
-            )
-        ).scalars()
-    )
-    rows = frequency(conn, scope, "signature").rows
-    return tuple(row for row in rows if row.name in fresh)[:TOP]

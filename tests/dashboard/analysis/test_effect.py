@@ -124,7 +124,7 @@ def test_no_change_is_rarely_called_one(
         p, q = found.metrics[0].before, found.metrics[0].after
         assert p is not None
         assert q is not None
-        calls = [each.calls for each in sides]
+        calls = [each.calls.rows for each in sides]
         spread = math.sqrt(p * (1 - p) / calls[0] + q * (1 - q) / calls[1])
         naive += abs(p - q) > 1.96 * spread
         crude_only = difference_of_rates(crude(RATE, sides[0]), crude(RATE, sides[1]))

@@ -2,6 +2,9 @@
 
 Failures, chains and issues are what the server exports; calls, which no export has, are read from
 the tables. Nothing of the product's counting is used.
+
+A row of a sender that sampled stands for several calls: it is repeated as often, and everything is
+counted as if all of them had been sent. Lists, facets and fixes are of rows as they are.
 """
 
 from __future__ import annotations
@@ -66,14 +69,36 @@ class Asked:
             connection.close()
 
     @cached_property
-    def failures(self) -> pd.DataFrame:
-        """All failures, newest first."""
+    def weights(self) -> dict[str, int]:
+        """How many calls each call stands for, by event id."""
+        calls = self.stored("tool_call")
+        return (1 / calls.set_index("event_id")["sample_rate"]).round().astype(int).to_dict()
+
+    def repeated(self, rows: pd.DataFrame, key: str) -> pd.DataFrame:
+        """*rows* as often as each stands for; *key* names the column of its (first) failure."""
+        if not len(rows):
+            return rows
+        return rows.loc[rows.index.repeat(rows[key].map(self.weights))].reset_index(drop=True)
+
+    @cached_property
+    def sent_failures(self) -> pd.DataFrame:
+        """All failures that are there, newest first."""
         return self.exported("failures")
 
     @cached_property
-    def chains(self) -> pd.DataFrame:
-        """All chains, newest first."""
+    def failures(self) -> pd.DataFrame:
+        """All failures, newest first, each as often as it stands for."""
+        return self.repeated(self.sent_failures, "event_id")
+
+    @cached_property
+    def sent_chains(self) -> pd.DataFrame:
+        """All chains that are there, newest first."""
         return self.exported("chains")
+
+    @cached_property
+    def chains(self) -> pd.DataFrame:
+        """All chains, newest first, each as often as it stands for."""
+        return self.repeated(self.sent_chains, "chain_id")
 
     @cached_property
     def issues(self) -> pd.DataFrame:
@@ -83,11 +108,13 @@ class Asked:
     @cached_property
     def calls(self) -> pd.DataFrame:
         """All calls: reported ones with ``calls`` 1, and folded successes."""
-        reported = self.stored("tool_call").assign(calls=1)
+        reported = self.stored("tool_call")
+        reported["calls"] = reported["event_id"].map(self.weights)
         folded = self.stored("call_counts").assign(success=1)
         folded["occurred_at"] = folded["minute"] + 30_000_000
+        reported["sent"], folded["sent"] = 1, folded["calls"]
         both = pd.concat([reported, folded[folded["tool"].notna()]], ignore_index=True)
-        return both.astype({"calls": int})
+        return both.astype({"calls": int, "sent": int})
 
     def calls_by(self, column: str) -> dict[str, int]:
         """Calls by a column, "" where they carry nothing."""
@@ -99,6 +126,13 @@ def _counts(values: pd.Series) -> dict[str, int]:
 
 
 def _is_rate(rate: dict[str, Any], count: int, n: int) -> None:
+    if rate["weighed"]:
+        # What is there is less than what it stands for; the interval has a test of its own.
+        assert rate["count"] <= count
+        assert 0 < rate["n"] <= max(n, count)
+        assert rate["value"] == pytest.approx(count / max(n, count))
+        assert rate["low"] - 1e-9 <= rate["value"] <= rate["high"] + 1e-9
+        return
     assert (rate["count"], rate["n"]) == (count, max(n, count))
     if rate["n"]:
         assert rate["value"] == pytest.approx(count / rate["n"])
@@ -168,19 +202,20 @@ def _listed(asked: Asked, path: str) -> list[dict[str, Any]]:
 def list_failures(asked: Asked) -> None:
     """The list is the export."""
     rows = _listed(asked, "/failures")
-    assert [row["event_id"] for row in rows] == asked.failures["event_id"].tolist()
+    assert [row["event_id"] for row in rows] == asked.sent_failures["event_id"].tolist()
 
 
 def list_chains(asked: Asked) -> None:
     """The list is the export."""
     rows = _listed(asked, "/chains")
-    assert [row["chain_id"] for row in rows] == asked.chains["chain_id"].tolist()
-    assert [row["round_trips"] for row in rows] == asked.chains["round_trips"].tolist()
+    chains = asked.sent_chains
+    assert [row["chain_id"] for row in rows] == chains["chain_id"].tolist()
+    assert [row["round_trips"] for row in rows] == chains["round_trips"].tolist()
 
 
 def failure(asked: Asked) -> None:
     """Each of some failures has its issues."""
-    for event in asked.failures["event_id"].tolist()[::97]:
+    for event in asked.sent_failures["event_id"].tolist()[::97]:
         found = asked.get(f"/failures/{event}")
         own = asked.issues[asked.issues["event_id"] == event] if len(asked.issues) else []
         assert len(found["issues"]) == len(own)
@@ -189,7 +224,7 @@ def failure(asked: Asked) -> None:
 def chain(asked: Asked) -> None:
     """Each of some chains has its calls."""
     calls = asked.stored("tool_call")
-    for row in asked.chains.iloc[::53].to_dict("records"):
+    for row in asked.sent_chains.iloc[::53].to_dict("records"):
         found = asked.get(f"/chains/{row['chain_id']}")
         own = calls[calls["chain_id"] == row["chain_id"]]
         assert len(found["attempts"]) == len(own) == row["calls"]
@@ -303,7 +338,9 @@ def frequencies(asked: Asked) -> None:
         pairs: dict[tuple[str, str], int] = {}
         if len(asked.issues):
             named = asked.issues[asked.issues[column] != ""]
-            pairs = named.groupby(["tool", column])["event_id"].nunique().to_dict()
+            once = named.drop_duplicates(["tool", column, "event_id"])
+            own = once["event_id"].map(asked.weights)
+            pairs = own.groupby([once["tool"], once[column]]).sum().to_dict()
         rows = [row for row in asked.get(f"/frequencies/{by}", limit=10_000)["rows"] if row["name"]]
         # Names that models made up share a row: their sum is the sum of theirs.
         assert {(r["tool"], r["name"]) for r in rows} <= {*pairs, *((r["tool"], "*") for r in rows)}
@@ -311,7 +348,9 @@ def frequencies(asked: Asked) -> None:
             if (row["tool"], row["name"]) in pairs and row["name"] != "*":
                 assert row["failures"] <= pairs[row["tool"], row["name"]]
             _is_rate(row["rate"], row["failures"], per_tool.get(row["tool"], 0))
-            assert row["failures"] == asked.get("/failures", q=row["query"], limit=1)["total"]
+            found = asked.get("/failures", q=row["query"], limit=1)["total"]
+            assert row["rate"]["count"] == found
+            assert row["failures"] == found or row["rate"]["weighed"]
     for by, column in (("message", "message_digest"), ("signature", "signature")):
         rows = asked.get(f"/frequencies/{by}", limit=10_000)["rows"]
         assert sorted(row["failures"] for row in rows) == sorted(
@@ -338,7 +377,9 @@ def matrix(asked: Asked) -> None:
     found = asked.get("/matrices/field", tools=200, columns=200)
     if len(asked.issues):
         named = asked.issues[asked.issues["root_field"] != ""]
-        expected = named.groupby(["tool", "root_field"])["event_id"].nunique().to_dict()
+        once = named.drop_duplicates(["tool", "root_field", "event_id"])
+        own = once["event_id"].map(asked.weights)
+        expected = own.groupby([once["tool"], once["root_field"]]).sum().to_dict()
         shown = {(c["tool"], c["column"]): c["failures"] for c in found["cells"]}
         assert shown.items() <= expected.items()
         assert sum(shown.values()) + found["hidden"] == sum(expected.values())
@@ -347,10 +388,10 @@ def matrix(asked: Asked) -> None:
 def facets(asked: Asked) -> None:
     """A facet's count is the total of the list that it leads to."""
     found = asked.get("/facets", limit=1_000)
-    assert (found["counted"], found["exact"]) == (len(asked.failures), True)
+    assert (found["counted"], found["exact"]) == (len(asked.sent_failures), True)
     for facet in found["facets"]:
-        if facet["key"] in asked.failures.columns:
-            expected = _counts(asked.failures[facet["key"]])
+        if facet["key"] in asked.sent_failures.columns:
+            expected = _counts(asked.sent_failures[facet["key"]])
             if facet["key"] != "field" and facet["key"] != "variant":
                 assert {v["value"]: v["failures"] for v in facet["values"]} == expected
         for value in facet["values"][:5]:
@@ -363,7 +404,8 @@ def messages(asked: Asked) -> None:
     """Failures of each wording, and whether their next call succeeded."""
     calls = asked.stored("tool_call")
     worded = calls[(calls["success"] == 0) & calls["message_id"].notna()]
-    expected = worded.groupby(["tool", "code", "message_id"]).size()
+    own = worded["event_id"].map(asked.weights)
+    expected = own.groupby([worded[name] for name in ("tool", "code", "message_id")]).sum()
     rows = [row for group in asked.get("/messages")["groups"] for row in group["rows"]]
     assert sorted(row["failures"] for row in rows) == sorted(expected.tolist())
     for row in rows:
@@ -375,16 +417,18 @@ def messages(asked: Asked) -> None:
     following = chained.groupby("chain_id")["success"].shift(-1)
     beside = chained.groupby("chain_id")["turn"].shift(-1).eq(chained["turn"])
     fixed = (chained["success"] == 0) & (following == 1) & ~beside & chained["message_id"].notna()
-    assert sum(row["fixed"] for row in rows) == fixed.sum()
+    weights = chained["event_id"].map(asked.weights)
+    assert sum(row["fixed"] for row in rows) == weights[fixed].sum()
 
 
 def silent_successes(asked: Asked) -> None:
     """Successes that were recognised as errors only by their text."""
     calls = asked.stored("tool_call")
     soft = calls[(calls["success"] == 1) & calls["detection"].str.startswith("soft:")]
+    own = soft["event_id"].map(asked.weights)
     rows = asked.get("/silent-successes")["rows"]
     assert {(row["tool"], f"soft:{row['rule']}"): row["calls"] for row in rows} == (
-        soft.groupby(["tool", "detection"]).size().to_dict()
+        own.groupby([soft["tool"], soft["detection"]]).sum().to_dict()
     )
     for row in rows:
         _is_rate(row["rate"], row["calls"], asked.calls_by("tool")[row["tool"]])
@@ -393,9 +437,9 @@ def silent_successes(asked: Asked) -> None:
 def fix_next(asked: Asked) -> None:
     """Each fix is of failures that its query finds; a week's saving is the sum by its weeks."""
     found = asked.get("/fix-next", limit=10_000)
-    assert found["failures"] == len(asked.failures)
+    assert found["failures"] == len(asked.sent_failures)
     named = {"alias", "default", "all_at_once", "expose", "reword"}
-    if len(asked.issues):
+    if len(asked.issues) and asked.project != "sampled":  # there a remedy is drawn with any code
         issues = asked.issues.assign(first=[(m or [""])[0] for m in asked.issues["near_miss"]])
         one = issues.groupby("event_id")["field_pattern"].nunique() == 1
         alone = issues[issues["event_id"].isin(one[one].index)].drop_duplicates("event_id")
@@ -407,7 +451,7 @@ def fix_next(asked: Asked) -> None:
     for row in found["rows"]:
         total = asked.get("/failures", q=row["query"], limit=1)["total"]
         assert row["remedy"] == "all_at_once" or 0 < row["failures"] <= total
-        assert row["round_trips"] <= asked.chains["round_trips"].sum() + len(asked.chains)
+        assert row["round_trips"] <= asked.sent_chains["round_trips"].sum() + len(asked.sent_chains)
         if found["weeks"] is not None:
             assert row["per_week"] == pytest.approx(row["round_trips"] / found["weeks"])
             assert row["low"] <= row["per_week"] <= row["high"]
@@ -420,8 +464,8 @@ def changes(asked: Asked) -> None:
 
 
 def _is_side(asked: Asked, side: dict[str, Any], metric: float | None) -> None:
-    failures = asked.exported("failures", q=side["query"])
-    chains = asked.exported("chains", q=side["query"])
+    failures = asked.repeated(asked.exported("failures", q=side["query"]), "event_id")
+    chains = asked.repeated(asked.exported("chains", q=side["query"]), "chain_id")
     assert (side["failures"], side["chains"]) == (len(failures), len(chains))
     assert side["calls"] == asked.get("/summary", q=side["query"])["calls"]
     _is_rate(side["failure_rate"], len(failures), side["calls"])
@@ -439,7 +483,7 @@ def _is_comparison(asked: Asked, found: dict[str, Any]) -> None:
         assert rate["crude_difference"] == pytest.approx(rate["after"] - rate["before"])
     for side in ("before", "after"):
         codes = asked.exported("failures", q=effect[side]["query"])
-        expected = _counts(codes["code"]) if len(codes) else {}
+        expected = _counts(codes["code"]) if len(codes) else {}  # rows, as a rate has them
         assert {c["code"]: c[side]["count"] for c in found["codes"] if c[side]["count"]} == expected
 
 
@@ -489,27 +533,32 @@ def experiment(asked: Asked) -> None:
     """Calls, failures and conversations of each arm are those of its rows."""
     for name, arms in _arms(asked).items():
         found = asked.get(f"/experiments/{quote(name)}")
+        if len(arms) < 2:
+            assert found["effects"] == []
+            continue
         carried = asked.calls["variant"].fillna("").str.split(",")
         for arm in arms:
             own = asked.calls[[f"{name}={arm}" in entries for entries in carried]]
             failed = own[own["success"] == 0]["calls"].sum()
-            n = own["calls"].sum()
+            n, sent = own["calls"].sum(), own["sent"].sum()
             summary = asked.get("/summary", q=f"variant:{name}={arm}")
             assert found["balance"]["conversations"][arm] == summary["conversations"]
             rates = [e for e in found["effects"] if e["metric"] == "failure_rate"]
             if arm == found["control"]:
                 assert {(e["n_control"], round(e["control"], 9)) for e in rates} == {
-                    (n, round(failed / n, 9))
+                    (sent, round(failed / n, 9))
                 }
             else:
                 (own_rate,) = (e for e in rates if e["arm"] == arm)
-                assert own_rate["n_treatment"] == n
+                assert own_rate["n_treatment"] == sent
                 assert own_rate["treatment"] == pytest.approx(failed / n)
 
 
 def experiment_looks(asked: Asked) -> None:
     """The last look at a trial is the trial, and calls only grow."""
-    for name in _arms(asked):
+    for name, arms in _arms(asked).items():
+        if len(arms) < 2:
+            continue
         whole = asked.get(f"/experiments/{quote(name)}")
         looks = asked.get(f"/experiments/{quote(name)}/looks")["looks"]
         counts = [look["n_control"] for look in looks]

@@ -1,6 +1,7 @@
 """Every number of the API, the command line and the pages' tables equals a naive recount.
 
-On the demo's data, sent by the SDK over HTTP, and on imported real transcripts.
+On the demo's data, sent by the SDK over HTTP, on a generated history of senders that sample, and on
+imported real transcripts.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import pytest
 from fastapi.openapi.utils import get_openapi
 from sqlalchemy import Engine
 from tests.dashboard.api.recounts import RECOUNTS, Asked, steady
+from tests.dashboard.generated import sampled
 from tests.live_server import LiveServer, live_server
 
 from toolfault_collector.gatekeeper import Gatekeeper
@@ -30,7 +32,7 @@ from toolfault_dashboard.demo.history import live_through
 
 pytestmark = pytest.mark.slow
 
-SOURCES = ("demo", "tau_bench_airline", "agentrx_tau_retail", "claude_code_sessions")
+SOURCES = ("demo", "sampled", "tau_bench_airline", "agentrx_tau_retail", "claude_code_sessions")
 
 
 @pytest.fixture(scope="module")
@@ -59,11 +61,22 @@ def filled(server: LiveServer):
     return fill
 
 
+@pytest.fixture(scope="module")
+def sampled_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What senders wrote that send each half and each fourth conversation only."""
+    folder = tmp_path_factory.mktemp("sampled")
+    lines = (json.dumps(event) for event in sampled(19, rates=(1.0, 0.5, 0.25)))
+    (folder / "events.ndjson").write_text("\n".join(lines))
+    return folder
+
+
 @pytest.fixture(params=SOURCES)
 def asked(request: pytest.FixtureRequest, filled) -> Asked:
     """The project of a source."""
     if request.param == "demo":
         return filled("demo", None)
+    if request.param == "sampled":
+        return filled("sampled", request.getfixturevalue("sampled_folder"))
     folder = request.getfixturevalue("shared_data") / request.param
     if not folder.is_dir():
         pytest.skip(f"no transcripts at {folder}")
@@ -90,7 +103,7 @@ def test_the_command_line_says_the_same(server: LiveServer, asked: Asked) -> Non
     assert server.summary(*project) == asked.get("/summary")
     for command in ("errors", "chains"):
         rows = json.loads(server.run(command, *project, "--format", "json"))
-        frame = asked.failures if command == "errors" else asked.chains
+        frame = asked.sent_failures if command == "errors" else asked.sent_chains
         assert [row[frame.columns[0]] for row in rows] == frame[frame.columns[0]].tolist()
     for table in ("codes", "fields", "fixes", "round_trips_by_tool", "costs_by_model"):
         said = json.loads(server.run("table", table, *project, "--format", "json"))
@@ -127,7 +140,7 @@ def test_the_tables_of_the_pages_say_the_same(
     """What a page exports beside its table is the table of that name; headlines are the summary."""
 
     def rows(path: str) -> list[dict[str, str]]:
-        address = f"{server.address}{path}?project={asked.project}&q="
+        address = f"{server.address}{path}?project={asked.project}&q=&window=all"
         with signed_in.open(address, timeout=60) as answer:
             text = answer.read().decode()
         return list(csv.DictReader(io.StringIO(text, newline="")))
@@ -149,7 +162,9 @@ def test_the_tables_of_the_pages_say_the_same(
     assert tools == {
         name: (each["calls"], each["failures"]) for name, each in summary["tools"].items()
     }
-    with signed_in.open(f"{server.address}/?project={asked.project}&q=", timeout=60) as answer:
+    with signed_in.open(
+        f"{server.address}/?project={asked.project}&q=&window=all", timeout=60
+    ) as answer:
         digits = re.sub(r"(?<=\d)\s(?=\d)", "", answer.read().decode())  # thin spaces
     for name in ("calls", "failures", "round_trips", "conversations"):
         assert re.search(rf"\b{summary[name]}\b", digits), name

@@ -145,6 +145,8 @@ class RoundTrips:
     """Everything the Round trips page shows."""
 
     funnel: Funnel
+    recovery_rate: Rate  # recovered of the closed chains
+    first_retry_rate: Rate  # fixed by the first retry, of the chains that were retried
     round_trips: int
     distribution: tuple[RoundTripBin, ...]  # by round trips, ascending, without gaps
     by_tool: tuple[ChainGroup, ...]

@@ -34,9 +34,10 @@ class ToolCount:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The figures of ``toolfault summary``: every row of the scope counted, nothing estimated.
+    """The figures of ``toolfault summary``: every row of the scope counted.
 
-    ``calls`` contain folded successes; ``chains`` = recovered + switched + abandoned + open.
+    Nothing is estimated, but where a sender samples: a call then counts as those that it stands
+    for. ``calls`` contain folded successes; ``chains`` = recovered + switched + abandoned + open.
     """
 
     conversations: int
@@ -65,6 +66,7 @@ class Overview:
     round_trips_per_failure: float | None
     untimed_failures: int  # failures whose source has no times; no chart draws them
     not_restricting_calls: tuple[str, ...]  # keys of the query that the denominator does not know
+    sampled: bool = False  # calls stand for others that were not sent: figures are estimates
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,7 @@ class FrequencyRow:
     rate: Rate  # of the calls named by ``FrequencyTable.denominator``
     first_at: int | None  # first and last failure within the scope
     last_at: int | None
+    new_since: str | None = None  # of a signature never seen before the latest change of its tool
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,111 @@
+"""What sampled rows stand for: counts that carry their weight.
+
+A call that was sent at rate r stands for 1 / r calls (D. G. Horvitz and D. J. Thompson, A
+generalization of sampling without replacement from a finite universe, JASA 47 (1952) 663-685); a
+ratio of two such sums is Hajek's estimate. Its variance is linearised: with x = 1 for what is
+counted and 0 else, and weights w, it is the sum of (w (x - p)) ** 2 over the rows divided by the
+squared sum of w (C.-E. Sarndal, B. Swensson and J. Wretman, Model Assisted Survey Sampling (1992),
+5.5 to 5.7). The equivalent number of independent, unsampled calls is p (1 - p) over that variance.
+
+L. Kish's effective size (Survey Sampling, 1965), the squared sum of the weights over the sum of
+their squares, is right only where weights have nothing to do with x. Here they have: failures are
+sent at one rate and successes at another, and of rare failures that are sampled it would claim
+several times too many. It is used where p is 0 or 1, since all rows are then of one kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import floor
+
+from toolfault_dashboard.analysis.rates import Rate, rate, wilson_share
+
+__all__ = ["Amount", "Amounts", "equivalent", "total", "weighed_rate", "whole"]
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A count of rows, what they stand for, and the sum of their squared weights.
+
+    All three are the same integer where nothing was sampled.
+    """
+
+    rows: int = 0
+    weight: float = 0
+    squares: float = 0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(
+            self.rows + other.rows, self.weight + other.weight, self.squares + other.squares
+        )
+
+    def __sub__(self, other: Amount) -> Amount:
+        return Amount(
+            self.rows - other.rows, self.weight - other.weight, self.squares - other.squares
+        )
+
+    @property
+    def whole(self) -> int:
+        """What the rows stand for, in whole calls."""
+        return whole(self.weight)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether any row stands for more than itself."""
+        return self.weight != self.rows
+
+
+class Amounts(dict[str, Amount]):
+    """Amounts by name; a name that is not there has none."""
+
+    def __missing__(self, name: str) -> Amount:
+        return Amount()
+
+    def add(self, name: str, amount: Amount) -> None:
+        """Add *amount* to what *name* has."""
+        self[name] = self[name] + amount
+
+    def total(self) -> Amount:
+        """Return the sum over all names."""
+        return total(self.values())
+
+
+def total(amounts: Iterable[Amount]) -> Amount:
+    """Return the sum of *amounts*."""
+    return sum(amounts, Amount())
+
+
+def whole(number: float) -> int:
+    """Round an estimate to whole calls, halves up."""
+    return number if isinstance(number, int) else floor(number + 0.5)
+
+
+def weighed_rate(part: Amount, of: Amount) -> Rate:
+    """Return the share that *part* has of *of*, with its Wilson interval at the equivalent n.
+
+    ``count`` and ``n`` are the rows that are there. Without sampling it is `rates.rate`.
+
+    Args:
+        part: What is counted, contained in *of* (or reported before it: *of* is then raised).
+        of: All of it.
+    """
+    if not part.sampled and not of.sampled:
+        return rate(part.rows, of.rows)
+    if of.weight < part.weight:
+        of = part
+    rows = max(of.rows, part.rows)
+    share = min(1.0, part.weight / of.weight)
+    interval = wilson_share(share, equivalent(part, of))
+    return Rate(part.rows, rows, share, interval.low, interval.high, weighed=True)
+
+
+def equivalent(part: Amount, of: Amount) -> float:
+    """Return how many independent unsampled calls would tell as much about part / of."""
+    if not part.sampled and not of.sampled:
+        return of.weight
+    share = part.weight / of.weight
+    variance = part.squares * (1 - 2 * share) + share * share * of.squares
+    if not 0.0 < share < 1.0 or variance <= 0:
+        return of.weight * of.weight / of.squares
+    return share * (1 - share) * of.weight * of.weight / variance

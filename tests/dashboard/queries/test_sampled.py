@@ -1,0 +1,307 @@
+"""Sampled calls count as those that they stand for: every figure is recounted with weights."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sqlalchemy import Connection, Engine
+from tests.dashboard.generated import NOW
+from tests.dashboard.naive import Tables, load
+
+from toolfault_collector.clock import DAY_US
+from toolfault_collector.engine import read_connection
+from toolfault_collector.projects import find_project
+from toolfault_dashboard import queries
+from toolfault_dashboard.analysis.rates import Rate, wilson_share
+from toolfault_dashboard.queries import Scope
+from toolfault_dashboard.search import Query, parse
+
+TEXTS = (
+    "",
+    "tool:http_request,search",
+    "-tool:http_request since:14d",
+    "since:2026-11-01T05:00 until:2026-11-15T07:00",
+    "code:wrong_type,not_found model:claude*",
+    "chain:recovered,none",
+)
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def stored(history: Engine) -> Tables:
+    """All rows of the sampled project."""
+    with read_connection(history) as conn:
+        project = find_project(conn, "sampled")
+        assert project is not None
+        return load(conn, project, NOW)
+
+
+@pytest.fixture(params=TEXTS)
+def asked(request: pytest.FixtureRequest, conn: Connection) -> Scope:
+    """A scope to recount."""
+    project = find_project(conn, "sampled")
+    assert project is not None
+    return Scope(project, parse(request.param), NOW)
+
+
+def _weight(row: dict[str, Any]) -> float:
+    return 1.0 / row.get("sample_rate", 1.0)
+
+
+def _frame(rows: Rows) -> pd.DataFrame:
+    """What each row stands for, its square, and how many rows it is (a minute of counts: many)."""
+    frame = pd.DataFrame(
+        {"n": [row.get("calls", 1) for row in rows], "w": [_weight(row) for row in rows]},
+        dtype=float,
+    )
+    frame["weight"], frame["square"] = frame["n"] * frame["w"], frame["n"] * frame["w"] ** 2
+    return frame
+
+
+def _near(found: float, expected: float) -> None:
+    assert found == pytest.approx(expected, abs=0.5 + 1e-4)
+
+
+def _is_rate(found: Rate, part: pd.DataFrame, of: pd.DataFrame) -> None:
+    """A share of weights, with Wilson's interval at p (1 - p) / linearised variance."""
+    if of["weight"].sum() < part["weight"].sum():
+        of = part
+    if not len(of):
+        assert found.value is None
+        return
+    assert (found.count, found.n) == (part["n"].sum(), max(of["n"].sum(), part["n"].sum()))
+    total = of["weight"].sum()
+    p = part["weight"].sum() / total
+    assert found.value == pytest.approx(p, abs=1e-6)
+    squares = part["square"].sum(), of["square"].sum()
+    variance = (squares[0] * (1 - p) ** 2 + (squares[1] - squares[0]) * p**2) / total**2
+    n = p * (1 - p) / variance if 0 < p < 1 else total**2 / squares[1]
+    interval = wilson_share(p, n)
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high), abs=2e-3)
+    assert found.weighed == (part["n"].sum() != part["weight"].sum() or of["n"].sum() != total)
+
+
+def _own(rows: Rows, column: str, value: str) -> Rows:
+    return [row for row in rows if (row[column] or "") == value]
+
+
+def _chains(stored: Tables, query: Query) -> Rows:
+    """Chains with what their opening failure stands for."""
+    by_event = {call["event_id"]: call for call in stored.calls}
+    return [
+        chain | {"sample_rate": by_event[chain["chain_id"]]["sample_rate"], "calls": 1}
+        for chain in stored.opened(query, NOW)
+    ]
+
+
+def test_summary_and_overview(conn: Connection, asked: Scope, stored: Tables) -> None:
+    """Counts are sums of weights, rates are ratios of them, n is what is there."""
+    found = queries.overview(conn, asked)
+    calls, failures = stored.denominators(asked.query, NOW), stored.failures(asked.query, NOW)
+    chains = _chains(stored, asked.query)
+    summary = found.summary
+    all_calls, all_failures, all_chains = _frame(calls), _frame(failures), _frame(chains)
+    assert found.sampled
+    _near(summary.calls, all_calls["weight"].sum())
+    _near(summary.failures, all_failures["weight"].sum())
+    assert summary.failure_rate == pytest.approx(
+        all_failures["weight"].sum() / all_calls["weight"].sum(), abs=1e-6
+    )
+    for name, tool in summary.tools.items():
+        _near(tool.calls, _frame(_own(calls, "tool", name))["weight"].sum())
+        _near(tool.failures, _frame(_own(failures, "tool", name))["weight"].sum())
+    for code, number in summary.codes.items():
+        _near(number, _frame(_own(failures, "code", code))["weight"].sum())
+    for outcome in ("recovered", "switched", "abandoned", "open"):
+        _near(
+            getattr(summary, outcome), _frame(_own(chains, "outcome_now", outcome))["weight"].sum()
+        )
+    trips = sum(_weight(chain) * chain["round_trips"] for chain in chains)
+    _near(summary.round_trips, trips)
+    _is_rate(found.failure_rate, all_failures, all_calls)
+    closed = [chain for chain in chains if chain["outcome_now"] != "open"]
+    _is_rate(found.recovery_rate, _frame(_own(closed, "outcome_now", "recovered")), _frame(closed))
+    outside = [call for call in failures if call["chain_id"] is None]
+    first = all_chains["weight"].sum() + _frame(outside)["weight"].sum()
+    operations = all_calls["weight"].sum() - trips
+    if operations > first:
+        assert found.first_try.value == pytest.approx(1 - first / operations, abs=1e-6)
+        rows = all_calls["n"].sum() - sum(chain["round_trips"] for chain in chains)
+        assert found.first_try.n == rows
+
+
+def test_rates_by_tool_and_code(conn: Connection, asked: Scope, stored: Tables) -> None:
+    """The rates of the tables are those of their rows."""
+    calls, failures = stored.denominators(asked.query, NOW), stored.failures(asked.query, NOW)
+    for name, rates in queries.rates_by_tool(conn, asked).items():
+        _is_rate(
+            rates.failure_rate,
+            _frame(_own(failures, "tool", name)),
+            _frame(_own(calls, "tool", name)),
+        )
+    for code, each in queries.rates_by_code(conn, asked).items():
+        _is_rate(each, _frame(_own(failures, "code", code)), _frame(calls))
+
+
+@pytest.mark.parametrize("by", ["code", "tool", "model", "field", "message", "signature"])
+def test_frequency(conn: Connection, asked: Scope, stored: Tables, by: queries.Dimension) -> None:
+    """Each row's failures are the weights of those that its own query selects."""
+    found = queries.frequency(conn, asked, by)
+    _near(found.failures, _frame(stored.failures(asked.query, NOW))["weight"].sum())
+    for row in found.rows:
+        own = stored.failures(asked.narrowed(row.query).query, NOW)
+        _near(row.failures, _frame(own)["weight"].sum())
+        base = asked.query.and_(parse(row.query if by in {"tool", "model"} else ""))
+        if row.tool is not None:
+            base = base.and_(parse(f'tool:"{row.tool}"'))
+        _is_rate(row.rate, _frame(own), _frame(stored.denominators(base, NOW)))
+        assert row.rate.count == len(own)
+
+
+@pytest.mark.parametrize("by", ["code", "field"])
+def test_matrix(conn: Connection, asked: Scope, stored: Tables, by: Any) -> None:
+    """Cells and lines are weights; nothing is lost in what is hidden."""
+    found = queries.matrix(conn, asked, by)
+    failures = stored.failures(asked.query, NOW)
+    for cell in found.cells:
+        own = _own(failures, "tool", cell.tool)
+        own = [
+            call
+            for call in own
+            if cell.column == call["code"]
+            or (by == "field" and cell.column in {i["root_field"] for i in call["issues"]})
+        ]
+        _near(cell.failures, _frame(own)["weight"].sum())
+    for line in found.tools:
+        _near(line.failures, _frame(_own(failures, "tool", line.tool))["weight"].sum())
+    assert found.hidden == 0
+
+
+@pytest.mark.parametrize("bucket", ["hour", "day"])
+def test_over_time(conn: Connection, asked: Scope, stored: Tables, bucket: queries.Bucket) -> None:
+    """Every bucket has the weights of its calls and failures."""
+    width = DAY_US if bucket == "day" else DAY_US // 24
+    found = queries.failures_over_time(conn, asked, bucket=bucket, top=20)
+
+    def sums(rows: Rows, key: Callable[[dict[str, Any]], Any]) -> dict[Any, float]:
+        added: defaultdict[Any, float] = defaultdict(float)
+        for row in rows:
+            added[key(row)] += row.get("calls", 1) * _weight(row)
+        return added
+
+    def at(row: dict[str, Any]) -> int:
+        return int(row["minute" if "minute" in row else "occurred_at"]) // width * width
+
+    calls = sums(stored.denominators(asked.query, NOW), at)
+    failures = sums(stored.failures(asked.query, NOW), lambda row: (row["code"], at(row)))
+    for place, start in enumerate(found.starts):
+        _near(found.calls[place], calls[start])
+        for line in found.series:
+            _near(line.counts[place], failures[line.name, start])
+
+
+def test_round_trips_and_costs(conn: Connection, asked: Scope, stored: Tables) -> None:
+    """A chain stands for as many as the failure that opened it."""
+    chains = _chains(stored, asked.query)
+    found = queries.round_trips(conn, asked)
+    retried = [chain for chain in chains if chain["round_trips"] > 0]
+    _near(found.funnel.retried, _frame(retried)["weight"].sum())
+    fixed = [chain for chain in retried if chain["first_retry_fix"]]
+    _is_rate(found.first_retry_rate, _frame(fixed), _frame(retried))
+    for group in found.by_tool:
+        own = _own(chains, "tool", group.name)
+        _near(group.round_trips, sum(_weight(c) * c["round_trips"] for c in own))
+        closed = [chain for chain in own if chain["outcome_now"] != "open"]
+        recovered = _own(closed, "outcome_now", "recovered")
+        _is_rate(group.recovery_rate, _frame(recovered), _frame(closed))
+    for row in queries.costs(conn, asked, "tool", _no_prices()).rows:
+        own = _own(chains, "tool", row.name)
+        assert row.time_lost_ms == pytest.approx(sum(_weight(c) * c["time_lost_ms"] for c in own))
+        told = [chain for chain in own if chain["tokens_lost"] is not None]
+        _near(row.tokens_lost or 0, sum(_weight(c) * c["tokens_lost"] for c in told))
+
+
+def _no_prices() -> Any:
+    from toolfault_dashboard.analysis.prices import Prices
+
+    return Prices({})
+
+
+def test_messages(conn: Connection, asked: Scope, stored: Tables) -> None:
+    """Failures of a wording are weights, and its rates ratios of them."""
+    for group in queries.message_efficacy(conn, asked):
+        for row in group.rows:
+            own = stored.failures(asked.narrowed(row.query).query, NOW)
+            _near(row.failures, _frame(own)["weight"].sum())
+            assert row.recovery.n <= len(own)
+            if row.recovery.n:
+                assert row.recovery.value is not None
+                _near(row.fixed, row.recovery.value * row.asked)
+
+
+def _clustered(part: Iterable[Any], of: Iterable[Any]) -> tuple[float, float]:
+    """The ratio of two lists of (conversation, weight), and its linearised variance."""
+    sums: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for place, pairs in enumerate((part, of)):
+        for conversation, weight in pairs:
+            sums[conversation][place] += weight
+    table = np.array(list(sums.values()))
+    ratio = table[:, 0].sum() / table[:, 1].sum()
+    z = table[:, 0] - ratio * table[:, 1]
+    n = len(table)
+    return ratio, float((z * z).sum() / table[:, 1].sum() ** 2 * n / (n - 1))
+
+
+def test_sides_of_a_comparison(conn: Connection, stored: Tables) -> None:
+    """Rates and their clustered variance are those of the weights, for calls that are stored."""
+    from toolfault_dashboard.analysis.estimates import crude
+    from toolfault_dashboard.analysis.metrics import METRICS
+    from toolfault_dashboard.queries.sides import side_of
+
+    project = find_project(conn, "sampled")
+    assert project is not None
+    # Of one conversation's environment nothing was only counted, so each call is in a row.
+    query = parse("environment:test")
+    side = side_of(conn, Scope(project, query, NOW), "")
+    assert not side.folded.calls
+    calls, failures = stored.denominators(query, NOW), stored.failures(query, NOW)
+    keyed = [
+        [(row["session_id"] or row["event_id"], _weight(row)) for row in rows]
+        for rows in (failures, calls)
+    ]
+    ratio, variance = _clustered(*keyed)
+    found = crude(METRICS[0], side)
+    assert found.value == pytest.approx(ratio)
+    assert found.variance == pytest.approx(variance)
+    assert found.counted == len(calls)
+    chains = [chain for chain in _chains(stored, query) if chain["outcome_now"] != "open"]
+    recovered = [chain for chain in chains if chain["outcome_now"] == "recovered"]
+    keyed = [[(c["session_id"], _weight(c)) for c in rows] for rows in (recovered, chains)]
+    ratio, variance = _clustered(*keyed)
+    (metric,) = (each for each in METRICS if each.name == "recovery_rate")
+    found = crude(metric, side)
+    assert (found.value, found.variance) == pytest.approx((ratio, variance))
+
+
+def test_comparison(conn: Connection, stored: Tables) -> None:
+    """Both sides and every code of a comparison are weighed; n is what is there."""
+    project = find_project(conn, "sampled")
+    assert project is not None
+    scopes = [Scope(project, parse(f"release:{name}"), NOW) for name in ("1.3.0", "1.4.0")]
+    found = queries.comparison(conn, *scopes)
+    assert found.effect.sampled
+    for scope, side, name in zip(
+        scopes, (found.effect.before, found.effect.after), ("before", "after"), strict=True
+    ):
+        calls, failures = stored.denominators(scope.query, NOW), stored.failures(scope.query, NOW)
+        _near(side.calls, _frame(calls)["weight"].sum())
+        _near(side.failures, _frame(failures)["weight"].sum())
+        _is_rate(side.failure_rate, _frame(failures), _frame(calls))
+        assert getattr(found.effect.metrics[0], f"n_{name}") == _frame(calls)["n"].sum()
+        for code in found.codes:
+            _is_rate(getattr(code, name), _frame(_own(failures, "code", code.code)), _frame(calls))
