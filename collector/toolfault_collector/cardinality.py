@@ -2,11 +2,13 @@
 
 A name beyond the limit is stored as ``other``: the call is kept and counted, its own name is in
 ``extra`` (that of an argument stays in the issue's ``field``), and a flag says so. Counts of folded
-successes have neither; the log says once that a limit was reached.
+successes have no room for either. Each renamed event is counted in ``toolfault_names_over_limit``,
+the log says once that a limit was reached, and the doctor says how many calls are ``other``.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -63,6 +65,7 @@ class NameLimits:
         self._limits = {"tool": max_tools, "code": max_codes, "argument": max_arguments}
         self._known: dict[tuple[int, str], set[tuple[str, ...]]] = {}
         self._told: set[tuple[int, str]] = set()
+        self._renamed: Counter[str] = Counter()
 
     def apply(
         self,
@@ -76,6 +79,7 @@ class NameLimits:
             if not self._admit(conn, call.project_id, "tool", tool):
                 call.extra["tool"] = tool
                 call.flags.append("tool_limit")
+                self._renamed["tool"] += 1
                 call.event.tool = OTHER
                 sign(call)
             if code is None:
@@ -83,6 +87,7 @@ class NameLimits:
             if not self._admit(conn, call.project_id, "code", code):
                 call.extra["code"] = code
                 call.flags.append("code_limit")
+                self._renamed["code"] += 1
                 call.code = OTHER
                 sign(call)
             if call.issues:
@@ -91,6 +96,12 @@ class NameLimits:
             name = folded.event.tool
             if name is not None and not self._admit(conn, folded.project_id, "tool", name):
                 folded.event.tool = OTHER
+                self._renamed["folded_tool"] += 1
+
+    def take_renamed(self) -> Counter[str]:
+        """Return how many events were renamed since the last time, by what was one too many."""
+        renamed, self._renamed = self._renamed, Counter()
+        return renamed
 
     def _limit_arguments(self, conn: Connection, call: PreparedCall) -> None:
         tool = call.event.tool
@@ -104,6 +115,7 @@ class NameLimits:
             call.issues = limited
             call.fields = tuple((row[_PATTERN], row[_CODE]) for row in limited)
             call.flags.append("argument_limit")
+            self._renamed["argument"] += 1
             sign(call)
 
     def _admit(self, conn: Connection, project_id: int, kind: str, *name: str) -> bool:

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine, case, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 import toolfault_migrations as migrations
+from toolfault_collector.cardinality import OTHER
 from toolfault_collector.clock import MINUTE_US, format_time, now_us
 from toolfault_collector.engine import is_sqlite, read_connection, sqlite_path
 from toolfault_collector.settings import Settings
-from toolfault_collector.tables import tool_call, user_account
+from toolfault_collector.tables import failure_counts, project, tool_call, user_account
 from toolfault_collector.wal import LONG_BYTES, WriteAheadLog
 
 __all__ = ["Finding", "examine"]
@@ -52,6 +53,7 @@ def examine(
 ) -> list[Finding]:
     """Return what was found about the installation of *settings*, the worst first."""
     findings = [*_schema(engine), *_clock(engine, clock()), *_exposure(settings, engine)]
+    findings += _names(engine, settings)
     if is_sqlite(engine):
         findings += [*_sqlite(engine, settings), *_file(sqlite_path(engine))]
     order = {"problem": 0, "warning": 1, "ok": 2}
@@ -101,6 +103,36 @@ def _exposure(settings: Settings, engine: Engine) -> Iterator[Finding]:
     else:
         text = f"{settings.host} is reached from other machines; put TLS in front of it"
         yield Finding("address", "warning", text)
+
+
+def _names(engine: Engine, settings: Settings) -> Iterator[Finding]:
+    """Say where tools are counted as ``other`` because a project has too many names."""
+    counted = failure_counts.c
+    tools = counted.by.in_(("tool", "folded"))
+    query = (
+        select(
+            project.c.name,
+            func.count(counted.name.distinct()).label("names"),
+            func.sum(case((counted.name == OTHER, counted.calls), else_=0)).label("calls"),
+        )
+        .join(project, project.c.id == counted.project_id)
+        .where(tools)
+        .group_by(project.c.name)
+        .order_by(project.c.name)
+    )
+    try:
+        with read_connection(engine) as conn:
+            found = conn.execute(query).all()
+    except SQLAlchemyError:
+        return  # the schema is another, which is a finding of its own
+    for row in found:
+        if row.calls and row.names > settings.max_tools:
+            text = (
+                f"project {row.name} has used {settings.max_tools} names of tools, and"
+                f" {row.calls} calls of further ones are counted as other; who makes them up?"
+                " TOOLFAULT_MAX_TOOLS is the limit"
+            )
+            yield Finding("names", "warning", text)
 
 
 def _sqlite(engine: Engine, settings: Settings) -> Iterator[Finding]:

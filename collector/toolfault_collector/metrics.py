@@ -59,6 +59,12 @@ class Metrics:
             ["kind"],
             registry=self.registry,
         )
+        self.names_over_limit = Counter(
+            "toolfault_names_over_limit",
+            "Events whose tool, code or argument was one too many and is counted as other.",
+            ["kind"],
+            registry=self.registry,
+        )
         self.wal_bytes = Gauge(
             "toolfault_wal_bytes",
             "Bytes of SQLite's write-ahead log; beyond 128 MiB somebody reads for very long.",
@@ -81,6 +87,11 @@ class Metrics:
             self.conflicts.inc(receipt.conflicts)
         if receipt.rejected:
             self._rejected.inc(len(receipt.rejected))
+
+    def count_renamed(self, renamed: Mapping[str, int]) -> None:
+        """Count events whose names were too many, by kind of name."""
+        for kind, count in renamed.items():
+            self.names_over_limit.labels(kind).inc(count)
 
     def count_dropped(self, dropped: Mapping[str, int]) -> None:
         """Count what a sender reports to have dropped, by reason."""

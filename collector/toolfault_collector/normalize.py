@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -49,7 +48,6 @@ _NUMBER: Final = re.compile(
 )
 
 
-@lru_cache(maxsize=4_096)
 def normalize_message(text: str) -> str:
     """Return *text* with ids, numbers, quoted parts, paths and URLs replaced by placeholders."""
     # More than this cannot reach the kept part: a placeholder stands for at most some hundred

@@ -209,6 +209,7 @@ class Writer:
                 continue
             self._catalog.committed()
             self._keys_noted.update(used)
+            self._metrics.count_renamed(self._limits.take_renamed())
             self._metrics.group_seconds.observe(time.perf_counter() - started)
             self._metrics.group_events.observe(sum(each.size for each in submissions))
             return receipts

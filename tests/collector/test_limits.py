@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from toolfault_collector.cardinality import NameLimits
 from toolfault_collector.catalog import Catalog
 from toolfault_collector.clock import now_us
 from toolfault_collector.decode import decode_events
-from toolfault_collector.engine import read_connection, write_transaction
+from toolfault_collector.doctor import examine
+from toolfault_collector.engine import open_engine, read_connection, write_transaction
 from toolfault_collector.errors import WriterBusy
 from toolfault_collector.fair_queue import FairQueue
 from toolfault_collector.prepared import Context
@@ -23,6 +25,7 @@ from toolfault_collector.problems import Problem
 from toolfault_collector.projects import ensure_project
 from toolfault_collector.quota import Quota
 from toolfault_collector.recount import recount
+from toolfault_collector.settings import Settings
 from toolfault_collector.store import prepare_batch, store_group
 from toolfault_collector.tables import call_counts, failure_counts, issue, signature, tool_call
 
@@ -222,6 +225,31 @@ def test_folded_tools_count_towards_the_limit(engine: Engine) -> None:
         folded = conn.execute(select(call_counts.c.tool).order_by(call_counts.c.id)).scalars()
         assert list(folded) == ["a", "b", "other", None]
         assert conn.execute(select(tool_call.c.tool)).scalar_one() == "other"
+
+
+def test_what_is_counted_as_other_is_visible(database_url: str, tmp_path: Path) -> None:
+    """Folded successes have no room for a flag: a metric and the doctor say that they are other."""
+    settings = {"TOOLFAULT_MAX_TOOLS": "2", "TOOLFAULT_MAX_CODES": "1"}
+    with RunningCollector(database_url, folder=tmp_path, **settings) as collector:
+        collector.post(counts("a", calls=5), failure("b", code="timeout"))
+        assert _renamed(collector) == {}
+        collector.post(counts("c", calls=7), counts("d", calls=4), failure("e", code="not_found"))
+
+        assert _renamed(collector) == {"folded_tool": 2, "tool": 1, "code": 1}
+    engine = open_engine(database_url)
+    findings = {each.name: each for each in examine(Settings(max_tools=2), engine)}
+    engine.dispose()
+    assert findings["names"].level == "warning"
+    assert "project demo has used 2 names of tools, and 12 calls" in findings["names"].text
+
+
+def _renamed(collector: RunningCollector) -> dict[str, float]:
+    found = re.findall(
+        r'^toolfault_names_over_limit_total{kind="(\w+)"} (\S+)$',
+        collector.get("/metrics").text,
+        re.MULTILINE,
+    )
+    return {kind: float(count) for kind, count in found}
 
 
 def test_names_are_remembered_across_processes(engine: Engine) -> None:

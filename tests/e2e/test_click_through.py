@@ -8,6 +8,7 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -44,8 +45,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """A server with three days of the demo's history and nothing new coming in."""
     with live_server(tmp_path_factory.mktemp("click")) as running:
         history = live_through(dsn=running.dsn("demo"), seed=7, until=time.time(), days=3)
-        # A loop of its own: playwright's is running in this thread.
-        asyncio.new_event_loop().run_until_complete(history)
+        # A loop of its own: playwright's is running in this thread. Left open, it would be
+        # complained about in whichever test the garbage collector runs next.
+        with closing(asyncio.new_event_loop()) as loop:
+            loop.run_until_complete(history)
         yield running
 
 
