@@ -238,7 +238,7 @@ def _is_plain(event: Any) -> bool:
     if context is None and difference is None:
         return True
     try:
-        refuse_unsafe([context, difference])
+        refuse_unsafe([[context], difference])  # as deep as they are in the event
     except Refused:
         return False
     return True

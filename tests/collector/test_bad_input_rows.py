@@ -1,4 +1,4 @@
-"""No row of the table of bad inputs is without a test."""
+"""No row of the tables of bad inputs and of promises is without a test."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.collector.bad_input_rows import ROWS, Elsewhere, Row
+from tests.collector.promise_rows import PROMISES
 
 ROOT = Path(__file__).parents[2]
 SERVER_ROWS = {number: row for number, row in ROWS.items() if isinstance(row, Row)}
@@ -36,6 +37,23 @@ def test_the_tests_of_a_row_exist(number: int) -> None:
         assert test is not None, f"row {number}: there is no {name}"
         numbers = _rows_of_cases(path, test)
         assert not numbers or number in numbers, f"row {number}: no case in {name}"
+
+
+@pytest.mark.parametrize("name", PROMISES)
+def test_the_tests_of_a_promise_exist(name: str) -> None:
+    """Every test that a promise names is there; one that is not the server's says why."""
+    row = PROMISES[name]
+    if isinstance(row, Elsewhere):
+        assert row.why
+        return
+    for each in row.tests:
+        path, _, function = each.partition("::")
+        assert function in _tests_of(path), f"{name}: there is no {each}"
+
+
+def test_every_promise_of_the_collector_is_decided() -> None:
+    """C1 to C20 are all there."""
+    assert {f"C{number}" for number in range(1, 21)} <= PROMISES.keys()
 
 
 def _rows_of_cases(path: str, test: ast.FunctionDef | ast.AsyncFunctionDef) -> set[int]:
