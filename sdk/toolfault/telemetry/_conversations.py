@@ -59,13 +59,11 @@ class Placement(Record):
         whole: Whether it is sent whole even if it succeeded.
         attempt: Its number in its chain; 1 outside any.
         chain: The chain it belongs to, or None.
-        closes: Whether it ended the chain.
     """
 
     whole: bool
     attempt: int
     chain: Chain | None
-    closes: bool
 
 
 class Lane:
@@ -133,7 +131,7 @@ class State:
             chain.attempt += 1
         chain.turn = turn
         chain.ended_at = ended_at
-        return Placement(True, chain.attempt, chain, False)
+        return Placement(True, chain.attempt, chain)
 
     def succeed(self, tool: str, *, turn: str | None, started_at: float) -> Placement:
         """Place a success: it ends the chain of its tool, or is sent whole beside an open one.
@@ -145,11 +143,11 @@ class State:
         chain = self.open.get(tool)
         if chain is not None and chain.saw(turn, started_at):
             del self.open[tool]
-            return Placement(True, chain.attempt + 1, chain, True)
+            return Placement(True, chain.attempt + 1, chain)
         if self.open and self.whole_left > 0:
             self.whole_left -= 1
-            return Placement(True, 1, None, False)
-        return Placement(False, 1, None, False)
+            return Placement(True, 1, None)
+        return Placement(False, 1, None)
 
 
 class Conversations:

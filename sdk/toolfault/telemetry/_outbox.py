@@ -87,11 +87,6 @@ class Outbox:
         self._flying = 0
 
     @property
-    def spooling(self) -> bool:
-        """Whether events go to disk; their bodies are then made by the caller."""
-        return self._shelf is not None
-
-    @property
     def waiting(self) -> int:
         """Events that can be taken now."""
         return len(self._queue) + (self._shelf.waiting if self._shelf is not None else 0)

@@ -22,8 +22,8 @@ __all__ = ["Tracker"]
 
 _TOOLS_PER_EVENT = 200
 _LANES = 1_000  # kinds of calls outside any conversation that are folded at once
-_ALONE = Placement(True, 1, None, False)
-_ORDINARY = Placement(False, 1, None, False)
+_ALONE = Placement(True, 1, None)
+_ORDINARY = Placement(False, 1, None)
 
 
 class Tracker:

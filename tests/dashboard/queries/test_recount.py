@@ -32,6 +32,11 @@ TEXTS = (
     "tool:nothing_like_it",
 )
 
+# Each signature is a query of its own: minutes, where the others take seconds.
+EACH_FREQUENCY = [
+    pytest.param(by, marks=pytest.mark.slow) if by == "signature" else by for by in FREQUENCIES
+]
+
 
 @pytest.fixture(scope="module")
 def stored(history: Engine) -> Tables:
@@ -124,7 +129,7 @@ def test_over_time(
             assert count == expected[line.name, start]
 
 
-@pytest.mark.parametrize("by", FREQUENCIES)
+@pytest.mark.parametrize("by", EACH_FREQUENCY)
 def test_frequency(conn: Connection, asked: Scope, stored: Tables, by: queries.Dimension) -> None:
     """Each row's failures are exactly those its own query selects; its rate has its own calls."""
     found = queries.frequency(conn, asked, by)

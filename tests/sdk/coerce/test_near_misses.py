@@ -102,3 +102,11 @@ def test_hostile_options_do_no_harm():
     assert near_misses("a", issue("invalid_choice"), choices=[Hostile(), "b"]) == ()
     assert near_misses(5, issue("field_too_large"), bounds=("a", None)) == ()
     assert near_misses(5, issue(), choices=5) == ()
+
+
+def test_no_time_no_near_miss(monkeypatch):
+    """[C3] A remedy that is not tried in time is left out: advice never delays a failure."""
+    asked = issue("wrong_type", "integer")
+    assert near_misses("5", asked) == ("int_from_string",)
+    monkeypatch.setattr("toolfault.coerce._remedies._BUDGET", -1.0)
+    assert near_misses("5", asked) == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -106,6 +107,46 @@ def test_exit_is_bounded_against_a_black_hole(
     returned, lasted, said = run_agent(collector.dsn, ending, tmp_path)
     assert returned == expected(ending, code, tmp_path), said
     assert lasted < 2.5 + 0.3
+
+
+LAW = """
+import atexit, json, sys
+atexit.register(lambda: print(json.dumps(client.stats())))  # called last, being the first
+import toolfault
+client = toolfault.init(sys.argv[1], successes=sys.argv[2])
+@toolfault.tool
+def add(a: int) -> int:
+    return a
+with toolfault.conversation("c1", ends=False):
+    for number in range(9):
+        add.call({"a": number if number % 4 else "x"})
+"""
+
+
+@pytest.mark.parametrize("successes", ["all", "folded"])
+@pytest.mark.parametrize(
+    "behaviour",
+    [behave.honest, behave.silent, behave.status(503), behave.reset, behave.status(401)],
+    ids=["collector up", "black hole", "503", "resets", "401"],
+)
+def test_every_record_is_accounted_for_at_exit(
+    behaviour: behave.Behaviour, successes: str, collector: Server
+) -> None:
+    """After the end nothing is pending: what was captured is acknowledged or dropped by reason."""
+    collector.default = behaviour
+    agent = subprocess.run(
+        [sys.executable, "-c", LAW, collector.dsn, successes],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert agent.returncode == 0, agent.stderr
+    captured, acked, rejected, dropped, pending = json.loads(agent.stdout)
+    assert (pending, captured) == (0, acked + rejected + sum(dropped.values()))
+    assert captured >= 9
+    assert collector.calls() == (9 if behaviour is behave.honest else 0)
+    assert (acked == captured) is (behaviour is behave.honest)
 
 
 @pytest.mark.parametrize(("ending", "code"), ABRUPT.values(), ids=ABRUPT.keys())

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.sdk.errors.secret_formats import ENCODINGS, formats
 from tests.sdk.telemetry import collector as behave
 from tests.sdk.telemetry.collector import Server, running_collector
 from tests.sdk.telemetry.conftest import (
@@ -195,6 +196,24 @@ def test_secrets_do_not_reach_the_disk(make_client: MakeClient, tmp_path: Path) 
     assert b"AKIAIOSFODNN7EXAMPLE" not in stored
 
 
+def test_no_planted_secret_reaches_the_disk(make_client: MakeClient, tmp_path: Path) -> None:
+    """40 formats of secrets in 3 encodings, in message, argument, snippet and context: none."""
+    client = make_client("http://KEY@127.0.0.1:1", spool_dir=str(tmp_path), limits=SILENT)
+    planted = []
+    for secret in formats():
+        for encode in ENCODINGS.values():
+            text = encode(secret.text)
+            planted += [text, encode(secret.core), secret.core]
+            error = toolfault.ToolError(
+                "t", f"failed with {text} as given", received=text, snippet=text,
+                retry_hint=text, retry_context={"seen": text},
+            )  # fmt: skip
+            client.on_call(a_call(error=error, arguments={"q": text}))
+    stored = b"".join(path.read_bytes() for path in segments(tmp_path))
+    assert stored.count(b"as given") >= len(formats()) * len(ENCODINGS)
+    assert [text for text in planted if text.encode() in stored] == []
+
+
 def test_links_are_not_followed(tmp_path: Path) -> None:
     """A spool that is a link to somewhere else is refused."""
     (tmp_path / "elsewhere").mkdir()
@@ -245,6 +264,51 @@ def test_oldest_segments_make_room(make_client: MakeClient, tmp_path: Path) -> N
     assert stats.dropped.get("spool_full", 0) > 0
     assert stats.pending > 0
     conserved(client)
+
+
+BACKLOG = """
+import sys
+import toolfault
+def rss():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+toolfault.init("http://KEY@127.0.0.1:1", successes="all")
+toolfault.capture_failure(ValueError("x"), tool="t")
+toolfault.close(0.3)
+start = rss()
+toolfault.init("http://KEY@127.0.0.1:1", successes="all", spool_dir=sys.argv[1])
+toolfault.capture_failure(ValueError("x"), tool="t")
+toolfault.flush(2)
+assert toolfault.stats().pending > 1, "nothing was found"
+print((rss() - start) // 2**20)
+toolfault.close(0.0)
+"""
+
+
+@few_or_many(100, 2_000)
+def test_a_large_backlog_costs_little_memory(
+    times: int, make_client: MakeClient, tmp_path: Path
+) -> None:
+    """What dead processes left (2 GiB in the long run) is read piece by piece: at most 64 MiB."""
+    writer = make_client(
+        "http://KEY@127.0.0.1:1", spool_dir=str(tmp_path), limits=SILENT._replace(backoff_base=60)
+    )
+    for _ in range(160):
+        writer.on_call(a_call(error=a_failure(message="x" * 3_000)))
+    writer.close(0.0)
+    whole = segments(tmp_path)[0]
+    assert whole.stat().st_size > 1_000_000
+    for number in range(times):
+        whole.with_name(f"{number:016x}-00000000.seg").hardlink_to(whole)
+    reader = subprocess.run(
+        [sys.executable, "-c", BACKLOG, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert reader.returncode == 0, reader.stderr
+    assert int(reader.stdout) <= 64
 
 
 def test_disk_full_falls_back_to_memory(
