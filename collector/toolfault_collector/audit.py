@@ -21,6 +21,8 @@ ACTIONS: Final = (
     "database_restored",
     "database_upgraded",
     "exported",
+    "fix_picked",
+    "fix_unpicked",
     "key_created",
     "key_revoked",
     "key_rotated",
@@ -29,6 +31,7 @@ ACTIONS: Final = (
     "rejects_retried",
     "repaired",
     "role_changed",
+    "settings_changed",
     "signed_in",
     "signed_out",
 )

@@ -14,6 +14,7 @@ from toolfault_collector.chains import IDLE_US, outcome_at
 from toolfault_collector.clock import DAY_US, ClockWatch, now_us
 from toolfault_collector.engine import is_sqlite, read_connection, write_transaction
 from toolfault_collector.errors import PruneRefused
+from toolfault_collector.project_settings import kept, settings_of
 from toolfault_collector.projects import list_projects
 from toolfault_collector.retention import prune, prune_rejects
 from toolfault_collector.settings import Settings
@@ -106,9 +107,24 @@ class Maintenance:
             _log.error("clock_doubted", now=now, newest=newest)
             return
         prune_rejects(self._engine, clock=lambda: now)
-        days, calls = self._settings.retention_days, self._settings.retention_calls
-        if days or calls:
-            prune(self._engine, days=days or None, max_calls=calls or None, clock=lambda: now)
+        with read_connection(self._engine) as conn:
+            limits = {
+                each.id: kept(settings_of(conn, each.id), self._settings)
+                for each in list_projects(conn)
+            }
+        refusals: list[str] = []
+        for project_id, (days, calls) in limits.items():
+            if not (days or calls):
+                continue
+            try:
+                prune(
+                    self._engine, days=days or None, max_calls=calls or None,
+                    project_id=project_id, clock=lambda: now,
+                )  # fmt: skip
+            except PruneRefused as refused:
+                refusals.append(str(refused))
+        if refusals:
+            raise PruneRefused("; ".join(refusals))
 
 
 def settle_outcomes(engine: Engine, *, now: int) -> int:

@@ -26,7 +26,7 @@ from toolfault_collector.projects import list_projects
 from toolfault_collector.removal import IS_OLD, Line, remove_before
 from toolfault_collector.tables import call_counts, failure_counts, tool_call
 
-__all__ = ["Pruned", "prune", "prune_rejects"]
+__all__ = ["Pruned", "preview", "prune", "prune_rejects"]
 
 # A clock that jumped ahead makes everything old. More than half of a project at once is not
 # retention at work; below so many calls nobody minds being asked.
@@ -85,10 +85,10 @@ def prune(
     refusals: list[str] = []
     for each in ids:
         with read_connection(engine) as conn:
-            line = _draw(conn, each, days=days, max_calls=max_calls, now=clock())
-            wanted = Pruned() if line is None else _count(conn, line)
-            refusal = None if force or dry_run else _objection(conn, each, wanted)
-        if refusal is not None:
+            line, wanted, refusal = _would_remove(
+                conn, each, days=days, max_calls=max_calls, now=clock()
+            )
+        if refusal is not None and not (force or dry_run):
             refusals.append(refusal)
         elif dry_run:
             total.add(wanted)
@@ -101,6 +101,22 @@ def prune(
     if refusals:
         raise PruneRefused("; ".join(refusals))
     return total
+
+
+def preview(
+    conn: Connection, project_id: int, *, days: int | None, max_calls: int | None, now: int
+) -> tuple[Pruned, str | None]:
+    """Return what `prune` would remove of a project now, and why it would refuse to; see there."""
+    _, wanted, refusal = _would_remove(conn, project_id, days=days, max_calls=max_calls, now=now)
+    return wanted, refusal
+
+
+def _would_remove(
+    conn: Connection, project_id: int, *, days: int | None, max_calls: int | None, now: int
+) -> tuple[Line | None, Pruned, str | None]:
+    line = _draw(conn, project_id, days=days, max_calls=max_calls, now=now)
+    wanted = Pruned() if line is None else _count(conn, line)
+    return line, wanted, _objection(conn, project_id, wanted)
 
 
 def prune_rejects(engine: Engine, *, clock: Callable[[], int] = now_us) -> int:

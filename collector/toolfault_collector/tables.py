@@ -5,13 +5,12 @@ compare alike on SQLite, PostgreSQL and ClickHouse. A conversation is keyed by t
 ``session_id`` of the wire; rows that belong together repeat it, so reading needs no join.
 
 ``time_source`` ``none``: the source has no times, order is ``seq``, and no page shows any.
+What people do here is in ``people_tables``.
 ``message_id`` and ``signature_id`` are no foreign keys: removing one message would read every call.
 History lives in ``toolfault_migrations``; a test compares both on each engine.
 """
 
 from __future__ import annotations
-
-from typing import Final
 
 from sqlalchemy import (
     JSON,
@@ -22,29 +21,44 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
-    MetaData,
     String,
     Table,
     Text,
     UniqueConstraint,
 )
 
-NAMING: Final = {
-    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-    "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
-    "pk": "pk_%(table_name)s",
-}
+from toolfault_collector.people_tables import (
+    audit_log,
+    login_session,
+    picked_fix,
+    saved_view,
+    user_account,
+)
+from toolfault_collector.table_parts import id_column as _id
+from toolfault_collector.table_parts import metadata
+from toolfault_collector.table_parts import project_column as _project
 
-metadata: Final = MetaData(naming_convention=NAMING)
-
-
-def _id() -> Column[int]:
-    return Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
-
-
-def _project() -> Column[int]:
-    return Column("project_id", Integer, ForeignKey("project.id"), nullable=False)
+__all__ = [
+    "api_key",
+    "audit_log",
+    "call_counts",
+    "chain",
+    "change",
+    "conversation",
+    "conversation_end",
+    "failure_counts",
+    "issue",
+    "login_session",
+    "message",
+    "metadata",
+    "picked_fix",
+    "project",
+    "rejected_event",
+    "saved_view",
+    "signature",
+    "tool_call",
+    "user_account",
+]
 
 
 def _context() -> list[Column[str]]:
@@ -59,6 +73,10 @@ project = Table(
     Column("id", Integer, primary_key=True),
     Column("name", String(128), nullable=False, unique=True),
     Column("created_at", BigInteger, nullable=False),
+    # What Settings changed; null where the environment of the server decides.
+    Column("retention_days", Integer),  # 0 keeps everything
+    Column("retention_calls", BigInteger),  # 0 sets no limit
+    Column("token_prices", Text),
 )
 
 api_key = Table(
@@ -72,30 +90,6 @@ api_key = Table(
     Column("label", String(128), nullable=False, server_default=""),
     Column("created_at", BigInteger, nullable=False),
     Column("last_used_at", BigInteger),
-    Column("revoked_at", BigInteger),
-)
-
-user_account = Table(
-    "user_account",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("name", String(128), nullable=False, unique=True),
-    Column("role", String(16), nullable=False),  # viewer | developer | operator | admin
-    Column("password_hash", String(255)),
-    Column("created_at", BigInteger, nullable=False),
-    Column("disabled_at", BigInteger),
-)
-
-login_session = Table(
-    "login_session",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("user_id", Integer, ForeignKey("user_account.id", ondelete="CASCADE"), nullable=False),
-    Column("kind", String(8), nullable=False),  # link | cookie
-    Column("token_hash", String(64), nullable=False, unique=True),
-    Column("created_at", BigInteger, nullable=False),
-    Column("expires_at", BigInteger, nullable=False),
-    Column("used_at", BigInteger),
     Column("revoked_at", BigInteger),
 )
 
@@ -372,29 +366,4 @@ rejected_event = Table(
     Column("pointer", String(256), nullable=False),
     Column("body", Text),  # redacted and capped, so that it can be retried after an upgrade
     Index(None, "project_id", "received_at"),
-)
-
-saved_view = Table(
-    "saved_view",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    _project(),
-    Column("user_id", Integer, ForeignKey("user_account.id", ondelete="CASCADE")),
-    Column("name", String(128), nullable=False),
-    Column("page", String(64), nullable=False),
-    Column("query", Text, nullable=False),
-    Column("shared", Boolean, nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-)
-
-audit_log = Table(
-    "audit_log",
-    metadata,
-    _id(),
-    Column("occurred_at", BigInteger, nullable=False),
-    Column("actor", String(128), nullable=False),
-    Column("action", String(64), nullable=False),
-    Column("project_id", Integer),
-    Column("detail", JSON),
-    Index(None, "occurred_at"),
 )

@@ -124,6 +124,9 @@ POLICY: Final[tuple[Rule, ...]] = (
     _rule("/experiments", "viewer"),
     *_page("experiment"),
     *_page("fix-next", "developer"),
+    _rule("/fix-next", "developer", _WRITE),
+    _rule("/fix-next/remove", "developer", _WRITE),
+    *_table("picked-fixes", "developer"),
     *_page("messages", "developer"),
     # Its list of what to fix next is a developer's.
     _rule("/report.html", "developer"),
@@ -137,6 +140,7 @@ POLICY: Final[tuple[Rule, ...]] = (
     _rule("/settings", "admin"),
     _rule("/settings/keys", "admin", _WRITE),
     _rule("/settings/keys/revoke", "admin", _WRITE),
+    _rule("/settings/project", "admin", _WRITE),
     _rule("/settings/people", "admin", _WRITE),
     _rule("/settings/people/role", "admin", _WRITE),
     _rule("/complete", "viewer"),

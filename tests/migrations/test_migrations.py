@@ -71,6 +71,15 @@ def _rows(project_id: int) -> dict[str, dict[str, Any]]:
             "shared": True,
             "created_at": at,
         },
+        "picked_fix": {
+            "project_id": project_id,
+            "tool": "search",
+            "field": WEIRD,
+            "remedy": "int_from_string",
+            "event_id": "x",
+            "added_by": "ada",
+            "added_at": at,
+        },
         "audit_log": {"occurred_at": at, "actor": "ada", "action": "key.create", "detail": {}},
     }
 

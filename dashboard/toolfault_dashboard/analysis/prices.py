@@ -56,7 +56,7 @@ def parse_prices(text: str) -> Prices:
             value = math.nan
         if not pattern.strip() or not math.isfinite(value) or value < 0:
             raise PricesError(
-                f"Write {ENVIRONMENT} as prices of a million tokens by model, such as"
+                f"Write prices of a million tokens by model (Settings, or {ENVIRONMENT}) like this:"
                 " claude-x=3,gpt-*=1.25,*=2"
             )
         found.append((pattern.strip(), value))

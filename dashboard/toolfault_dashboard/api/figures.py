@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.prices import configured_prices
 from toolfault_dashboard.api.answers import Json
 from toolfault_dashboard.api.reader import Asked
 from toolfault_dashboard.api.shapes import model_of
@@ -126,7 +125,8 @@ def round_trips_by(asked: Asked, by: CostGroup) -> Any:
 @router.get("/costs/{by}", operation_id="get_costs", response_model=model_of(Costs))
 def costs(asked: Asked, by: CostGroup) -> Any:
     """Say what chains cost in time, tokens and money, and of how many that is known."""
-    return Json(queries.costs(asked.conn, asked.scope, by, configured_prices()))
+    prices = queries.prices_of(asked.conn, asked.scope.project_id)
+    return Json(queries.costs(asked.conn, asked.scope, by, prices))
 
 
 @router.get("/facets", operation_id="get_facets", response_model=model_of(Facets))

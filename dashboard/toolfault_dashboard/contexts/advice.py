@@ -6,11 +6,30 @@ from dataclasses import dataclass
 from typing import Annotated as Doc
 
 from toolfault_dashboard.charts import Estimate
-from toolfault_dashboard.contexts.shell import View
+from toolfault_dashboard.contexts.shell import ColumnChoice, View
+from toolfault_dashboard.picked_fixes import PickedFix
 from toolfault_dashboard.queries.fix_next import FixRow
 from toolfault_dashboard.queries.messages import MessageRow
 
-__all__ = ["FixLine", "FixNextContext", "MessageBlock", "MessageLine", "MessagesContext"]
+__all__ = [
+    "FixLine",
+    "FixNextContext",
+    "MessageBlock",
+    "MessageLine",
+    "MessagesContext",
+    "PickedLine",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PickedLine:
+    """One thing to mend that somebody added by hand."""
+
+    row: Doc[PickedFix, "What is stored."]
+    title: Doc[str, "What to do, one sentence."]
+    place: Doc[str, "Where the ranking of the view has it, in words."]
+    failure: Doc[str, "The failure it was seen on."]
+    href: Doc[str, "The failures behind it; empty if no query can name them."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +42,7 @@ class FixLine:
     interval: Doc[str, "Their interval; empty where there is none."]
     since: Doc[str, "What it has saved since a change of its tool; empty without one."]
     href: Doc[str, "The failures behind it; empty if no query can name them."]
+    added: Doc[str, "Who added it by hand too; empty if nobody did."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +51,13 @@ class FixNextContext:
 
     view: Doc[View, "The query bar."]
     fixes: Doc[tuple[FixLine, ...], "What to mend, most round trips saved first."]
+    picked: Doc[tuple[PickedLine, ...], "What people added by hand, newest first."]
+    done: Doc[str, "What was just done, as a sentence; else empty."]
     mended: Doc[tuple[FixLine, ...], "What has not come back since a change."]
     failures: Doc[int, "Failures looked at."]
     complete: Doc[bool, "Whether all failures of the view were looked at."]
     csv: Doc[str, "This list as CSV."]
+    picked_csv: Doc[str, "What was added by hand as CSV."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,4 +87,5 @@ class MessagesContext:
     view: Doc[View, "The query bar."]
     blocks: Doc[tuple[MessageBlock, ...], "Tools and codes, most failures first."]
     total: Doc[int, "Tools and codes in all."]
+    columns: Doc[ColumnChoice, "Columns of every table."]
     csv: Doc[str, "All wordings as CSV."]

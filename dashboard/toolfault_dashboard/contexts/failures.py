@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated as Doc
 
-from toolfault_dashboard.contexts.shell import Link, View
+from toolfault_dashboard.contexts.shell import ColumnChoice, Link, View
 from toolfault_dashboard.queries.rows import Attempt, ChainRow, FailureDetail, FailureRow
 
 __all__ = [
     "AudienceText",
     "ChainContext",
     "ChainLine",
-    "Column",
     "FacetGroup",
     "FacetLine",
     "FailureContext",
@@ -39,6 +38,7 @@ class ChainLine:
 
     row: Doc[ChainRow, "What is stored."]
     href: Doc[str, "The chain."]
+    cells: Doc[tuple[str, ...], "What the added columns hold."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +75,6 @@ class FilterForm:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A column that can be added to the list."""
-
-    name: Doc[str, "What the address calls it."]
-    title: Doc[str, "Its heading."]
-    shown: Doc[bool, "Whether the address asks for it."]
-
-
-@dataclass(frozen=True, slots=True)
 class FailuresContext:
     """`failures.html`."""
 
@@ -96,7 +87,7 @@ class FailuresContext:
     facets_counted: Doc[int, "Failures that the facets count."]
     pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]
     csv: Doc[str, "This list as CSV."]
-    columns: Doc[tuple[Column, ...], "The columns that can be added."]
+    columns: Doc[ColumnChoice, "The columns that can be added."]
     cells: Doc[tuple[tuple[str, ...], ...], "What the added columns hold, row by row."]
 
 
@@ -130,8 +121,12 @@ class Remedy:
     """A near miss: what would have accepted the value."""
 
     field: Doc[str, "The field."]
+    pattern: Doc[str, "The field as a pattern, as Fix next names it."]
+    name: Doc[str, "The remedy as it is stored."]
     words: Doc[str, "The remedy, in words."]
     href: Doc[str, "Fix next for the tool; empty if the reader may not see it."]
+    form: Doc[str, "Where to add it to Fix next; empty if it stands there or may not be added."]
+    added: Doc[str, "Who added it to Fix next; empty if nobody did."]
 
 
 @dataclass(frozen=True, slots=True)

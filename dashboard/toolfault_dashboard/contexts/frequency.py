@@ -7,7 +7,7 @@ from typing import Annotated as Doc
 
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.charts import Estimate
-from toolfault_dashboard.contexts.shell import View
+from toolfault_dashboard.contexts.shell import ColumnChoice, View
 
 __all__ = [
     "CodesContext",
@@ -54,6 +54,9 @@ class ToolLine:
     recovery_drawn: Doc[Estimate | None, "The interval of the recovery rate, drawn."]
     first_retry_fix: Doc[int, "Chains that the first retry fixed."]
     outcomes: Doc[tuple[int, int, int, int], "Recovered, switched, abandoned, open."]
+    chains_by_outcome: Doc[tuple[str, str, str, str], "The chains of each outcome; empty for none."]
+    tokens_lost: Doc[int | None, "Tokens of failed calls in chains; None where none reports them."]
+    money_lost: Doc[float | None, "What these cost; None without a price."]
     time_lost_ms: Doc[float, "Time between first failure and last call, summed."]
     identical_repeats: Doc[int, "Retries with the same arguments."]
 
@@ -96,6 +99,7 @@ class CodesContext:
     fields_denominator: Doc[str, "Which calls the rates of the fields are of."]
     heat: Doc[HeatMap | None, "Tool by code; None with fewer than two tools."]
     groups: Doc[dict[str, int], "How many codes and fields there are in all."]
+    columns: Doc[ColumnChoice, "Columns of both tables."]
     links: Doc[dict[str, str], "Addresses: csv, fields_csv."]
 
 
@@ -105,6 +109,7 @@ class ToolsContext:
 
     view: Doc[View, "The query bar."]
     tools: Doc[tuple[ToolLine, ...], "All tools of the view."]
+    columns: Doc[ColumnChoice, "Columns of the table."]
     scale: Doc[float, "Share at which the tracks of the failure rates end."]
     sorts: Doc[dict[str, tuple[str, str]], "Column -> (address that sorts by it, aria-sort)."]
     csv: Doc[str, "This table as CSV."]

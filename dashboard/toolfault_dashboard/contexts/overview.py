@@ -8,7 +8,7 @@ from typing import Annotated as Doc
 from toolfault_dashboard.charts import BarChart, Estimate
 from toolfault_dashboard.contexts.failures import ChainLine, FailureLine
 from toolfault_dashboard.contexts.frequency import FrequencyLine, ToolLine
-from toolfault_dashboard.contexts.shell import Link, View
+from toolfault_dashboard.contexts.shell import ColumnChoice, Link, View
 from toolfault_dashboard.queries.rows import Funnel, RoundTripBin
 
 __all__ = [
@@ -116,6 +116,8 @@ class RoundTripsContext:
     by: Doc[str, "What the groups are: `tool`, `argument`, `code` or `model`."]
     groups: Doc[tuple[ToolLine, ...], "Chains by group, most round trips first."]
     tabs: Doc[tuple[Link, ...], "What chains can be grouped by."]
+    group_columns: Doc[ColumnChoice, "Columns of the groups."]
+    chain_columns: Doc[ColumnChoice, "Columns of the chains."]
     chains: Doc[tuple[ChainLine, ...], "The chains, newest first."]
     total: Doc[int, "Chains of the view."]
     pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]

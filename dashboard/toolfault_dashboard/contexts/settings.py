@@ -11,7 +11,7 @@ from toolfault_dashboard.queries.rejected import RejectedRow
 from toolfault_dashboard.queries.rows import ProjectRow
 from toolfault_dashboard.signin import Account
 
-__all__ = ["ProjectLine", "RejectedContext", "SettingsContext"]
+__all__ = ["ProjectLine", "RejectedContext", "SettingLine", "SettingsContext"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,18 @@ class ProjectLine:
     row: Doc[ProjectRow, "What is stored."]
     href: Doc[str, "Its settings."]
     current: Doc[bool, "Whether these settings are its."]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingLine:
+    """One setting of the project that can be changed here."""
+
+    name: Doc[str, "Name of its field."]
+    label: Doc[str, "What it is, in words."]
+    value: Doc[str, "What is stored; empty where the server decides."]
+    default: Doc[str, "What the server decides, as it would be written here."]
+    meaning: Doc[str, "What it does, and what an empty field means."]
+    number: Doc[bool, "Whether it is a whole number."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +48,7 @@ class SettingsContext:
     role_meanings: Doc[
         tuple[tuple[str, str, str], ...], "Each role: its name, what it sees, what it may write."
     ]
+    settings: Doc[tuple[SettingLine, ...], "Retention and prices of the project."]
     server: Doc[
         tuple[tuple[str, str, str], ...], "What the environment decides: name, value, variable."
     ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated as Doc
 
-__all__ = ["Chip", "Link", "NavItem", "Shell", "View"]
+__all__ = ["Chip", "Column", "ColumnChoice", "Link", "NavItem", "Shell", "View"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,26 @@ class Chip:
 
     text: Doc[str, "The condition as the query language writes it."]
     without: Doc[str, "The same view without this condition."]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column that can be shown or hidden."""
+
+    name: Doc[str, "What the address calls it."]
+    title: Doc[str, "Its heading."]
+    shown: Doc[bool, "Whether it is shown."]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChoice:
+    """The columns of a wide table, to be chosen."""
+
+    parameter: Doc[str, "What the address calls the choice."]
+    columns: Doc[tuple[Column, ...], "Those that can be chosen, in order."]
+    shown: Doc[tuple[str, ...], "Names of those that are shown."]
+    usual: Doc[bool, "Whether nothing was chosen."]
+    hidden: Doc[tuple[tuple[str, str], ...], "Further parameters to keep in the form."]
 
 
 @dataclass(frozen=True, slots=True)

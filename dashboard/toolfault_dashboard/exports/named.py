@@ -8,7 +8,6 @@ from typing import Final, Literal, get_args
 from sqlalchemy import Connection
 
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.prices import configured_prices
 from toolfault_dashboard.exports.tables import table_stream
 from toolfault_dashboard.queries import CostRow, FixRow, MessageRow, RowStream, Scope, SilentRow
 from toolfault_dashboard.queries.rows import ChainGroup, ChangeRow, FrequencyRow
@@ -83,7 +82,8 @@ def _round_trips(by: str) -> _Rows:
 
 def _costs(by: queries.CostGroup) -> _Rows:
     def rows(conn: Connection, scope: Scope) -> RowStream:
-        return table_stream(queries.costs(conn, scope, by, configured_prices()).rows, CostRow)
+        prices = queries.prices_of(conn, scope.project_id)
+        return table_stream(queries.costs(conn, scope, by, prices).rows, CostRow)
 
     return rows
 

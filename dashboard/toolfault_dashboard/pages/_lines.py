@@ -54,9 +54,9 @@ def failure_line(ask: Ask, row: FailureRow) -> FailureLine:
     )
 
 
-def chain_line(ask: Ask, row: ChainRow) -> ChainLine:
-    """Return *row* with its link."""
-    return ChainLine(row=row, href=ask.link(f"/chains/{row.chain_id}"))
+def chain_line(ask: Ask, row: ChainRow, cells: tuple[str, ...] = ()) -> ChainLine:
+    """Return *row* with its link and what the added columns hold."""
+    return ChainLine(row=row, href=ask.link(f"/chains/{row.chain_id}"), cells=cells)
 
 
 def rate_scale(rates: Iterable[Rate]) -> float:
@@ -193,6 +193,9 @@ def _tool_line(
         outcomes=(group.recovered, group.switched, group.abandoned, group.open)
         if group
         else (0, 0, 0, 0),
+        chains_by_outcome=("", "", "", ""),
+        tokens_lost=group.tokens_lost if group else None,
+        money_lost=None,
         time_lost_ms=group.time_lost_ms if group else 0.0,
         identical_repeats=group.identical_repeats if group else 0,
     )

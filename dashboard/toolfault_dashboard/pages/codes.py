@@ -12,6 +12,7 @@ from toolfault_dashboard.charts import heat_level
 from toolfault_dashboard.contexts import CodesContext, HeatCell, HeatMap, HeatRow
 from toolfault_dashboard.glossary import CODES
 from toolfault_dashboard.pages._ask import Ask, Asked
+from toolfault_dashboard.pages._columns import Columns, choice, kept_columns, redirected
 from toolfault_dashboard.pages._lines import exactly, frequency_lines
 from toolfault_dashboard.queries.matrices import matrix
 
@@ -22,15 +23,28 @@ router = APIRouter()
 ROWS: Final = 30
 HEAT_TOOLS: Final = 12
 HEAT_CODES: Final = 8
+COLUMNS: Final = Columns(
+    "cols",
+    {
+        "share": "Share",
+        "rate": "Rate",
+        "interval": "95% interval",
+        "first": "First seen",
+        "last": "Last seen",
+    },
+    ("share", "rate", "interval", "last"),
+)
 
 
 @router.get("/codes", name="codes")
 def codes(ask: Asked) -> Response:
     """Render the page."""
+    if (answer := redirected(ask, "/codes", {"": COLUMNS})) is not None:
+        return answer
     by_code = queries.frequency(ask.conn, ask.scope, "code", limit=ROWS)
     by_field = queries.frequency(ask.conn, ask.scope, "field", limit=ROWS)
     context = CodesContext(
-        view=ask.view("/codes"),
+        view=ask.view("/codes", **kept_columns(ask, COLUMNS)),
         failures=by_code.failures,
         codes=frequency_lines(ask, by_code, CODES),
         fields=frequency_lines(ask, by_field),
@@ -38,6 +52,7 @@ def codes(ask: Asked) -> Response:
         fields_denominator=by_field.denominator,
         heat=_heat(ask),
         groups={"codes": by_code.groups, "fields": by_field.groups},
+        columns=choice(ask, COLUMNS),
         links={
             "csv": ask.export("/codes.csv"),
             "fields_csv": ask.export("/fields.csv"),

@@ -21,6 +21,7 @@ from toolfault_dashboard.pages.changes import asked_effect
 from toolfault_dashboard.pages.compare import asked_comparison
 from toolfault_dashboard.pages.experiments import arm_stream
 from toolfault_dashboard.pages.round_trips import chosen_group
+from toolfault_dashboard.picked_fixes import PickedFix, picked_fixes
 from toolfault_dashboard.queries.fix_next import FixRow, fix_next
 from toolfault_dashboard.queries.matrices import MatrixCell, matrix
 from toolfault_dashboard.queries.messages import MessageRow, message_efficacy
@@ -177,6 +178,13 @@ def fixes(ask: Ask) -> RowStream:
     """Write everything that could be mended."""
     rows = fix_next(ask.conn, ask.scope).rows
     return table_stream(rows, FixRow)
+
+
+@_serve("picked-fixes")
+def picked(ask: Ask) -> RowStream:
+    """Write what people added to Fix next by hand."""
+    rows = picked_fixes(ask.conn, ask.project.id) if ask.project else ()
+    return table_stream(rows, PickedFix)
 
 
 @_serve("messages")

@@ -17,6 +17,8 @@ from toolfault_dashboard.glossary import AUDIENCES, CATEGORIES, CODES, REMEDIES
 from toolfault_dashboard.pages._ask import Ask, Asked, curl, python
 from toolfault_dashboard.pages._lines import exactly
 from toolfault_dashboard.pages._steps import steps_of
+from toolfault_dashboard.pages.fix_next import near_misses
+from toolfault_dashboard.picked_fixes import picked_fixes
 from toolfault_dashboard.policy import allows, sees
 from toolfault_dashboard.queries.rows import FailureDetail
 from toolfault_dashboard.render import pretty_json
@@ -56,11 +58,7 @@ def failure(ask: Asked, event_id: str) -> Response:
         )
         if detail.signature
         else "",
-        remedies=tuple(
-            Remedy(issue.field, REMEDIES.get(remedy, remedy), _fix_link(ask, detail))
-            for issue in detail.issues
-            for remedy in issue.near_miss
-        ),
+        remedies=_remedies(ask, detail),
         copies=_copies(ask, detail),
         payload=pretty_json(_payload(detail)),
         issues_csv=ask.link("/issues.csv", exactly(parse(""), "event", row.event_id), window="all"),
@@ -68,11 +66,28 @@ def failure(ask: Asked, event_id: str) -> Response:
     return ask.render("failure.html", context, title=f"{row.code} in {row.tool}")
 
 
-def _fix_link(ask: Ask, detail: FailureDetail) -> str:
-    """Return Fix next for the tool of the failure; nothing where the role may not see it."""
-    if not allows(ask.viewer.role, "developer"):
-        return ""
-    return ask.link("/fix-next", exactly(parse(""), "tool", detail.row.tool), window="")
+def _remedies(ask: Ask, detail: FailureDetail) -> tuple[Remedy, ...]:
+    """Return the near misses, each with its place on Fix next where the role may see that."""
+    found = near_misses(detail)
+    may = ask.project is not None and allows(ask.viewer.role, "developer")
+    picked = picked_fixes(ask.conn, ask.project.id) if found and may and ask.project else ()
+    added = {(each.tool, each.field, each.remedy): each.added_by for each in picked}
+    tool = detail.row.tool
+    href = ask.link("/fix-next", exactly(parse(""), "tool", tool), window="") if may else ""
+    return tuple(
+        Remedy(
+            field=issue.field,
+            pattern=issue.field_pattern,
+            name=name,
+            words=REMEDIES.get(name, name),
+            href=href,
+            form=ask.link("/fix-next", "", window="")
+            if may and (tool, issue.field_pattern, name) not in added
+            else "",
+            added=added.get((tool, issue.field_pattern, name), ""),
+        )
+        for issue, name in found
+    )
 
 
 def _copies(ask: Ask, detail: FailureDetail) -> tuple[tuple[str, str, str], ...]:

@@ -9,9 +9,16 @@ from starlette.responses import RedirectResponse, Response
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.contexts import FacetGroup, FacetLine, FailuresContext
-from toolfault_dashboard.contexts.failures import Column, FilterForm
+from toolfault_dashboard.contexts.failures import FilterForm
 from toolfault_dashboard.formats import duration
 from toolfault_dashboard.pages._ask import Ask, Asked
+from toolfault_dashboard.pages._columns import (
+    Columns,
+    choice,
+    chosen,
+    kept_columns,
+    redirected,
+)
 from toolfault_dashboard.pages._lines import failure_line
 from toolfault_dashboard.queries.rows import Facet, FailureRow
 from toolfault_dashboard.search import Clause, Pattern, Query, QueryError, parse
@@ -23,18 +30,21 @@ router = APIRouter()
 
 FORM_KEYS: Final = ("tool", "code", "field", "category", "audience", "chain")
 PAGE_ROWS: Final = 50
-COLUMNS: Final = {
-    "model": "Model",
-    "agent": "Agent",
-    "release": "Release",
-    "environment": "Environment",
-    "variant": "Variant",
-    "conversation": "Conversation",
-    "category": "Category",
-    "attempt": "Call of its chain",
-    "duration": "Duration",
-    "detection": "Detection",
-}
+COLUMNS: Final = Columns(
+    "cols",
+    {
+        "model": "Model",
+        "agent": "Agent",
+        "release": "Release",
+        "environment": "Environment",
+        "variant": "Variant",
+        "conversation": "Conversation",
+        "category": "Category",
+        "attempt": "Call of its chain",
+        "duration": "Duration",
+        "detection": "Detection",
+    },
+)
 """Columns that can be added to the list; the address holds which."""
 _TITLES: Final = {
     "tool": "Tool",
@@ -59,10 +69,9 @@ def failures(ask: Asked) -> Response:
     given = ask.request.query_params
     if "form" in given:
         return RedirectResponse(ask.link("/failures", _from_form(ask), **_kept(ask)), 303)
-    if "columns" in given:
-        cols = ",".join(name for name in COLUMNS if name in given.getlist("col"))
-        return RedirectResponse(ask.link("/failures", cols=cols), status_code=303)
-    kept, shown = _kept(ask), _columns(ask)
+    if (answer := redirected(ask, "/failures", {"": COLUMNS})) is not None:
+        return answer
+    kept, shown = _kept(ask), chosen(ask, COLUMNS)
     cursor = given.get("cursor") or None
     page = queries.failure_list(ask.conn, ask.scope, cursor=cursor, limit=PAGE_ROWS)
     facets = queries.facets(ask.conn, ask.scope, total=page.total)
@@ -83,21 +92,14 @@ def failures(ask: Asked) -> Response:
             else "",
         },
         csv=ask.export("/failures.csv"),
-        columns=tuple(Column(name, COLUMNS[name], name in shown) for name in COLUMNS),
+        columns=choice(ask, COLUMNS),
         cells=tuple(tuple(_cell(row, name) for name in shown) for row in page.rows),
     )
     return ask.render("failures.html", context, title="Failures")
 
 
-def _columns(ask: Ask) -> tuple[str, ...]:
-    """Return the added columns that the address names, in the order of ``COLUMNS``."""
-    wanted = ask.request.query_params.get("cols", "").split(",")
-    return tuple(name for name in COLUMNS if name in wanted)
-
-
 def _kept(ask: Ask) -> dict[str, str]:
-    shown = ",".join(_columns(ask))
-    return {"cols": shown} if shown else {}
+    return kept_columns(ask, COLUMNS)
 
 
 def _cell(row: FailureRow, name: str) -> str:

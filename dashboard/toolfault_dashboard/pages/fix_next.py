@@ -2,43 +2,135 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from fastapi import APIRouter
-from starlette.responses import Response
+from fastapi import APIRouter, HTTPException
+from starlette.responses import RedirectResponse, Response
 
-from toolfault_dashboard.contexts.advice import FixLine, FixNextContext
+from toolfault_dashboard import queries
+from toolfault_dashboard.analysis.fixes import FixKey
+from toolfault_dashboard.analysis.inference import inferred_remedies
+from toolfault_dashboard.analysis.remedies import advice
+from toolfault_dashboard.contexts.advice import FixLine, FixNextContext, PickedLine
 from toolfault_dashboard.formats import decimal, plural
 from toolfault_dashboard.pages._ask import Ask, Asked
+from toolfault_dashboard.pages._forms import Submitted
 from toolfault_dashboard.pages._lines import rows_behind
+from toolfault_dashboard.picked_fixes import PickedFix, pick_fix, picked_fixes, unpick_fix
 from toolfault_dashboard.queries.fix_next import FixRow
 from toolfault_dashboard.queries.fix_next import fix_next as find
+from toolfault_dashboard.queries.rows import FailureDetail
+from toolfault_dashboard.queries.rows.issues import IssueRow
+from toolfault_dashboard.search import Clause, Pattern, parse
 
-__all__ = ["router"]
+__all__ = ["near_misses", "router"]
 
 router = APIRouter()
 
 ROWS: Final = 50
+_DONE: Final = {"added": "Added to this list.", "removed": "Removed from this list."}
 
 
 @router.get("/fix-next", name="fix_next")
 def fix_next(ask: Asked) -> Response:
-    """Render the ranking; what a change has mended stands apart."""
+    """Render the ranking; what a change has mended and what people added stand apart."""
     found = find(ask.conn, ask.scope, limit=ROWS)
+    picked = picked_fixes(ask.conn, ask.project.id) if ask.project else ()
+    added = {(each.tool, each.field, each.remedy): each.added_by for each in picked}
+    ranked = [row for row in found.rows if row.mended_by is None]
     most = max((row.round_trips for row in found.rows), default=0.0)
-    lines = [(row, _line(ask, row, most)) for row in found.rows]
+    lines = [
+        (row, _line(ask, row, most, added.get((row.tool, row.field, row.remedy), "")))
+        for row in found.rows
+    ]
     context = FixNextContext(
         view=ask.view("/fix-next"),
         fixes=tuple(line for row, line in lines if row.mended_by is None),
         mended=tuple(line for row, line in lines if row.mended_by is not None),
+        picked=tuple(_picked(ask, each, ranked) for each in picked),
+        done=_DONE.get(ask.request.query_params.get("done", ""), ""),
         failures=found.failures,
         complete=found.complete,
         csv=ask.export("/fix-next.csv"),
+        picked_csv=ask.link("/picked-fixes.csv", "", window=""),
     )
     return ask.render("fix_next.html", context, title="Fix next")
 
 
-def _line(ask: Ask, row: FixRow, most: float) -> FixLine:
+@router.post("/fix-next", name="pick_fix")
+def pick(ask: Asked, form: Submitted) -> Response:
+    """Add a remedy that stands on a failure; what no failure of the project names is refused."""
+    event, field, remedy = (form.get(key, "") for key in ("event", "field", "remedy"))
+    detail = queries.failure_detail(ask.conn, ask.scope_of(parse("")), event)
+    if ask.project is None or detail is None:
+        raise HTTPException(404, "There is no failure with this id in this project.")
+    if (field, remedy) not in {(each.field_pattern, name) for each, name in near_misses(detail)}:
+        raise HTTPException(422, "This failure names no such remedy.")
+    try:
+        pick_fix(
+            ask.services.engine, ask.project.id, tool=detail.row.tool, field=field, remedy=remedy,
+            event_id=event, actor=ask.viewer.name, now=ask.now,
+        )  # fmt: skip
+    except ValueError as error:
+        raise HTTPException(422, str(error)) from None
+    return _back(ask, "added")
+
+
+@router.post("/fix-next/remove", name="unpick_fix")
+def unpick(ask: Asked, form: Submitted) -> Response:
+    """Take something off the list, whoever put it there: the list is the team's."""
+    number = form.get("id", "")
+    found = (
+        ask.project is not None
+        and number.isdecimal()
+        and len(number) <= 9
+        and unpick_fix(ask.services.engine, ask.project.id, int(number), actor=ask.viewer.name)
+    )
+    if not found:
+        raise HTTPException(404, "Nothing like that was added by hand in this project.")
+    return _back(ask, "removed")
+
+
+def _back(ask: Ask, done: str) -> Response:
+    return RedirectResponse(ask.link("/fix-next", "", window="", done=done), status_code=303)
+
+
+def near_misses(detail: FailureDetail) -> tuple[tuple[IssueRow, str], ...]:
+    """Return every issue of a failure with each remedy that would have accepted its value.
+
+    Where the sender named none, what was expected and received tells some.
+    """
+    return tuple(
+        (issue, name)
+        for issue in detail.issues
+        for name in issue.near_miss
+        or inferred_remedies(issue.expected, issue.received, issue.received_type)
+    )
+
+
+def _picked(ask: Ask, row: PickedFix, ranked: Sequence[FixRow]) -> PickedLine:
+    here = (row.tool, row.field, row.remedy)
+    place = next(
+        (
+            f"number {number}: {_saved(each)}"
+            for number, each in enumerate(ranked, 1)
+            if (each.tool, each.field, each.remedy) == here
+        ),
+        "not in the ranking of this view",
+    )
+    clauses = (("tool", row.tool), ("field_pattern", row.field))
+    query = " ".join(str(Clause(name, (Pattern((value,)),))) for name, value in clauses)
+    return PickedLine(
+        row=row,
+        title=advice(FixKey(*here)).title,
+        place=place,
+        failure=ask.link(f"/failures/{row.event_id}", "", window=""),
+        href=rows_behind(ask, query),
+    )
+
+
+def _line(ask: Ask, row: FixRow, most: float, added: str) -> FixLine:
     return FixLine(
         row=row,
         share=row.round_trips / most if most else 0.0,
@@ -46,6 +138,7 @@ def _line(ask: Ask, row: FixRow, most: float) -> FixLine:
         interval=_interval(row),
         since=_since(row),
         href=rows_behind(ask, row.query),
+        added=added,
     )
 
 

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from toolfault_dashboard.charts import estimate
 from toolfault_dashboard.contexts.advice import MessageBlock, MessageLine, MessagesContext
 from toolfault_dashboard.pages._ask import Ask, Asked
+from toolfault_dashboard.pages._columns import Columns, choice, kept_columns, redirected
 from toolfault_dashboard.pages._lines import rows_behind
 from toolfault_dashboard.queries.messages import MessageGroup, MessageRow, message_efficacy
 
@@ -19,16 +20,31 @@ router = APIRouter()
 
 BLOCKS: Final = 20
 LINES: Final = 8
+COLUMNS: Final = Columns(
+    "cols",
+    {
+        "failures": "Failures",
+        "recovery": "Fixed by the next call",
+        "answered": "Answered",
+        "fixed": "Fixed",
+        "when_answered": "Fixed of answered",
+        "last": "Last seen",
+    },
+    ("failures", "recovery", "answered", "last"),
+)
 
 
 @router.get("/messages", name="messages")
 def messages(ask: Asked) -> Response:
     """Render the wordings by tool and code."""
+    if (answer := redirected(ask, "/messages", {"": COLUMNS})) is not None:
+        return answer
     groups = message_efficacy(ask.conn, ask.scope)
     context = MessagesContext(
-        view=ask.view("/messages"),
+        view=ask.view("/messages", **kept_columns(ask, COLUMNS)),
         blocks=tuple(_block(ask, group) for group in groups[:BLOCKS]),
         total=len(groups),
+        columns=choice(ask, COLUMNS),
         csv=ask.export("/messages.csv"),
     )
     return ask.render("messages.html", context, title="Messages")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -12,12 +13,20 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.charts import BarChart, bar_chart
 from toolfault_dashboard.contexts import Link, RoundTripsContext, Tile, ToolLine
 from toolfault_dashboard.contexts.overview import FunnelStep
-from toolfault_dashboard.formats import decimal, duration, percent, plural
+from toolfault_dashboard.formats import count, decimal, duration, percent, plural
 from toolfault_dashboard.pages._ask import Ask, Asked
+from toolfault_dashboard.pages._columns import (
+    Columns,
+    choice,
+    chosen,
+    kept_columns,
+    redirected,
+)
 from toolfault_dashboard.pages._lines import chain_line, count_tile, exactly, rate_tile, tool_lines
 from toolfault_dashboard.queries.rows import (
     OUTCOMES,
     ChainGroup,
+    ChainRow,
     RoundTripBin,
     RoundTrips,
     ToolCount,
@@ -33,19 +42,67 @@ GROUP_ROWS: Final = 30
 GROUPS: Final = {"tool": "Tool", "argument": "Argument", "code": "Code", "model": "Model"}
 # Colour and pattern of each outcome, the same in every drawing.
 SERIES: Final = {"recovered": 3, "switched": 6, "abandoned": 2, "open": 7}
+GROUP_COLUMNS: Final = Columns(
+    "cols",
+    {
+        "round_trips": "Round trips",
+        "recovered": "Recovered",
+        "switched": "Switched",
+        "abandoned": "Abandoned",
+        "open": "Open",
+        "recovery": "Recovery rate",
+        "first_retry": "First retry",
+        "repeats": "Same again",
+        "time": "Time lost",
+        "tokens": "Tokens lost",
+        "money": "Money lost",
+    },
+    (
+        "round_trips", "recovered", "switched", "abandoned", "open", "recovery", "first_retry",
+        "repeats", "time",
+    ),
+)  # fmt: skip
+# Columns of the chains that are plain texts; the others are drawn.
+_MORE: Final = {
+    "conversation": "Conversation",
+    "model": "Model",
+    "agent": "Agent",
+    "release": "Release",
+    "environment": "Environment",
+    "variant": "Variant",
+    "time_lost": "Time lost",
+    "tokens_lost": "Tokens lost",
+}
+CHAIN_COLUMNS: Final = Columns(
+    "chain-cols",
+    {
+        "field": "First field",
+        "failures": "Failures",
+        "round_trips": "Round trips",
+        "remarkable": "Remarkable",
+        **_MORE,
+    },
+    ("field", "failures", "round_trips", "remarkable"),
+)
 _LAST_BIN: Final = 12  # longer chains are shown together
 
 
 @router.get("/round-trips", name="round_trips")
 def round_trips(ask: Asked) -> Response:
     """Render the page."""
+    by = chosen_group(ask)
+    own = {"by": by} if by != "tool" else {}
+    kept = {**own, **kept_columns(ask, GROUP_COLUMNS, CHAIN_COLUMNS)}
+    places = {"by": GROUP_COLUMNS, "chains": CHAIN_COLUMNS}
+    if (answer := redirected(ask, "/round-trips", places, **kept)) is not None:
+        return answer
     found = queries.round_trips(ask.conn, ask.scope)
     cursor = ask.request.query_params.get("cursor") or None
     chains = queries.chain_list(ask.conn, ask.scope, cursor=cursor, limit=PAGE_ROWS)
     bins = _capped(found.distribution)
-    by = chosen_group(ask)
+    more = [name for name in chosen(ask, CHAIN_COLUMNS) if name in _MORE]
     context = RoundTripsContext(
-        view=ask.view("/round-trips", **({"by": by} if by != "tool" else {})),
+        view=ask.view("/round-trips", **kept),
         tiles=_tiles(found),
         funnel=found.funnel,
         steps=_steps(ask, found),
@@ -56,18 +113,22 @@ def round_trips(ask: Asked) -> Response:
         tabs=tuple(
             Link(
                 label,
-                ask.link("/round-trips", by="" if name == "tool" else name) + "#by",
+                ask.link("/round-trips", **(kept | {"by": "" if name == "tool" else name})) + "#by",
                 name == by,
             )
             for name, label in GROUPS.items()
         ),
-        chains=tuple(chain_line(ask, row) for row in chains.rows),
+        group_columns=choice(ask, GROUP_COLUMNS, **kept),
+        chain_columns=choice(ask, CHAIN_COLUMNS, **kept),
+        chains=tuple(
+            chain_line(ask, row, tuple(_cell(row, name) for name in more)) for row in chains.rows
+        ),
         total=chains.total,
         pages={
-            "newer": ask.link("/round-trips", cursor=chains.previous_cursor) + "#chains"
+            "newer": ask.link("/round-trips", cursor=chains.previous_cursor, **kept) + "#chains"
             if chains.previous_cursor
             else "",
-            "older": ask.link("/round-trips", cursor=chains.next_cursor) + "#chains"
+            "older": ask.link("/round-trips", cursor=chains.next_cursor, **kept) + "#chains"
             if chains.next_cursor
             else "",
         },
@@ -94,19 +155,49 @@ def _groups(ask: Ask, found: RoundTrips, by: str) -> tuple[ToolLine, ...]:
             for tool, group in queries.chains_by_argument(ask.conn, ask.scope)[:GROUP_ROWS]
         ]
         return tuple(
-            replace(_line(ask, group, query), name=f"{group.name or 'no argument named'} of {tool}")
+            replace(
+                _line(ask, group, query, {}), name=f"{group.name or 'no argument named'} of {tool}"
+            )
             for query, tool, group in pairs
         )
     named = {"tool": found.by_tool, "code": found.by_code, "model": found.by_model}[by]
+    money = _money(ask, by)
     return tuple(
-        _line(ask, group, exactly(ask.query, by, group.name)) for group in named[:GROUP_ROWS]
+        _line(ask, group, exactly(ask.query, by, group.name), money) for group in named[:GROUP_ROWS]
     )
 
 
-def _line(ask: Ask, group: ChainGroup, query: Query) -> ToolLine:
+def _line(ask: Ask, group: ChainGroup, query: Query, money: Mapping[str, float | None]) -> ToolLine:
     counts = {group.name: ToolCount(calls=group.failures, failures=group.failures)}
     (line,) = tool_lines(ask, counts, [group])
-    return replace(line, name=group.name or "none", href=ask.link("/round-trips", query))
+    recovered, switched, abandoned, still_open = (
+        ask.link("/round-trips", exactly(query, "chain", outcome)) + "#chains" if number else ""
+        for outcome, number in zip(OUTCOMES, line.outcomes, strict=True)
+    )
+    return replace(
+        line,
+        name=group.name or "none",
+        href=ask.link("/round-trips", query),
+        chains_by_outcome=(recovered, switched, abandoned, still_open),
+        money_lost=money.get(group.name),
+    )
+
+
+def _money(ask: Ask, by: str) -> dict[str, float | None]:
+    """Return what the tokens of each group cost, where the reader asks for that column."""
+    if by not in queries.COST_GROUPS or "money" not in chosen(ask, GROUP_COLUMNS):
+        return {}
+    prices = queries.prices_of(ask.conn, ask.scope.project_id)
+    found = queries.costs(ask.conn, ask.scope, by, prices)
+    return {row.name: row.money_lost for row in found.rows}
+
+
+def _cell(row: ChainRow, name: str) -> str:
+    if name == "time_lost":
+        return duration(row.time_lost_ms) if row.time_lost_ms else ""
+    if name == "tokens_lost":
+        return "" if row.tokens_lost is None else count(row.tokens_lost)
+    return str(getattr(row, name) or "")
 
 
 def _tiles(found: RoundTrips) -> tuple[Tile, ...]:

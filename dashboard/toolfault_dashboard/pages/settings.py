@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import environ
 from typing import Final, cast
 
 from fastapi import APIRouter, HTTPException
@@ -10,12 +11,19 @@ from starlette.responses import Response
 from toolfault_collector.audit import acts, note
 from toolfault_collector.engine import read_connection, write_transaction
 from toolfault_collector.keys import KeyKind, create_key, list_keys, revoke_key, shown
+from toolfault_collector.project_settings import (
+    ProjectSettings,
+    change_settings,
+    kept,
+    settings_of,
+)
+from toolfault_collector.retention import preview
 from toolfault_collector.settings import Settings
 from toolfault_dashboard import signin
 from toolfault_dashboard.analysis.prices import ENVIRONMENT as PRICES
-from toolfault_dashboard.analysis.prices import configured_prices
-from toolfault_dashboard.contexts.settings import ProjectLine, SettingsContext
-from toolfault_dashboard.formats import decimal, plural
+from toolfault_dashboard.analysis.prices import parse_prices
+from toolfault_dashboard.contexts.settings import ProjectLine, SettingLine, SettingsContext
+from toolfault_dashboard.formats import plural
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._forms import Submitted
 from toolfault_dashboard.policy import ROLES
@@ -29,43 +37,60 @@ _KINDS: Final = ("ingest", "read")
 ACTS: Final = 50  # of the audit log; `toolfault audit` lists all
 ROLE_MEANINGS: Final = (
     ("viewer", "what users were told; counts, rates and chains", "saved views of their own"),
-    ("developer", "also what the model was told, sent and received", "changes"),
-    ("operator", "everything, also tracebacks, users and rejected events", "changes"),
-    ("admin", "everything", "keys, people and roles"),
+    ("developer", "also what the model was told, sent and received", "changes, Fix next"),
+    ("operator", "everything, also tracebacks, users and rejected events", "changes, Fix next"),
+    ("admin", "everything", "keys, people and roles, retention and prices"),
 )
 """Role, what it sees, what it may write."""
 
 
 def _server(settings: Settings) -> tuple[tuple[str, str, str], ...]:
     """Return what the environment decides: name, value in words, variable."""
-    days, calls = settings.retention_days, settings.retention_calls
     quota = settings.quota_events_per_minute
     return (
-        (
-            "Retention by age",
-            f"conversations received in the last {plural(days, 'day')}"
-            if days
-            else "kept for ever",
-            "TOOLFAULT_RETENTION_DAYS",
-        ),
-        (
-            "Retention by number",
-            f"about {plural(calls, 'call')} of each project" if calls else "no limit",
-            "TOOLFAULT_RETENTION_CALLS",
-        ),
         (
             "Quota of a project",
             f"{plural(quota, 'event')} a minute" if quota else "no limit",
             "TOOLFAULT_QUOTA_EVENTS_PER_MINUTE",
         ),
-        (
-            "Prices of a million tokens",
-            ", ".join(f"{model}: {decimal(price)}" for model, price in configured_prices().by_model)
-            or "none: no sum is shown as money",
-            PRICES,
-        ),
         ("Trace links", settings.trace_url or "none", "TOOLFAULT_TRACE_URL"),
     )
+
+
+def _settings(stored: ProjectSettings, server: Settings) -> tuple[SettingLine, ...]:
+    """Return the settings of the project as fields of a form."""
+    prices = environ.get(PRICES, "")
+    return (
+        SettingLine(
+            "retention_days",
+            "Keep calls for (days)",
+            _written(stored.retention_days),
+            str(server.retention_days),
+            "Conversations that came in earlier go, whole. 0 keeps everything.",
+            number=True,
+        ),
+        SettingLine(
+            "retention_calls",
+            "Keep at most (calls)",
+            _written(stored.retention_calls),
+            str(server.retention_calls),
+            "The oldest conversations beyond about so many calls go. 0 sets no limit.",
+            number=True,
+        ),
+        SettingLine(
+            "token_prices",
+            "Prices of a million tokens",
+            _written(stored.token_prices),
+            prices or "none",
+            "Model=price, the first that fits counts; * stands for anything, such as "
+            "claude-*=3,*=1. Turns tokens lost into money.",
+            number=False,
+        ),
+    )
+
+
+def _written(value: object) -> str:
+    return "" if value is None else str(value)
 
 
 def _page(
@@ -81,6 +106,7 @@ def _page(
         keys = list_keys(conn, ask.project.id) if ask.project else []
         accounts = signin.accounts(conn)
         log = acts(conn, limit=ACTS)
+        stored = settings_of(conn, ask.project.id) if ask.project else ProjectSettings()
     context = SettingsContext(
         project=ask.project.name if ask.project else "",
         projects=tuple(
@@ -96,6 +122,7 @@ def _page(
         roles=ROLES,
         acts=tuple(log),
         role_meanings=ROLE_MEANINGS,
+        settings=_settings(stored, ask.services.settings),
         server=_server(ask.services.settings),
         secret_title=secret[0],
         secret=secret[1],
@@ -149,6 +176,57 @@ def end_key(ask: Asked, form: Submitted) -> Response:
         )
     ask.services.forget_keys()
     return _page(ask, done="The key is revoked; whoever still uses it is refused.")
+
+
+@router.post("/settings/project", name="change_settings")
+def change(ask: Asked, form: Submitted) -> Response:
+    """Change how long the calls of the project are kept and what its tokens cost."""
+    if ask.project is None:
+        raise HTTPException(404, "There is no project yet.")
+    try:
+        wanted = ProjectSettings(
+            retention_days=_whole(form.get("retention_days", "")),
+            retention_calls=_whole(form.get("retention_calls", "")),
+            token_prices=form.get("token_prices", "").strip() or None,
+        )
+        parse_prices(wanted.token_prices or "")
+        with write_transaction(ask.services.engine) as conn:
+            changed = change_settings(conn, ask.project.id, wanted, actor=ask.viewer.name)
+    except ValueError as error:
+        return _page(ask, problem=str(error), status=422)
+    return _page(ask, done=_outlook(ask, wanted) if changed else "Nothing was changed.")
+
+
+def _whole(text: str) -> int | None:
+    """Read a whole number; None for an empty field.
+
+    Raises:
+        ValueError: It is none.
+    """
+    plain = text.strip()
+    if not plain:
+        return None
+    if not (plain.isascii() and plain.isdecimal() and len(plain) <= 15):
+        raise ValueError("Write days and calls as whole numbers, or leave the field empty.")
+    return int(plain)
+
+
+def _outlook(ask: Ask, wanted: ProjectSettings) -> str:
+    """Say what the next maintenance makes of it, since what is removed does not come back."""
+    assert ask.project is not None, "checked by the caller"
+    days, calls = kept(wanted, ask.services.settings)
+    if not (days or calls):
+        return "Saved. Everything is kept."
+    with read_connection(ask.services.engine) as conn:
+        old, refusal = preview(
+            conn, ask.project.id, days=days or None, max_calls=calls or None, now=ask.now
+        )
+    if refusal is not None:
+        return f"Saved, but it does not happen by itself: {refusal}."
+    if not old.calls:
+        return "Saved. Nothing is older than that."
+    conversations, gone = plural(old.conversations, "conversation"), plural(old.calls, "call")
+    return f"Saved. {conversations} with {gone} will be removed within five minutes."
 
 
 @router.post("/settings/people", name="invite")

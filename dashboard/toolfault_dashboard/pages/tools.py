@@ -15,6 +15,7 @@ from toolfault_dashboard.charts import estimate
 from toolfault_dashboard.contexts import FrequencyLine, Tile, ToolContext, ToolLine, ToolsContext
 from toolfault_dashboard.formats import decimal, plural
 from toolfault_dashboard.pages._ask import Ask, Asked
+from toolfault_dashboard.pages._columns import Columns, choice, kept_columns, redirected
 from toolfault_dashboard.pages._lines import (
     code_lines,
     count_tile,
@@ -41,6 +42,10 @@ _SORTS: Final[dict[str, Callable[[ToolLine], Any]]] = {
     "rate": lambda line: line.rate.low or 0.0,
     "first_try": lambda line: line.first_try.high if line.first_try.high is not None else 1.0,
     "round_trips": lambda line: line.round_trips,
+    "abandoned": lambda line: line.outcomes[2],
+    "repeats": lambda line: line.identical_repeats,
+    "time": lambda line: line.time_lost_ms,
+    "tokens": lambda line: line.tokens_lost or 0,
     "recovery": lambda line: (
         line.recovery.high if line.recovery is not None and line.recovery.high is not None else 2.0
     ),
@@ -49,10 +54,33 @@ _DEFAULT_SORT: Final = "-round_trips"
 _ASCENDING_FIRST: Final = ("name", "first_try", "recovery")
 
 
+COLUMNS: Final = Columns(
+    "cols",
+    {
+        "calls": "Calls",
+        "failures": "Failures",
+        "rate": "Failure rate",
+        "first_try": "First-try success",
+        "round_trips": "Round trips",
+        "recovery": "Recovered",
+        "abandoned": "Abandoned",
+        "repeats": "Same again",
+        "time": "Time lost",
+        "tokens": "Tokens lost",
+    },
+    ("calls", "failures", "rate", "first_try", "round_trips", "recovery"),
+)
+
+
 @router.get("/tools", name="tools")
 def tools(ask: Asked) -> Response:
     """Render the table of tools, sorted as the address says."""
-    chosen = ask.request.query_params.get("sort", "")
+    kept = kept_columns(ask, COLUMNS)
+    sort = ask.request.query_params.get("sort", "")
+    if (answer := redirected(ask, "/tools", {"": COLUMNS}, sort=sort)) is not None:
+        return answer
+    chosen = sort
+    kept_sort = {"sort": sort} if sort else {}
     chosen = chosen if chosen.removeprefix("-") in _SORTS else _DEFAULT_SORT
     counted = queries.summary(ask.conn, ask.scope)
     rates = queries.rates_by_tool(ask.conn, ask.scope) if ask.sampled else None
@@ -61,23 +89,24 @@ def tools(ask: Asked) -> Response:
     column = chosen.removeprefix("-")
     by_name = sorted(lines, key=_SORTS["name"])
     context = ToolsContext(
-        view=ask.view("/tools"),
+        view=ask.view("/tools", **kept_sort, **kept),
         tools=tuple(sorted(by_name, key=_SORTS[column], reverse=chosen.startswith("-"))),
         scale=rate_scale(line.rate for line in lines),
-        sorts={name: _sort(ask, name, chosen) for name in _SORTS},
+        sorts={name: _sort(ask, name, chosen, **kept) for name in _SORTS},
+        columns=choice(ask, COLUMNS, **kept_sort),
         csv=ask.export("/tools.csv"),
     )
     return ask.render("tools.html", context, title="Tools")
 
 
-def _sort(ask: Ask, column: str, chosen: str) -> tuple[str, str]:
+def _sort(ask: Ask, column: str, chosen: str, **kept: str) -> tuple[str, str]:
     """Return the address that sorts by *column* (or turns it round) and its aria-sort."""
     if chosen == column:
-        return ask.link("/tools", sort=f"-{column}"), "ascending"
+        return ask.link("/tools", sort=f"-{column}", **kept), "ascending"
     if chosen == f"-{column}":
-        return ask.link("/tools", sort=column), "descending"
+        return ask.link("/tools", sort=column, **kept), "descending"
     first = column if column in _ASCENDING_FIRST else f"-{column}"
-    return ask.link("/tools", sort=first), ""
+    return ask.link("/tools", sort=first, **kept), ""
 
 
 @router.get("/tool", name="tool")

@@ -31,6 +31,7 @@ from toolfault_dashboard.queries.frequencies import (
 from toolfault_dashboard.queries.matrices import Matrix, MatrixCell, MatrixTool, matrix
 from toolfault_dashboard.queries.messages import MessageGroup, MessageRow, message_efficacy
 from toolfault_dashboard.queries.over_time import Bucket, failures_over_time
+from toolfault_dashboard.queries.prices import prices_of
 from toolfault_dashboard.queries.projects import project_by_name, projects
 from toolfault_dashboard.queries.round_trips import (
     CHAIN_GROUPS,
@@ -109,6 +110,7 @@ __all__ = [
     "message_efficacy",
     "new_signatures",
     "overview",
+    "prices_of",
     "project_by_name",
     "projects",
     "rates_by_code",

@@ -241,22 +241,23 @@ def _message(conn: Connection, scope: Scope, message_id: int | None) -> str | No
 def _signature(conn: Connection, scope: Scope, signature_id: int | None) -> SignatureRow | None:
     if signature_id is None:
         return None
-    row = conn.execute(
-        select(signature).where(
-            signature.c.project_id == scope.project_id, signature.c.id == signature_id
-        )
-    ).one()
     timed = tool_call.c.time_source != "none"
-    failures, first_at, last_at = conn.execute(
+    same = and_(
+        tool_call.c.project_id == signature.c.project_id,
+        tool_call.c.success.is_(False),
+        tool_call.c.signature_id == signature.c.id,
+    )
+    row = conn.execute(
         select(
-            func.count(),
-            func.min(tool_call.c.occurred_at).filter(timed),
-            func.max(tool_call.c.occurred_at).filter(timed),
-        ).where(
-            tool_call.c.project_id == scope.project_id,
-            tool_call.c.success.is_(False),
-            tool_call.c.signature_id == signature_id,
+            *(signature.c[name] for name in ("fingerprint", "tool", "code", "fields")),
+            signature.c.exception_type,
+            func.count(tool_call.c.id).label("failures"),
+            func.min(tool_call.c.occurred_at).filter(timed).label("first_at"),
+            func.max(tool_call.c.occurred_at).filter(timed).label("last_at"),
         )
+        .select_from(signature.outerjoin(tool_call, same))
+        .where(signature.c.project_id == scope.project_id, signature.c.id == signature_id)
+        .group_by(*signature.c)
     ).one()
     return SignatureRow(
         fingerprint=row.fingerprint,
@@ -264,7 +265,7 @@ def _signature(conn: Connection, scope: Scope, signature_id: int | None) -> Sign
         code=row.code,
         fields=tuple((pattern, code) for pattern, code in json.loads(row.fields)),
         exception_type=row.exception_type if sees(scope, "exception_type") else None,
-        first_at=first_at,
-        last_at=last_at,
-        failures=failures,
+        first_at=row.first_at,
+        last_at=row.last_at,
+        failures=row.failures,
     )

@@ -120,3 +120,52 @@ def test_what_was_refused_is_shown_with_its_reason(own_browser: Browser):
     assert "/events/0" in row.get_text()
     assert "nonsense" in row.get_text()
     assert "1 event" in own_browser.page(f"/rejected{GENERATED}").select_one(".lede").get_text()
+
+
+def test_retention_and_prices_are_changed_for_the_project(own_browser: Browser):
+    """The form comes back filled, the other project keeps the server's, and money appears."""
+    costs = "/api/v1/costs/model?project=generated"
+    assert own_browser.client.get(costs).json()["total"]["money_lost"] is None
+    soup = _post(
+        own_browser,
+        "/settings/project",
+        retention_days="36500",
+        retention_calls="",
+        token_prices="*=2",
+    )
+    assert "Nothing is older" in soup.select_one("[role=status]").get_text()
+    assert soup.select_one("#retention_days")["value"] == "36500"
+    assert soup.select_one("#retention_calls")["value"] == ""
+    total = own_browser.client.get(costs).json()["total"]
+    assert total["money_lost"] == pytest.approx(total["tokens_lost"] * 2 / 1e6)
+    other = own_browser.page("/settings?project=other")
+    assert other.select_one("#retention_days")["value"] == ""
+    log = own_browser.page(f"/settings{GENERATED}").select_one(
+        "section[aria-labelledby=audit-heading]"
+    )
+    assert "settings_changed" in log.get_text()
+
+
+def test_the_page_says_what_retention_will_remove(own_browser: Browser):
+    """More than half of a project does not go by itself, and the page says so."""
+    soup = _post(own_browser, "/settings/project", retention_calls="1")
+    assert "does not happen by itself" in soup.select_one("[role=status]").get_text()
+    soup = _post(own_browser, "/settings/project", retention_calls="")
+    assert "Everything is kept" in soup.select_one("[role=status]").get_text()
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"retention_days": "x"},
+        {"retention_days": "-1"},
+        {"retention_days": "99999"},
+        {"retention_calls": "1e9"},
+        {"token_prices": "claude"},
+    ],
+)
+def test_settings_that_cannot_be_are_refused(own_browser: Browser, form: dict[str, str]):
+    """The page says what is wrong and stores nothing."""
+    soup = _post(own_browser, "/settings/project", status=422, **form)
+    assert soup.select_one("[role=alert]")
+    assert soup.select_one("#retention_days")["value"] == ""

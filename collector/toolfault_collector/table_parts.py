@@ -1,0 +1,28 @@
+"""What every table is made of: one metadata, names for its constraints, and the usual columns."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import BigInteger, Column, ForeignKey, Integer, MetaData
+
+__all__ = ["NAMING", "id_column", "metadata", "project_column"]
+
+NAMING: Final = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+metadata: Final = MetaData(naming_convention=NAMING)
+
+
+def id_column() -> Column[int]:
+    """Return a key that counts up."""
+    return Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+
+
+def project_column() -> Column[int]:
+    """Return the project that a row belongs to."""
+    return Column("project_id", Integer, ForeignKey("project.id"), nullable=False)

@@ -1,0 +1,121 @@
+"""What people put on Fix next by hand: a remedy that they saw on a failure, until it is removed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection, Engine, delete, insert, select
+
+from toolfault_collector.audit import note
+from toolfault_collector.engine import write_transaction
+from toolfault_collector.tables import picked_fix
+
+__all__ = ["PickedFix", "pick_fix", "picked_fixes", "unpick_fix"]
+
+_MOST: Final = 200  # of one project; a longer list says nothing about what is next
+
+
+@dataclass(frozen=True, slots=True)
+class PickedFix:
+    """One thing that somebody wants mended."""
+
+    id: int
+    tool: str
+    field: str  # a pattern, as Fix next names it
+    remedy: str
+    event_id: str  # the failure it was seen on
+    added_by: str
+    added_at: int
+
+
+def picked_fixes(conn: Connection, project_id: int) -> tuple[PickedFix, ...]:
+    """Return what was picked in a project, newest first."""
+    fix = picked_fix.c
+    rows = conn.execute(
+        select(fix.id, fix.tool, fix.field, fix.remedy, fix.event_id, fix.added_by, fix.added_at)
+        .where(fix.project_id == project_id)
+        .order_by(fix.added_at.desc(), fix.id.desc())
+    )
+    return tuple(PickedFix(*row) for row in rows)
+
+
+def pick_fix(
+    engine: Engine,
+    project_id: int,
+    *,
+    tool: str,
+    field: str,
+    remedy: str,
+    event_id: str,
+    actor: str,
+    now: int,
+) -> None:
+    """Put a remedy on Fix next; one that stands there already stays as it is.
+
+    Args:
+        engine: A writable engine.
+        project_id: The project.
+        tool: The tool to mend.
+        field: The pattern of its argument.
+        remedy: What would have accepted the value.
+        event_id: The failure it was seen on.
+        actor: Who wants it.
+        now: Microseconds since the epoch.
+
+    Raises:
+        ValueError: There are too many already.
+    """
+    fix = picked_fix.c
+    with write_transaction(engine) as conn:
+        there = conn.execute(
+            select(fix.tool, fix.field, fix.remedy).where(fix.project_id == project_id)
+        ).all()
+        if (tool, field, remedy) in {tuple(row) for row in there}:
+            return
+        if len(there) >= _MOST:
+            raise ValueError(f"{_MOST} things stand on Fix next already; remove one first.")
+        conn.execute(
+            insert(picked_fix).values(
+                project_id=project_id,
+                tool=tool,
+                field=field,
+                remedy=remedy,
+                event_id=event_id,
+                added_by=actor[:128],
+                added_at=now,
+            )
+        )
+        note(
+            conn,
+            "fix_picked",
+            actor=actor,
+            project_id=project_id,
+            tool=tool,
+            field=field,
+            remedy=remedy,
+        )
+
+
+def unpick_fix(engine: Engine, project_id: int, number: int, *, actor: str) -> bool:
+    """Take something off Fix next; say whether it stood there."""
+    fix = picked_fix.c
+    with write_transaction(engine) as conn:
+        row = conn.execute(
+            select(fix.tool, fix.field, fix.remedy).where(
+                fix.id == number, fix.project_id == project_id
+            )
+        ).one_or_none()
+        if row is None:
+            return False
+        conn.execute(delete(picked_fix).where(fix.id == number))
+        note(
+            conn,
+            "fix_unpicked",
+            actor=actor,
+            project_id=project_id,
+            tool=row.tool,
+            field=row.field,
+            remedy=row.remedy,
+        )
+    return True

@@ -1,0 +1,46 @@
+"""Settings of a project that people may change, and fixes that were picked by hand.
+
+Revision: 0009
+Follows: 0005
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0009"
+down_revision = "0005"
+
+_SETTINGS: Final = {
+    "retention_days": sa.Integer,
+    "retention_calls": sa.BigInteger,
+    "token_prices": sa.Text,
+}
+
+
+def upgrade() -> None:
+    """Add columns that are null at first: the environment decides as before."""
+    for name, kind in _SETTINGS.items():
+        op.add_column("project", sa.Column(name, kind))
+    op.create_table(
+        "picked_fix",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
+        sa.Column("project_id", sa.Integer, sa.ForeignKey("project.id"), nullable=False),
+        sa.Column("tool", sa.String(256), nullable=False),
+        sa.Column("field", sa.String(256), nullable=False),
+        sa.Column("remedy", sa.String(64), nullable=False),
+        sa.Column("event_id", sa.String(36), nullable=False),
+        sa.Column("added_by", sa.String(128), nullable=False),
+        sa.Column("added_at", sa.BigInteger, nullable=False),
+        sa.UniqueConstraint("project_id", "tool", "field", "remedy"),
+    )
+
+
+def downgrade() -> None:
+    """Forget what was set and picked."""
+    op.drop_table("picked_fix")
+    for name in _SETTINGS:
+        op.drop_column("project", name)
