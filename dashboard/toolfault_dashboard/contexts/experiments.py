@@ -8,13 +8,17 @@ from typing import Annotated as Doc
 from toolfault_dashboard.charts import Estimate
 from toolfault_dashboard.contexts.overview import TimeChart
 from toolfault_dashboard.contexts.shell import Link, View
+from toolfault_dashboard.whiskers import WhiskerChart
 
 __all__ = [
+    "ArmCostLine",
     "ArmLine",
     "ArmMetricLine",
+    "DaysContext",
     "ExperimentContext",
     "ExperimentLine",
     "ExperimentsContext",
+    "LookLine",
 ]
 
 
@@ -33,6 +37,7 @@ class ExperimentsContext:
 
     view: Doc[View, "The query bar."]
     experiments: Doc[tuple[ExperimentLine, ...], "The experiments of the view, by name."]
+    csv: Doc[str, "Them with their arms as CSV."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,48 @@ class ArmMetricLine:
 
 
 @dataclass(frozen=True, slots=True)
+class ArmCostLine:
+    """What the failures of one arm cost."""
+
+    name: Doc[str, "The arm."]
+    chains: Doc[int, "Its chains."]
+    round_trips: Doc[int, "Its round trips."]
+    time_lost: Doc[str, "Time lost in its chains; a dash where no chain has times."]
+    tokens: Doc[str, "Tokens lost, in all; a dash where no chain reports them."]
+    per_conversation: Doc[str, "Tokens lost for each of its conversations; a dash likewise."]
+    money: Doc[str, "What these tokens cost; a dash without prices."]
+    href: Doc[str, "Its chains, on Round trips."]
+
+
+@dataclass(frozen=True, slots=True)
+class LookLine:
+    """The effect of one arm as it was known at the end of one day."""
+
+    until_at: Doc[int, "The moment, microseconds since the epoch."]
+    arm: Doc[str, "The arm."]
+    series: Doc[int, "Its colour and pattern."]
+    n: Doc[str, "What the control and the arm rested on."]
+    difference: Doc[str, "Arm minus control, formatted."]
+    always: Doc[str, "Always-valid interval, formatted; empty without one."]
+    fixed: Doc[str, "Fixed-horizon interval, formatted; empty without one."]
+    decided: Doc[bool, "Whether the always-valid interval lies on one side of no difference."]
+
+
+@dataclass(frozen=True, slots=True)
+class DaysContext:
+    """The days of a trial, one after the other."""
+
+    title: Doc[str, "The metric in words."]
+    better: Doc[str, "`lower` or `higher`."]
+    every: Doc[str, "How often was looked, in words."]
+    chart: Doc[WhiskerChart | None, "The always-valid intervals, drawn; None without any."]
+    looks: Doc[tuple[LookLine, ...], "The table behind the drawing, newest first."]
+    metrics: Doc[tuple[Link, ...], "The metrics to choose from."]
+    arms: Doc[tuple[tuple[str, int], ...], "Each arm with its colour and pattern."]
+    csv: Doc[str, "The looks as CSV."]
+
+
+@dataclass(frozen=True, slots=True)
 class ExperimentContext:
     """`experiment.html`."""
 
@@ -82,6 +129,9 @@ class ExperimentContext:
     balance: Doc[str, "Whether the arms got the shares they were meant to get, in a sentence."]
     mismatch: Doc[bool, "Whether the assignment is broken, so that no effect can be believed."]
     metrics: Doc[tuple[ArmMetricLine, ...], "Every arm against the control."]
+    costs: Doc[tuple[ArmCostLine, ...], "What the failures of each arm cost."]
+    days: Doc[DaysContext | None, "How the effect grew day by day; None until asked for."]
+    days_href: Doc[str, "This page with, or without, the days."]
     controls: Doc[tuple[Link, ...], "Which arm to compare with."]
     time: Doc[TimeChart | None, "Failures over time; None when no failure has a time."]
     csv: Doc[str, "The metrics as CSV."]

@@ -52,6 +52,7 @@ class SettingsContext:
     server: Doc[
         tuple[tuple[str, str, str], ...], "What the environment decides: name, value, variable."
     ]
+    links: Doc[dict[str, str], "Addresses of the tables as CSV: keys, people, audit."]
     secret: Doc[str, "A key or sign-in link just made, shown this once; else empty."]
     secret_title: Doc[str, "What the secret is, in words."]
     done: Doc[str, "What was just done, as a sentence; else empty."]

@@ -24,6 +24,7 @@ class ViewsContext:
     """`views.html`."""
 
     views: Doc[tuple[ViewLine, ...], "Own and shared views, by name."]
+    csv: Doc[str, "The views as CSV."]
     pages: Doc[dict[str, str], "Pages a view can be of: address and name."]
     name: Doc[str, "Name in the form."]
     page: Doc[str, "Page chosen in the form."]

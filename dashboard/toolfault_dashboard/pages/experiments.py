@@ -22,8 +22,10 @@ from toolfault_dashboard.contexts import (
     ExperimentsContext,
     Link,
 )
-from toolfault_dashboard.formats import decimal, percent, plural, points
+from toolfault_dashboard.contexts.experiments import ArmCostLine
+from toolfault_dashboard.formats import count, decimal, duration, percent, plural, points
 from toolfault_dashboard.pages._ask import DAY, Ask, Asked
+from toolfault_dashboard.pages._days import days_of
 from toolfault_dashboard.pages._effects import (
     SHARES,
     TITLES,
@@ -54,6 +56,7 @@ def experiments(ask: Asked) -> Response:
             ExperimentLine(name, ask.link("/experiment", name=name), arms)
             for name, arms in found.items()
         ),
+        csv=ask.export("/experiments.csv"),
     )
     return ask.render("experiments.html", context, title="Experiments")
 
@@ -123,6 +126,11 @@ def experiment(ask: Asked, name: str = "") -> Response:
         balance=_balance(found.balance),
         mismatch=found.balance.mismatch,
         metrics=_metrics(found, pace),
+        costs=_costs(ask, found),
+        days=days_of(ask, found),
+        days_href=ask.here(days="", metric="")
+        if "days" in ask.request.query_params
+        else ask.here(days="1") + "#days",
         controls=tuple(
             Link(arm, ask.here(control=arm), arm == found.control) for arm in found.arms
         ),
@@ -131,6 +139,31 @@ def experiment(ask: Asked, name: str = "") -> Response:
         back=ask.link("/experiments"),
     )
     return ask.render("experiment.html", context, title=name)
+
+
+def _costs(ask: Ask, found: Experiment) -> tuple[ArmCostLine, ...]:
+    """Return what the failures of each arm cost; sums, since arms are of different sizes too."""
+    prices = queries.prices_of(ask.conn, ask.scope.project_id)
+    costs = queries.arm_costs(ask.conn, ask.scope, found.name, prices)
+    return tuple(_cost_line(ask, found, arm, costs[arm]) for arm in found.arms if arm in costs)
+
+
+def _cost_line(ask: Ask, found: Experiment, arm: str, row: queries.CostRow) -> ArmCostLine:
+    conversations = found.balance.conversations[arm]
+    tokens = row.tokens_lost
+    clause = Clause("variant", (Pattern((f"{found.name}={arm}",)),))
+    return ArmCostLine(
+        name=arm,
+        chains=row.chains,
+        round_trips=row.round_trips,
+        time_lost="–" if row.time_lost_ms is None else duration(row.time_lost_ms),
+        tokens="–" if tokens is None else count(tokens),
+        per_conversation="–"
+        if tokens is None or not conversations
+        else decimal(tokens / conversations, 1),
+        money=decimal(row.money_lost),
+        href=ask.link("/round-trips", ask.query.without("variant").and_(Query((clause,)))),
+    )
 
 
 def _arm_line(ask: Ask, found: Experiment, arm: str) -> ArmLine:

@@ -10,12 +10,15 @@ from typing import Any, Final
 
 from fastapi import APIRouter
 
-from toolfault_dashboard import queries
+from toolfault_collector.audit import acts
+from toolfault_collector.keys import list_keys
+from toolfault_dashboard import queries, signin
 from toolfault_dashboard.analysis.by_code import CodeEffect
 from toolfault_dashboard.analysis.effect import MetricEffect
 from toolfault_dashboard.analysis.rates import Rate, rate
 from toolfault_dashboard.exports.tables import table_stream
 from toolfault_dashboard.pages._ask import Ask
+from toolfault_dashboard.pages._days import look_stream
 from toolfault_dashboard.pages._download import Table, serve
 from toolfault_dashboard.pages.changes import asked_effect
 from toolfault_dashboard.pages.compare import asked_comparison
@@ -28,12 +31,15 @@ from toolfault_dashboard.queries.messages import MessageRow, message_efficacy
 from toolfault_dashboard.queries.rejected import RejectedRow, rejected_list
 from toolfault_dashboard.queries.rows import ChainGroup, ChangeRow, FrequencyRow, RoundTripBin
 from toolfault_dashboard.queries.streams import RowStream
+from toolfault_dashboard.saved_views import views_of
 from toolfault_dashboard.search import parse
 
 __all__ = ["router"]
 
 router = APIRouter()
 
+_KEY_TIMES: Final = ("created_at", "last_used_at", "revoked_at")
+_ACTS: Final = 100_000  # years of it
 _ALL: Final = 10_000  # more codes or tools than a project may have
 
 
@@ -254,6 +260,68 @@ def comparison_codes(ask: Ask) -> RowStream:
 def experiment(ask: Ask) -> RowStream:
     """Write the arms of an experiment against its control."""
     return arm_stream(ask)
+
+
+@_serve("experiment-days")
+def experiment_days(ask: Ask) -> RowStream:
+    """Write how the effect of an experiment was known day after day."""
+    return look_stream(ask)
+
+
+@_serve("experiments")
+def experiments(ask: Ask) -> RowStream:
+    """Write the experiments of the view with their arms."""
+    found = queries.experiments(ask.conn, ask.scope)
+    rows = ((name, arm) for name, arms in found.items() for arm in arms)
+    return _table(("experiment", "arm"), rows)
+
+
+@_serve("views")
+def views(ask: Ask) -> RowStream:
+    """Write the views that the reader sees."""
+    rows = views_of(ask.conn, ask.project.id, ask.viewer.user_id) if ask.project else ()
+    return _table(
+        ("name", "page", "query", "shared", "owner"),
+        ((row.name, row.page, row.query, row.shared, row.owner) for row in rows),
+    )
+
+
+@_serve("keys")
+def keys(ask: Ask) -> RowStream:
+    """Write the keys of the project; of a key itself only its first letters are known."""
+    rows = list_keys(ask.conn, ask.project.id) if ask.project else []
+    return _table(
+        ("key", "kind", "label", *_KEY_TIMES),
+        (
+            (row.prefix, row.kind, row.label, row.created_at, row.last_used_at, row.revoked_at)
+            for row in rows
+        ),
+        times=_KEY_TIMES,
+    )
+
+
+@_serve("people")
+def people(ask: Ask) -> RowStream:
+    """Write the accounts of the server."""
+    return _table(
+        ("name", "role", "state", "last_sign_in_at"),
+        ((row.name, row.role, row.state, row.last_sign_in) for row in signin.accounts(ask.conn)),
+        times=("last_sign_in_at",),
+    )
+
+
+@_serve("audit")
+def audit(ask: Ask) -> RowStream:
+    """Write the audit log of the server, newest first."""
+    return _table(
+        ("id", "occurred_at", "actor", "action", "project", "detail"),
+        (
+            (act.id, act.occurred_at, act.actor, act.action, act.project, act.detail)
+            for act in acts(ask.conn, limit=_ACTS)
+        ),
+        times=("occurred_at",),
+        integers=("id",),
+    )
 
 
 @_serve("rejected")

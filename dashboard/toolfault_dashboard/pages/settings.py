@@ -33,6 +33,7 @@ __all__ = ["router"]
 
 router = APIRouter()
 
+_FILES: Final = ("keys", "people", "audit")
 _KINDS: Final = ("ingest", "read")
 ACTS: Final = 50  # of the audit log; `toolfault audit` lists all
 ROLE_MEANINGS: Final = (
@@ -124,6 +125,7 @@ def _page(
         role_meanings=ROLE_MEANINGS,
         settings=_settings(stored, ask.services.settings),
         server=_server(ask.services.settings),
+        links={name: ask.link(f"/{name}.csv", "", window="") for name in _FILES},
         secret_title=secret[0],
         secret=secret[1],
         done=done,

@@ -23,6 +23,7 @@ def _page(ask: Ask, *, name: str, page: str, query: str, problem: str = "") -> R
             ViewLine(row, ask.link(row.page, row.query, window=""), PAGES.get(row.page, row.page))
             for row in rows
         ),
+        csv=ask.link("/views.csv", "", window=""),
         pages=PAGES,
         name=name,
         page=page,

@@ -7,7 +7,14 @@ inside one transaction (``toolfault_collector.engine.read_connection``).
 
 from toolfault_dashboard.queries.chains import chain_detail, chain_list
 from toolfault_dashboard.queries.changes import change, changes
-from toolfault_dashboard.queries.costs import COST_GROUPS, CostGroup, CostRow, Costs, costs
+from toolfault_dashboard.queries.costs import (
+    COST_GROUPS,
+    CostGroup,
+    CostRow,
+    Costs,
+    arm_costs,
+    costs,
+)
 from toolfault_dashboard.queries.cursors import CursorError
 from toolfault_dashboard.queries.detected import detected_changes
 from toolfault_dashboard.queries.effects import (
@@ -81,6 +88,7 @@ __all__ = [
     "TrialLook",
     "TrialLooks",
     "Week",
+    "arm_costs",
     "chain_detail",
     "chain_list",
     "chains_by",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
-from sqlalchemy import Connection, Row, case, func, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, case, func, select
 
 from toolfault_collector.tables import chain
 from toolfault_dashboard.analysis.prices import Prices
@@ -16,8 +16,9 @@ from toolfault_dashboard.queries.conditions import chains_of
 from toolfault_dashboard.queries.round_trips import CHAIN_GROUPS
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.weighing import chain_weight, sampling
+from toolfault_dashboard.search import arms_of
 
-__all__ = ["COST_GROUPS", "CostGroup", "CostRow", "Costs", "costs"]
+__all__ = ["COST_GROUPS", "CostGroup", "CostRow", "Costs", "arm_costs", "costs"]
 
 CostGroup = Literal["tool", "code", "field", "model", "release", "agent", "variant"]
 
@@ -62,8 +63,33 @@ def costs(conn: Connection, scope: Scope, by: CostGroup, prices: Prices) -> Cost
         by: What they are grouped by.
         prices: Prices of a million tokens by model.
     """
-    key = chain.c[CHAIN_GROUPS[by]].label("name")
-    model = chain.c.model.label("model")
+    rows = conn.execute(_sums(conn, scope, chain.c[CHAIN_GROUPS[by]])).all()
+    groups: defaultdict[str, list[Row[Any]]] = defaultdict(list)
+    for row in rows:
+        groups[row.name or ""].append(row)
+    found = [_row(name, members, prices) for name, members in groups.items()]
+    return Costs(
+        by=by,
+        rows=tuple(sorted(found, key=lambda row: (-row.round_trips, -row.chains, row.name))),
+        total=_row("", rows, prices),
+        priced=bool(prices.by_model),
+    )
+
+
+def arm_costs(conn: Connection, scope: Scope, name: str, prices: Prices) -> dict[str, CostRow]:
+    """Return what the chains of each arm of the trial *name* cost; see `costs`."""
+    groups: defaultdict[str, list[Row[Any]]] = defaultdict(list)
+    for row in conn.execute(_sums(conn, scope, chain.c.variant)):
+        for entry in arms_of(row.name or ""):
+            trial, separator, arm = entry.partition("=")
+            if separator and trial == name:
+                groups[arm].append(row)
+    return {arm: _row(arm, rows, prices) for arm, rows in groups.items()}
+
+
+def _sums(conn: Connection, scope: Scope, group: ColumnElement[Any]) -> Select[Any]:
+    """Return the sums of the chains of the scope by *group* and model."""
+    key, model = group.label("name"), chain.c.model.label("model")
     timed = chain.c.time_source != "none"
     told = chain.c.tokens_lost.is_not(None)
     numbers = {
@@ -84,20 +110,10 @@ def costs(conn: Connection, scope: Scope, by: CostGroup, prices: Prices) -> Cost
             "chains_timed": func.sum(case((timed, each), else_=0.0)),
             "chains_with_tokens": func.sum(case((told, each), else_=0.0)),
         }
-    rows = conn.execute(
+    return (
         select(key, model, *(number.label(name) for name, number in numbers.items()))
         .where(chains_of(scope))
         .group_by(key, model)
-    ).all()
-    groups: defaultdict[str, list[Row[Any]]] = defaultdict(list)
-    for row in rows:
-        groups[row.name or ""].append(row)
-    found = [_row(name, members, prices) for name, members in groups.items()]
-    return Costs(
-        by=by,
-        rows=tuple(sorted(found, key=lambda row: (-row.round_trips, -row.chains, row.name))),
-        total=_row("", rows, prices),
-        priced=bool(prices.by_model),
     )
 
 

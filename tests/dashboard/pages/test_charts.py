@@ -16,6 +16,7 @@ from toolfault_dashboard.charts import (
     heat_level,
     nice_ceiling,
 )
+from toolfault_dashboard.whiskers import Reading, whisker_chart
 
 counts = st.integers(min_value=0, max_value=10**9)
 stacks = st.integers(1, 20).flatmap(
@@ -93,3 +94,27 @@ def test_heat_has_six_steps(value: int, highest: int):
     assert (level == 0) == (value <= 0 or highest <= 0)
     if highest > 0:
         assert heat_level(highest, highest) == 5
+
+
+ends = st.tuples(*[st.floats(-1, 1, allow_nan=False)] * 3).map(sorted)
+
+
+@given(st.lists(st.tuples(st.integers(0, 29), st.integers(1, 3), ends), max_size=60))
+def test_intervals_over_time_lie_inside_their_drawing(found: list[tuple[int, int, list[float]]]):
+    """Whatever is known, bars are inside, dots are on their bar, and none means no drawing."""
+    readings = [
+        Reading(moment, series, value, low, high, "")
+        for moment, series, (low, value, high) in found
+    ]
+    chart = whisker_chart([str(day) for day in range(30)], readings, shown=str)
+    if not readings:
+        assert chart is None
+        return
+    assert chart is not None
+    for each in chart.whiskers:
+        assert each.left >= 0
+        assert each.left + each.width <= 100 + 1e-9
+        assert 0 <= each.top <= each.top + each.height <= chart.bottom + 1.01
+        if each.at >= 0:
+            assert each.top - 0.02 <= each.at <= each.top + each.height + 1.01
+    assert 0 < chart.zero < chart.bottom

@@ -134,6 +134,9 @@ TABLES = {
     "/changes": ("changes",),
     "/compare?before=tool%3Asearch&after=tool%3Ahttp_request": ("comparison", "comparison-codes"),
     "/experiment?name=b": ("experiment", "over-time"),
+    "/experiment?name=b&days=1": ("experiment-days",),
+    "/experiments": ("experiments",),
+    "/settings": ("keys", "people", "audit"),
 }
 
 
@@ -171,6 +174,114 @@ def test_the_week_is_one_click_away_for_whom_it_may_concern(engine: Engine):
             assert bool(reports) == (role == "developer")
             statuses = {browser.get(path).status_code for path in ("/report.html", "/report.md")}
             assert statuses == ({200} if role == "developer" else {403})
+
+
+def test_an_experiment_day_by_day_is_what_the_api_says(browser: Browser):
+    """Every look of the API is a row of the table and, where it has an interval, a bar."""
+    api = browser.client.get("/api/v1/experiments/b/looks", params={"project": "generated"}).json()
+    page = browser.page(_with("/experiment?name=b&days=1"))
+    days = page.select_one("#days")
+    rows = days.select("tbody tr")
+    assert len(rows) == len(api["looks"]) > 0
+    drawn = [look for look in api["looks"] if look["always"] and look["difference"] is not None]
+    assert len(days.select("rect.whisker")) == len(drawn) > 0
+    newest = [each.get_text(strip=True) for each in rows[0].find_all("td")]
+    last = api["looks"][-1]
+    assert newest[0] == last["arm"]
+    assert newest[1] == f"{count(last['n_control'])} and {count(last['n_treatment'])}"
+    other = browser.page(_with("/experiment?name=b&days=1&metric=recovery_rate"))
+    assert "Recovery" in other.select_one("#days h2 .sub").get_text(strip=True).capitalize()
+    assert browser.page(_with("/experiment?name=b")).select_one("#days tbody") is None
+
+
+def test_an_arm_costs_what_its_chains_cost(browser: Browser):
+    """Chains, round trips and tokens of an arm are those of the costs by variant, added up."""
+    costs = browser.client.get("/api/v1/costs/variant", params={"project": "generated"}).json()
+    page = browser.page(_with("/experiment?name=b"))
+    rows = page.select("[aria-labelledby=costs-title] tbody tr")
+    assert rows
+    for row in rows:
+        arm = row.th.get_text(strip=True)
+        own = [each for each in costs["rows"] if f"b={arm}" in each["name"].split(",")]
+        cells = [each.get_text(strip=True) for each in row.find_all("td")]
+        assert cells[0] == count(sum(each["chains"] for each in own))
+        assert cells[1] == count(sum(each["round_trips"] for each in own))
+        told = [each["tokens_lost"] for each in own if each["tokens_lost"] is not None]
+        assert cells[3] == (count(sum(told)) if told else "–")
+        assert browser.page(row.a["href"])
+
+
+COLUMNS = {
+    "/failures": ("cols", "model,duration", ("Model", "Duration"), ()),
+    "/tools": ("cols", "failures,tokens", ("Failures", "Tokens lost"), ("Calls", "Round trips")),
+    "/messages": ("cols", "failures,fixed", ("Failures", "Fixed"), ("Answered",)),
+    "/codes": ("cols", "first", ("First seen (UTC)",), ("Share", "Rate")),
+    "/round-trips": (
+        "cols",
+        "abandoned,tokens,money",
+        ("Abandoned", "Money lost"),
+        ("Same again",),
+    ),
+}
+
+
+@pytest.mark.parametrize("path", COLUMNS)
+def test_columns_are_chosen_by_the_address(browser: Browser, path: str):
+    """The address alone decides; the form writes it and keeps what else it says."""
+    parameter, wanted, there, gone = COLUMNS[path]
+    soup = browser.page(_with(f"{path}?{parameter}={wanted}"))
+    heads = [
+        each.get_text(strip=True)
+        for each in soup.select("table")[0 if "round" not in path else 2].select("thead th")
+    ]
+    assert set(there) <= set(heads)
+    assert not set(gone) & set(heads)
+    for row in soup.select("table")[0].select("tbody tr"):
+        assert len(row.find_all(["td", "th"])) == len(soup.select("table")[0].select("thead th"))
+    form = soup.select_one("details.columns form")
+    fields = [(each["name"], each.get("value", "")) for each in form.select("input[type=hidden]")]
+    ticked = [("col", each["value"]) for each in form.select("input[checked]")]
+    assert ",".join(value for _, value in ticked) == wanted
+    answer = browser.client.get(form["action"], params=[*fields, *ticked], follow_redirects=False)
+    assert answer.status_code == 303
+    assert f"{parameter}={wanted.replace(',', '%2C')}" in answer.headers["location"]
+    none = browser.client.get(form["action"], params=fields, follow_redirects=False)
+    assert browser.get(none.headers["location"]).status_code == 200
+    if path != "/failures":
+        assert f"{parameter}=none" in none.headers["location"]
+
+
+def test_the_columns_of_two_tables_do_not_meet(browser: Browser):
+    """On Round trips each table has its own; links of the page keep both."""
+    soup = browser.page(_with("/round-trips?cols=abandoned&chain-cols=model,variant&by=code"))
+    chains = soup.select("#chains thead th")
+    assert [each.get_text(strip=True) for each in chains][-2:] == ["Model", "Variant"]
+    assert len(soup.select("#chains tbody tr")[0].find_all(["td", "th"])) == len(chains)
+    for tab in soup.select("#by .segmented[aria-label='Group by'] a"):
+        assert "cols=abandoned" in tab["href"]
+        assert "chain-cols=model" in tab["href"]
+    form = soup.select_one("#chains details.columns form")
+    kept = {each["name"]: each["value"] for each in form.select("input[type=hidden]")}
+    assert kept["by"] == "code"
+    assert kept["cols"] == "abandoned"
+
+
+def test_an_outcome_leads_to_its_chains(browser: Browser):
+    """The number in the table is the number of chains on the page behind it."""
+    soup = browser.page(_with("/round-trips"))
+    for link in soup.select("#by tbody td a")[:6]:
+        behind = browser.page(link["href"].split("#")[0])
+        assert (
+            behind.select_one(".lede")
+            .get_text()
+            .startswith(
+
+                    "What failures cost: extra calls after a failure, in "
+                    + link.get_text()
+                    + " chain"
+
+            )
+        )
 
 
 def test_pages_of_failures_hold_every_failure_once(browser: Browser):
