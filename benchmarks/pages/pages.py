@@ -12,9 +12,7 @@ dashboard: 200 ms at the 95th percentile, 250 KB and then 60 KB, 1 s, no task ab
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
-import shutil
 import socket
 import statistics
 import subprocess
@@ -23,37 +21,19 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the checkout: tests are beside us
+from tests.dashboard.addresses import LISTS
+from tests.e2e.browsing import chromium_path, launched, lived_through, signed_in
+
 PAGES = (
-    "/",
-    "/failures",
-    "/round-trips",
-    "/codes",
-    "/tools",
-    "/messages",
-    "/fix-next",
-    "/changes",
-    "/experiments",
+    *(path for path in LISTS if path not in ("/compare", "/start", "/views", "/help")),
     "/compare?before=since:14d+until:7d&after=since:7d",
-    "/live",
-    "/rejected",
-    "/settings",
-)
-ARGUMENTS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
 )
 WATCH = """
 window.paint = 0;
@@ -117,25 +97,14 @@ def _said(database_url: str, *arguments: str) -> str:
 
 def fill(database_url: str, address: str) -> None:
     """Send three days of the demo's history."""
-    from toolfault_dashboard.demo.history import live_through
-
     key = _said(database_url, "keys", "create", "--project", "demo", "--kind", "ingest")
-    dsn = address.replace("http://", f"http://{key}@")
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        history = live_through(dsn=dsn, seed=7, until=time.time(), days=3)
-        pool.submit(asyncio.run, history).result()
+    lived_through(address.replace("http://", f"http://{key}@"), days=3)
 
 
 def measure(browser: Browser, address: str, link: str, project: str, rounds: int) -> list[Measured]:
     """Measure every page."""
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto(link)
-    page.get_by_role("button", name="Sign in").click()
-    page.wait_for_selector("h1")
-    cookies = context.cookies()
+    cookies = signed_in(browser, link)
     header = "; ".join(f"{each['name']}={each['value']}" for each in cookies)
-    context.close()
     found = []
     for path in PAGES:
         url = address + path
@@ -193,7 +162,7 @@ def main() -> None:
     parser.add_argument("--project", default="", help="by default the oldest one")
     parser.add_argument("--rounds", type=int, default=20, help="requests per page, default 20")
     given = parser.parse_args()
-    chromium = os.environ.get("TOOLFAULT_CHROMIUM") or shutil.which("chromium")
+    chromium = chromium_path()
     if chromium is None:
         raise SystemExit("No Chromium found; set TOOLFAULT_CHROMIUM to its path.")
     with tempfile.TemporaryDirectory() as made, sync_playwright() as playwright:
@@ -203,7 +172,7 @@ def main() -> None:
             if not given.database_url:
                 fill(url, address)
             link = _said(url, "sign-in-link", "--url", address)
-            browser = playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
+            browser = launched(playwright, chromium)
             rows = measure(browser, address, link, given.project, given.rounds)
             browser.close()
     print(f"{'page':<14}{'median':>9}{'p95':>9}{'first':>10}{'again':>10}{'paint':>9}{'task':>9}")

@@ -1,12 +1,23 @@
-"""A browser window that notes what it complains about."""
+"""What whoever drives a browser needs: the browser, a session, data, a window that complains.
+
+Tests and ``benchmarks/pages`` share it.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
+import shutil
+import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
-from playwright.sync_api import BrowserContext, Page, Request
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, Request, expect
 
-__all__ = ["ARGUMENTS", "DATA", "Reader"]
+__all__ = ["DATA", "Reader", "chromium_path", "launched", "lived_through", "send", "signed_in"]
 
 ARGUMENTS = [
     "--headless",
@@ -19,6 +30,52 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 DATA = "project=generated&window=all"
+
+
+def chromium_path() -> str | None:
+    """Where the Chromium of this machine is; None without one."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return os.environ.get("TOOLFAULT_CHROMIUM") or next(
+        (path for name in names if (path := shutil.which(name))), None
+    )
+
+
+def launched(playwright: Playwright, path: str) -> Browser:
+    """Start the Chromium at *path*, without a window and without talking to anybody."""
+    return playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+
+
+def signed_in(browser: Browser, link: str) -> list[dict[str, Any]]:
+    """Follow a sign-in link, press its button and return the cookies."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(link)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator("h1")).to_be_visible()
+    cookies = context.cookies()
+    context.close()
+    return cookies  # type: ignore[return-value]
+
+
+def lived_through(dsn: str, *, days: int, seed: int = 7) -> None:
+    """Send the last *days* of the demo's agents; they run in a thread, beside playwright's loop."""
+    from toolfault_dashboard.demo.history import live_through
+
+    history = live_through(dsn=dsn, seed=seed, until=time.time(), days=days)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        pool.submit(asyncio.run, history).result()
+
+
+def send(dsn: str, *events: dict[str, Any]) -> None:
+    """Send events as any sender would."""
+    key, address = dsn.removeprefix("http://").split("@")
+    request = urllib.request.Request(
+        f"http://{address}/v1/events",
+        data=json.dumps({"schema_version": 1, "events": events}).encode(),
+        headers={"Authorization": f"Bearer {key}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        assert json.load(answer)["accepted"] == len(events)
 
 
 @dataclass

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-import os
-import shutil
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 from tests.dashboard.conftest import ENGINES, copied_database
 from tests.dashboard.generated import fill
-from tests.e2e.browsing import ARGUMENTS, Reader
+from tests.e2e.browsing import Reader, chromium_path, launched, signed_in
 from tests.live_server import LiveServer, live_server
 
 from toolfault_collector.engine import open_engine
@@ -31,14 +30,11 @@ def quiet_tools() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """The Chromium of this machine."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = os.environ.get("TOOLFAULT_CHROMIUM") or next(
-        (path for name in names if (path := shutil.which(name))), None
-    )
+    found = chromium_path()
     if found is None:
         pytest.skip("no Chromium here; install one or set TOOLFAULT_CHROMIUM to its path")
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        running = launched(playwright, found)
         yield running
         running.close()
 
@@ -61,21 +57,15 @@ def generated_server(
 
 
 @pytest.fixture(scope="module")
-def session(generated_server: LiveServer, chromium: Browser) -> list[dict[str, object]]:
+def session(generated_server: LiveServer, chromium: Browser) -> list[dict[str, Any]]:
     """The cookies of a browser that followed a sign-in link and pressed its button."""
-    context = chromium.new_context()
-    page = context.new_page()
-    page.goto(generated_server.run("sign-in-link", "--url", generated_server.address).split()[-1])
-    page.get_by_role("button", name="Sign in").click()
-    expect(page.locator("h1")).to_be_visible()
-    cookies = context.cookies()
-    context.close()
-    return cookies  # type: ignore[return-value]
+    link = generated_server.run("sign-in-link", "--url", generated_server.address).split()[-1]
+    return signed_in(chromium, link)
 
 
 @pytest.fixture
 def open_reader(
-    generated_server: LiveServer, chromium: Browser, session: list[dict[str, object]]
+    generated_server: LiveServer, chromium: Browser, session: list[dict[str, Any]]
 ) -> Iterator[object]:
     """A function that opens a window; at the end none may have complained."""
     readers: list[Reader] = []

@@ -2,53 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import re
-import shutil
-import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+from tests.e2e.browsing import lived_through, signed_in
 from tests.live_server import LiveServer, live_server
 
-from toolfault_dashboard.demo.history import live_through
-
 pytestmark = pytest.mark.browser
-
-ARGUMENTS = [
-    "--no-sandbox",  # the tests may run as root
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """A headless Chromium of the system."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = next((path for name in names if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.skip("no Chromium on this machine")
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
-        yield running
-        running.close()
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """A server with three days of the demo's history and nothing new coming in."""
     with live_server(tmp_path_factory.mktemp("click")) as running:
-        history = live_through(dsn=running.dsn("demo"), seed=7, until=time.time(), days=3)
-        # A loop of its own: playwright's is running in this thread. Left open, it would be
-        # complained about in whichever test the garbage collector runs next.
-        with closing(asyncio.new_event_loop()) as loop:
-            loop.run_until_complete(history)
+        lived_through(running.dsn("demo"), days=3)
         yield running
 
 
@@ -59,21 +30,19 @@ def complaints() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def signed_in(server: LiveServer, browser: Browser) -> Iterator[BrowserContext]:
+def window(server: LiveServer, chromium: Browser) -> Iterator[BrowserContext]:
     """A browser that followed a printed link."""
-    context = browser.new_context(accept_downloads=True)
-    page = context.new_page()
-    page.goto(server.run("sign-in-link", "--url", server.address).strip().splitlines()[-1])
-    page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    context = chromium.new_context(accept_downloads=True)
+    link = server.run("sign-in-link", "--url", server.address).strip().splitlines()[-1]
+    context.add_cookies(signed_in(chromium, link))  # type: ignore[arg-type]
     yield context
     context.close()
 
 
 @pytest.fixture
-def page(server: LiveServer, signed_in: BrowserContext, complaints: list[str]) -> Iterator[Page]:
+def page(server: LiveServer, window: BrowserContext, complaints: list[str]) -> Iterator[Page]:
     """The overview, in a new tab."""
-    page = signed_in.new_page()
+    page = window.new_page()
     page.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.goto(server.address)

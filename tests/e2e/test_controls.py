@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-import urllib.request
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.e2e.browsing import Reader
+from tests.e2e.browsing import Reader, send
 from tests.factories import failure
 from tests.live_server import LiveServer
 
@@ -242,20 +241,9 @@ def test_an_empty_project_turns_into_the_dashboard_by_itself(
     page.goto(f"{generated_server.address}/?project={name}")
     expect(page.locator(".ways .card")).to_have_count(3)
     assert page.locator("[data-await]").count() == 1
-    _send(dsn, "first_tool")
+    send(dsn, failure("first_tool", at=now_us()))
     expect(page.locator("h1")).to_have_text("Overview", timeout=20_000)
     expect(page.locator(".tile .value").first).to_have_text("1")
-
-
-def _send(dsn: str, tool: str) -> None:
-    key, address = dsn.removeprefix("http://").split("@")
-    request = urllib.request.Request(
-        f"http://{address}/v1/events",
-        data=json.dumps({"schema_version": 1, "events": [failure(tool, at=now_us())]}).encode(),
-        headers={"Authorization": f"Bearer {key}", "Content-Type": "application/json"},
-    )
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        assert json.load(answer)["accepted"] == 1
 
 
 def test_nothing_moves_while_a_page_loads(open_reader):

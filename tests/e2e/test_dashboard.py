@@ -7,13 +7,13 @@ error, CSP violation, failed request or uncaught exception fails the run.
 from __future__ import annotations
 
 import csv
-import json
-import urllib.request
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
+from tests.dashboard.addresses import COMPARED, LISTS
+from tests.e2e.browsing import send
 from tests.factories import failure
 from tests.live_server import LiveServer
 
@@ -21,26 +21,7 @@ from toolfault_collector.clock import now_us
 
 pytestmark = pytest.mark.browser
 
-LISTS = (
-    "/",
-    "/failures",
-    "/round-trips",
-    "/codes",
-    "/tools",
-    "/messages",
-    "/fix-next",
-    "/changes",
-    "/compare",
-    "/compare?before=tool%3Asearch&after=tool%3Ahttp_request",
-    "/experiments",
-    "/experiment?name=b",
-    "/live",
-    "/views",
-    "/rejected",
-    "/settings",
-    "/start",
-    "/help",
-)
+PAGES = (*LISTS, COMPARED, "/experiment?name=b", "/experiment?name=b&days=1")
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
@@ -82,7 +63,7 @@ def test_no_page_breaks_the_accessibility_rules(open_reader, scheme: str, size: 
     """No rule of axe is broken in either theme or size; no page is wider than its window."""
     reader = open_reader(color_scheme=scheme, viewport=size)
     found: dict[str, list[str]] = {}
-    for path in (*LISTS, *reader.details()):
+    for path in (*PAGES, *reader.details()):
         page = reader.go(path) if "project=" not in path else reader.page
         if "project=" in path:
             page.goto(f"{reader.address}{path}")
@@ -182,28 +163,16 @@ def test_a_new_failure_appears_by_itself_unless_paused(open_reader, generated_se
     page = reader.go("/live")
     expect(page.get_by_role("status")).to_have_text("live", timeout=20_000)
     dsn = generated_server.dsn("generated")
-    _send_failure(dsn, "first_sight")
+    send(dsn, failure("first_sight", at=now_us()))
     expect(page.locator("tbody tr").first).to_contain_text("first_sight", timeout=20_000)
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_role("status")).to_have_text("paused")
-    _send_failure(dsn, "second_sight")
+    send(dsn, failure("second_sight", at=now_us()))
     page.get_by_role("button", name="Go on").click()
     expect(page.get_by_role("status")).to_have_text("live", timeout=20_000)
     expect(page.locator("tbody tr").first).to_contain_text("first_sight")
     page.get_by_role("link", name="Load again").click()
     expect(page.locator("tbody tr").first).to_contain_text("second_sight")
-
-
-def _send_failure(dsn: str, tool: str) -> None:
-    """Send one failure as any sender would."""
-    key, address = dsn.removeprefix("http://").split("@")
-    request = urllib.request.Request(
-        f"http://{address}/v1/events",
-        data=json.dumps({"schema_version": 1, "events": [failure(tool, at=now_us())]}).encode(),
-        headers={"Authorization": f"Bearer {key}", "Content-Type": "application/json"},
-    )
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        assert json.load(answer)["accepted"] == 1
 
 
 def test_an_injected_script_would_not_run(open_reader):

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import re
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
+from tests.e2e.browsing import lived_through, signed_in
 from tests.live_server import LiveServer, live_server
-
-from toolfault_dashboard.demo.history import live_through
 
 pytestmark = pytest.mark.browser
 
@@ -25,10 +22,7 @@ TOUR = Path(__file__).resolve().parents[2] / "docs" / "tour.md"
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """A server with the two weeks that `make demo` begins with."""
     with live_server(tmp_path_factory.mktemp("tasks")) as running:
-        history = live_through(dsn=running.dsn("demo"), seed=7, until=time.time(), days=14)
-        # A thread of its own: playwright's loop is running in this one.
-        with ThreadPoolExecutor(max_workers=1) as pool:
-            pool.submit(asyncio.run, history).result()
+        lived_through(running.dsn("demo"), days=14)
         yield running
 
 
@@ -53,9 +47,10 @@ class Person:
 def person(demo: LiveServer, chromium: Browser) -> Iterator[Person]:
     """Signed in, on the overview."""
     context = chromium.new_context(accept_downloads=True)
+    link = demo.run("sign-in-link", "--url", demo.address).split()[-1]
+    context.add_cookies(signed_in(chromium, link))  # type: ignore[arg-type]
     page = context.new_page()
-    page.goto(demo.run("sign-in-link", "--url", demo.address).split()[-1])
-    page.get_by_role("button", name="Sign in").click()
+    page.goto(demo.address)
     expect(page.locator("h1")).to_have_text("Overview")
     yield Person(page)
     context.close()

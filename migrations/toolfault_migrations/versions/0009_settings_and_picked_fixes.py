@@ -27,15 +27,25 @@ def upgrade() -> None:
         op.add_column("project", sa.Column(name, kind))
     op.create_table(
         "picked_fix",
-        sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
-        sa.Column("project_id", sa.Integer, sa.ForeignKey("project.id"), nullable=False),
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), nullable=False),
+        sa.Column("project_id", sa.Integer, nullable=False),
         sa.Column("tool", sa.String(256), nullable=False),
         sa.Column("field", sa.String(256), nullable=False),
         sa.Column("remedy", sa.String(64), nullable=False),
         sa.Column("event_id", sa.String(36), nullable=False),
         sa.Column("added_by", sa.String(128), nullable=False),
         sa.Column("added_at", sa.BigInteger, nullable=False),
-        sa.UniqueConstraint("project_id", "tool", "field", "remedy"),
+        sa.PrimaryKeyConstraint("id", name="pk_picked_fix"),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["project.id"], name="fk_picked_fix_project_id_project"
+        ),
+        sa.UniqueConstraint(
+            "project_id",
+            "tool",
+            "field",
+            "remedy",
+            name="uq_picked_fix_project_id_tool_field_remedy",
+        ),
     )
 
 

@@ -10,11 +10,11 @@ from urllib.parse import urlencode
 import pytest
 from bs4 import BeautifulSoup
 from sqlalchemy import Engine
+from tests.dashboard.addresses import LISTS
 from tests.dashboard.generated import NOW
+from tests.dashboard.hostile import HARMLESS, PAYLOADS, hostile_events, three_hundred
 from tests.dashboard.pages.conftest import open_browser
-from tests.factories import event_id
 
-from toolfault_collector.clock import MINUTE_US, SECOND_US, format_time
 from toolfault_collector.engine import open_engine, read_connection, write_transaction
 from toolfault_collector.projects import ensure_project
 from toolfault_collector.schema import prepare
@@ -23,125 +23,15 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.search import parse
 
-HARMLESS = "plain"
-PAYLOADS = (
-    "<script>alert(1)</script>",
-    '"><img src=x onerror=alert(1)>',
-    "'><svg/onload=alert(1)>",
-    "</title><script>alert(1)</script>",
-    "</textarea><script>alert(1)</script>",
-    "</pre><iframe src=javascript:alert(1)>",
-    "javascript:alert(1)",
-    "{{7*7}}",
-    "{% raw %}<b>x</b>",
-    "${alert(1)}",
-    "<!--<script>-->",
-    "]]><script>alert(1)</script>",
-    "&lt;script&gt;alert(1)&lt;/script&gt;",
-    "<a href=//evil.example>x</a>",
-    "<style>*{display:none}</style>",
-    "<base href=//evil.example>",
-    "<meta http-equiv=refresh content=0>",
-    "<form action=//evil.example><input>",
-    "\u202egnp.exe\u202c",
-    "\u2066hidden\u2069",
-    "a\u200bb\u200fc",
-    "%3Cscript%3Ealert(1)%3C/script%3E",
-    "`-alert(1)-`",
-    "\\u003cscript\\u003e",
-    '<math><mi xlink:href="data:x,<script>alert(1)</script>">',
-    "<details open ontoggle=alert(1)>",
-    "onmouseover=alert(1) x=",
-    '" autofocus onfocus=alert(1) "',
-    "<noscript><p title='</noscript><img src=x onerror=alert(1)>'>",
-)
-
-
-def _error(text: str) -> dict[str, Any]:
-    issue = {
-        "field": text,
-        "code": "wrong_type",
-        "message": text,
-        "expected": text,
-        "received": text,
-        "received_type": text,
-        "type": text,
-        "near_miss": ["alias"],
-    }
-    return {
-        "code": "wrong_type",
-        "category": "parameter",
-        "audience": "llm",
-        "reason": text,
-        "kind": text[:32],
-        "phase": text[:32],
-        "field": text,
-        "expected": text,
-        "received": text,
-        "received_type": text,
-        "snippet": text,
-        "retry_hint": text,
-        "retry_context": {text: text},
-        "issues": [issue],
-        "issues_total": 1,
-        "retryable": True,
-        "renderings": {"user": text, "llm": text, "system": text},
-        "exception": {"type": text, "module": text, "message": text, "traceback": text},
-    }
-
-
-def _events(text: str) -> list[dict[str, Any]]:
-    """Two failures, a success and a change that carry *text* wherever a text can stand."""
-    shared = {
-        "type": "tool_call",
-        "session_id": f"c-{text}",
-        "tool": text,
-        "tool_requested": f"{text}!",
-        "agent": text,
-        "model": text,
-        "provider": text,
-        "environment": text,
-        "release": text,
-        "variant": f"trial={text}",
-        "user": text,
-        "run_id": text,
-        "trace_id": text,
-        "span_id": text,
-        "turn": None,
-        "duration_ms": 5.0,
-        "tags": {"tag": text},
-        "args_diff": [{"path": text, "change": text, "from_type": text, "to_type": text}],
-    }
-    calls = [
-        {
-            **shared,
-            "event_id": event_id(),
-            "call_id": f"{text}{number}",
-            "occurred_at": format_time(NOW - MINUTE_US + number * SECOND_US),
-            "seq": number,
-            "success": number == 2,
-            **({} if number == 2 else {"error": _error(text)}),
-        }
-        for number in range(3)
-    ]
-    for call in calls:
-        call.pop("turn")
-    change = {
-        "type": "change",
-        "event_id": event_id(),
-        "occurred_at": format_time(NOW - MINUTE_US),
-        "label": text,
-        "tool": text,
-    }
-    return [*calls, change]
-
 
 def _engine(folder: Any, text: str) -> Engine:
     engine = open_engine(f"sqlite:///{folder / 'toolfault.db'}")
     prepare(engine, migrate=True)
     with write_transaction(engine) as conn:
         project = ensure_project(conn, "hostile")
-        receipt = store_events(conn, project, _events(text), received_at=NOW, time_policy="import")
+        receipt = store_events(
+            conn, project, hostile_events(text), received_at=NOW, time_policy="import"
+        )
         refused = {"type": "tool_call", "tool": text, "surprise": text}
         store_events(conn, project, [refused], received_at=NOW)
     assert receipt.accepted == 4, receipt.rejected
@@ -229,60 +119,12 @@ def test_hidden_characters_are_shown(tmp_path: Any, character: str):
     assert shown >= 9
 
 
-def _many() -> list[str]:
-    """Three hundred payloads: every way out of a text, with every element that runs a script."""
-    ways_out = (
-        "",
-        '">',
-        "'>",
-        "</title>",
-        "</textarea>",
-        "</script>",
-        "-->",
-        "]]>",
-        "</style>",
-        "&#62;",
-    )
-    elements = (
-        "<script>alert(1)</script>",
-        "<script src=//evil.example/x.js></script>",
-        "<img src=x onerror=alert(1)>",
-        "<svg onload=alert(1)>",
-        "<svg><animate onbegin=alert(1) attributeName=x></svg>",
-        "<body onload=alert(1)>",
-        "<iframe srcdoc='<script>alert(1)</script>'>",
-        "<iframe src=javascript:alert(1)>",
-        "<video><source onerror=alert(1)></video>",
-        "<audio src=x onerror=alert(1)>",
-        "<object data=javascript:alert(1)>",
-        "<embed src=javascript:alert(1)>",
-        "<details open ontoggle=alert(1)>",
-        "<input autofocus onfocus=alert(1)>",
-        "<select autofocus onfocus=alert(1)>",
-        "<marquee onstart=alert(1)>",
-        "<a href=javascript:alert(1)>x</a>",
-        "<a href='java&#115;cript:alert(1)'>x</a>",
-        "<form action=//evil.example><button>x</button></form>",
-        "<button formaction=javascript:alert(1)>x</button>",
-        "<math><maction actiontype=statusline xlink:href=javascript:alert(1)>x</maction></math>",
-        "<link rel=stylesheet href=//evil.example/x.css>",
-        "<style>@import'//evil.example/x.css'</style>",
-        "<meta http-equiv=refresh content='0;url=//evil.example'>",
-        "<base href=//evil.example/>",
-        "<template><script>alert(1)</script></template>",
-        "<div style=background:url(javascript:alert(1))>x</div>",
-        "<x onclick=alert(1)>x</x>",
-    )
-    made = [way + element for way in ways_out for element in elements]
-    return list(dict.fromkeys([*made, *PAYLOADS]))[:300]
-
-
 def _store_many(engine: Engine, payloads: list[str]) -> None:
     for start in range(0, len(payloads), 50):
         events = [
             {**event, "session_id": f"c-{start + index}"}
             for index, text in enumerate(payloads[start : start + 50])
-            for event in _events(text)[:1]
+            for event in hostile_events(text)[:1]
         ]
         with write_transaction(engine) as conn:
             project = ensure_project(conn, "hostile")
@@ -304,10 +146,6 @@ def _addresses(html: str) -> set[str]:
     return {tag[name] for name in names for tag in soup.find_all(attrs={name: True})}
 
 
-LISTS = (
-    "/", "/failures", "/round-trips", "/codes", "/tools", "/messages", "/fix-next", "/changes",
-    "/live", "/views", "/rejected", "/settings",
-)  # fmt: skip
 EXPORTS = (
     "/failures.csv", "/chains.csv", "/codes.csv", "/fields.csv", "/tools.csv", "/messages.csv",
     "/fix-next.csv", "/api/v1/failures", "/api/v1/exports/failures.json",
@@ -318,7 +156,7 @@ EXPORTS = (
 @pytest.mark.slow
 def test_three_hundred_payloads(tmp_path: Any):
     """All at once, in every field: pages hold no element, attribute or address that is not ours."""
-    payloads = _many()
+    payloads = three_hundred()
     assert len(payloads) == 300
     plain, hostile = tmp_path / "plain", tmp_path / "hostile"
     plain.mkdir()
@@ -387,7 +225,7 @@ def test_every_link_to_an_odd_name_works(tmp_path: Any):
 def test_long_text_is_cut_and_reachable(tmp_path: Any):
     """The longest texts that are stored make no endless page: lists cut, the failure shows all."""
     line, lines = "x" * 16_384, "a line of a traceback\n" * 2_900
-    event = _events(HARMLESS)[0]
+    event = hostile_events(HARMLESS)[0]
     event["error"] |= {"received": line, "snippet": line, "renderings": {"llm": line[:8_192]}}
     event["error"]["exception"]["traceback"] = lines
     engine = open_engine(f"sqlite:///{tmp_path / 'toolfault.db'}")

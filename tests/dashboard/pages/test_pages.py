@@ -9,6 +9,7 @@ import json
 import pytest
 from pyarrow import parquet
 from sqlalchemy import Engine
+from tests.dashboard.addresses import COMPARED, LISTS
 from tests.dashboard.generated import NOW
 from tests.dashboard.pages.conftest import Browser, open_browser
 
@@ -19,24 +20,6 @@ from toolfault_dashboard.queries import Scope, deadline
 from toolfault_dashboard.search import parse
 
 GENERATED = "project=generated&window=all"
-LISTS = (
-    "/",
-    "/failures",
-    "/round-trips",
-    "/codes",
-    "/tools",
-    "/messages",
-    "/fix-next",
-    "/changes",
-    "/compare",
-    "/experiments",
-    "/live",
-    "/views",
-    "/rejected",
-    "/settings",
-    "/start",
-    "/help",
-)
 MOST = 12
 
 
@@ -61,7 +44,7 @@ def _details(engine: Engine) -> list[str]:
         f"/chains/{chain.chain_id}",
         "/tool?name=http_request",
         "/experiment?name=b",
-        "/compare?before=tool%3Asearch&after=tool%3Ahttp_request",
+        COMPARED,
     ]
     return found + [f"/changes/{each.event_id}" for each in changes[:1]]
 
@@ -132,7 +115,7 @@ TABLES = {
     "/messages": ("messages",),
     "/fix-next": ("fix-next",),
     "/changes": ("changes",),
-    "/compare?before=tool%3Asearch&after=tool%3Ahttp_request": ("comparison", "comparison-codes"),
+    COMPARED: ("comparison", "comparison-codes"),
     "/experiment?name=b": ("experiment", "over-time"),
     "/experiment?name=b&days=1": ("experiment-days",),
     "/experiments": ("experiments",),
@@ -275,11 +258,7 @@ def test_an_outcome_leads_to_its_chains(browser: Browser):
             behind.select_one(".lede")
             .get_text()
             .startswith(
-
-                    "What failures cost: extra calls after a failure, in "
-                    + link.get_text()
-                    + " chain"
-
+                "What failures cost: extra calls after a failure, in " + link.get_text() + " chain"
             )
         )
 
