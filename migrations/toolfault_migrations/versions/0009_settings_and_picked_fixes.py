@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0009"
-down_revision = "0005"
+down_revision = "0006"
 
 _SETTINGS: Final = {
     "retention_days": sa.Integer,
