@@ -1,7 +1,7 @@
 """Settings of a project that people may change, and fixes that were picked by hand.
 
 Revision: 0009
-Follows: 0005
+Follows: 0006
 """
 
 from __future__ import annotations
