@@ -16,7 +16,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Table
 
 from toolfault_collector import arrays
-from toolfault_collector.bulk import columns, find_rows, run, select_in
+from toolfault_collector.bulk import allocate_ids, columns, find_rows, insert_rows, run, select_in
 from toolfault_collector.clock import MINUTE_US
 from toolfault_collector.engine import is_sqlite
 from toolfault_collector.errors import StaleIds
@@ -50,10 +50,9 @@ class _Shared:
     used: set[int] = field(default_factory=set)
     seen: dict[int, Span] = field(default_factory=dict)
 
-    def see(self, row_id: int, call: PreparedCall) -> None:
-        """Note that *call* refers to the row, and whether that must be written."""
+    def see(self, row_id: int, at: int) -> None:
+        """Note that a call of the time *at* refers to the row, and whether that must be written."""
         self.used.add(row_id)
-        at = call.occurred_at
         first, until = self.seen.get(row_id) or self.spans.get(row_id) or (at, at)
         if not first <= at < until:
             self.seen[row_id] = (min(first, at), max(until, _end_of_hour(at)))
@@ -75,23 +74,22 @@ class Catalog:
         signatures: dict[Key, tuple[Any, ...]] = {}
         messages: dict[Key, tuple[Any, ...]] = {}
         for call in failures:
-            at = (call.occurred_at, _end_of_hour(call.occurred_at))
-            signatures.setdefault(
-                (call.project_id, call.fingerprint or ""),
-                (call.event.tool, call.code, call.fields_json, call.exception_type, *at),
-            )
+            at, key = call.occurred_at, (call.project_id, call.fingerprint or "")
+            if key not in signatures:
+                shown = (call.event.tool, call.code, call.fields_json, call.exception_type)
+                signatures[key] = (*shown, at, _end_of_hour(at))
             if call.message_digest is not None:
-                messages.setdefault(
-                    (call.project_id, call.message_digest), (call.message_text, *at)
-                )
+                key = (call.project_id, call.message_digest)
+                if key not in messages:
+                    messages[key] = (call.message_text, at, _end_of_hour(at))
         signature_ids = _ids(conn, self._signatures, signatures)
         message_ids = _ids(conn, self._messages, messages)
         for call in failures:
             call.signature_id = signature_ids[call.project_id, call.fingerprint or ""]
-            self._signatures.see(call.signature_id, call)
+            self._signatures.see(call.signature_id, call.occurred_at)
             if call.message_digest is not None:
                 call.message_id = message_ids[call.project_id, call.message_digest]
-                self._messages.see(call.message_id, call)
+                self._messages.see(call.message_id, call.occurred_at)
 
     def touch(self, conn: Connection) -> None:
         """Write when rows were first and last seen, of those that do not say so already.
@@ -140,8 +138,7 @@ def _ids(conn: Connection, shared: _Shared, wanted: dict[Key, tuple[Any, ...]]) 
     found = _find(conn, shared, missing)
     new = sorted(key for key in missing if key not in found)
     if new:
-        _insert_ignore(conn, shared, [(*key, *wanted[key]) for key in new])
-        found |= _find(conn, shared, new)
+        found |= _make(conn, shared, {key: wanted[key] for key in new})
     shared.fresh |= found
     return ids | found
 
@@ -166,11 +163,20 @@ def _find(conn: Connection, shared: _Shared, keys: Iterable[Key]) -> dict[Key, i
     return found
 
 
-def _insert_ignore(conn: Connection, shared: _Shared, rows: list[tuple[Any, ...]]) -> None:
+def _make(conn: Connection, shared: _Shared, rows: dict[Key, tuple[Any, ...]]) -> dict[Key, int]:
+    """Insert *rows*, none of which was there just now, and return their ids."""
+    if is_sqlite(conn):
+        # Nobody else can write until this transaction ends.
+        ids = dict(zip(rows, allocate_ids(conn, shared.table, len(rows)), strict=True))
+        given = [(ids[key], *key, *row) for key, row in rows.items()]
+        insert_rows(conn, shared.table, ("id", *shared.names), given)
+        shared.spans.update((ids[key], row[-2:]) for key, row in rows.items())
+        return ids
     marks = ", ".join("?" * len(shared.names))
     names = ", ".join(shared.names)
     sql = f"INSERT INTO {shared.table.name} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING"
-    run(conn, sql, rows)
+    run(conn, sql, [(*key, *row) for key, row in rows.items()])
+    return _find(conn, shared, rows)
 
 
 def _widen(conn: Connection, shared: _Shared) -> int:

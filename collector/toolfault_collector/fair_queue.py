@@ -36,12 +36,18 @@ class FairQueue(Generic[Item]):
         self._held: dict[int, tuple[int, int]] = {}
         self._events = 0
         self._bytes = 0
+        self._taken = 0
         self._closed = True
 
     @property
     def events(self) -> int:
         """Events that were let in and not yet released."""
         return self._events
+
+    @property
+    def waiting(self) -> int:
+        """Events that nobody has taken yet."""
+        return self._events - self._taken
 
     def open(self) -> None:
         """Let items in from now on."""
@@ -96,16 +102,16 @@ class FairQueue(Generic[Item]):
         with self._changed:
             self._changed.notify()
 
-    def take(self, max_events: int) -> list[tuple[int, Item, int, int]]:
+    def take(self, max_events: int, *, wait: bool = True) -> list[tuple[int, Item, int, int]]:
         """Wait for items and return some, projects in turn, up to about *max_events*.
 
         Each is (project, item, events, bytes); `release` them when they are done. Empty means that
-        the queue is closed and nothing is left.
+        the queue is closed and nothing is left; without *wait*, that nothing is there.
         """
         taken: list[tuple[int, Item, int, int]] = []
         events = 0
         with self._changed:
-            while not self._waiting and not self._closed:
+            while wait and not self._waiting and not self._closed:
                 self._changed.wait()
             while self._waiting and events < max_events:
                 project_id = next(iter(self._waiting))
@@ -115,6 +121,7 @@ class FairQueue(Generic[Item]):
                     self._waiting[project_id] = items  # at the end: the others come first
                 taken.append((project_id, item, count, size))
                 events += count
+            self._taken += events
         return taken
 
     def release(self, taken: list[tuple[int, Item, int, int]]) -> None:
@@ -127,4 +134,5 @@ class FairQueue(Generic[Item]):
                 else:
                     self._held[project_id] = own_events - events, own_bytes - size
                 self._events -= events
+                self._taken -= events
                 self._bytes -= size

@@ -106,5 +106,8 @@ def _parts(field: str) -> list[str]:
 
 def _number_or_id(match: re.Match[str]) -> str:
     """Tell ``30s`` (a number with its unit) from ``call_30`` (an id)."""
-    number = _NUMBER.fullmatch(match.group())
+    text = match[0]
+    if text.isascii() and (text.isdecimal() or text.isidentifier()):  # most are one of these
+        return "<n>" if text.isdecimal() else "<id>"
+    number = _NUMBER.fullmatch(text)
     return "<id>" if number is None else f"<n>{number.group(1)}"

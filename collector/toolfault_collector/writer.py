@@ -1,22 +1,24 @@
 """Group commit: one thread writes, and requests that arrive while it does share the next commit.
 
 A commit costs an fsync whatever it holds, so the rate of single events is not bounded by the disk.
-The answer to a request is sent after the commit that holds its events. A batch that cannot be
-stored is taken apart until only the events at fault are left out.
+While the disk is waited for, what came meanwhile is read. The answer to a request is sent after
+the commit that holds its events. A batch that cannot be stored is taken apart until only the
+events at fault are left out.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, RootTransaction
 from sqlalchemy.exc import DBAPIError
 
 from toolfault_collector import failpoints
@@ -37,6 +39,8 @@ from toolfault_collector.wal import WriteAheadLog
 
 __all__ = ["Deliver", "Result", "Ticket", "Writer"]
 
+# Fewer events than these are read sooner than another thread is woken to commit.
+READ_AHEAD_EVENTS: Final = 100
 # A lost race (deadlock, the same event through two collectors) is over at the next attempt.
 MAX_ATTEMPTS: Final = 4
 
@@ -63,6 +67,37 @@ class Ticket:
     deliver: Deliver
 
 
+@dataclass(slots=True)
+class _Group:
+    """Batches that were taken from the queue together, to be stored in one transaction.
+
+    Attributes:
+        taken: What the queue gave, to be released.
+        unread: Batches that are still bytes.
+        read: Batches that can be stored.
+        results: What is to be answered.
+    """
+
+    taken: list[tuple[int, Ticket, int, int]]
+    unread: deque[Ticket] = field(init=False)
+    read: list[tuple[Ticket, Submission]] = field(default_factory=list)
+    results: list[tuple[Ticket, Result]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.unread = deque(ticket for _, ticket, _, _ in self.taken)
+
+    def read_next(self) -> bool:
+        """Read one more batch, if there is one."""
+        if not self.unread:
+            return False
+        ticket = self.unread.popleft()
+        try:
+            self.read.append((ticket, ticket.read()))
+        except Exception as error:  # noqa: BLE001 - is the answer to that batch
+            self.results.append((ticket, error))
+        return True
+
+
 class Writer:
     """The thread that stores everything a collector process takes in.
 
@@ -79,6 +114,8 @@ class Writer:
         self._queued = metrics.queued_events
         self._catalog = Catalog()
         self._connection: Connection | None = None
+        self._committer: ThreadPoolExecutor
+        self._ahead: _Group | None = None
         self._keys_noted: dict[int, int] = {}
         self._limits = NameLimits(
             max_tools=settings.max_tools,
@@ -148,34 +185,51 @@ class Writer:
         return future.result()
 
     def _run(self) -> None:
-        while taken := self._queue.take(self._group_events):
-            self._take_in([ticket for _, ticket, _, _ in taken])
-            self._queue.release(taken)
-            self._queued.set(self._queue.events)
-            if self._write_ahead_log is not None and self._connection is not None:
-                self._write_ahead_log.tend(self._connection)
+        with ThreadPoolExecutor(1, "toolfault-commit") as self._committer:
+            while group := self._ahead or self._take(wait=True):
+                self._ahead = None
+                self._take_in(group)
+                self._queue.release(group.taken)
+                self._queued.set(self._queue.events)
+                if self._write_ahead_log is not None and self._connection is not None:
+                    self._write_ahead_log.tend(self._connection)
         self._disconnect()
 
-    def _take_in(self, tickets: list[Ticket]) -> None:
+    def _take(self, *, wait: bool) -> _Group | None:
+        taken = self._queue.take(self._group_events, wait=wait)
+        return _Group(taken) if taken else None
+
+    def _take_in(self, group: _Group) -> None:
         """Read every batch, store what could be read together, and deliver every result."""
-        results: list[tuple[Ticket, Result]] = []
-        group: list[tuple[Ticket, Submission]] = []
-        for ticket in tickets:
-            try:
-                group.append((ticket, ticket.read()))
-            except Exception as error:  # noqa: BLE001 - is the answer to that batch
-                results.append((ticket, error))
-        if group:
-            stored = self._store([submission for _, submission in group])
-            results += zip([ticket for ticket, _ in group], stored, strict=True)
+        while group.read_next():
+            pass
+        if group.read:
+            stored = self._store([submission for _, submission in group.read])
+            group.results += zip([ticket for ticket, _ in group.read], stored, strict=True)
         by_receiver: dict[Deliver, list[tuple[Ticket, Result]]] = {}
-        for ticket, result in results:
+        for ticket, result in group.results:
             by_receiver.setdefault(ticket.deliver, []).append((ticket, result))
         for deliver, of_receiver in by_receiver.items():
             try:
                 deliver(of_receiver)
             except Exception as error:  # noqa: BLE001 - its event loop has ended; others wait
                 _log.error("not_delivered", error=type(error).__name__, batches=len(of_receiver))
+
+    def _commit(self, transaction: RootTransaction) -> None:
+        """Commit, and read what has come meanwhile until that is done.
+
+        The database works and waits for the disk without the interpreter, so another thread is
+        enough for both to go on. No more than one group is read ahead.
+        """
+        if self._ahead is None and self._queue.waiting >= READ_AHEAD_EVENTS:
+            self._ahead = self._take(wait=False)
+        if self._ahead is None:
+            transaction.commit()
+            return
+        done = self._committer.submit(transaction.commit)
+        while not done.done() and self._ahead.read_next():
+            pass
+        done.result()
 
     def _store(self, group: list[Submission]) -> Sequence[Result]:
         try:
@@ -200,6 +254,7 @@ class Writer:
             try:
                 with self._connected().begin() as transaction:
                     receipts, used = self._write(transaction.connection, submissions)
+                    self._commit(transaction)
                 failpoints.reach("committed")
             except Exception as error:
                 self._catalog.rolled_back()

@@ -23,7 +23,7 @@ from toolfault_collector.projects import ensure_project
 from toolfault_collector.settings import Settings
 from toolfault_collector.store import Receipt, Submission, prepare_batch
 from toolfault_collector.tables import issue, metadata, rejected_event, signature, tool_call
-from toolfault_collector.writer import Deliver, Result, Ticket
+from toolfault_collector.writer import READ_AHEAD_EVENTS, Deliver, Result, Ticket
 
 
 @pytest.fixture
@@ -113,6 +113,33 @@ def test_waiting_batches_share_a_commit(collector: Collector) -> None:
     assert [receipt.accepted for receipt in receipts if isinstance(receipt, Receipt)] == [2] * 20
     assert _commits(collector) == 2
     assert _count(collector.engine) == 41
+
+
+def test_next_group_is_read_during_a_commit(engine: Engine) -> None:
+    """While one group is committed the next is read, and both are stored."""
+    running = Collector(Settings(group_events=1), engine=engine)
+    running.start()
+    results, read = _Results(2), threading.Event()
+    first, second = (_submission(engine, failure()) for _ in range(2))
+
+    def read_second() -> Submission:
+        read.set()
+        return second
+
+    in_time = []
+    release = _hold(running)
+    event.listen(engine, "commit", lambda _conn: in_time.append(read.wait(20)), once=True)
+    for reading in (lambda: first, read_second):
+        ticket = Ticket(reading, results)
+        running.writer.submit(ticket, project_id=first.project_id, events=READ_AHEAD_EVENTS, size=1)
+    release.set()
+
+    assert [receipt.accepted for receipt in results.wait() if isinstance(receipt, Receipt)] == [
+        1,
+        1,
+    ]
+    running.stop()
+    assert in_time == [True]
 
 
 def test_full_queue_is_refused(collector: Collector) -> None:
