@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 from sqlalchemy import Engine
@@ -11,6 +12,7 @@ from toolfault_collector.gatekeeper import Gatekeeper
 from toolfault_collector.maintenance import Maintenance
 from toolfault_collector.metrics import Metrics
 from toolfault_collector.quota import Quota
+from toolfault_collector.reader import Reader
 from toolfault_collector.schema import prepare
 from toolfault_collector.settings import Settings
 from toolfault_collector.writer import Writer
@@ -40,6 +42,7 @@ class Collector:
         self.metrics = Metrics()
         self.gatekeeper = Gatekeeper(self.engine)
         self.quota = Quota(settings.quota_events_per_minute)
+        self.reader = Reader(enabled=settings.reader and _cores() > 1)
         self.writer = Writer(self.engine, settings=settings, metrics=self.metrics)
         self.maintenance = Maintenance(self.engine, settings)
 
@@ -57,4 +60,12 @@ class Collector:
         """Store what is queued and close the database."""
         self.maintenance.stop(1.0)
         self.writer.stop(self.settings.stop_seconds)
+        self.reader.stop()
         self.engine.dispose()
+
+
+def _cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # not on every system
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

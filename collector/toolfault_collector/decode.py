@@ -135,9 +135,8 @@ def decode_events(
             batch.events.append(decoded)
         except Refused as refused:
             pointer = f"/events/{index}{refused.pointer}"[:256]
-            batch.rejected.append(
-                Rejection(index, event_id_of(source), refused.code, pointer, source)
-            )
+            kept = bytes(source) if isinstance(source, msgspec.Raw) else source
+            batch.rejected.append(Rejection(index, event_id_of(kept), refused.code, pointer, kept))
     return batch
 
 

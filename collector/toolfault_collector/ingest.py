@@ -20,12 +20,14 @@ from starlette.types import Receive, Scope, Send
 from toolfault_collector import failpoints
 from toolfault_collector.body import ClientGone, Incoming, read_body
 from toolfault_collector.clock import now_us
-from toolfault_collector.decode import BadBatch, decode_batch
+from toolfault_collector.decode import BadBatch
 from toolfault_collector.errors import StoreUnavailable, WriterBusy
 from toolfault_collector.keys import ApiKey
-from toolfault_collector.prepared import Context
 from toolfault_collector.problems import Problem, send_json, send_problem
-from toolfault_collector.store import Receipt, Submission, prepare_batch
+from toolfault_collector.reader import Reading
+from toolfault_collector.reading import Request
+from toolfault_collector.store import Receipt
+from toolfault_collector.submission import Submission
 from toolfault_collector.writer import Result, Ticket, Writer
 
 if TYPE_CHECKING:
@@ -79,9 +81,17 @@ class IngestEndpoint:
         loop = asyncio.get_running_loop()
         if self._mail is None or self._mail.loop is not loop:
             self._mail = _Mail(loop, self._collector.writer)
+        settings = self._collector.settings
+        request = Request(
+            body, key.project_id, now_us(), settings.max_events, settings.max_event_bytes
+        )
+        reading = self._collector.reader.begin(request)
         try:
-            result = await self._mail.send(partial(self._read, body, key), body, key.project_id)
+            read = partial(self._read, request, key, reading)
+            result = await self._mail.send(read, body, key.project_id)
         except WriterBusy as error:
+            if reading is not None:
+                self._collector.reader.give_up(request, reading)
             raise _unavailable() from error
         if isinstance(result, StoreUnavailable):
             raise _full() if result.kind == "full" else _unavailable() from result
@@ -89,20 +99,15 @@ class IngestEndpoint:
             raise result
         return result
 
-    def _read(self, body: bytes, key: ApiKey) -> Submission:
-        """Return what *body* says, ready to be stored; runs in the writer's thread."""
-        settings = self._collector.settings
+    def _read(self, request: Request, key: ApiKey, reading: Reading | None) -> Submission:
+        """Return what *request* says, ready to be stored; runs in the writer's thread."""
         try:
-            batch = decode_batch(
-                body, max_events=settings.max_events, max_event_bytes=settings.max_event_bytes
-            )
+            submission = self._collector.reader.finish(request, reading)
         except BadBatch as bad:
             raise _problem(bad) from bad
         failpoints.reach("parsed")
-        self._collector.quota.spend(key.project_id, batch.size)
-        self._collector.metrics.count_dropped(batch.dropped)
-        context = Context(key.project_id, now_us(), resource=batch.resource)
-        submission = prepare_batch(batch, context)
+        self._collector.quota.spend(key.project_id, submission.size)
+        self._collector.metrics.count_dropped(submission.dropped)
         submission.key_id = key.id
         failpoints.reach("prepared")
         return submission

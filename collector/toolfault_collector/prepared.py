@@ -1,6 +1,7 @@
 """Decoded events made ready for their tables: times settled, failures classified, texts normalised.
 
-Pure: no database, so it runs before a transaction begins and is as long as it needs to be.
+Pure: no database, so it runs before a transaction begins and is as long as it needs to be. The
+results travel between processes, and hold no cycles (``gc=False``).
 """
 
 from __future__ import annotations
@@ -62,8 +63,7 @@ class Context:
     source: str = "sdk"
 
 
-@dataclass(slots=True)
-class PreparedCall:
+class PreparedCall(msgspec.Struct, array_like=True, tag=True, gc=False):
     """One call, failed or not; the last members are filled in by the store."""
 
     index: int
@@ -84,7 +84,7 @@ class PreparedCall:
     code: str | None = None
     category: str | None = None
     audience: str | None = None
-    issues: list[tuple[Any, ...]] = field(default_factory=list)
+    issues: list[tuple[Any, ...]] = []
     fields: tuple[tuple[str, str], ...] = ()
     fields_json: str = "[]"
     fingerprint: str | None = None
@@ -98,8 +98,7 @@ class PreparedCall:
     message_id: int | None = None
 
 
-@dataclass(slots=True)
-class PreparedCounts:
+class PreparedCounts(msgspec.Struct, array_like=True, tag=True, gc=False):
     """Folded successes of one minute; ``minute`` is its first microsecond."""
 
     index: int
@@ -113,8 +112,7 @@ class PreparedCounts:
     source: bytes | Mapping[str, Any]
 
 
-@dataclass(slots=True)
-class PreparedEnd:
+class PreparedEnd(msgspec.Struct, array_like=True, tag=True, gc=False):
     """The end of one conversation."""
 
     index: int
@@ -132,8 +130,7 @@ class PreparedEnd:
         return self.event.session_id
 
 
-@dataclass(slots=True)
-class PreparedChange:
+class PreparedChange(msgspec.Struct, array_like=True, tag=True, gc=False):
     """A marker in time."""
 
     index: int

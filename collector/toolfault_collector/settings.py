@@ -92,6 +92,10 @@ class Settings(BaseSettings):
     group_events: int = Field(default=2_000, ge=1)
     """Events stored in one transaction. More would make each wait longer than it saves."""
 
+    reader: bool = True
+    """Read large batches in a process of its own, which is started with the first of them and takes
+    some 40 MiB. A machine with one core has none anyway."""
+
     quota_events_per_minute: int = Field(default=0, ge=0)
     """Events a minute that one project may send before 429 is answered; 0 sets no limit, since a
     project that fails a lot is the one to look at."""

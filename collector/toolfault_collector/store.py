@@ -7,7 +7,7 @@ was refused are committed together, so a rate and the list behind it can never d
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sqlalchemy import Connection, Table
@@ -19,14 +19,13 @@ from toolfault_collector.catalog import Catalog
 from toolfault_collector.chain_rows import ChainKey
 from toolfault_collector.chain_store import continue_chains, write_chains
 from toolfault_collector.chains import Call
-from toolfault_collector.clean import Refused
 from toolfault_collector.conversations import (
     Conversation,
     ConversationKey,
     load_conversations,
     write_conversations,
 )
-from toolfault_collector.decode import Batch, Rejection, decode_events, event_id_of
+from toolfault_collector.decode import Rejection, decode_events
 from toolfault_collector.engine import is_sqlite
 from toolfault_collector.prepared import (
     Context,
@@ -36,10 +35,10 @@ from toolfault_collector.prepared import (
     PreparedCounts,
     PreparedEnd,
     TimePolicy,
-    prepare,
 )
 from toolfault_collector.rejects import keep_rejects
 from toolfault_collector.rollups import add_counts, count_calls, count_folded
+from toolfault_collector.submission import Submission, prepare_batch
 from toolfault_collector.tables import (
     call_counts,
     change,
@@ -81,23 +80,6 @@ class Receipt:
         self.rejected = sorted([*self.rejected, *other.rejected], key=lambda each: each.index)
 
 
-@dataclass(slots=True)
-class Submission:
-    """One batch ready to be stored."""
-
-    project_id: int
-    received_at: int
-    events: list[Prepared]
-    rejected: list[Rejection]
-    size: int
-    key_id: int | None = None
-
-    def part(self, events: list[Prepared], rejected: list[Rejection]) -> Submission:
-        """Return the part of this batch that has *events* and *rejected*."""
-        size = len(events) + len(rejected)
-        return Submission(self.project_id, self.received_at, events, rejected, size)
-
-
 def store_events(
     conn: Connection,
     project_id: int,
@@ -123,29 +105,6 @@ def store_events(
     context = Context(project_id, received_at, time_policy, resource or {}, source)
     batch = decode_events(list(events), imported=time_policy == "import")
     return store_group(conn, [prepare_batch(batch, context)], catalog=Catalog())[0]
-
-
-def prepare_batch(batch: Batch, context: Context) -> Submission:
-    """Return *batch* ready to be stored; what cannot be is among its rejections."""
-    events: list[Prepared] = []
-    rejected = list(batch.rejected)
-    for decoded in batch.events:
-        try:
-            events.append(prepare(decoded, context))
-        except Refused as refused:
-            pointer = f"/events/{decoded.index}{refused.pointer}"
-            rejected.append(
-                Rejection(
-                    decoded.index,
-                    event_id_of(decoded.source),
-                    refused.code,
-                    pointer,
-                    decoded.source,
-                )
-            )
-    rejected = [replace(each, resource=context.resource) for each in rejected]
-    rejected.sort(key=lambda rejection: rejection.index)
-    return Submission(context.project_id, context.received_at, events, rejected, batch.size)
 
 
 def store_group(

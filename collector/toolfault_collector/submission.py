@@ -1,0 +1,59 @@
+"""Batches ready to be stored: everything about them that needs no database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from toolfault_collector.clean import Refused
+from toolfault_collector.decode import Batch, Rejection, event_id_of
+from toolfault_collector.prepared import Context, Prepared, prepare
+
+__all__ = ["Submission", "prepare_batch"]
+
+
+@dataclass(slots=True)
+class Submission:
+    """One batch ready to be stored. ``dropped`` is what its sender says it lost, by reason."""
+
+    project_id: int
+    received_at: int
+    events: list[Prepared]
+    rejected: list[Rejection]
+    size: int
+    key_id: int | None = None
+    dropped: dict[str, int] = field(default_factory=dict)
+
+    def part(self, events: list[Prepared], rejected: list[Rejection]) -> Submission:
+        """Return the part of this batch that has *events* and *rejected*."""
+        size = len(events) + len(rejected)
+        return Submission(self.project_id, self.received_at, events, rejected, size)
+
+
+def prepare_batch(batch: Batch, context: Context) -> Submission:
+    """Return *batch* ready to be stored; what cannot be is among its rejections."""
+    events: list[Prepared] = []
+    rejected = list(batch.rejected)
+    for decoded in batch.events:
+        try:
+            events.append(prepare(decoded, context))
+        except Refused as refused:
+            pointer = f"/events/{decoded.index}{refused.pointer}"
+            rejected.append(
+                Rejection(
+                    decoded.index,
+                    event_id_of(decoded.source),
+                    refused.code,
+                    pointer,
+                    decoded.source,
+                )
+            )
+    rejected = [replace(each, resource=context.resource) for each in rejected]
+    rejected.sort(key=lambda rejection: rejection.index)
+    return Submission(
+        context.project_id,
+        context.received_at,
+        events,
+        rejected,
+        batch.size,
+        dropped=batch.dropped,
+    )
