@@ -3,21 +3,24 @@
 The configuration is built in code, so migrations run from any directory and from the installed
 wheel alike. Nothing of the other rooms is imported: a revision must still run when the tables of
 today look different.
+
+alembic is loaded when something is migrated: a server whose database has the schema of today starts
+without it, and asks for its readiness without reading every revision again.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from alembic import command
-from alembic.autogenerate import compare_metadata
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, MetaData, text
+from sqlalchemy import Connection, Engine, MetaData, inspect, text
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 __all__ = [
     "Revision",
@@ -44,6 +47,8 @@ class Revision(NamedTuple):
 
 def alembic_config(connection: Connection | None = None) -> Config:
     """Return the alembic configuration; *connection* is what commands run on."""
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", Path(__file__).parent.as_posix())
     config.attributes["connection"] = connection
@@ -52,24 +57,41 @@ def alembic_config(connection: Connection | None = None) -> Config:
 
 def head() -> str:
     """Return the newest revision this version knows."""
-    revision = ScriptDirectory.from_config(alembic_config()).get_current_head()
-    assert revision is not None
-    return revision
+    return revisions()[-1].name
 
 
 def current(engine: Engine) -> str | None:
     """Return the revision of the database, or None if it has no schema yet."""
     with engine.connect() as connection:
-        return MigrationContext.configure(connection).get_current_revision()
+        if not inspect(connection).has_table("alembic_version"):
+            return None
+        return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
 
 
-def revisions() -> list[Revision]:
+@cache
+def revisions() -> tuple[Revision, ...]:
     """Return every revision this version knows, oldest first."""
-    scripts = ScriptDirectory.from_config(alembic_config()).walk_revisions()
-    return [
-        Revision(each.revision, each.down_revision if isinstance(each.down_revision, str) else None)
-        for each in reversed(list(scripts))
-    ]
+    read = [_revision(path) for path in sorted((Path(__file__).parent / "versions").glob("0*.py"))]
+    by_down = {each.down: each for each in read}
+    ordered: list[Revision] = []
+    while (following := by_down.pop(ordered[-1].name if ordered else None, None)) is not None:
+        ordered.append(following)
+    if len(ordered) != len(read):
+        message = "the revisions are not one line"
+        raise RuntimeError(message)
+    return tuple(ordered)
+
+
+def _revision(path: Path) -> Revision:
+    """Return what the file says of itself, without running it."""
+    found = {
+        target.id: ast.literal_eval(node.value)
+        for node in ast.parse(path.read_text("utf-8")).body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name) and target.id in ("revision", "down_revision")
+    }
+    return Revision(found["revision"], found["down_revision"])
 
 
 def knows(revision: str) -> bool:
@@ -79,18 +101,25 @@ def knows(revision: str) -> bool:
 
 def upgrade(engine: Engine, revision: str = "head") -> None:
     """Bring the database up to *revision* in one transaction: all of it or nothing."""
+    from alembic import command
+
     with _migrating(engine) as connection:
         command.upgrade(alembic_config(connection), revision)
 
 
 def downgrade(engine: Engine, revision: str) -> None:
     """Take the database down to *revision* in one transaction (``base`` drops everything)."""
+    from alembic import command
+
     with _migrating(engine) as connection:
         command.downgrade(alembic_config(connection), revision)
 
 
 def check(engine: Engine, metadata: MetaData) -> list[str]:
     """Return what differs between *metadata* and the database, one line each; empty if nothing."""
+    from alembic.autogenerate import compare_metadata
+    from alembic.runtime.migration import MigrationContext
+
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": _same_type})
         return [_describe(difference) for difference in compare_metadata(context, metadata)]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
+from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, func, insert, inspect, select, text
 from tests.factories import change, conversation_end, counts, failure, success, tool_error
 
@@ -275,3 +278,30 @@ def test_history_of_an_older_schema_recounts_right(engine: Engine) -> None:
         migrations.upgrade(engine)
 
         assert recount(engine).right, revision
+
+
+def test_revisions_are_read_as_alembic_reads_them() -> None:
+    """The line of revisions that is read from the files is the one that alembic runs."""
+    scripts = ScriptDirectory.from_config(migrations.alembic_config())
+
+    walked = [(each.revision, each.down_revision) for each in scripts.walk_revisions()]
+
+    assert [(each.name, each.down) for each in migrations.revisions()] == walked[::-1]
+    assert scripts.get_heads() == [migrations.head()]
+
+
+def test_a_server_on_the_schema_of_today_starts_without_alembic(engine: Engine) -> None:
+    """What only a migration needs is loaded when there is one."""
+    code = (
+        "import sys; import toolfault_collector.__main__;"
+        "from toolfault_collector.engine import open_engine;"
+        "from toolfault_collector.schema import is_at_head, prepare;"
+        "engine = open_engine(sys.argv[1]); prepare(engine, migrate=False);"
+        "assert is_at_head(engine);"
+        "sys.exit('alembic' in sys.modules)"
+    )
+    url = engine.url.render_as_string(hide_password=False)
+
+    done = subprocess.run([sys.executable, "-c", code, url], timeout=60, check=False)
+
+    assert done.returncode == 0
