@@ -98,7 +98,7 @@ def _thinned(rng: random.Random, whole: SideData, failed: float, succeeded: floa
 
 @pytest.mark.parametrize("rounds", [300, pytest.param(2_000, marks=pytest.mark.long)])
 def test_no_change_between_sampled_sides_is_rarely_called_one(rounds: int) -> None:
-    """A/A sides sampled get a verdict in at most 6 %; unweighed nearly all do."""
+    """Of A/A sides sampled at different rates at most 6 % get a verdict; unweighed nearly all."""
     rng = random.Random(31)
     wrong = unweighed = 0
     for _ in range(rounds):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import random
 import uuid
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -13,7 +15,7 @@ from sqlalchemy import Connection, Engine
 from tests.dashboard.generated import NOW
 from tests.dashboard.naive import Tables, load
 
-from toolfault_collector.clock import DAY_US, now_us
+from toolfault_collector.clock import DAY_US, SECOND_US, format_time, now_us
 from toolfault_collector.engine import read_connection, write_transaction
 from toolfault_collector.projects import ensure_project, find_project
 from toolfault_collector.store import store_events
@@ -405,3 +407,74 @@ def test_changes_nobody_recorded(conn: Connection, scope: Scope, stored: Tables)
     assert any(row.kind == "variant" for row in found.values())
     within = queries.detected_changes(conn, scope.narrowed("since:2d"))
     assert all(row.occurred_at >= NOW - 2 * DAY_US for row in within)
+
+
+def _talk(number: int, texts: str, sender: random.Random) -> list[dict[str, Any]]:
+    """A conversation: one failure for each letter of *texts*, its message, then a success."""
+    found = []
+    for place, letter in enumerate(f"{texts}."):
+        call = {
+            "type": "tool_call",
+            "event_id": str(uuid.UUID(int=sender.getrandbits(128), version=4)),
+            "occurred_at": format_time(NOW - DAY_US + (number * 60 + place) * SECOND_US),
+            "session_id": f"talk-{number}",
+            "seq": number * 10 + place,
+            "tool": "t",
+            "success": letter == ".",
+        }
+        if letter != ".":
+            call["error"] = {
+                "code": "wrong_type",
+                "category": "parameter",
+                "audience": "llm",
+                "renderings": {"user": "", "llm": f"text {letter}", "system": ""},
+            }
+        found.append(call)
+    return found
+
+
+def test_a_better_wording_is_counted_in_failures_chains_and_conversations(
+    empty_sqlite: Engine,
+) -> None:
+    """Twelve failures in nine chains are those, and the interval is over the nine conversations."""
+    sender = random.Random(1)
+    talks = ["AAB"] * 3 + ["AB"] * 6 + ["B"] * 3
+    with write_transaction(empty_sqlite) as conn:
+        project = ensure_project(conn, "p")
+        for number, texts in enumerate(talks):
+            sent = _talk(number, texts, sender)
+            receipt = store_events(conn, project, sent, received_at=NOW, time_policy="import")
+            assert not receipt.rejected
+    with read_connection(empty_sqlite) as conn:
+        found = queries.fix_next(conn, Scope(project, parse("since:7d"), NOW))
+    (row,) = (row for row in found.rows if row.remedy == "reword")
+    # Every other failure was fixed by the next call, none of these: each costs one round trip.
+    assert (row.detail, row.failures, row.chains) == ("text A", 12, 9)
+    assert row.round_trips == row.per_week == pytest.approx(12.0)
+    reach = 1.959964 * math.sqrt(3 * 2**2 + 6 * 1**2)
+    assert (row.low, row.high) == pytest.approx((12 - reach, 12 + reach), abs=1e-4)
+
+
+def test_signatures_that_are_new_since_a_change(
+    conn: Connection, asked: Scope, stored: Tables
+) -> None:
+    """A signature is new when no call of the project had it before its tool's latest change."""
+    at = NOW - 10 * DAY_US  # of both changes: of one tool, and of all
+    appeared: dict[str, int] = {}
+    for call in stored.calls:
+        if call["fingerprint"]:
+            first = appeared.setdefault(call["fingerprint"], call["occurred_at"])
+            appeared[call["fingerprint"]] = min(first, call["occurred_at"])
+    rows = queries.frequency(conn, asked, "signature").rows
+    for row in rows:
+        new = row.first_at is not None and appeared[row.name] >= at
+        assert row.new_since == ("coerce booleans" if new else None)
+    if not asked.query.clauses:
+        assert {row.new_since for row in rows} == {None, "coerce booleans"}
+    after = queries.new_signatures(conn, asked.narrowed("since:10d -time:none"), at, limit=10_000)
+    names = {row.name for row in after}
+    assert names == {
+        call["fingerprint"]
+        for call in stored.failures(asked.narrowed("since:10d -time:none").query, NOW)
+        if appeared[call["fingerprint"]] >= at
+    }

@@ -241,7 +241,7 @@ def test_messages(conn: Connection, asked: Scope, stored: Tables) -> None:
             assert row.recovery.n <= len(own)
             if row.recovery.n:
                 assert row.recovery.value is not None
-                _near(row.fixed, row.recovery.value * row.asked)
+                assert row.fixed == pytest.approx(row.recovery.value * row.asked, abs=1.01)
 
 
 def _clustered(part: Iterable[Any], of: Iterable[Any]) -> tuple[float, float]:
