@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import floor, log10
 from typing import Final
 
 from toolfault_dashboard.charts import Tick
@@ -19,6 +20,12 @@ _FEET: Final = 24.0  # px below, for the labels of moments
 _WIDEST: Final = 3.0  # how much wider than the last interval an early one is drawn
 _SHARE: Final = 0.7  # of a moment's width that its intervals take together
 _LABELS: Final = 7
+
+
+def _nice(value: float) -> float:
+    """Return 1, 2 or 5 times a power of ten, the highest that is at most *value*."""
+    power = 10.0 ** floor(log10(value))
+    return max(factor * power for factor in (1, 2, 5) if factor * power <= value * (1 + 1e-9))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +88,7 @@ def whisker_chart(
     newest = [abs(end) for each in readings if each.moment == last for end in (each.low, each.high)]
     widest = max(abs(end) for each in readings for end in (each.low, each.high))
     reach = min(widest, _WIDEST * max(newest)) * 1.05 or 1.0
+    step = _nice(reach / 2)
 
     def y(value: float) -> float:
         return round(TOP + HEIGHT * (1 - (min(reach, max(-reach, value)) + reach) / (2 * reach)), 2)
@@ -104,16 +112,17 @@ def whisker_chart(
             title=each.title,
         )
 
-    step = max(1, -(-len(labels) // _LABELS))
+    every = max(1, -(-len(labels) // _LABELS))
     return WhiskerChart(
         whiskers=tuple(drawn(each) for each in readings),
         ticks=tuple(
-            Tick(at=y(part * reach / 1.05), label=shown(part * reach / 1.05), anchor="end")
-            for part in (1.0, 0.5, -0.5, -1.0)
+            Tick(at=y(times * step), label=shown(times * step), anchor="end")
+            for times in (2, 1, -1, -2)
+            if abs(times) * step <= reach
         ),
         x_ticks=tuple(
             Tick((index + 0.5) * slot, labels[index], extra=bool(number % 2))
-            for number, index in enumerate(range(0, len(labels), step))
+            for number, index in enumerate(range(0, len(labels), every))
         ),
         zero=y(0.0),
         bottom=TOP + HEIGHT,

@@ -142,6 +142,7 @@ class FailureContext:
         tuple[tuple[str, str, str], ...], "Label, value and address (or empty) of each fact."
     ]
     steps: Doc[tuple[Step, ...], "Its chain."]
+    outcome_meaning: Doc[str, "What the outcome of its chain means; empty without one."]
     chain_href: Doc[str, "Address of the chain; empty outside a conversation."]
     newer: Doc[str, "The next newer failure of the list; empty at the end."]
     older: Doc[str, "The next older failure of the list; empty at the end."]

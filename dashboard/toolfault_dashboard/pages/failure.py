@@ -13,7 +13,7 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.contexts import AudienceText, FailureContext
 from toolfault_dashboard.contexts.failures import Remedy
 from toolfault_dashboard.formats import NO_TIME, duration, when
-from toolfault_dashboard.glossary import AUDIENCES, CATEGORIES, CODES, REMEDIES
+from toolfault_dashboard.glossary import AUDIENCES, CATEGORIES, CODES, OUTCOMES, REMEDIES
 from toolfault_dashboard.pages._ask import Ask, Asked, curl, python
 from toolfault_dashboard.pages._lines import exactly
 from toolfault_dashboard.pages._steps import steps_of
@@ -47,6 +47,7 @@ def failure(ask: Asked, event_id: str) -> Response:
         category_meaning=CATEGORIES.get(row.category or "", ""),
         facts=_facts(ask, detail),
         steps=steps_of(ask, detail.chain, here=row.event_id) if detail.chain else (),
+        outcome_meaning=OUTCOMES.get(row.chain_outcome or "", ""),
         chain_href=ask.link(f"/chains/{row.chain_id}") if row.chain_id else "",
         newer=ask.link(f"/failures/{detail.newer}") if detail.newer else "",
         older=ask.link(f"/failures/{detail.older}") if detail.older else "",

@@ -214,7 +214,7 @@ def _tiles(found: RoundTrips) -> tuple[Tile, ...]:
         ),
         rate_tile("Recovered", found.recovery_rate, of="closed chain"),
         rate_tile(
-            "Fixed by the first retry",
+            "First-retry fixes",
             found.first_retry_rate,
             of="retried chain",
         ),
@@ -226,7 +226,7 @@ def _tiles(found: RoundTrips) -> tuple[Tile, ...]:
             "",
             None,
         ),
-        count_tile("Same arguments again", repeats, sub="retries that changed nothing"),
+        count_tile("Same again", repeats, sub="retries with the same arguments"),
         count_tile("Serial discovery", serial, sub="chains that met issues one by one"),
     )
 

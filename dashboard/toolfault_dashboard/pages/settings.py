@@ -66,7 +66,7 @@ def _settings(stored: ProjectSettings, server: Settings) -> tuple[SettingLine, .
             "retention_days",
             "Keep calls for (days)",
             _written(stored.retention_days),
-            str(server.retention_days),
+            str(server.retention_days or "0, everything"),
             "Conversations that came in earlier go, whole. 0 keeps everything.",
             number=True,
         ),
@@ -74,7 +74,7 @@ def _settings(stored: ProjectSettings, server: Settings) -> tuple[SettingLine, .
             "retention_calls",
             "Keep at most (calls)",
             _written(stored.retention_calls),
-            str(server.retention_calls),
+            str(server.retention_calls or "0, no limit"),
             "The oldest conversations beyond about so many calls go. 0 sets no limit.",
             number=True,
         ),
@@ -84,7 +84,7 @@ def _settings(stored: ProjectSettings, server: Settings) -> tuple[SettingLine, .
             _written(stored.token_prices),
             prices or "none",
             "Model=price, the first that fits counts; * stands for anything, such as "
-            "claude-*=3,*=1. Turns tokens lost into money.",
+            "gpt*=3,*=1. Turns tokens lost into money.",
             number=False,
         ),
     )
