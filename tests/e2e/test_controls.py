@@ -246,6 +246,55 @@ def test_an_empty_project_turns_into_the_dashboard_by_itself(
     expect(page.locator(".tile .value").first).to_have_text("1")
 
 
+def test_a_time_is_in_the_zone_of_the_reader_under_the_pointer(open_reader):
+    """UTC on the page, the reader's zone on hover, both in the tooltip."""
+    page = open_reader(timezone_id="Asia/Tokyo", locale="en-GB").go("/changes")
+    time = page.locator("tbody time").first
+    assert time.get_attribute("title") == time.get_attribute("datetime")
+    time.hover()
+    expect(time).to_have_attribute("title", re.compile(r"10/11/2026, 21:00:00 in your time zone\n"))
+
+
+@SCRIPTS
+def test_a_near_miss_is_added_to_fix_next_and_removed(open_reader, script):
+    """One click on the failure, one on the list; the list says who added it."""
+    page = open_reader(java_script_enabled=script).go("/failures?q=near_miss%3Aany")
+    page.locator("tbody a.row-link").first.click()
+    page.get_by_role("button", name="Add to Fix next").first.click()
+    expect(page.get_by_role("status")).to_have_text("Added to this list.")
+    added = page.get_by_role("group", name="Added by hand").locator("tbody tr")
+    expect(added).to_have_count(1)
+    expect(added).to_contain_text("admin")
+    added.get_by_role("button", name="Remove").click()
+    expect(page.get_by_role("status")).to_have_text("Removed from this list.")
+    expect(added).to_have_count(0)
+
+
+@SCRIPTS
+def test_retention_and_prices_are_changed(open_reader, script):
+    """The form keeps what was typed, says what it will do, and an empty field takes it back."""
+    page = open_reader(java_script_enabled=script).go("/settings")
+    for days in ("36500", ""):
+        page.get_by_label("Keep calls for (days)").fill(days)
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_role("status")).to_contain_text("Saved.")
+        expect(page.get_by_label("Keep calls for (days)")).to_have_value(days)
+
+
+@SCRIPTS
+def test_an_experiment_is_shown_day_by_day(open_reader, script):
+    """One click shows the days, another one a different metric; each has a table."""
+    page = open_reader(java_script_enabled=script).go("/experiment?name=b")
+    page.locator("#days").get_by_role("link", name="Show").click()
+    rows = page.get_by_role("group", name="Day by day").locator("tbody tr")
+    expect(rows.first).to_be_visible()
+    expect(page.locator("#days rect.whisker").first).to_be_attached()
+    page.locator("#days").get_by_role("link", name="Recovery", exact=True).click()
+    expect(page.locator("#days h2")).to_contain_text("recovery")
+    page.locator("#days").get_by_role("link", name="Hide").click()
+    expect(rows).to_have_count(0)
+
+
 def test_nothing_moves_while_a_page_loads(open_reader):
     """What the scripts add to a page shifts nothing that is already there (CLS 0)."""
     reader = open_reader()

@@ -9,9 +9,10 @@
 (() => {
   const doc = document;
 
-  /* On a phone the navigation is a strip: show where the reader is. */
+  /* On a phone the navigation is a strip: show where the reader is. Elsewhere nothing is measured,
+   * since that would lay the page out before it is drawn. */
   const strip = doc.querySelector(".nav");
-  if (strip && strip.scrollWidth > strip.clientWidth) {
+  if (strip && matchMedia("(max-width: 56rem)").matches) {
     const here = strip.querySelector("[aria-current]");
     if (here) strip.scrollLeft = here.offsetLeft - strip.clientWidth / 3;
   }
@@ -39,12 +40,17 @@
     select.addEventListener("change", () => select.form.requestSubmit());
   }
 
-  /* UTC stands on the page; the reader's own zone is one hover away. */
-  for (const time of doc.querySelectorAll("time[datetime]")) {
+  /* UTC stands on the page; the reader's own zone is one hover away, and written then: the first
+   * time in words costs a browser some tens of milliseconds. */
+  const zoned = new WeakSet();
+  doc.addEventListener("pointerover", (event) => {
+    const time = event.target.closest("time[datetime]");
+    if (!time || zoned.has(time)) return;
+    zoned.add(time);
     const moment = new Date(time.dateTime);
-    if (Number.isNaN(moment.getTime())) continue;
+    if (Number.isNaN(moment.getTime())) return;
     time.title = `${moment.toLocaleString()} in your time zone\n${time.dateTime}`;
-  }
+  });
 
   /* The first-run page turns into the overview when the first event has arrived. */
   const waiting = doc.querySelector("[data-await]");
