@@ -88,7 +88,7 @@ def whisker_chart(
     newest = [abs(end) for each in readings if each.moment == last for end in (each.low, each.high)]
     widest = max(abs(end) for each in readings for end in (each.low, each.high))
     reach = min(widest, _WIDEST * max(newest)) * 1.05 or 1.0
-    step = _nice(reach / 2)
+    step = _nice(reach / 2.5)
 
     def y(value: float) -> float:
         return round(TOP + HEIGHT * (1 - (min(reach, max(-reach, value)) + reach) / (2 * reach)), 2)
@@ -117,8 +117,8 @@ def whisker_chart(
         whiskers=tuple(drawn(each) for each in readings),
         ticks=tuple(
             Tick(at=y(times * step), label=shown(times * step), anchor="end")
-            for times in (2, 1, -1, -2)
-            if abs(times) * step <= reach
+            for times in range(-int(reach / step), int(reach / step) + 1)
+            if times
         ),
         x_ticks=tuple(
             Tick((index + 0.5) * slot, labels[index], extra=bool(number % 2))
