@@ -28,7 +28,7 @@ def coerce_json(value: object) -> object:
     if not is_a(value, str):
         return value
     try:
-        parsed = json.loads(value, parse_constant=_refused)
+        parsed = json.loads(str.__str__(value), parse_constant=_refused)
     except json.JSONDecodeError as exc:
         raise _invalid(exc.msg) from None
     except RecursionError:

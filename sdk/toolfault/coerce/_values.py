@@ -33,13 +33,22 @@ _MOST_CHOICES = 1_000
 _LONGEST_DATE = 40
 
 
+def _text(value: object) -> str | None:
+    """Return text as an exact str, None for anything else.
+
+    What a class derived from str has overridden is not asked: `int` even prints what it refuses.
+    """
+    return str.__str__(value) if is_a(value, str) else None
+
+
 def coerce_bool(value: object) -> object:
     """`"true"`, `"1"`, `"yes"`, `"on"` as True and their opposites as False, in any case.
 
     Everything else, `""` and `" true "` included, is returned unchanged.
     """
-    if is_a(value, str):
-        lowered = str.lower(value)
+    text = _text(value)
+    if text is not None:
+        lowered = text.lower()
         if lowered in _TRUE:
             return True
         if lowered in _FALSE:
@@ -49,9 +58,10 @@ def coerce_bool(value: object) -> object:
 
 def coerce_int(value: object) -> object:
     """Text that `int()` accepts as an integer (`" 80 "`, `"-456"`); else unchanged."""
-    if is_a(value, str) and len(value) <= _MOST_DIGITS:
+    text = _text(value)
+    if text is not None and len(text) <= _MOST_DIGITS:
         try:
-            return int(value)
+            return int(text)
         except ValueError:
             return value
     return value
@@ -62,9 +72,10 @@ def coerce_float(value: object) -> object:
 
     `"nan"` and `"inf"` stay text: JSON has no such numbers.
     """
-    if is_a(value, str) and len(value) <= _MOST_DIGITS:
+    text = _text(value)
+    if text is not None and len(text) <= _MOST_DIGITS:
         try:
-            number = float(value)
+            number = float(text)
         except ValueError:
             return value
         if number - number == 0:
@@ -79,8 +90,9 @@ def coerce_list(value: object) -> object:
     """
     if value is None or is_any(value, list, tuple, set, frozenset):
         return value
-    if is_a(value, str) and value.lstrip().startswith("["):
-        parsed = container_from_json(value, list)
+    text = _text(value)
+    if text is not None and text.lstrip().startswith("["):
+        parsed = container_from_json(text, list)
         if parsed is not None:
             return parsed
     return [value]
@@ -88,7 +100,8 @@ def coerce_list(value: object) -> object:
 
 def coerce_strip(value: object) -> object:
     """Text without white space around it; anything else unchanged."""
-    return str.strip(value) if is_a(value, str) else value
+    text = _text(value)
+    return value if text is None else text.strip()
 
 
 def coerce_enum(value: object, choices: type | Iterable[object]) -> object:
@@ -101,12 +114,13 @@ def coerce_enum(value: object, choices: type | Iterable[object]) -> object:
     Returns:
         The choice, or *value* unchanged when it is one already or no single one fits.
     """
-    if not is_a(value, str):
+    text = _text(value)
+    if text is None:
         return value
-    wanted = _folded(value)
+    wanted = _folded(text)
     found: list[object] = []
     for name, choice in _named_choices(choices):
-        if name == value:
+        if name == text:
             return choice if isinstance(choices, type) else value
         if _folded(name) == wanted and not any(choice is one for one in found):
             found.append(choice)
@@ -134,11 +148,12 @@ def coerce_date(value: object) -> object:
     ISO 8601 dates and date-times, year first with `/` or `.`, and English month names are
     understood. `01/02/2024` stays text: it is two different days on two continents.
     """
-    if not is_a(value, str) or not 8 <= len(value.strip()) <= _LONGEST_DATE:
+    text = (_text(value) or "").strip()
+    if not 8 <= len(text) <= _LONGEST_DATE:
         return value
     from toolfault.coerce._dates import day_of
 
-    day = day_of(value.strip())
+    day = day_of(text)
     return value if day is None else day
 
 
@@ -152,9 +167,10 @@ def _array_from_text(value: object) -> object:
 
 def _container(value: object, kind: type) -> object:
     """A JSON text of *kind* parsed; other texts unchanged, broken ones of that kind refused."""
-    if not is_a(value, str) or value.lstrip()[:1] not in {"{", "["}:
+    text = _text(value)
+    if text is None or text.lstrip()[:1] not in {"{", "["}:
         return value
-    parsed = coerce_json(value)
+    parsed = coerce_json(text)
     return parsed if isinstance(parsed, kind) else value
 
 

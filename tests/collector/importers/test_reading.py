@@ -34,6 +34,7 @@ def _values(reads: Any) -> list[object]:
     return [read.value for read in reads if isinstance(read, Piece)]
 
 
+@pytest.mark.slow
 @FUZZ
 @given(
     elements=st.lists(values, max_size=8),
@@ -52,6 +53,7 @@ def test_an_array_is_read_alike_in_any_pieces(
     assert [read.position for read in reads] == [f"/{index}" for index in range(len(reads))]
 
 
+@pytest.mark.slow
 @FUZZ
 @given(lines=st.lists(st.dictionaries(st.text(), scalars)), chunk=st.integers(1, 40))
 def test_lines_are_read_alike_in_any_pieces(

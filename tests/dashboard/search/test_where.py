@@ -50,6 +50,7 @@ def _check(conn: Connection, project: int, tables: Tables, query: Query) -> None
     assert calls + int(folded) == sum(c["calls"] for c in tables.denominators(query, NOW))
 
 
+@pytest.mark.slow
 @given(query=queries)
 @settings(
     max_examples=60,

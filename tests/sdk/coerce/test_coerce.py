@@ -338,3 +338,36 @@ def test_broken_containers_are_refused_by_their_repair():
 def test_every_object_survives_the_way_through_text(value):
     """[H-10] Whatever object a model writes as JSON text comes out as it was."""
     assert coerce_json(json.dumps(value)) == value
+
+
+class Loud(str):
+    """Text that must not be printed, measured or converted by methods of its own."""
+
+    def _raise(self, *_):
+        raise RuntimeError("hostile")
+
+    __repr__ = __len__ = __int__ = __float__ = strip = lower = lstrip = startswith = _raise
+
+
+@pytest.mark.parametrize(
+    ("coerce", "text", "result"),
+    [
+        (coerce_bool, "YES", True),
+        (coerce_int, " 80 ", 80),
+        (coerce_float, "1.5", 1.5),
+        (coerce_list, "[1]", [1]),
+        (coerce_strip, " a ", "a"),
+        (coerce_date, "2024-01-31", datetime.date(2024, 1, 31)),
+        (coerce_json, '{"a": 1}', {"a": 1}),
+    ],
+)
+def test_a_class_of_text_is_read_as_its_text(coerce, text, result):
+    """[P-05] Methods that a class derived from str has overridden are not asked."""
+    assert coerce(Loud(text)) == result
+
+
+@pytest.mark.parametrize("coerce", [coerce_bool, coerce_int, coerce_float, coerce_date])
+def test_a_class_of_text_that_means_nothing_is_returned(coerce):
+    """[H-07][P-05] Nor to say that it does not apply."""
+    odd = Loud("odd text")
+    assert coerce(odd) is odd
