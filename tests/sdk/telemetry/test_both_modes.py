@@ -29,6 +29,7 @@ def numbers(recordings: Path, folder: Path, successes: str) -> list[dict[str, An
         return [running.summary(query, "--project", PROJECT) for query in queries]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_both_modes_give_the_same_summary(shared_data: Path, tmp_path: Path) -> None:
     """Calls, failures, rates, chains and conversations do not depend on how successes are sent."""
