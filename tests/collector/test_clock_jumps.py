@@ -22,6 +22,17 @@ YEARS = 10 * 365 * 24 * HOUR
 PROGRAM = (str(Path(__file__).with_name("jumping_clock.py")),)
 
 
+def _set(off: Path, seconds: int) -> None:
+    """Let the collector's clock be off by *seconds*, from one instant to the next.
+
+    A file that is written in place is empty for a moment, in which the collector would have no
+    clock at all: that ends the server, which no clock does.
+    """
+    new = off.with_suffix(".new")
+    new.write_text(str(seconds))
+    new.replace(off)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "jumps",
@@ -31,13 +42,13 @@ PROGRAM = (str(Path(__file__).with_name("jumping_clock.py")),)
 def test_clock_of_the_server_jumps(database_url: str, tmp_path: Path, jumps: list[int]) -> None:
     """Whatever the clock says, each event is stored once, and kept for as long as it should be."""
     off = tmp_path / "off"
-    off.write_text("0")
+    _set(off, 0)
     sent = []
     with RunningCollector(
         database_url, folder=tmp_path, program=PROGRAM, CLOCK_IS_OFF_BY=str(off)
     ) as collector:
         for number, jump in enumerate(jumps):
-            off.write_text(str(jump))
+            _set(off, jump)
             batch = [failure(session_id=f"c{number}"), success(session_id=f"c{number}")]
             batch += [counts(), conversation_end(f"c{number}")]
             first, again = collector.post(*batch), collector.post(*batch)
