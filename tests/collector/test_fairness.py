@@ -1,0 +1,79 @@
+"""A project that sends without end does not keep another from being stored, over HTTP."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, select
+from tests.factories import success
+from tests.running import RunningCollector, new_key
+
+from toolfault_collector.engine import is_sqlite, open_engine, read_connection, write_transaction
+from toolfault_collector.tables import tool_call
+
+BATCHES = 30
+EVENTS = 50
+SETTINGS = {
+    "TOOLFAULT_QUEUE_EVENTS": "1000",
+    "TOOLFAULT_GROUP_EVENTS": "1",  # a batch per transaction, so that their order can be seen
+    "TOOLFAULT_BUSY_SECONDS": "60",
+}
+# One in the hands of each writing thread, and one that has its turn before the quiet project.
+AHEAD = 3
+
+
+@contextmanager
+def _nothing_is_stored(engine: Engine) -> Iterator[None]:
+    """Hold up every writer for the length of the block."""
+    with write_transaction(engine) as conn:
+        if not is_sqlite(conn):
+            conn.exec_driver_sql("LOCK TABLE tool_call IN EXCLUSIVE MODE")
+        yield
+
+
+def _queued(collector: RunningCollector) -> int:
+    found = re.search(r"^toolfault_queued_events (\S+)$", collector.get("/metrics").text, re.M)
+    assert found is not None
+    return int(float(found[1]))
+
+
+@pytest.mark.slow
+def test_noisy_project_does_not_starve_a_quiet_one(database_url: str, tmp_path: Path) -> None:
+    """The noisy one is refused beyond half of the queue; the other comes last and is next."""
+    engine = open_engine(database_url)
+    answers: list[int] = []
+    quiet: list[int] = []
+
+    def make_noise() -> None:
+        answers.append(collector.post(*[success() for _ in range(EVENTS)]).status_code)
+
+    def be_quiet() -> None:
+        quiet.append(collector.post(success("quiet"), key=other).status_code)
+
+    with RunningCollector(database_url, folder=tmp_path, **SETTINGS) as collector:
+        other = new_key(database_url, project="quiet")
+        with _nothing_is_stored(engine):
+            threads = [threading.Thread(target=make_noise) for _ in range(BATCHES)]
+            for thread in threads:
+                thread.start()
+            while len(answers) < BATCHES - 10 or _queued(collector) < 10 * EVENTS:
+                assert _queued(collector) <= 10 * EVENTS  # half of the queue
+            last = threading.Thread(target=be_quiet)
+            last.start()
+            while not quiet and _queued(collector) <= 10 * EVENTS:
+                pass
+        for thread in (*threads, last):
+            thread.join(60)
+
+    assert quiet == [200]
+    assert (answers.count(200), answers.count(503)) == (10, BATCHES - 10)
+    with read_connection(engine) as conn:
+        tools = list(conn.execute(select(tool_call.c.tool).order_by(tool_call.c.id)).scalars())
+    engine.dispose()
+    assert len(tools) == 10 * EVENTS + 1
+    assert tools.index("quiet") <= AHEAD * EVENTS
