@@ -3,20 +3,23 @@
 Every row of an ``executemany`` is a message to bind and run; a COPY or a statement over arrays is
 one. A lookup by a list of keys is written as one index scan per key: on a table that has grown
 since it was last analysed, the planner would rather read all of it.
+
+Arrays are written as literals here: the driver looks at every element for characters that need
+quotes, which costs as much as all else it does for a batch.
 """
 
 # ruff: noqa: S608 - only names of this code are put into statements, values are bound
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 import psycopg
 from sqlalchemy import JSON, BigInteger, Boolean, Connection, Float, Integer, Table
 
-__all__ = ["copy_rows", "find_keys", "insert_arrays", "update_arrays"]
+__all__ = ["array_text", "copy_rows", "find_keys", "insert_arrays", "update_arrays"]
 
 Rows = Sequence[tuple[Any, ...]]
 
@@ -27,6 +30,9 @@ _TYPES: Final = (
     (Float, "double precision"),
     (Boolean, "boolean"),
 )
+# Columns of one kind are written at once.
+_NUMBERS: Final = {int, float}
+_TEXTS: Final = {str}
 
 
 def copy_rows(conn: Connection, table: Table, names: tuple[str, ...], rows: Rows) -> None:
@@ -40,14 +46,45 @@ def copy_rows(conn: Connection, table: Table, names: tuple[str, ...], rows: Rows
             copy.write_row(row)
 
 
+def array_text(values: Iterable[object]) -> str:
+    """Return *values* (texts, numbers, truths, None) as the text of a PostgreSQL array."""
+    values = list(values)
+    kinds = set(map(type, values))
+    if kinds <= _NUMBERS:
+        return "{" + repr(values)[1:-1] + "}"
+    if kinds == _TEXTS:
+        joined = '","'.join(values)  # type: ignore[arg-type]
+        if "\\" not in joined and joined.count('"') == 2 * (len(values) - 1):
+            return '{"' + joined + '"}'
+    return "{" + ",".join(map(_element, values)) + "}"
+
+
 def insert_arrays(
-    conn: Connection, table: Table, names: tuple[str, ...], *, rows: Rows, conflict: str
-) -> None:
-    """Insert *rows* in their order; *conflict* says what happens where one is there already."""
+    conn: Connection,
+    table: Table,
+    names: tuple[str, ...],
+    *,
+    rows: Rows,
+    conflict: str,
+    returning: str = "",
+) -> Sequence[Any]:
+    """Insert *rows* in their order and return *returning* of those that were written.
+
+    Args:
+        conn: In a write transaction.
+        table: Where to.
+        names: The columns of a row, in order.
+        rows: The rows.
+        conflict: What happens where one is there already.
+        returning: Columns to return, if any.
+    """
     quoted = ", ".join(f'"{name}"' for name in names)
     source, shown = _unnest(table, names)
     sql = f'INSERT INTO "{table.name}" ({quoted}) SELECT {shown} FROM {source} {conflict}'
-    conn.exec_driver_sql(sql, _columns(rows))
+    if not returning:
+        conn.exec_driver_sql(sql, _columns(rows))
+        return []
+    return conn.exec_driver_sql(f"{sql} RETURNING {returning}", _columns(rows)).all()
 
 
 def update_arrays(
@@ -88,7 +125,7 @@ def find_keys(
         "SELECT found.* FROM unnest(%s::text[]) WITH ORDINALITY AS wanted(k, place)"
         f" CROSS JOIN LATERAL ({one}{locked}) AS found"
     )
-    return conn.exec_driver_sql(sql, (values, project_id)).all()
+    return conn.exec_driver_sql(sql, (array_text(values), project_id)).all()
 
 
 @lru_cache(maxsize=128)
@@ -108,5 +145,13 @@ def _type(table: Table, name: str) -> str:
     return next((text for each, text in _TYPES if isinstance(kind, each)), "text")
 
 
-def _columns(rows: Rows) -> tuple[list[Any], ...]:
-    return tuple(list(column) for column in zip(*rows, strict=True))
+def _columns(rows: Rows) -> tuple[str, ...]:
+    return tuple(array_text(column) for column in zip(*rows, strict=True))
+
+
+def _element(value: object) -> str:
+    if isinstance(value, str):
+        if '"' in value or "\\" in value:
+            value = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{value}"'
+    return "NULL" if value is None else str(value)  # true and false are read in any case

@@ -152,7 +152,7 @@ def select_in(
     if is_sqlite(conn):
         text = sql.replace("IN ?", "IN (SELECT value FROM json_each(?))")
         return fetch(conn, text, (*fixed, msgspec.json.encode(values).decode()))
-    return fetch(conn, sql.replace("IN ?", "= ANY(?)"), (*fixed, values))
+    return fetch(conn, sql.replace("IN ?", "= ANY(?)"), (*fixed, arrays.array_text(values)))
 
 
 def allocate_ids(conn: Connection, table: Table, count: int) -> Sequence[int]:

@@ -8,6 +8,7 @@ the log says once that a limit was reached, and the doctor says how many calls a
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
@@ -66,6 +67,7 @@ class NameLimits:
         self._known: dict[tuple[int, str], set[tuple[str, ...]]] = {}
         self._told: set[tuple[int, str]] = set()
         self._renamed: Counter[str] = Counter()
+        self._lock = threading.Lock()
 
     def apply(
         self,
@@ -74,6 +76,12 @@ class NameLimits:
         counts: Iterable[PreparedCounts] = (),
     ) -> None:
         """Give names that are one too many in *calls* and *counts* the name ``other``."""
+        with self._lock:
+            self._apply(conn, calls, counts)
+
+    def _apply(
+        self, conn: Connection, calls: Iterable[PreparedCall], counts: Iterable[PreparedCounts]
+    ) -> None:
         for call in calls:
             tool, code = call.event.tool, call.code
             if not self._admit(conn, call.project_id, "tool", tool):
@@ -100,7 +108,8 @@ class NameLimits:
 
     def take_renamed(self) -> Counter[str]:
         """Return how many events were renamed since the last time, by what was one too many."""
-        renamed, self._renamed = self._renamed, Counter()
+        with self._lock:
+            renamed, self._renamed = self._renamed, Counter()
         return renamed
 
     def _limit_arguments(self, conn: Connection, call: PreparedCall) -> None:

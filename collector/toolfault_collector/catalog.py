@@ -139,6 +139,8 @@ def _ids(conn: Connection, shared: _Shared, wanted: dict[Key, tuple[Any, ...]]) 
     new = sorted(key for key in missing if key not in found)
     if new:
         found |= _make(conn, shared, {key: wanted[key] for key in new})
+        # Those that another collector made in the meantime.
+        found |= _find(conn, shared, (key for key in new if key not in found))
     shared.fresh |= found
     return ids | found
 
@@ -164,19 +166,25 @@ def _find(conn: Connection, shared: _Shared, keys: Iterable[Key]) -> dict[Key, i
 
 
 def _make(conn: Connection, shared: _Shared, rows: dict[Key, tuple[Any, ...]]) -> dict[Key, int]:
-    """Insert *rows*, none of which was there just now, and return their ids."""
+    """Insert *rows*, none of which was there just now, and return the ids of those it made."""
+    table, names = shared.table, shared.names
     if is_sqlite(conn):
         # Nobody else can write until this transaction ends.
-        ids = dict(zip(rows, allocate_ids(conn, shared.table, len(rows)), strict=True))
+        ids = dict(zip(rows, allocate_ids(conn, table, len(rows)), strict=True))
         given = [(ids[key], *key, *row) for key, row in rows.items()]
-        insert_rows(conn, shared.table, ("id", *shared.names), given)
+        insert_rows(conn, table, ("id", *names), given)
         shared.spans.update((ids[key], row[-2:]) for key, row in rows.items())
         return ids
-    marks = ", ".join("?" * len(shared.names))
-    names = ", ".join(shared.names)
-    sql = f"INSERT INTO {shared.table.name} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING"
-    run(conn, sql, [(*key, *row) for key, row in rows.items()])
-    return _find(conn, shared, rows)
+    made = arrays.insert_arrays(
+        conn,
+        table,
+        names,
+        rows=[(*key, *row) for key, row in rows.items()],
+        conflict="ON CONFLICT DO NOTHING",
+        returning=f"id, project_id, {names[1]}, first_at, last_at",
+    )
+    shared.spans.update({row[0]: (row[3], row[4]) for row in made})
+    return {(row[1], row[2]): row[0] for row in made}
 
 
 def _widen(conn: Connection, shared: _Shared) -> int:

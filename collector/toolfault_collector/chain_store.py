@@ -15,6 +15,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from toolfault_collector.arrays import array_text
 from toolfault_collector.bulk import columns, fetch, insert_rows, run, upsert_rows
 from toolfault_collector.chain_rows import (
     CHAIN_COLUMNS,
@@ -195,7 +196,7 @@ def _newest_chains(conn: Connection, keys: Sequence[ChainKey]) -> dict[ChainKey,
         "SELECT p, s, t, newest.* FROM unnest(%s::int[], %s::text[], %s::text[]) AS k(p, s, t)"
         f" CROSS JOIN LATERAL ({inner} {_NEWEST_FIRST}) AS newest"
     )
-    found = conn.exec_driver_sql(sql, tuple(list(part) for part in zip(*keys, strict=True)))
+    found = conn.exec_driver_sql(sql, tuple(map(array_text, zip(*keys, strict=True))))
     return {(row[0], row[1], row[2]): read_chain(row[3:]) for row in found}
 
 
@@ -216,5 +217,5 @@ def _followed(conn: Connection, openings: Mapping[ChainKey, Call]) -> set[ChainK
         " project_id = p AND session_id = s AND tool = t"
         " AND (started_at, seq, event_id) > (a, q, e))"
     )
-    found = conn.exec_driver_sql(sql, tuple(list(part) for part in zip(*wanted, strict=True)))
+    found = conn.exec_driver_sql(sql, tuple(map(array_text, zip(*wanted, strict=True))))
     return {(row[0], row[1], row[2]) for row in found}

@@ -43,7 +43,7 @@ class Collector:
         self.gatekeeper = Gatekeeper(self.engine)
         self.quota = Quota(settings.quota_events_per_minute)
         self.reader = Reader(enabled=settings.reader and _cores() > 1)
-        self.writer = Writer(self.engine, settings=settings, metrics=self.metrics)
+        self.writer = Writer(self.engine, settings=settings, metrics=self.metrics, quota=self.quota)
         self.maintenance = Maintenance(self.engine, settings)
 
     def start(self) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Connection
 
+from toolfault_collector.arrays import array_text
 from toolfault_collector.bulk import columns, find_rows, upsert_rows
 from toolfault_collector.engine import is_sqlite
 from toolfault_collector.prepared import PreparedCall, PreparedEnd
@@ -134,12 +135,10 @@ def load_conversations(
     made: set[ConversationKey] = set()
     if not is_sqlite(conn):
         made = _make_rows(conn, wanted)
-    found = select_conversations(conn, wanted, lock=True)
+    found = select_conversations(conn, (key for key in wanted if key not in made), lock=True)
     for (project_id, session_id), at in wanted.items():
         key = (project_id, session_id)
-        if key in found:
-            found[key].stored = key not in made
-        else:
+        if key not in found:
             found[key] = Conversation(project_id, session_id, at, at)
     return found
 
@@ -157,7 +156,10 @@ def _make_rows(conn: Connection, wanted: dict[ConversationKey, int]) -> set[Conv
         " AS wanted(p, s, a) ORDER BY p, s ON CONFLICT DO NOTHING RETURNING project_id, session_id"
     )
     keys = list(wanted)
-    lists = ([key[0] for key in keys], [key[1] for key in keys], list(wanted.values()))
+    lists = tuple(
+        array_text(each)
+        for each in ([key[0] for key in keys], [key[1] for key in keys], wanted.values())
+    )
     return {(row[0], row[1]) for row in conn.exec_driver_sql(sql, lists)}
 
 

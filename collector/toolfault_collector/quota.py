@@ -1,16 +1,49 @@
-"""Quotas: so many events a minute for each project, where somebody wants a limit."""
+"""Quotas: so many events a minute for each project, where somebody wants a limit.
+
+Every process decides by a bucket in memory, so a refusal costs no statement. What it let in is
+taken out of the project's bucket in the database, in the transaction that stores it, and what is
+left there, after all processes, is what the process goes on with. So the quota holds for all
+collectors together, but for what each lets in between two of its commits. It is refilled by the
+database's clock, since those of several machines differ.
+"""
+
+# ruff: noqa: S608 - only constants of this file are put into statements
 
 from __future__ import annotations
 
 import math
+import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Final
 
+from sqlalchemy import Connection
+
+from toolfault_collector.bulk import fetch
+from toolfault_collector.clock import MINUTE_US, now_us
+from toolfault_collector.engine import is_sqlite
 from toolfault_collector.problems import Problem
 
-__all__ = ["Quota"]
+__all__ = ["Quota", "Spent"]
 
 MINUTE = 60.0
+
+# Events that were let in by project, and what is left in the database after them.
+Spent = dict[int, tuple[float, float]]
+
+_NOW: Final = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
+# What is there and has run in since, at most a minute's worth; a clock that went back adds nothing.
+_FILLED: Final = (
+    "CASE WHEN excluded.filled_at < b.filled_at THEN b.events_left"
+    " WHEN b.events_left + ? * (excluded.filled_at - b.filled_at) > ? THEN ?"
+    " ELSE b.events_left + ? * (excluded.filled_at - b.filled_at) END"
+)
+_TAKE: Final = (
+    "INSERT INTO quota_bucket AS b (project_id, events_left, filled_at) VALUES (?, ?, {now})"
+    " ON CONFLICT (project_id) DO UPDATE SET"
+    f" events_left = {_FILLED} - ?, filled_at = excluded.filled_at RETURNING events_left"
+)
 
 
 class Quota:
@@ -27,6 +60,8 @@ class Quota:
         self._limit = events_per_minute
         self._clock = clock
         self._left: dict[int, tuple[float, float]] = {}
+        self._untold: Counter[int] = Counter()
+        self._lock = threading.Lock()
 
     def spend(self, project_id: int, events: int) -> None:
         """Take *events* out of the bucket of the project.
@@ -36,15 +71,56 @@ class Quota:
         """
         if not self._limit:
             return
-        now = self._clock()
-        left, at = self._left.get(project_id, (float(self._limit), now))
-        left = min(self._limit, left + (now - at) * self._limit / MINUTE)
-        # A batch larger than the bucket is let through when the bucket is full, or never would be.
-        needed = min(events, self._limit)
-        if left < needed:
-            wait = math.ceil((needed - left) * MINUTE / self._limit)
-            detail = f"over the quota of {self._limit} events a minute; send again in {wait} s"
-            headers = {"Retry-After": str(max(1, min(wait, 300)))}
-            self._left[project_id] = (left, now)
-            raise Problem(429, "over_quota", detail, headers, {"limit": self._limit})
-        self._left[project_id] = (left - needed, now)
+        with self._lock:
+            now = self._clock()
+            left, at = self._left.get(project_id, (float(self._limit), now))
+            left = min(self._limit, left + (now - at) * self._limit / MINUTE)
+            # A batch larger than the bucket is let through when the bucket is full, or never would.
+            needed = min(events, self._limit)
+            if left < needed:
+                self._left[project_id] = (left, now)
+                raise self._refusal(needed - left)
+            self._left[project_id] = (left - needed, now)
+            self._untold[project_id] += needed
+
+    def share(self, conn: Connection, projects: Iterable[int]) -> Spent:
+        """Take what was let in of *projects* out of their buckets in the database.
+
+        Last in its transaction, since every collector wants the row; tell `shared` how it ended.
+        """
+        spent: Spent = {}
+        for project_id in sorted(set(projects)):
+            with self._lock:
+                events = self._untold.pop(project_id, 0)
+            if events:
+                try:
+                    spent[project_id] = (events, self._take(conn, project_id, events))
+                except BaseException:
+                    self.shared({**spent, project_id: (events, 0.0)}, committed=False)
+                    raise
+        return spent
+
+    def shared(self, spent: Spent, *, committed: bool) -> None:
+        """Go on with what is left in the database, if it was *committed*."""
+        with self._lock:
+            for project_id, (events, left) in spent.items():
+                if committed:
+                    self._left[project_id] = (left - self._untold[project_id], self._clock())
+                else:
+                    self._untold[project_id] += int(events)
+
+    def _take(self, conn: Connection, project_id: int, events: float) -> float:
+        limit, rate = float(self._limit), self._limit / MINUTE_US
+        filled = (rate, limit, limit, rate, events)
+        first = (project_id, limit - events)
+        if is_sqlite(conn):
+            rows = fetch(conn, _TAKE.format(now="?"), (*first, now_us(), *filled))
+        else:
+            rows = fetch(conn, _TAKE.format(now=_NOW), (*first, *filled))
+        return float(rows[0][0])
+
+    def _refusal(self, missing: float) -> Problem:
+        wait = math.ceil(missing * MINUTE / self._limit)
+        detail = f"over the quota of {self._limit} events a minute; send again in {wait} s"
+        headers = {"Retry-After": str(max(1, min(wait, 300)))}
+        return Problem(429, "over_quota", detail, headers, {"limit": self._limit})

@@ -97,8 +97,8 @@ class Settings(BaseSettings):
     some 40 MiB. A machine with one core has none anyway."""
 
     quota_events_per_minute: int = Field(default=0, ge=0)
-    """Events a minute that one project may send before 429 is answered; 0 sets no limit, since a
-    project that fails a lot is the one to look at."""
+    """Events a minute that one project may send, through all collectors together, before 429 is
+    answered; 0 sets no limit, since a project that fails a lot is the one to look at."""
 
     max_tools: int = Field(default=2_000, ge=1)
     """Different tools of one project; further ones are stored as `other`. Shops with hundreds of

@@ -139,6 +139,9 @@ def store_group(
     _store_calls(conn, list(group.of_calls()), conversations, catalog=catalog)
     _store_others(conn, group, conversations)
     write_conversations(conn, conversations.values())
+    # Last, since the rows of the current hour are wanted by every writer.
+    add_counts(conn, count_calls(group.of_calls()))
+    add_counts(conn, count_folded(group.of_counts()))
     catalog.touch(conn)
     for submission in submissions:
         keep_rejects(
@@ -249,8 +252,6 @@ def _store_calls(
     failpoints.reach("calls")
     issues = [row for call in calls for row in rows.issue_rows(call)]
     insert_rows(conn, issue, rows.ISSUE_COLUMNS, issues)
-    # Last, since the rows of the current hour are wanted by every writer.
-    add_counts(conn, count_calls(calls))
 
 
 def _place(call: PreparedCall, conversation: Conversation) -> None:
@@ -322,7 +323,6 @@ def _store_others(
     insert_rows(conn, conversation_end, rows.END_COLUMNS, [rows.end_row(end) for end in ends])
     counts = list(group.of_counts())
     insert_rows(conn, call_counts, rows.COUNTS_COLUMNS, [rows.counts_row(each) for each in counts])
-    add_counts(conn, count_folded(counts))
     insert_rows(
         conn, change, rows.CHANGE_COLUMNS, [rows.change_row(each) for each in group.of_changes()]
     )

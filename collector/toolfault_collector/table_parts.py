@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Integer, MetaData
 
-__all__ = ["NAMING", "id_column", "metadata", "project_column"]
+__all__ = ["NAMING", "SQLITE_ONLY", "id_column", "metadata", "project_column"]
 
 NAMING: Final = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -14,6 +14,9 @@ NAMING: Final = {
     "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
     "pk": "pk_%(table_name)s",
 }
+
+# Of foreign keys that PostgreSQL has not: a check per row costs there what writing the row does.
+SQLITE_ONLY: Final = {"only": "sqlite"}
 
 metadata: Final = MetaData(naming_convention=NAMING)
 
@@ -23,6 +26,6 @@ def id_column() -> Column[int]:
     return Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
 
 
-def project_column() -> Column[int]:
-    """Return the project that a row belongs to."""
-    return Column("project_id", Integer, ForeignKey("project.id"), nullable=False)
+def project_column(**info: str) -> Column[int]:
+    """Return the project that a row belongs to; *info* is of its foreign key."""
+    return Column("project_id", Integer, ForeignKey("project.id", info=info), nullable=False)

@@ -34,8 +34,8 @@ from toolfault_collector.people_tables import (
     saved_view,
     user_account,
 )
+from toolfault_collector.table_parts import SQLITE_ONLY, metadata
 from toolfault_collector.table_parts import id_column as _id
-from toolfault_collector.table_parts import metadata
 from toolfault_collector.table_parts import project_column as _project
 
 __all__ = [
@@ -53,6 +53,7 @@ __all__ = [
     "metadata",
     "picked_fix",
     "project",
+    "quota_bucket",
     "rejected_event",
     "saved_view",
     "signature",
@@ -164,7 +165,7 @@ tool_call = Table(
     "tool_call",
     metadata,
     _id(),
-    _project(),
+    _project(**SQLITE_ONLY),
     Column("event_id", String(36), nullable=False),
     Column("event_type", String(16), nullable=False),  # tool_call | tool_error
     Column("session_id", String(256)),
@@ -242,9 +243,12 @@ issue = Table(
     "issue",
     metadata,
     _id(),
-    _project(),
+    _project(**SQLITE_ONLY),
     Column(
-        "tool_call_id", BigInteger, ForeignKey("tool_call.id", ondelete="CASCADE"), nullable=False
+        "tool_call_id",
+        BigInteger,
+        ForeignKey("tool_call.id", ondelete="CASCADE", info=SQLITE_ONLY),
+        nullable=False,
     ),
     Column("position", Integer, nullable=False),
     Column("tool", String(256), nullable=False),
@@ -267,7 +271,7 @@ chain = Table(
     "chain",
     metadata,
     _id(),
-    _project(),
+    _project(**SQLITE_ONLY),
     Column("chain_id", String(36), nullable=False),  # event id of its first failure
     Column("session_id", String(256), nullable=False),
     Column("tool", String(256), nullable=False),
@@ -337,6 +341,15 @@ failure_counts = Table(
     Column("name", String(256), primary_key=True),
     Column("failures", BigInteger, nullable=False),
     Column("calls", BigInteger, nullable=False),
+)
+
+# What a project may still send, where there is a quota: one bucket for all collectors (`quota`).
+quota_bucket = Table(
+    "quota_bucket",
+    metadata,
+    Column("project_id", Integer, ForeignKey("project.id"), primary_key=True),
+    Column("events_left", Float, nullable=False),
+    Column("filled_at", BigInteger, nullable=False),  # by the database's clock
 )
 
 change = Table(

@@ -32,7 +32,9 @@ from toolfault_collector.fair_queue import FairQueue
 from toolfault_collector.faults import classify
 from toolfault_collector.keys import mark_used
 from toolfault_collector.metrics import Metrics
+from toolfault_collector.planner import ANALYZE_AFTER, analyze_new_tables
 from toolfault_collector.prepared import Prepared
+from toolfault_collector.quota import Quota, Spent
 from toolfault_collector.settings import Settings
 from toolfault_collector.store import Receipt, Submission, store_group
 from toolfault_collector.wal import WriteAheadLog
@@ -98,6 +100,14 @@ class _Group:
         return True
 
 
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What the writers of one process have in common."""
+
+    queue: FairQueue[Ticket]
+    limits: NameLimits
+
+
 class Writer:
     """The thread that stores everything a collector process takes in.
 
@@ -105,46 +115,73 @@ class Writer:
         engine: The database.
         settings: Limits of the queue and of a group.
         metrics: Where groups are counted.
+        quota: Is told, with each commit, what all collectors let in.
+        shared: What it has in common with another one.
+
+    PostgreSQL works in a process of its own, so there a second thread reads batches while the first
+    waits. They are to each other what two collectors are.
     """
 
-    def __init__(self, engine: Engine, *, settings: Settings, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        settings: Settings,
+        metrics: Metrics,
+        quota: Quota | None = None,
+        shared: _Shared | None = None,
+    ) -> None:
         self._engine = engine
         self._group_events = settings.group_events
         self._metrics = metrics
         self._queued = metrics.queued_events
         self._catalog = Catalog()
         self._connection: Connection | None = None
-        self._committer: ThreadPoolExecutor
+        self._committer = ThreadPoolExecutor(1, "toolfault-commit")
         self._ahead: _Group | None = None
         self._keys_noted: dict[int, int] = {}
-        self._limits = NameLimits(
-            max_tools=settings.max_tools,
-            max_codes=settings.max_codes,
-            max_arguments=settings.max_arguments,
-        )
-        self._queue: FairQueue[Ticket] = FairQueue(
-            max_events=settings.queue_events, max_bytes=settings.queue_bytes
+        self._quota = quota or Quota(0)
+        self._until_analyzed = 0 if is_sqlite(engine) else ANALYZE_AFTER
+        first = shared is None
+        shared = shared or _Shared(
+            FairQueue(max_events=settings.queue_events, max_bytes=settings.queue_bytes),
+            NameLimits(
+                max_tools=settings.max_tools,
+                max_codes=settings.max_codes,
+                max_arguments=settings.max_arguments,
+            ),
         )
         self._write_ahead_log = WriteAheadLog(sqlite_path(engine)) if is_sqlite(engine) else None
         if self._write_ahead_log is not None:
             metrics.watch_log(self._write_ahead_log)
+        self._queue, self._limits = shared.queue, shared.limits
+        self._second: Writer | None = None
+        if first and not is_sqlite(engine):
+            self._second = Writer(
+                engine, settings=settings, metrics=metrics, quota=quota, shared=shared
+            )
         self._thread = threading.Thread(target=self._run, name="toolfault-writer", daemon=True)
 
     def start(self) -> None:
         """Begin to store."""
         self._queue.open()
         self._thread.start()
+        if self._second is not None:
+            self._second.start()
 
     def stop(self, timeout: float | None = None) -> None:
         """Take in nothing more, store what is queued, and end; at most *timeout* seconds."""
         self._queue.close()
+        until = None if timeout is None else time.monotonic() + timeout
         if self._thread.is_alive():
             self._thread.join(timeout)
+        if self._second is not None:
+            self._second.stop(None if until is None else max(0.0, until - time.monotonic()))
 
     @property
     def alive(self) -> bool:
-        """Whether the thread runs."""
-        return self._thread.is_alive()
+        """Whether the thread, or both, runs."""
+        return self._thread.is_alive() and (self._second is None or self._second.alive)
 
     def submit(
         self, ticket: Ticket, *, project_id: int, events: int, size: int, wake: bool = True
@@ -185,7 +222,7 @@ class Writer:
         return future.result()
 
     def _run(self) -> None:
-        with ThreadPoolExecutor(1, "toolfault-commit") as self._committer:
+        with self._committer:
             while group := self._ahead or self._take(wait=True):
                 self._ahead = None
                 self._take_in(group)
@@ -193,6 +230,7 @@ class Writer:
                 self._queued.set(self._queue.events)
                 if self._write_ahead_log is not None and self._connection is not None:
                     self._write_ahead_log.tend(self._connection)
+                self._help_the_planner(sum(events for _, _, events, _ in group.taken))
         self._disconnect()
 
     def _take(self, *, wait: bool) -> _Group | None:
@@ -219,9 +257,11 @@ class Writer:
         """Commit, and read what has come meanwhile until that is done.
 
         The database works and waits for the disk without the interpreter, so another thread is
-        enough for both to go on. No more than one group is read ahead.
+        enough for both to go on. No more than one group is read ahead. On PostgreSQL the second
+        writer does that already.
         """
-        if self._ahead is None and self._queue.waiting >= READ_AHEAD_EVENTS:
+        alone = is_sqlite(self._engine)
+        if alone and self._ahead is None and self._queue.waiting >= READ_AHEAD_EVENTS:
             self._ahead = self._take(wait=False)
         if self._ahead is None:
             transaction.commit()
@@ -251,17 +291,22 @@ class Writer:
         """Store *submissions* in one transaction, again if it only lost a race."""
         for attempt in range(1, MAX_ATTEMPTS + 1):
             started = time.perf_counter()
+            spent: Spent = {}
             try:
                 with self._connected().begin() as transaction:
                     receipts, used = self._write(transaction.connection, submissions)
+                    projects = [each.project_id for each in submissions]
+                    spent = self._quota.share(transaction.connection, projects)
                     self._commit(transaction)
                 failpoints.reach("committed")
             except Exception as error:
+                self._quota.shared(spent, committed=False)
                 self._catalog.rolled_back()
                 self._disconnect(reopen=must_reopen(error))
                 if attempt == MAX_ATTEMPTS or not _worth_another(error, attempt):
                     raise
                 continue
+            self._quota.shared(spent, committed=True)
             self._catalog.committed()
             self._keys_noted.update(used)
             self._metrics.count_renamed(self._limits.take_renamed())
@@ -294,6 +339,20 @@ class Writer:
                 connection.close()
         if reopen:  # connections of one process share what they know of the file
             self._engine.dispose()
+
+    def _help_the_planner(self, events: int) -> None:
+        """Have new tables analysed after the first events."""
+        if self._until_analyzed <= 0:
+            return
+        self._until_analyzed -= events
+        if self._until_analyzed > 0:
+            return
+        try:
+            with self._connected().begin() as transaction:
+                analyze_new_tables(transaction.connection)
+        except Exception as error:  # noqa: BLE001 - autovacuum will come by
+            self._disconnect()
+            _log.warning("not_analyzed", error=type(error).__name__)
 
     def _note_keys(self, conn: Connection, submissions: list[Submission]) -> dict[int, int]:
         """Write when keys were used, once a minute each: it is shown to people."""

@@ -116,12 +116,20 @@ def downgrade(engine: Engine, revision: str) -> None:
 
 
 def check(engine: Engine, metadata: MetaData) -> list[str]:
-    """Return what differs between *metadata* and the database, one line each; empty if nothing."""
+    """Return what differs between *metadata* and the database, one line each; empty if nothing.
+
+    A foreign key whose ``info`` has ``only`` is for the engine of that name alone.
+    """
     from alembic.autogenerate import compare_metadata
     from alembic.runtime.migration import MigrationContext
 
+    def expected(found: Any, _name: object, kind: str, reflected: bool, _other: object) -> bool:
+        keys = found.elements if kind == "foreign_key_constraint" and not reflected else ()
+        return all(key.info.get("only", engine.dialect.name) == engine.dialect.name for key in keys)
+
     with engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": _same_type})
+        opts = {"compare_type": _same_type, "include_object": expected}
+        context = MigrationContext.configure(connection, opts=opts)
         return [_describe(difference) for difference in compare_metadata(context, metadata)]
 
 

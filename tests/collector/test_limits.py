@@ -27,7 +27,14 @@ from toolfault_collector.quota import Quota
 from toolfault_collector.recount import recount
 from toolfault_collector.settings import Settings
 from toolfault_collector.store import prepare_batch, store_group
-from toolfault_collector.tables import call_counts, failure_counts, issue, signature, tool_call
+from toolfault_collector.tables import (
+    call_counts,
+    failure_counts,
+    issue,
+    quota_bucket,
+    signature,
+    tool_call,
+)
 
 
 def _queue(**limits: int) -> FairQueue[str]:
@@ -151,6 +158,48 @@ def test_quota_lets_a_large_batch_through() -> None:
 
     now = 60.0
     quota.spend(1, 1_000)
+
+
+def test_quota_holds_for_all_collectors(engine: Engine) -> None:
+    """A process goes on with what all of them left; what was not committed was not taken."""
+    now = 0.0
+    ours, theirs = (Quota(60, clock=lambda: now) for _ in range(2))
+    with write_transaction(engine) as conn:
+        project_id = ensure_project(conn, "demo")
+
+    def commit(quota: Quota) -> None:
+        with write_transaction(engine) as conn:
+            spent = quota.share(conn, [project_id, project_id])
+        quota.shared(spent, committed=True)
+
+    ours.spend(project_id, 60)
+    with write_transaction(engine) as conn:
+        ours.shared(ours.share(conn, [project_id]), committed=False)
+        conn.rollback()
+    commit(ours)
+    theirs.spend(project_id, 45)  # does not know of ours yet
+    commit(theirs)
+
+    with read_connection(engine) as conn:
+        left = conn.execute(select(quota_bucket.c.events_left)).scalar_one()
+    assert -45 <= left < -30
+    for quota in (ours, theirs):
+        with pytest.raises(Problem):
+            quota.spend(project_id, 1)
+
+
+@pytest.mark.slow
+def test_quota_over_two_collectors(database_url: str, tmp_path: Path) -> None:
+    """What one collector let in is missing at the other, as soon as that has stored something."""
+    settings = {"TOOLFAULT_QUOTA_EVENTS_PER_MINUTE": "10"}
+    with (
+        RunningCollector(database_url, folder=tmp_path, **settings) as one,
+        RunningCollector(database_url, folder=tmp_path, **settings) as two,
+    ):
+        assert one.post(*[success() for _ in range(10)]).status_code == 200
+        assert two.post(*[success() for _ in range(5)]).status_code == 200
+
+        assert two.post(*[success() for _ in range(5)]).status_code == 429
 
 
 def test_quota_over_http(sqlite_url: str, tmp_path: Path) -> None:

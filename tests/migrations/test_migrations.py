@@ -83,6 +83,7 @@ def _rows(project_id: int) -> dict[str, dict[str, Any]]:
             "added_by": "ada",
             "added_at": at,
         },
+        "quota_bucket": {"project_id": project_id, "events_left": -2.5, "filled_at": at},
         "audit_log": {"occurred_at": at, "actor": "ada", "action": "key.create", "detail": {}},
     }
 
