@@ -14,6 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 import structlog
+from hypothesis import settings
 from psycopg import sql
 from sqlalchemy import Engine
 from tests.running import RunningCollector
@@ -23,6 +24,10 @@ from toolfault_collector.schema import prepare
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 _databases = count(1)
+
+# No test is a stopwatch: an example that takes long on a busy machine is no failure.
+settings.register_profile("untimed", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True)

@@ -67,6 +67,6 @@ def silent_successes(conn: Connection, scope: Scope) -> tuple[SilentRow, ...]:
             last_at=row.last_at,
         )
         for row in rows
-        for calls in [amount([row[column.name] for column in numbers])]
+        for calls in [amount(row[2 : 2 + len(numbers)])]
     ]
     return tuple(sorted(found, key=lambda row: (-row.calls, row.tool, row.rule)))
