@@ -32,6 +32,7 @@ from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.summaries import calls_by, chain_totals
 from toolfault_dashboard.queries.visibility import sees
+from toolfault_dashboard.queries.weighing import sampling
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause, Pattern, QueryError
 from toolfault_dashboard.search.outcomes import outcome_at
@@ -81,6 +82,7 @@ class FixList:
     weeks: float | None
     failures: int  # looked at
     complete: bool  # all failures of the scope were looked at
+    unweighed: bool = False  # calls were sampled: figures are of rows, not of what they stand for
 
 
 def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> FixList:
@@ -108,6 +110,7 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> Fix
         weeks=weeks,
         failures=len(failures),
         complete=len(failures) < MOST_FAILURES,
+        unweighed=sampling(conn, scope.project_id).calls,
     )
 
 

@@ -305,3 +305,10 @@ def test_comparison(conn: Connection, stored: Tables) -> None:
         assert getattr(found.effect.metrics[0], f"n_{name}") == _frame(calls)["n"].sum()
         for code in found.codes:
             _is_rate(getattr(code, name), _frame(_own(failures, "code", code.code)), _frame(calls))
+
+
+def test_what_is_not_weighed_says_so(conn: Connection, scope: Scope, asked: Scope) -> None:
+    """Fixes are of rows and say so where rows were sampled, and there alone."""
+    assert queries.fix_next(conn, asked, limit=1).unweighed
+    assert not queries.fix_next(conn, scope, limit=1).unweighed
+    assert not queries.overview(conn, scope).sampled
