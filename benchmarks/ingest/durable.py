@@ -52,8 +52,10 @@ class Target:
         requests = [request(each, headers=bearer) for each in bodies(iter(events), batch=batch)]
         before = count_rows(self.url)
         cpu = sum(server.cpu_seconds() for server in self.servers)
+        threads = self._threads()
         result = run([server.port for server in self.servers], requests, connections=connections)
         cpu = sum(server.cpu_seconds() for server in self.servers) - cpu
+        busiest = max(used - threads.get(thread, 0) for thread, used in self._threads().items())
         rows = {name: count - before[name] for name, count in count_rows(self.url).items()}
         stored = rows["tool_call"]
         if not stored or rows["counted"] != stored or set(result.statuses) != {200}:
@@ -69,12 +71,16 @@ class Target:
             p50_ms=round(result.percentile(0.5), 1),
             p99_ms=round(result.percentile(0.99), 1),
             server_cpu_us_per_failure=round(cpu / stored * 1e6, 1),
+            busiest_thread_us_per_failure=round(busiest / stored * 1e6, 1),
             load_cpu_us_per_failure=round(result.cpu_seconds / stored * 1e6, 1),
             peak_mib=[round(server.peak_mib()) for server in self.servers],
             stored=rows,
             in_database=before["tool_call"] + stored,
         )
         return result
+
+    def _threads(self) -> dict[int, float]:
+        return {k: v for server in self.servers for k, v in server.thread_seconds().items()}
 
 
 def show(**line: object) -> None:

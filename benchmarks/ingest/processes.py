@@ -89,6 +89,15 @@ class Server:
             total += sum(int(ticks) for ticks in stat[11:15])  # with children that have ended
         return total / TICKS
 
+    def thread_seconds(self) -> dict[int, float]:
+        """Return the CPU time of each thread that runs; the busiest bounds what Python can do."""
+        found = {}
+        for pid in self._pids():
+            for task in Path(f"/proc/{pid}/task").iterdir():
+                stat = (task / "stat").read_text().rpartition(")")[2].split()
+                found[int(task.name)] = (int(stat[11]) + int(stat[12])) / TICKS
+        return found
+
     def peak_mib(self) -> float:
         """Return the most memory the processes had resident (each process's own peak, summed)."""
         total = 0
