@@ -15,7 +15,7 @@ from typing import Any, Final
 from toolfault_collector.clock import format_time
 from toolfault_dashboard.queries.lines import Guard
 
-__all__ = ["HARMLESS", "Cell", "guard", "guarded", "plain", "timestamp"]
+__all__ = ["ANY_FORMULA", "HARMLESS", "Cell", "guard", "guarded", "plain", "timestamp"]
 
 Cell = str | int | float | bool | None
 """What a CSV writer takes."""
@@ -28,6 +28,8 @@ _SKIPPED: Final = (
     "\u200b-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
 )
 _FORMULA: Final = re.compile(f"(?:[{_SKIPPED}]*[{_SIGNS}]|[\t\r\n\x00])")
+ANY_FORMULA: Final = re.compile(f"[{_SIGNS}\t\r\n\x00]")
+"""What a text has somewhere that is a formula; texts without it need no closer look."""
 _NUMBER: Final = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 # One look at the first character settles nearly every text.
 HARMLESS: Final = frozenset(

@@ -15,6 +15,9 @@ __all__ = ["MissingParquet", "write_parquet"]
 ROW_GROUP: Final = 20_000
 """Rows of a row group: some 10 MiB of failures while they are collected."""
 
+BATCH: Final = 250
+"""Rows that become columns at a time, while they are still in the processor's cache."""
+
 
 class MissingParquet(RuntimeError):  # noqa: N818 - reads as what is the matter
     """pyarrow is not installed."""
@@ -45,8 +48,8 @@ def _written(pa: Any, pq: Any, schema: Any, stream: RowStream) -> Iterator[bytes
     rows = iter(stream.rows)
     writer = pq.ParquetWriter(_Forward(sink), schema, compression="zstd")
     try:
-        while part := list(islice(rows, ROW_GROUP)):
-            writer.write_table(pa.Table.from_arrays(_columns(pa, schema, part), schema=schema))
+        while batches := _batches(pa, schema, islice(rows, ROW_GROUP)):
+            writer.write_table(pa.Table.from_batches(batches, schema=schema))
             yield _taken(sink)
     except BaseException:
         # Closing would write the footer that makes the part a whole file.
@@ -93,17 +96,29 @@ def _type(pa: Any, name: str, stream: RowStream) -> Any:
     return kinds.get(stream.kinds.get(name, ""), pa.string())
 
 
-def _columns(pa: Any, schema: Any, rows: Sequence[Sequence[Any]]) -> list[Any]:
-    return [
-        pa.array(_cells(pa, values, field.type), type=field.type)
-        for field, values in zip(schema, zip(*rows, strict=True), strict=True)
-    ]
+def _batches(pa: Any, schema: Any, rows: Iterator[Sequence[Any]]) -> list[Any]:
+    found = []
+    while part := list(islice(rows, BATCH)):
+        columns = zip(schema.types, zip(*part, strict=True), strict=True)
+        arrays = [_array(pa, values, kind) for kind, values in columns]
+        found.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
+    return found
+
+
+def _array(pa: Any, values: Sequence[Any], kind: Any) -> Any:
+    first = values[0]
+    if first is None and values.count(None) == len(values):
+        return pa.nulls(len(values), type=kind)
+    return pa.array(_cells(pa, values, kind), type=kind)
+
+
+_TEXTS: Final = frozenset({str, type(None)})
 
 
 def _cells(pa: Any, values: Sequence[Any], kind: Any) -> Sequence[Any]:
     if kind == pa.bool_():
         return [None if value is None else bool(value) for value in values]
-    if kind != pa.string() or all(value is None or isinstance(value, str) for value in values):
+    if kind != pa.string() or _TEXTS.issuperset(map(type, values)):
         return values
     return [
         value

@@ -10,10 +10,18 @@ import json
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice, repeat
 from typing import Any, Final, Literal
 
-from toolfault_collector.clock import MINUTE_US, SECOND_US, format_time
-from toolfault_dashboard.exports.cells import HARMLESS, guard, guarded, plain, timestamp
+from toolfault_collector.clock import DAY_US, MINUTE_US, SECOND_US, format_time
+from toolfault_dashboard.exports.cells import (
+    ANY_FORMULA,
+    HARMLESS,
+    guard,
+    guarded,
+    plain,
+    timestamp,
+)
 from toolfault_dashboard.exports.parquet import write_parquet
 from toolfault_dashboard.queries.streams import RowStream
 
@@ -32,8 +40,8 @@ MEDIA_TYPES: Final = {
 CHUNK: Final = 64 * 1024
 """Bytes after which a chunk is handed on."""
 
-BATCH: Final = 1_000
-"""Rows of a CSV that are made at a time, column by column."""
+BATCH: Final = 250
+"""Rows of a CSV that are made at a time, column by column, while the processor has them at hand."""
 
 FEW: Final = 100
 """Different texts of a column up to which each is made once for all rows of a batch."""
@@ -132,24 +140,25 @@ def _csv(stream: RowStream, *, raw: bool, excel: bool) -> Iterator[str]:
 
     def records(rows: Sequence[Sequence[Any]]) -> str:
         columns = zip(*rows, strict=True)
-        return _joined([make(column) for make, column in zip(cells, columns, strict=True)])
+        made = [_made(make, column) for make, column in zip(cells, columns, strict=True)]
+        return _joined(list(_runs(made, len(rows))))
 
     done = 0
+    rows = iter(stream.rows)
     part: list[Sequence[Any]] = []
     try:
-        for row in stream.rows:
-            part.append(row)
-            if len(part) == BATCH:
-                yield records(part)
-                done += len(part)
-                part = []
+        while True:
+            part.extend(islice(rows, BATCH))  # keeps what came before an error
+            if not part:
+                return
+            yield records(part)
+            done += len(part)
+            part = []
     except Exception:
         if part:
             yield records(part)
         yield f"#{_broken(done + len(part))}\r\n"
         raise
-    if part:
-        yield records(part)
 
 
 def _joined(columns: Sequence[Iterable[str]]) -> str:
@@ -164,57 +173,93 @@ def _joined(columns: Sequence[Iterable[str]]) -> str:
 _Column = Sequence[Any]
 
 
+def _made(make: Callable[[_Column], Iterable[str]], column: _Column) -> Iterable[str] | str:
+    """Return the cells of *column*, or the one cell that all of them are."""
+    first = column[0]
+    # Of numbers 1, 1.0 and True are alike.
+    if first.__class__ in _TEXTS and first == column[-1] and column.count(first) == len(column):
+        (cell,) = make(column[:1])
+        return cell
+    return make(column)
+
+
+def _runs(columns: Sequence[Iterable[str] | str], length: int) -> Iterator[Iterable[str]]:
+    """Yield columns of cells, those that are one cell throughout together with their neighbours."""
+    same: list[str] = []
+    for column in columns:
+        if isinstance(column, str):
+            same.append(column)
+            continue
+        if same:
+            yield repeat(",".join(same), length)
+            same = []
+        yield column
+    if same:
+        yield repeat(",".join(same), length)
+
+
 def _cells(stream: RowStream, name: str, *, raw: bool) -> Callable[[_Column], Iterable[str]]:
     """Return what makes the cells of column *name*: each is looked at as far as it needs to be."""
     kind = stream.kinds.get(name)
     if name in stream.times:
         return _times
     if name in stream.inert:
-        return lambda column: [each or "" for each in column]
+        return _as_they_are
     if kind in {"integer", "number"}:
-        return lambda column: ["" if each is None else str(each) for each in column]
+        return _numbers
     if kind == "boolean":
         return lambda column: [_TRUTH[each] for each in column]
     return partial(_texts, _quoting(raw=raw), _ANY if raw else HARMLESS)
 
 
+def _as_they_are(column: _Column) -> Iterable[str]:
+    return [each or "" for each in column] if None in column else column
+
+
+def _numbers(column: _Column) -> Iterable[str]:
+    return (
+        ["" if each is None else str(each) for each in column]
+        if None in column
+        else map(str, column)
+    )
+
+
 def _times(column: _Column) -> Iterable[str]:
     """Make the cells of a column of times; those of one minute begin alike."""
-    minutes: dict[int, str] = {}
-    found = []
-    for at in column:
-        if at is None:
-            found.append("")
-            continue
-        minute, rest = divmod(at, MINUTE_US)
-        if minute not in minutes:
-            minutes[minute] = format_time(minute * MINUTE_US)[: -len("00.000000Z")]
-        found.append(f"{minutes[minute]}{rest // SECOND_US:02d}.{rest % SECOND_US:06d}Z")
-    return found
+    minutes = {at // MINUTE_US for at in column if at is not None}
+    days = {each: format_time(each * DAY_US)[: len("2026-11-01")] for each in _days(minutes)}
+    begins = {
+        each: f"{days[each // 1_440]}T{each // 60 % 24:02d}:{each % 60:02d}:" for each in minutes
+    }
+    return [
+        # Below a minute a float has every microsecond.
+        "" if at is None else f"{begins[at // MINUTE_US]}{at % MINUTE_US / SECOND_US:09.6f}Z"
+        for at in column
+    ]
 
 
-_TRUTH: Final = {None: "", True: "true", False: "false"}
+def _days(minutes: Iterable[int]) -> set[int]:
+    return {each // 1_440 for each in minutes}
 
 
 def _texts(make: Callable[[Any], str], harmless: Container[str], column: _Column) -> Iterable[str]:
-    """Make the cells of a column of texts: few values once each, plain ones without a look at each.
+    """Make the cells of a column of texts: few values once each, many without a look at each.
 
     Anything but texts is made cell by cell: 1, 1.0 and True are one key, and no list is any.
     """
-    try:
-        values = set(column)
-    except TypeError:
+    if not _TEXTS.issuperset(map(type, column)):
         return map(make, column)
-    if len(values) <= FEW:
-        if all(each is None or each.__class__ is str for each in values):
-            return map({each: make(each) for each in values}.__getitem__, column)
-    elif all(each is None or each.__class__ is str for each in values):
-        texts = [each or "" for each in column]
-        if _SPECIAL.search("".join(texts)) is None and all(
-            begin in harmless for begin in {each[:1] for each in texts if each}
-        ):
-            return texts
-    return map(make, column)
+    if len(set(column[: 2 * FEW])) <= FEW and len(values := set(column)) <= FEW:
+        return map({each: make(each) for each in values}.__getitem__, column)
+    texts = _as_they_are(column)
+    joined = "".join(texts)
+    begins = {each[:1] for each in texts}
+    if not all(begin in harmless for begin in begins if begin) and ANY_FORMULA.search(joined):
+        return map(make, column)
+    if '"' in joined or "\r" in joined or "\n" in joined:
+        special = _SPECIAL.search
+        return [f'"{each.replace(_QUOTE, _QUOTES)}"' if special(each) else each for each in texts]
+    return [f'"{each}"' if "," in each else each for each in texts] if "," in joined else texts
 
 
 def _quoting(*, raw: bool) -> Callable[[Any], str]:
@@ -240,6 +285,10 @@ class _Any:
         return True
 
 
+_TRUTH: Final = {None: "", True: "true", False: "false"}
+_TEXTS: Final = frozenset({str, type(None)})
+_QUOTE: Final = '"'
+_QUOTES: Final = '""'
 _SPECIAL: Final = re.compile('[",\r\n]')
 _ANYTHING: Final = re.compile('[^",\r\n]*')
 _ANY: Final = _Any()
