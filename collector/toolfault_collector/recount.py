@@ -32,6 +32,7 @@ from toolfault_collector.conversations import (
     select_conversations,
     write_conversations,
 )
+from toolfault_collector.day_versions import raise_versions
 from toolfault_collector.engine import read_connection, write_transaction
 from toolfault_collector.rollups import CountKey, add_counts, counted_by_sql, folded_by_sql
 from toolfault_collector.tables import conversation, conversation_end, failure_counts, tool_call
@@ -165,7 +166,13 @@ def _repair_keys(engine: Engine, keys: Iterable[ChainKey]) -> dict[ChainKey, Cha
             _, _, changes = _compare_key(conn, key)
             write_chains(conn, changes)
             written[key] = changes
+        _raise_all(conn, [key[0] for key in keys])
     return written
+
+
+def _raise_all(conn: Connection, projects: Iterable[int]) -> None:
+    """Raise the versions of all days of *projects*: a repair is rare, and may be of any of them."""
+    raise_versions(conn, [(project_id, 0, 2**62) for project_id in set(projects)])
 
 
 def _places(chains: list[Chain]) -> dict[str, tuple[str | None, int | None]]:
@@ -192,6 +199,7 @@ def _compare_conversations(engine: Engine, *, repair: bool) -> int:
                             conversation.c.session_id == key[1],
                         )
                     )
+                _raise_all(conn, [key[0] for key in differing])
         wrong += len(differing)
     return wrong
 
@@ -269,4 +277,5 @@ def _compare_counts(engine: Engine, *, repair: bool) -> int:
             )
             counts = failure_counts.c
             conn.execute(delete(failure_counts).where(counts.failures == 0, counts.calls == 0))
+            _raise_all(conn, [key[0] for key in wrong])
     return len(wrong)

@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Engine, func, select
 from toolfault_collector import failpoints
 from toolfault_collector.bulk import bind, select_in
 from toolfault_collector.clock import MINUTE_US
+from toolfault_collector.day_versions import Span, raise_versions
 from toolfault_collector.engine import is_sqlite, read_connection, write_transaction
 from toolfault_collector.rollups import add_counts, counted_by_sql, folded_by_sql
 from toolfault_collector.tables import tool_call
@@ -75,7 +76,10 @@ def remove_before(engine: Engine, line: Line) -> tuple[int, int, int]:
     for ids in _old_calls_alone(engine, line):
         with write_transaction(engine) as conn:
             there = _lock_calls(conn, ids)
+            ended = "SELECT project_id, occurred_at, occurred_at FROM tool_call WHERE id IN ?"
+            spans = [tuple(row) for row in select_in(conn, ended, among=there)]
             _remove_calls(conn, there)
+            raise_versions(conn, spans)
             failpoints.reach("removed")
         failpoints.reach("removal_committed")
         calls += len(there)
@@ -136,11 +140,23 @@ def _remove_conversations(conn: Connection, line: Line, sessions: list[str]) -> 
     of_old = "SELECT id FROM tool_call WHERE project_id = ? AND session_id IN ?"
     project = (line.project_id,)
     calls = [row[0] for row in select_in(conn, of_old, fixed=project, among=old)]
+    spans = _spans(conn, line.project_id, old)
     _remove_calls(conn, calls)
     for table in ("chain", "conversation_end", "conversation"):
         sql = f"DELETE FROM {table} WHERE project_id = ? AND session_id IN ?"
         _delete_in(conn, sql, fixed=project, among=old)
+    raise_versions(conn, spans)
     return len(old), len(calls)
+
+
+def _spans(conn: Connection, project_id: int, sessions: list[str]) -> list[Span]:
+    """Return from when to when each of *sessions* lasted."""
+    lasted = (
+        "SELECT project_id, first_at, last_at FROM conversation"
+        " WHERE project_id = ? AND session_id IN ?"
+    )
+    rows = select_in(conn, lasted, fixed=(project_id,), among=sessions)
+    return [(row[0], row[1], row[2]) for row in rows]
 
 
 def _lock_conversations(conn: Connection, project_id: int, sessions: list[str]) -> None:
@@ -202,7 +218,8 @@ def _remove_counts(engine: Engine, line: Line) -> int:
     """Remove old rows of folded successes; return how many."""
     # Minutes have an index, and are at most one ahead of when their row was received.
     old = (
-        "SELECT id FROM call_counts WHERE project_id = ? AND id < ? AND (minute < ? OR minute >= ?)"
+        "SELECT id, minute FROM call_counts"
+        " WHERE project_id = ? AND id < ? AND (minute < ? OR minute >= ?)"
         f" LIMIT {ROWS_AT_ONCE}"
     )
     values = (line.project_id, line.first_counts, line.since + MINUTE_US, line.until)
@@ -210,11 +227,14 @@ def _remove_counts(engine: Engine, line: Line) -> int:
     while True:
         with write_transaction(engine) as conn:
             lock = "" if is_sqlite(conn) else " FOR UPDATE"
-            ids = list(conn.exec_driver_sql(bind(conn, old + lock), values).scalars())
+            found = conn.exec_driver_sql(bind(conn, old + lock), values).all()
+            ids = [row[0] for row in found]
             if ids:
                 failures, folded = folded_by_sql(conn, f"f.id IN ({', '.join(map(str, ids))})")
                 add_counts(conn, (failures, _negative(folded)))
                 _delete_in(conn, "DELETE FROM call_counts WHERE id IN ?", among=ids)
+                middles = [row[1] + MINUTE_US // 2 for row in found]
+                raise_versions(conn, [(line.project_id, at, at) for at in middles])
         removed += len(ids)
         if len(ids) < ROWS_AT_ONCE:
             return removed

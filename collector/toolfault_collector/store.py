@@ -19,12 +19,14 @@ from toolfault_collector.catalog import Catalog
 from toolfault_collector.chain_rows import ChainKey
 from toolfault_collector.chain_store import continue_chains, write_chains
 from toolfault_collector.chains import Call
+from toolfault_collector.clock import MINUTE_US
 from toolfault_collector.conversations import (
     Conversation,
     ConversationKey,
     load_conversations,
     write_conversations,
 )
+from toolfault_collector.day_versions import Span, raise_versions
 from toolfault_collector.decode import Rejection, decode_events
 from toolfault_collector.engine import is_sqlite
 from toolfault_collector.prepared import (
@@ -150,7 +152,19 @@ def store_group(
             received_at=submission.received_at,
             rejected=submission.rejected,
         )
+    raise_versions(conn, _changed(group, conversations.values()))
     return group.finish()
+
+
+def _changed(group: _Group, conversations: Iterable[Conversation]) -> Iterable[Span]:
+    """Yield the spans of what *group* changes, once for every call, minute and conversation."""
+    for call in group.of_calls():
+        yield (call.project_id, call.occurred_at, call.occurred_at)
+    for counts in group.of_counts():
+        middle = counts.minute + MINUTE_US // 2
+        yield (counts.project_id, middle, middle)
+    for each in conversations:
+        yield (each.project_id, each.first_at, each.last_at)
 
 
 _STORED_IN: Final[dict[type[Prepared], Table]] = {

@@ -352,6 +352,15 @@ quota_bucket = Table(
     Column("filled_at", BigInteger, nullable=False),  # by the database's clock
 )
 
+# What was counted of a day stays true while its version does; see `day_versions`.
+day_version = Table(
+    "day_version",
+    metadata,
+    Column("project_id", Integer, ForeignKey("project.id"), primary_key=True),
+    Column("day", BigInteger, primary_key=True),  # its first microsecond; -1 for every day
+    Column("version", BigInteger, nullable=False),
+)
+
 change = Table(
     "change",
     metadata,

@@ -50,7 +50,7 @@ class Tables:
         """Chains whose opening failure matches."""
         by_event = {c["event_id"]: c for c in self.calls}
         found = [c for c in self.chains.values() if matches(query, by_event[c["chain_id"]], now)]
-        return sorted(found, key=lambda c: (-c["started_at"], -c["id"]))
+        return sorted(found, key=lambda c: (-c["first_failed_at"], -c["id"]))
 
 
 def _records(conn: Connection, sql: str, project: int) -> list[dict[str, Any]]:

@@ -13,14 +13,27 @@ XII.2), normal approximation, cut at 0.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import Final
 
 from toolfault_dashboard.analysis.rates import critical_value
 
-__all__ = ["Fix", "FixKey", "Opportunity", "Since", "add_up", "opportunities", "saved_since"]
+__all__ = [
+    "Fix",
+    "FixKey",
+    "Opportunity",
+    "Since",
+    "Tallied",
+    "Tally",
+    "add_tallies",
+    "add_up",
+    "opportunities",
+    "saved_since",
+    "tallied",
+    "tallies",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +236,61 @@ def _one_at_a_time(members: Sequence[FixFailure]) -> list[Opportunity]:
     return found
 
 
+@dataclass(slots=True)
+class Tally:
+    """The opportunities of one fix, added up.
+
+    Attributes:
+        saved: Round trips by conversation.
+        chains: Chains that have one.
+    """
+
+    failures: int = 0
+    saved: dict[str, float] = field(default_factory=dict)
+    chains: set[str] = field(default_factory=set)
+    last_at: int | None = None
+
+    def count(
+        self, conversation: str, chain_id: str | None, at: int | None, round_trips: float
+    ) -> None:
+        """Take in one more opportunity."""
+        self.failures += 1
+        self.saved[conversation] = self.saved.get(conversation, 0.0) + round_trips
+        if chain_id:
+            self.chains.add(chain_id)
+        self.last_at = _later(self.last_at, at)
+
+
+@dataclass(frozen=True, slots=True)
+class Tallied:
+    """A tally with its sums, which cost as much as it is large: taken once, then kept.
+
+    Attributes:
+        squares: Of what each conversation would have saved.
+        round_trips: By what all of it is multiplied: what each of its failures would have saved,
+            where they were counted.
+    """
+
+    tally: Tally
+    total: float
+    squares: float
+    round_trips: float = 1.0
+
+
+def tallies(found: Iterable[Opportunity]) -> dict[FixKey, Tallied]:
+    """Add opportunities up by fix."""
+    by_key: defaultdict[FixKey, Tally] = defaultdict(Tally)
+    for each in found:
+        by_key[each.key].count(each.conversation, each.chain_id, each.occurred_at, each.round_trips)
+    return {key: tallied(tally) for key, tally in by_key.items()}
+
+
+def tallied(tally: Tally) -> Tallied:
+    """Return *tally* with its sums."""
+    saved = tally.saved.values()
+    return Tallied(tally, sum(saved), sum(part * part for part in saved))
+
+
 def add_up(
     found: Iterable[Opportunity], *, weeks: float | None, confidence: float = 0.95
 ) -> list[Fix]:
@@ -233,9 +301,18 @@ def add_up(
         weeks: Length of the window; None where nothing has a time.
         confidence: Two-sided coverage of the interval per week.
     """
-    groups: defaultdict[FixKey, list[Opportunity]] = defaultdict(list)
-    for each in found:
-        groups[each.key].append(each)
+    groups = {key: [each] for key, each in tallies(found).items()}
+    return add_tallies(groups, weeks=weeks, confidence=confidence)
+
+
+def add_tallies(
+    groups: Mapping[FixKey, Sequence[Tallied]], *, weeks: float | None, confidence: float = 0.95
+) -> list[Fix]:
+    """Add the tallies of each fix up, of which every part of a window has one; see `add_up`.
+
+    A conversation may have opportunities in several parts. The largest part is left as it is, so
+    that this costs what the others hold.
+    """
     fixes = [_fix(key, group, weeks, confidence) for key, group in groups.items()]
     return sorted(fixes, key=lambda fix: (-fix.round_trips, -fix.failures, fix.key))
 
@@ -280,20 +357,35 @@ def saved_since(
     return Since(expected, happened, saved, saved - reach, saved + reach)
 
 
-def _fix(key: FixKey, group: list[Opportunity], weeks: float | None, confidence: float) -> Fix:
-    saved: defaultdict[str, float] = defaultdict(float)
-    for each in group:
-        saved[each.conversation] += each.round_trips
-    total = sum(saved.values())
-    spread = critical_value(confidence) * sqrt(sum(part * part for part in saved.values()))
+def _fix(key: FixKey, group: Sequence[Tallied], weeks: float | None, confidence: float) -> Fix:
+    base, *others = sorted(group, key=lambda each: len(each.tally.saved), reverse=True)
+    saved, chains = base.tally.saved, base.tally.chains
+    more: defaultdict[str, float] = defaultdict(float)
+    further: set[str] = set()
+    last_at = base.tally.last_at
+    for other in others:
+        for conversation, part in other.tally.saved.items():
+            more[conversation] += part * other.round_trips
+        further |= other.tally.chains
+        last_at = _later(last_at, other.tally.last_at)
+    squares = base.squares * base.round_trips**2
+    for conversation, part in more.items():
+        before = saved.get(conversation, 0.0) * base.round_trips
+        squares += (before + part) ** 2 - before**2
+    total = sum(each.total * each.round_trips for each in group)
+    spread = critical_value(confidence) * sqrt(squares)
     return Fix(
         key=key,
         round_trips=total,
-        failures=len(group),
-        chains=len({each.chain_id for each in group if each.chain_id}),
+        failures=sum(each.tally.failures for each in group),
+        chains=len(chains) + sum(chain not in chains for chain in further),
         per_week=None if weeks is None else total / weeks,
         low=None if weeks is None else max(0.0, total - spread) / weeks,
         high=None if weeks is None else (total + spread) / weeks,
-        last_at=max((at for each in group if (at := each.occurred_at) is not None), default=None),
-        conversations=len(saved),
+        last_at=last_at,
+        conversations=len(saved) + sum(name not in saved for name in more),
     )
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    return one if other is None else other if one is None else max(one, other)

@@ -12,7 +12,7 @@ from toolfault_dashboard.contexts.advice import MessageBlock, MessageLine, Messa
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._columns import Columns, choice, kept_columns, redirected
 from toolfault_dashboard.pages._lines import rows_behind
-from toolfault_dashboard.queries.messages import MessageGroup, MessageRow, message_efficacy
+from toolfault_dashboard.queries.messages import MessageGroup, MessageRow, most_frequent
 
 __all__ = ["router"]
 
@@ -39,11 +39,11 @@ def messages(ask: Asked) -> Response:
     """Render the wordings by tool and code."""
     if (answer := redirected(ask, "/messages", {"": COLUMNS})) is not None:
         return answer
-    groups = message_efficacy(ask.conn, ask.scope)
+    groups, total = most_frequent(ask.conn, ask.scope, most=BLOCKS)
     context = MessagesContext(
         view=ask.view("/messages", **kept_columns(ask, COLUMNS)),
-        blocks=tuple(_block(ask, group) for group in groups[:BLOCKS]),
-        total=len(groups),
+        blocks=tuple(_block(ask, group) for group in groups),
+        total=total,
         columns=choice(ask, COLUMNS),
         csv=ask.export("/messages.csv"),
     )

@@ -12,6 +12,7 @@ from toolfault_collector.tables import chain, tool_call
 from toolfault_dashboard.queries.conditions import chains_of
 from toolfault_dashboard.queries.issues import issues_of
 from toolfault_dashboard.queries.pages import read_page
+from toolfault_dashboard.queries.parts import in_parts
 from toolfault_dashboard.queries.rows import Attempt, ChainDetail, ChainPage, ChainRow, IssueRow
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import seen, sees
@@ -51,7 +52,7 @@ def chains_statement(scope: Scope) -> Select[Any]:
 
 def _select_chains(scope: Scope) -> Select[Any]:
     return select(
-        chain.c.started_at.label("_at"),
+        chain.c.first_failed_at.label("_at"),
         chain.c.id.label("_row"),
         *(chain.c[name] for name in (*_COLUMNS, *_TIMES)),
         chain.c.session_id.label("conversation"),
@@ -62,7 +63,9 @@ def _select_chains(scope: Scope) -> Select[Any]:
 def chain_list(
     conn: Connection, scope: Scope, *, cursor: str | None = None, limit: int = 50
 ) -> ChainPage:
-    """Return one page of the chains of the scope, newest first, and the total of the list.
+    """Return one page of the chains of the scope, and the total of the list.
+
+    The chain that failed first most lately comes first: a window is about that moment, too.
 
     Raises:
         CursorError: The cursor belongs to another list.
@@ -72,19 +75,21 @@ def chain_list(
         scope,
         kind="chains",
         statement=chains_statement(scope),
-        key=(chain.c.started_at, chain.c.id),
+        key=(chain.c.first_failed_at, chain.c.id),
         cursor=cursor,
         limit=limit,
     )
-    total = conn.execute(
-        select(func.count()).select_from(chain).where(chains_of(scope))
-    ).scalar_one()
     return ChainPage(
         rows=tuple(_chain(row) for row in page.rows),
-        total=total,
+        total=sum(number for (number,) in in_parts(conn, scope, _number)),
         next_cursor=page.next_cursor,
         previous_cursor=page.previous_cursor,
     )
+
+
+def _number(conn: Connection, scope: Scope) -> tuple[int]:
+    counted = select(func.count()).select_from(chain).where(chains_of(scope))
+    return (conn.execute(counted).scalar_one(),)
 
 
 def _chain(values: RowMapping) -> ChainRow:

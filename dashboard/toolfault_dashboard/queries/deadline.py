@@ -12,11 +12,12 @@ from sqlalchemy.exc import OperationalError
 
 from toolfault_collector.engine import is_sqlite
 
-__all__ = ["SECONDS", "TooSlow", "deadline", "without_deadline"]
+__all__ = ["SECONDS", "TooSlow", "begin_anew", "deadline", "without_deadline"]
 
 SECONDS: Final = 10.0
-"""Longest time all statements of one answer may take together."""
+"""Longest time all statements of one answer may take together, but for what is counted once."""
 
+_KEY: Final = "toolfault_deadline"
 _STEPS: Final = 20_000
 """SQLite instructions between two looks at the clock: well under a millisecond."""
 
@@ -38,19 +39,30 @@ def deadline(conn: Connection, seconds: float | None = None) -> Iterator[None]:
         TooSlow: A statement was stopped.
     """
     seconds = SECONDS if seconds is None else seconds
-    until = time.monotonic() + seconds
+    end = _End(seconds)
     try:
         if is_sqlite(conn):
-            with _interrupted(conn, until):
+            with _interrupted(conn, end):
                 yield
         else:
             # SET takes no bound parameters; the number is our own.
             conn.execute(text(f"SET LOCAL statement_timeout = {int(seconds * 1000)}"))
             yield
     except OperationalError as error:
-        if time.monotonic() >= until or _was_cancelled(error):
+        if end.is_over() or _was_cancelled(error):
             raise TooSlow(seconds) from None
         raise
+
+
+def begin_anew(conn: Connection) -> None:
+    """Give what is counted from now on all of the time: it is counted once, and kept.
+
+    Else what takes most of it would be stopped each time anew, and never be known. On PostgreSQL
+    every statement has its own time anyway.
+    """
+    end = conn.info.get(_KEY)
+    if end is not None:
+        end.until = time.monotonic() + end.seconds
 
 
 def without_deadline(conn: Connection) -> None:
@@ -62,14 +74,28 @@ def without_deadline(conn: Connection) -> None:
         conn.execute(text("SET LOCAL statement_timeout = 0"))
 
 
+class _End:
+    """When the time of an answer is over."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.until = time.monotonic() + seconds
+
+    def is_over(self) -> bool:
+        return time.monotonic() >= self.until
+
+
 @contextmanager
-def _interrupted(conn: Connection, until: float) -> Iterator[None]:
+def _interrupted(conn: Connection, end: _End) -> Iterator[None]:
     driver: Any = conn.connection.driver_connection
-    driver.set_progress_handler(lambda: 1 if time.monotonic() >= until else 0, _STEPS)
+    driver.set_progress_handler(lambda: 1 if end.is_over() else 0, _STEPS)
+    info = conn.info
+    info[_KEY] = end
     try:
         yield
     finally:
         driver.set_progress_handler(None, 0)
+        info.pop(_KEY, None)
 
 
 def _was_cancelled(error: OperationalError) -> bool:

@@ -19,6 +19,7 @@ from toolfault_dashboard.analysis.experiments import ArmComparison, as_trial
 from toolfault_dashboard.analysis.metrics import METRICS
 from toolfault_dashboard.analysis.weights import Amounts
 from toolfault_dashboard.queries.conditions import failures_of
+from toolfault_dashboard.queries.parts import as_kept, in_parts
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.sides import side_of
@@ -99,7 +100,8 @@ def change_effect(
         window: Microseconds to look at on either side; None takes all.
     """
     before, after = sides_of_change(scope, change, window=window)
-    return replace(effect(conn, before, after), excluded_untimed=_untimed(conn, before))
+    found = as_kept(conn, (before, after), lambda: effect(conn, before, after), "effect")
+    return replace(found, excluded_untimed=_untimed(conn, before))
 
 
 def change_comparison(
@@ -112,7 +114,13 @@ def change_comparison(
 ) -> Comparison:
     """Compare like `change_effect`, with every code and with the other tools as control."""
     before, after = sides_of_change(scope, change, window=window)
-    found = comparison(conn, before, after, confidence=confidence)
+    found = as_kept(
+        conn,
+        (before, after),
+        lambda: comparison(conn, before, after, confidence=confidence),
+        "comparison",
+        confidence,
+    )
     control = None
     if change.tool is not None:
         others = sides_of_change(scope, change, window=window, others=True)
@@ -154,17 +162,44 @@ def _untimed(conn: Connection, before: Scope) -> int:
 
 
 def _failures_by_code(conn: Connection, scope: Scope) -> tuple[CodeFailures, CodeAmounts]:
-    sampled = sampling(conn, scope.project_id)
+    sampled = sampling(conn, scope.project_id).calls
+    found: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    amounts = Amounts()
+    for part in sorted(in_parts(conn, scope, _by_code), key=len, reverse=True):
+        for code, failures in part.failures.items():
+            own = found[code]
+            if own:
+                for conversation, number in failures.items():
+                    own[conversation] = own.get(conversation, 0) + number
+            else:
+                found[code] = dict(failures)
+            if sampled:
+                amounts.add(code, part.amounts[code])
+    return found, amounts
+
+
+@dataclass(frozen=True, slots=True)
+class _ByCode:
+    failures: dict[str, dict[str, float]]
+    amounts: Amounts
+
+    def __len__(self) -> int:
+        return sum(map(len, self.failures.values()))
+
+
+def _by_code(conn: Connection, scope: Scope) -> _ByCode:
+    sampled = sampling(conn, scope.project_id).failures
     key = func.coalesce(tool_call.c.session_id, tool_call.c.event_id)
     found: defaultdict[str, dict[str, float]] = defaultdict(dict)
     amounts = Amounts()
+    # As an expression, or SQLite reads all of an index that is sorted by it.
+    code_of = func.coalesce(tool_call.c.code, "").label("code")
     rows = conn.execute(
-        select(tool_call.c.code, key, *counted(sampled=sampled.failures))
+        select(code_of, key, *counted(sampled=sampled))
         .where(failures_of(scope))
-        .group_by(tool_call.c.code, key)
+        .group_by(code_of, key)
     )
     for code, conversation, *numbers in rows:
-        found[code or ""][conversation] = numbers[1 if sampled.failures else 0]
-        if sampled.calls:
-            amounts.add(code or "", amount(numbers))
-    return found, amounts
+        found[code][conversation] = numbers[1 if sampled else 0]
+        amounts.add(code, amount(numbers))
+    return _ByCode(dict(found), amounts)

@@ -12,6 +12,7 @@ from toolfault_dashboard.analysis.balance import balance
 from toolfault_dashboard.analysis.experiments import ArmEffect, Experiment, arm_effects
 from toolfault_dashboard.analysis.metrics import MetricName
 from toolfault_dashboard.queries.conditions import calls_of, counts_of
+from toolfault_dashboard.queries.parts import in_parts
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.sides import side_of
 from toolfault_dashboard.queries.summaries import count_conversations
@@ -24,16 +25,20 @@ __all__ = ["experiment", "experiment_looks", "experiments"]
 def experiments(conn: Connection, scope: Scope) -> Mapping[str, tuple[str, ...]]:
     """Return the trials of the scope and their arms, in alphabetical order."""
     found: defaultdict[str, set[str]] = defaultdict(set)
-    of_calls, of_counts = (
-        select(table.c.variant).where(where, table.c.variant.is_not(None))
-        for table, where in ((tool_call, calls_of(scope)), (call_counts, counts_of(scope)))
-    )
-    for variant in conn.execute(union(of_calls.distinct(), of_counts.distinct())).scalars():
+    for variant in {each for part in in_parts(conn, scope, _variants) for each in part}:
         for entry in arms_of(variant):
             name, separator, arm = entry.partition("=")
             if separator:
                 found[name].add(arm)
     return {name: tuple(sorted(found[name])) for name in sorted(found)}
+
+
+def _variants(conn: Connection, scope: Scope) -> list[str]:
+    of_calls, of_counts = (
+        select(table.c.variant).where(where, table.c.variant.is_not(None))
+        for table, where in ((tool_call, calls_of(scope)), (call_counts, counts_of(scope)))
+    )
+    return list(conn.execute(union(of_calls.distinct(), of_counts.distinct())).scalars())
 
 
 def experiment(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, select, tuple_
@@ -12,6 +12,7 @@ from toolfault_collector.tables import chain, issue, tool_call
 from toolfault_dashboard.queries import rollups
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.failures import count_failures
+from toolfault_dashboard.queries.parts import in_parts
 from toolfault_dashboard.queries.rows import Facet, Facets, FacetValue
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.search import Query, arms_of
@@ -91,23 +92,46 @@ def _values(
     conn: Connection, scopes: dict[str, Scope], sizes: dict[Scope, int]
 ) -> dict[str, Counter[str]]:
     """Count the values of every key; those that are columns of a call together where they can."""
-    found: dict[str, Counter[str]] = {}
-    together: defaultdict[tuple[Scope, bool], list[str]] = defaultdict(list)
+    found: dict[str, Counter[str]] = {key: Counter() for key in scopes}
+    together: defaultdict[tuple[Scope, str], list[str]] = defaultdict(list)
     for key, scope in scopes.items():
         exact = sizes[scope] <= EXACT_UP_TO
         added = _added_up(conn, scope, key) if exact else None
         if added is not None:
             found[key] = added
         elif key in _JOINED:
-            found[key] = Counter()
-            for value, failures in conn.execute(_JOINED[key](scope, _rows(conn, scope, exact))):
-                found[key][value] += failures
+            together[scope, key].append(key)
         else:
-            together[scope, key in _INDEXED].append(key)
+            together[scope, "indexed" if key in _INDEXED else "rows"].append(key)
     for (scope, _), keys in together.items():
-        where = _rows(conn, scope, sizes[scope] <= EXACT_UP_TO)
-        found |= _by_columns(conn, where, keys)
+        for key, value, failures in _counted(conn, scope, tuple(keys), sizes[scope]):
+            found[key][value] += failures
     return found
+
+
+def _counted(
+    conn: Connection, scope: Scope, keys: tuple[str, ...], size: int
+) -> Iterable[tuple[str, str, int]]:
+    """Yield key, value and failures; a value may come more than once."""
+    if size > EXACT_UP_TO:
+        yield from _of_rows(conn, scope, keys, False)
+        return
+    for part in in_parts(conn, scope, _of_rows, keys, outcomes="chain" in keys):
+        yield from part
+
+
+def _of_rows(
+    conn: Connection,
+    scope: Scope,
+    keys: tuple[str, ...],
+    exact: bool = True,
+) -> list[tuple[str, str, int]]:
+    where = _rows(conn, scope, exact)
+    if keys[0] in _JOINED:
+        key = keys[0]
+        rows = conn.execute(_JOINED[key](scope, where))
+        return [(key, value, failures) for value, failures in rows]
+    return _by_columns(conn, where, keys)
 
 
 def _added_up(conn: Connection, scope: Scope, key: str) -> Counter[str] | None:
@@ -125,18 +149,18 @@ def _added_up(conn: Connection, scope: Scope, key: str) -> Counter[str] | None:
 
 
 def _by_columns(
-    conn: Connection, where: ColumnElement[bool], keys: list[str]
-) -> dict[str, Counter[str]]:
+    conn: Connection, where: ColumnElement[bool], keys: tuple[str, ...]
+) -> list[tuple[str, str, int]]:
     """Count the values of *keys*, columns of a call, in one pass over their combinations."""
-    found: dict[str, Counter[str]] = {key: Counter() for key in keys}
+    found: Counter[tuple[str, str]] = Counter()
     columns = [tool_call.c[key] for key in keys]
     for *values, failures in conn.execute(
         select(*columns, func.count()).where(where).group_by(*columns)
     ):
         for key, value in zip(keys, values, strict=True):
             for name in arms_of(value or "") if key == "variant" else (value or "",):
-                found[key][name] += failures
-    return found
+                found[key, name] += failures
+    return [(key, value, failures) for (key, value), failures in found.items()]
 
 
 def _facet(query: Query, key: str, counts: Counter[str], limit: int) -> Facet:

@@ -15,6 +15,7 @@ from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.issues import issues_of
 from toolfault_dashboard.queries.once import once
 from toolfault_dashboard.queries.pages import read_page
+from toolfault_dashboard.queries.parts import in_parts
 from toolfault_dashboard.queries.rows import (
     FailureDetail,
     FailurePage,
@@ -114,10 +115,12 @@ def count_failures(conn: Connection, scope: Scope) -> int:
     if rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
         pairs = rollups.failures_by_pair(conn, scope).values()
         return sum(failures for failures, _ in pairs)
-    found: int = conn.execute(
-        select(func.count()).select_from(tool_call).where(failures_of(scope))
-    ).scalar_one()
-    return found
+    return sum(number for (number,) in in_parts(conn, scope, _number))
+
+
+def _number(conn: Connection, scope: Scope) -> tuple[int]:
+    counted = select(func.count()).select_from(tool_call).where(failures_of(scope))
+    return (conn.execute(counted).scalar_one(),)
 
 
 def failure_list(
@@ -215,9 +218,12 @@ def _mapping(value: object) -> Mapping[str, Any]:
 def _neighbour(conn: Connection, scope: Scope, at: int, row: int, *, newer: bool) -> str | None:
     key = (tool_call.c.occurred_at, tool_call.c.id)
     here = tuple_(*key)
+    # Said of the time alone too, since that is what an index finds.
+    beside = key[0] >= at if newer else key[0] <= at
     found: str | None = conn.execute(
         select(tool_call.c.event_id)
         .where(
+            beside,  # first, or SQLite begins where the window does
             failures_of(scope),
             here > tuple_(at, row) if newer else here < tuple_(at, row),
         )

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
 
-from sqlalchemy import Connection, and_, select
+from sqlalchemy import Connection
 
 from toolfault_collector.clock import DAY_US
-from toolfault_collector.tables import chain, issue, tool_call
 from toolfault_dashboard.analysis.fixes import (
     Fix,
-    FixFailure,
-    FixIssue,
     FixKey,
     Opportunity,
     Since,
-    add_up,
-    opportunities,
+    Tallied,
+    add_tallies,
     saved_since,
 )
-from toolfault_dashboard.analysis.inference import inferred_remedies
 from toolfault_dashboard.analysis.remedies import advice
+from toolfault_dashboard.analysis.weights import weighed_rate
 from toolfault_dashboard.queries.changes import changes
-from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.effects import sides_of_change
-from toolfault_dashboard.queries.messages import MessageRow, message_efficacy, next_calls
+from toolfault_dashboard.queries.fix_evidence import MOST_FAILURES, answers, evidence
+from toolfault_dashboard.queries.messages import wordings
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.summaries import calls_by, chain_totals
@@ -35,12 +32,8 @@ from toolfault_dashboard.queries.visibility import sees
 from toolfault_dashboard.queries.weighing import sampling
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause, Pattern, QueryError
-from toolfault_dashboard.search.outcomes import outcome_at
 
 __all__ = ["FixList", "FixRow", "fix_next"]
-
-MOST_FAILURES: Final = 200_000
-"""Newest failures that are looked at."""
 
 FEWEST_ASKED: Final = 10
 """Failures with a message below which nothing is said about its wording."""
@@ -93,136 +86,64 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> Fix
     """
     if not sees(scope, "near_miss"):
         raise QueryError("Your role may not see what would have been accepted.")
-    failures = _failures(conn, scope)
-    weeks = _weeks(scope, failures)
-    found = opportunities(failures)
     changed = _changed(conn, scope)
-    since = _savings(conn, scope, found, changed)
-    rows = [_row(fix, changed, since.get(fix.key)) for fix in add_up(found, weeks=weeks)]
-    rows += [
-        _row(fix, changed, None, estimated=True)
-        for fix in add_up(_rewordings(conn, scope), weeks=weeks)
-    ]
-    rows.sort(key=lambda row: (row.mended_by is not None, -row.round_trips, -row.failures,
-                               row.tool, row.field, row.remedy, row.detail))  # fmt: skip
+    found = evidence(conn, scope, changed.keys())
+    weeks = _weeks(scope, found.first_at)
+    since = _savings(conn, scope, found.found, changed)
+    fixes = [(fix, False) for fix in add_tallies(found.groups, weeks=weeks)]
+    fixes += [(fix, True) for fix in _rewordings(conn, scope, weeks)]
+    fixes.sort(key=lambda each: (_mended_by(each[0], changed) is not None, -each[0].round_trips,
+                                 -each[0].failures, each[0].key))  # fmt: skip
     return FixList(
-        rows=tuple(rows if limit is None else rows[:limit]),
+        rows=tuple(
+            _row(fix, changed, None if estimated else since.get(fix.key), estimated=estimated)
+            for fix, estimated in fixes[:limit]
+        ),
         weeks=weeks,
-        failures=len(failures),
-        complete=len(failures) < MOST_FAILURES,
+        failures=found.failures,
+        complete=found.failures < MOST_FAILURES,
         unweighed=sampling(conn, scope.project_id).calls,
     )
 
 
-def _failures(conn: Connection, scope: Scope) -> list[FixFailure]:
-    newest = (
-        select(tool_call.c.id)
-        .where(failures_of(scope))
-        .order_by(tool_call.c.occurred_at.desc(), tool_call.c.id.desc())
-        .limit(MOST_FAILURES)
-    )
-    issues: defaultdict[int, list[FixIssue]] = defaultdict(list)
-    for row in conn.execute(
-        select(
-            *(issue.c[name] for name in ("tool_call_id", "field_pattern", "field", "code")),
-            *(issue.c[name] for name in ("near_miss", "expected", "received", "received_type")),
-        )
-        .where(issue.c.project_id == scope.project_id, issue.c.tool_call_id.in_(newest))
-        .order_by(issue.c.tool_call_id, issue.c.position)
-    ):
-        near_miss = tuple(row.near_miss or ()) or inferred_remedies(
-            row.expected, row.received, row.received_type
-        )
-        issues[row.tool_call_id].append(FixIssue(row.field_pattern, row.field, row.code, near_miss))
-    source = tool_call.outerjoin(
-        chain,
-        and_(
-            chain.c.project_id == tool_call.c.project_id,
-            chain.c.chain_id == tool_call.c.chain_id,
-        ),
-    )
-    rows = conn.execute(
-        select(
-            *(
-                tool_call.c[name]
-                for name in ("id", "event_id", "tool", "code", "reason", "session_id")
-            ),
-            *(tool_call.c[name] for name in ("chain_id", "attempt", "occurred_at", "time_source")),
-            chain.c.calls,
-            chain.c.round_trips,
-            outcome_at(scope.now).label("outcome"),
-        )
-        .select_from(source)
-        .where(tool_call.c.project_id == scope.project_id, tool_call.c.id.in_(newest))
-    )
-    return [_failure(row, tuple(issues.get(row.id, ()))) for row in rows]
-
-
-def _failure(row: Any, issues: tuple[FixIssue, ...]) -> FixFailure:
-    attempt = row.attempt or 1
-    # Calls issued beside a failure are no round trips, so neither number alone is the rest.
-    after = min(row.round_trips, row.calls - attempt) if row.calls is not None else 0
-    return FixFailure(
-        tool=row.tool,
-        code=row.code or "",
-        reason=row.reason,
-        conversation=row.session_id or row.event_id,
-        chain_id=row.chain_id,
-        attempt=attempt,
-        calls_after=max(0, after),
-        switched=row.outcome == "switched",
-        occurred_at=row.occurred_at if row.time_source != "none" else None,
-        issues=issues,
-    )
-
-
-def _weeks(scope: Scope, failures: Sequence[FixFailure]) -> float | None:
+def _weeks(scope: Scope, first_at: int | None) -> float | None:
     """Return the length of the window: what the query says, else from the first failure on."""
-    times = [each.occurred_at for each in failures if each.occurred_at is not None]
     since, until = window(scope)
-    begin = since if since is not None else min(times, default=None)
-    end = until if until is not None else (scope.now if times else None)
+    begin = since if since is not None else first_at
+    end = until if until is not None else (scope.now if first_at is not None else None)
     if begin is None or end is None or end <= begin:
         return None
     # What happened within hours says little about a week.
     return max((min(end, scope.now) - begin) / WEEK, 1 / 7)
 
 
-def _rewordings(conn: Connection, scope: Scope) -> list[Opportunity]:
+def _rewordings(conn: Connection, scope: Scope, weeks: float | None) -> list[Fix]:
     """Messages after which the model fails again more often than after the others.
 
     What a better wording would save is estimated: as many of its failures would have been fixed
     by the next call as of all other failures that the model can fix.
     """
     scope = scope.narrowed("category:parameter")
-    rows = [
-        row
-        for group in message_efficacy(conn, scope, minimum=FEWEST_ASKED)
-        for row in group.rows
-        if row.answered
-    ]
+    rows = [each for each in wordings(conn, scope) if each.answered.rows]
     # Rows, not what they stand for: a fix is about what was sent.
-    answered = sum(row.when_answered.n for row in rows)
-    fixed = sum(row.when_answered.count for row in rows)
-    found: list[Opportunity] = []
+    answered, fixed = sum(row.answered.rows for row in rows), sum(row.fixed.rows for row in rows)
+    parts = answers(conn, scope)
+    found: defaultdict[FixKey, list[Tallied]] = defaultdict(list)
     for row in rows:
-        own = row.when_answered
-        others = answered - own.n
-        if own.n < FEWEST_ASKED or others < FEWEST_ASKED:
+        own = row.answered.rows
+        others = answered - own
+        if own < FEWEST_ASKED or others < FEWEST_ASKED:
             continue
-        usual = (fixed - own.count) / others
-        if own.high is None or own.high >= usual:
+        usual = (fixed - row.fixed.rows) / others
+        high = weighed_rate(row.fixed, row.answered).high
+        if high is None or high >= usual:
             continue  # its own interval reaches what is usual: chance
-        found += _spread(conn, scope, row, usual - own.count / own.n)
-    return found
-
-
-def _spread(conn: Connection, scope: Scope, row: MessageRow, part: float) -> list[Opportunity]:
-    """Return *part* of a round trip for every failure after which the model read the message."""
-    key = FixKey(row.tool, "", "reword", row.message)
-    each = next_calls(scope.narrowed(row.query)).c
-    read = select(each.session_id, each.chain_id, each.at).where(each.answered == 1)
-    return [Opportunity(key, session, chain, part, at) for session, chain, at in conn.execute(read)]
+        saved = usual - row.fixed.rows / own
+        key = FixKey(row.tool, "", "reword", row.text)
+        for part in parts:
+            if (each := part.get((row.tool, row.code, row.digest))) is not None:
+                found[key].append(replace(each, round_trips=saved))
+    return add_tallies(found, weeks=weeks)
 
 
 def _changed(conn: Connection, scope: Scope) -> dict[str, ChangeRow]:
@@ -237,14 +158,10 @@ def _changed(conn: Connection, scope: Scope) -> dict[str, ChangeRow]:
 def _savings(
     conn: Connection,
     scope: Scope,
-    found: Sequence[Opportunity],
+    groups: Mapping[FixKey, list[Opportunity]],
     changed: Mapping[str, ChangeRow],
 ) -> dict[FixKey, Since]:
     """Return what the fixes of changed tools have saved since."""
-    groups: defaultdict[FixKey, list[Opportunity]] = defaultdict(list)
-    for each in found:
-        if each.key.tool in changed:
-            groups[each.key].append(each)
     operations = {
         tool: [_operations(conn, side) for side in sides_of_change(scope, changed[tool])]
         for tool in {key.tool for key in groups}
@@ -269,7 +186,6 @@ def _row(
     key = fix.key
     said = advice(key)
     change = changed.get(key.tool)
-    gone = change is not None and fix.last_at is not None and fix.last_at < change.occurred_at
     return FixRow(
         tool=key.tool,
         field=key.field,
@@ -286,12 +202,19 @@ def _row(
         estimated=estimated,
         query=_evidence(key),
         last_at=fix.last_at,
-        mended_by=change.label if gone and change is not None else None,
+        mended_by=_mended_by(fix, changed),
         changed_by=None if change is None else change.label,
         saved_since=since.round_trips if since else None,
         saved_since_low=since.low if since else None,
         saved_since_high=since.high if since else None,
     )
+
+
+def _mended_by(fix: Fix, changed: Mapping[str, ChangeRow]) -> str | None:
+    """Return the change of its tool after which nothing of *fix* came back, if there is one."""
+    change = changed.get(fix.key.tool)
+    gone = change is not None and fix.last_at is not None and fix.last_at < change.occurred_at
+    return change.label if gone and change is not None else None
 
 
 def _evidence(key: FixKey) -> str:

@@ -14,6 +14,7 @@ from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighed
 from toolfault_dashboard.queries.changes import changes
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.failures import count_failures
+from toolfault_dashboard.queries.parts import in_parts
 from toolfault_dashboard.queries.rows import ChangeRow, FrequencyRow, FrequencyTable
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.summaries import calls_by
@@ -98,7 +99,7 @@ def frequency(
         raise QueryError(f"Count by one of {', '.join(FREQUENCIES)}.")
     if by == "message" and not sees(scope, "text_llm"):
         raise QueryError("Your role may not count by message.")
-    groups = _GROUPS.get(by, _by_column)(conn, scope, by)
+    groups = _groups(conn, scope, by)
     per_tool = calls_by(conn, scope, "tool")
     calls = per_tool.total()
     own = calls_by(conn, scope, by) if by in _OWN and by != "tool" else per_tool
@@ -114,6 +115,28 @@ def frequency(
         calls=calls.whole,
         denominator=_OWN.get(by, _OF_TOOL if by in _TOLD_APART_BY_TOOL else _ALL),
         groups=len(rows),
+    )
+
+
+def _groups(conn: Connection, scope: Scope, by: str) -> list[_Group]:
+    if by == "signature":
+        return _by_signature(conn, scope, by)  # what is new is a matter of the whole window
+    parts = in_parts(conn, scope, _GROUPS.get(by, _by_column), by)
+    if len(parts) == 1:
+        return parts[0]
+    members: defaultdict[tuple[Any, ...], list[_Group]] = defaultdict(list)
+    for part in parts:
+        for group in part:
+            members[group.name, group.tool, group.code, group.query].append(group)
+    return [_added(found) for found in members.values()]
+
+
+def _added(groups: list[_Group]) -> _Group:
+    return replace(
+        groups[0],
+        failures=total(group.failures for group in groups),
+        first_at=min((g.first_at for g in groups if g.first_at is not None), default=None),
+        last_at=max((g.last_at for g in groups if g.last_at is not None), default=None),
     )
 
 
@@ -198,15 +221,7 @@ def _by_arm(groups: list[_Group]) -> list[_Group]:
         for arm in arms_of(group.name):
             members[arm].append(group)
     return [
-        _Group(
-            name=arm,
-            tool=None,
-            code=None,
-            query=(("variant", arm),),
-            failures=total(group.failures for group in found),
-            first_at=min((g.first_at for g in found if g.first_at is not None), default=None),
-            last_at=max((g.last_at for g in found if g.last_at is not None), default=None),
-        )
+        replace(_added(found), name=arm, query=(("variant", arm),))
         for arm, found in members.items()
     ]
 
@@ -347,5 +362,4 @@ _GROUPS: Final[dict[str, Callable[[Connection, Scope, str], list[_Group]]]] = {
     "field": _by_field,
     "field_pattern": _by_field,
     "message": _by_message,
-    "signature": _by_signature,
 }

@@ -48,7 +48,8 @@ def issues_of(
         return {}
     statement = (
         issues_statement(scope)
-        .where(issue.c.project_id == scope.project_id, issue.c.tool_call_id.in_(call_rows))
+        # Of the call, not of the issue: SQLite would rather read all issues of the project.
+        .where(tool_call.c.project_id == scope.project_id, issue.c.tool_call_id.in_(call_rows))
         .order_by(issue.c.tool_call_id, issue.c.position)
     )
     for row in conn.execute(statement).mappings():

@@ -8,8 +8,8 @@ is asked, since the model saw their errors together and answered once.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -30,13 +30,23 @@ from toolfault_collector.tables import chain, message, tool_call
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.weights import Amount, weighed_rate
 from toolfault_dashboard.queries.conditions import failures_of
+from toolfault_dashboard.queries.once import once
+from toolfault_dashboard.queries.parts import in_parts
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import sees
 from toolfault_dashboard.queries.weighing import sampling, weight
-from toolfault_dashboard.search import QueryError
+from toolfault_dashboard.search import Clause, Pattern, QueryError
 from toolfault_dashboard.search.outcomes import outcome_at
 
-__all__ = ["MessageGroup", "MessageRow", "message_efficacy", "next_calls"]
+__all__ = [
+    "MessageGroup",
+    "MessageRow",
+    "Wording",
+    "message_efficacy",
+    "most_frequent",
+    "next_calls",
+    "wordings",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,29 +78,84 @@ class MessageGroup:
     worst: MessageRow | None
 
 
-def message_efficacy(
-    conn: Connection, scope: Scope, *, minimum: int = 10
-) -> tuple[MessageGroup, ...]:
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What was counted of one wording of one tool and code; see `MessageRow`."""
+
+    tool: str
+    code: str
+    digest: str
+    text: str
+    last_at: int | None
+    failures: Amount
+    asked: Amount
+    answered: Amount
+    fixed: Amount
+
+    def and_(self, other: Wording) -> Wording:
+        """Return both added up."""
+        times = [at for at in (self.last_at, other.last_at) if at is not None]
+        return replace(
+            self,
+            last_at=max(times, default=None),
+            failures=self.failures + other.failures,
+            asked=self.asked + other.asked,
+            answered=self.answered + other.answered,
+            fixed=self.fixed + other.fixed,
+        )
+
+
+def most_frequent(
+    conn: Connection, scope: Scope, *, minimum: int = 10, most: int | None = None
+) -> tuple[tuple[MessageGroup, ...], int]:
     """Compare the wordings of every tool and code by recovery on the next call.
 
     Args:
         conn: Open connection.
         scope: Which failures.
         minimum: Failures below which a wording is neither best nor worst.
+        most: How many groups to return; None for all.
 
     Returns:
-        Groups with the most failures first; wordings by the lower end of their interval.
+        Groups with the most failures first, wordings by the lower end of their interval; and how
+        many groups there are.
 
     Raises:
         QueryError: The reader may not see what the model saw.
     """
     if not sees(scope, "text_llm"):
         raise QueryError("Your role may not see messages.")
-    groups: defaultdict[tuple[str, str], list[MessageRow]] = defaultdict(list)
-    for row in conn.execute(_counted(scope, sampled=sampling(conn, scope.project_id).failures)):
-        groups[row.tool, row.code].append(_row(row))
-    found = [_group(key, rows, minimum) for key, rows in groups.items()]
-    return tuple(sorted(found, key=lambda group: (-group.failures, group.tool, group.code)))
+    groups: defaultdict[tuple[str, str], list[Wording]] = defaultdict(list)
+    for each in wordings(conn, scope):
+        groups[each.tool, each.code].append(each)
+    ranked = sorted(
+        groups.items(), key=lambda item: (-sum(each.failures.whole for each in item[1]), *item[0])
+    )
+    return tuple(
+        _group(key, [_row(each) for each in found], minimum) for key, found in ranked[:most]
+    ), len(ranked)
+
+
+def message_efficacy(
+    conn: Connection, scope: Scope, *, minimum: int = 10
+) -> tuple[MessageGroup, ...]:
+    """Return all groups that `most_frequent` counts."""
+    return most_frequent(conn, scope, minimum=minimum)[0]
+
+
+@once
+def wordings(conn: Connection, scope: Scope) -> Sequence[Wording]:
+    """Count every wording of the scope, in no order."""
+    parts = in_parts(conn, scope, _counted, outcomes=True)
+    if len(parts) == 1:
+        return parts[0]
+    found: dict[tuple[str, str, str], Wording] = {}
+    for part in parts:
+        for each in part:
+            key = (each.tool, each.code, each.digest)
+            known = found.get(key)
+            found[key] = each if known is None else known.and_(each)
+    return list(found.values())
 
 
 def _beside(following: FromClause) -> ColumnElement[bool]:
@@ -148,7 +213,8 @@ def next_calls(scope: Scope, *, sampled: bool = False) -> Subquery:
     return (
         select(
             tool_call.c.id,
-            tool_call.c.tool,
+            # As an expression, or SQLite reads all of an index that is sorted by it.
+            func.coalesce(tool_call.c.tool, "").label("tool"),
             tool_call.c.code,
             tool_call.c.message_id,
             tool_call.c.session_id,
@@ -165,27 +231,45 @@ def next_calls(scope: Scope, *, sampled: bool = False) -> Subquery:
     )
 
 
-def _counted(scope: Scope, *, sampled: bool) -> Any:
+def _counted(conn: Connection, scope: Scope) -> list[Wording]:
+    sampled = sampling(conn, scope.project_id).failures
     each = next_calls(scope, sampled=sampled)
     weighed = [
         func.sum(factor * each.c[name] if name else factor).label(f"{name}_{kind}")
         for kind, factor in _factors(each, sampled=sampled)
         for name in ("", *_STEPS)
     ]
-    return (
+    # Grouped by the message's number: its text is looked up once, not compared with every row.
+    added = (
         select(
             each.c.tool,
             func.coalesce(each.c.code, "").label("code"),
-            message.c.digest,
-            message.c.text,
+            each.c.message_id,
             func.count().label("failures"),
             func.max(each.c.at).label("last_at"),
             *(func.sum(each.c[name]).label(name) for name in _STEPS),
             *weighed,
         )
-        .select_from(each.join(message, message.c.id == each.c.message_id))
-        .group_by(each.c.tool, each.c.code, message.c.digest, message.c.text)
+        .where(each.c.message_id.is_not(None))
+        .group_by(each.c.tool, each.c.code, each.c.message_id)
+        .subquery()
     )
+    rows = conn.execute(
+        select(message.c.digest, message.c.text, *added.c).select_from(
+            added.join(message, message.c.id == added.c.message_id)
+        )
+    )
+    return [
+        Wording(
+            row.tool,
+            row.code,
+            row.digest,
+            row.text,
+            row.last_at,
+            *(_amount(row, name) for name in ("", *_STEPS)),
+        )
+        for row in rows
+    ]
 
 
 _STEPS: Final = ("asked", "answered", "fixed")
@@ -204,17 +288,15 @@ def _amount(row: Row[Any], name: str) -> Amount:
     return Amount(rows, weight, getattr(row, f"{name}_squares", rows))
 
 
-def _row(row: Row[Any]) -> MessageRow:
-    from toolfault_dashboard.search import Clause, Pattern
-
+def _row(row: Wording) -> MessageRow:
     clauses = (("tool", row.tool), ("code", row.code), ("message", row.digest))
-    asked, answered, fixed = (_amount(row, name) for name in _STEPS)
+    asked, answered, fixed = row.asked, row.answered, row.fixed
     return MessageRow(
         tool=row.tool,
         code=row.code,
         message=row.text,
         query=" ".join(str(Clause(key, (Pattern((value,)),))) for key, value in clauses),
-        failures=_amount(row, "").whole,
+        failures=row.failures.whole,
         asked=asked.whole,
         answered=answered.whole,
         fixed=fixed.whole,

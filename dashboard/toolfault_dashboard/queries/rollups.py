@@ -32,6 +32,7 @@ from toolfault_collector.tables import call_counts, failure_counts, issue, tool_
 from toolfault_dashboard.analysis.weights import Amounts
 from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
 from toolfault_dashboard.queries.once import once
+from toolfault_dashboard.queries.parts import in_parts
 from toolfault_dashboard.queries.projects import has_untimed
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.weighing import added, amount, counted, sampling, weight
@@ -91,6 +92,15 @@ def failures_per_bucket(
         width: Width of a bucket in microseconds, whole hours.
         offset: Where buckets begin, whole days.
     """
+    found: Counter[tuple[str, int]] = Counter()
+    for part in in_parts(conn, scope, _per_bucket, width, offset):
+        found.update(part)
+    return found
+
+
+def _per_bucket(
+    conn: Connection, scope: Scope, width: int, offset: int
+) -> Counter[tuple[str, int]]:
     table = failure_counts.c
     bucket = ((table.period - literal(offset)) // literal(width)).label("bucket")
     at = ((tool_call.c.occurred_at - literal(offset)) // literal(width)).label("bucket")
@@ -219,6 +229,15 @@ def folded_conversations(scope: Scope) -> ScalarSelect[Any]:
 @once
 def failures_by_pair(conn: Connection, scope: Scope) -> dict[tuple[str, str], tuple[int, int]]:
     """Return failures by tool and code, and how many of them are in no chain."""
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for part in in_parts(conn, scope, _by_pair):
+        for pair, (failures, outside) in part.items():
+            before = found.get(pair, (0, 0))
+            found[pair] = (before[0] + failures, before[1] + outside)
+    return found
+
+
+def _by_pair(conn: Connection, scope: Scope) -> dict[tuple[str, str], tuple[int, int]]:
     table = failure_counts.c
     inner, edges = _split(scope, DAY_US)
     pair = (_tool(), tool_call.c.code)
@@ -247,6 +266,13 @@ def failures_by_field(conn: Connection, scope: Scope) -> Counter[tuple[str, str]
 
     The query may ask for a window, and for tools.
     """
+    found: Counter[tuple[str, str]] = Counter()
+    for part in in_parts(conn, scope, _by_field):
+        found.update(part)
+    return found
+
+
+def _by_field(conn: Connection, scope: Scope) -> Counter[tuple[str, str]]:
     table = failure_counts.c
     inner, edges = _split(scope, DAY_US)
     parts: list[Select[Any]] = []

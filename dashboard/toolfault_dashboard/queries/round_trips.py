@@ -6,13 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Subquery, case, func, select
+from sqlalchemy import ColumnElement, Connection, Subquery, case, func, select
 
 from toolfault_collector.tables import chain
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.weights import Amount, total, weighed_rate, whole
 from toolfault_dashboard.queries.conditions import chains_of
 from toolfault_dashboard.queries.once import once
+from toolfault_dashboard.queries.parts import in_parts
 from toolfault_dashboard.queries.rows import OUTCOMES, ChainGroup, Funnel, RoundTripBin, RoundTrips
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.weighing import chain_weight, sampling
@@ -39,6 +40,10 @@ CHAIN_GROUPS: Final = {
 """What chains can be grouped by, and the column of it."""
 
 
+Combination = Mapping[str, Any]
+"""Chains of one outcome and the same keys: what was counted of them, by name."""
+
+_SHOWN: Final = ("tool", "code", "model", "trips")
 _SUMMED: Final = (
     "round_trips",
     "failures",
@@ -51,8 +56,11 @@ _COUNTED: Final = ("first_retry_fix", "serial_discovery", "repeat_confusion")
 
 def round_trips(conn: Connection, scope: Scope) -> RoundTrips:
     """Return the funnel, the distribution and the groups of the chains in the scope."""
-    # The chains are read once; their combinations are few, and added up here.
-    rows = combinations(conn, scope, ("tool", "code", "model"), trips=True)
+    by: dict[str, list[Combination]] = {name: [] for name in _SHOWN}
+    for part in in_parts(conn, scope, _summed, _SHOWN, outcomes=True):
+        for name, row in part:
+            by[name].append(row)
+    rows = by["trips"]
     retried = [row for row in rows if row["trips"] > 0]
     return RoundTrips(
         funnel=_funnel(rows),
@@ -62,9 +70,9 @@ def round_trips(conn: Connection, scope: Scope) -> RoundTrips:
         ),
         round_trips=_sum(rows, "round_trips"),
         distribution=_distribution(rows),
-        by_tool=_groups(rows, "tool"),
-        by_code=_groups(rows, "code"),
-        by_model=_groups(rows, "model"),
+        by_tool=_groups(by["tool"], "tool"),
+        by_code=_groups(by["code"], "code"),
+        by_model=_groups(by["model"], "model"),
     )
 
 
@@ -80,7 +88,7 @@ def chains_by_argument(conn: Connection, scope: Scope) -> tuple[tuple[str, Chain
         Pairs of a tool and the group of one of its fields, most round trips first; the field is
         "" where the first failure named none.
     """
-    named: defaultdict[tuple[str, str], list[RowMapping]] = defaultdict(list)
+    named: defaultdict[tuple[str, str], list[Combination]] = defaultdict(list)
     for row in combinations(conn, scope, ("tool", "field")):
         named[row["tool"] or "", row["field"] or ""].append(row)
     groups = [(tool, _group(field, members)) for (tool, field), members in named.items()]
@@ -92,13 +100,37 @@ def chains_by_argument(conn: Connection, scope: Scope) -> tuple[tuple[str, Chain
 
 
 @once
-def combinations(
-    conn: Connection, scope: Scope, keys: tuple[str, ...], *, trips: bool = False
-) -> Sequence[RowMapping]:
-    """Count the chains of the scope by outcome, *keys* and, if wanted, round trips (``trips``)."""
-    columns = [chain.c[CHAIN_GROUPS[key]].label(key) for key in keys]
-    if trips:
-        columns.append(chain.c.round_trips.label("trips"))
+def combinations(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> Sequence[Combination]:
+    """Count the chains of the scope by outcome and *keys*.
+
+    A combination may come more than once, from several parts of the window: add up.
+    """
+    parts = in_parts(conn, scope, _combined, keys, outcomes=True)
+    return [row for part in parts for row in part]
+
+
+def _summed(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> list[tuple[str, Combination]]:
+    """Count the chains of the scope by outcome and each of *keys* alone, reading them once."""
+    # Their combinations are few, and added up here.
+    found: dict[tuple[str, str, Any], dict[str, Any]] = {}
+    grouped = {"outcome", *keys}
+    for row in _combined(conn, scope, keys):
+        numbers = [name for name in row if name not in grouped]
+        for key in keys:
+            at = (key, row["outcome"], row[key])
+            known = found.get(at)
+            if known is None:
+                names = {"outcome": row["outcome"], key: row[key]}
+                found[at] = names | {name: row[name] for name in numbers}
+                continue
+            for name in numbers:
+                if row[name] is not None:
+                    known[name] = row[name] if known[name] is None else known[name] + row[name]
+    return [(key, row) for (key, _, _), row in found.items()]
+
+
+def _combined(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> list[Combination]:
+    columns = [_column(key).label(key) for key in keys]
     sampled = sampling(conn, scope.project_id).failures
     inner = (
         select(
@@ -113,7 +145,12 @@ def combinations(
     )
     grouped = [inner.c.outcome, *(inner.c[column.name] for column in columns)]
     numbers = _weighed(inner) if sampled else _plain(inner)
-    return conn.execute(select(*grouped, *numbers).group_by(*grouped)).mappings().all()
+    rows = conn.execute(select(*grouped, *numbers).group_by(*grouped)).mappings()
+    return [dict(row) for row in rows]
+
+
+def _column(key: str) -> ColumnElement[Any]:
+    return chain.c.round_trips if key == "trips" else chain.c[CHAIN_GROUPS[key]]
 
 
 def _plain(inner: Subquery) -> list[ColumnElement[Any]]:
@@ -143,7 +180,7 @@ def _weighed(inner: Subquery) -> list[ColumnElement[Any]]:
 _COLUMN: Final = {"chain": "chains", "trip": "round_trips", "fix": "first_retry_fix"}
 
 
-def amount_of(row: RowMapping, kind: Literal["chain", "trip", "fix"] = "chain") -> Amount:
+def amount_of(row: Combination, kind: Literal["chain", "trip", "fix"] = "chain") -> Amount:
     """Return the chains, the round trips or the first-retry fixes of a row of `combinations`."""
     weight = row[_COLUMN[kind]]
     if "chain_rows" not in row:
@@ -151,21 +188,21 @@ def amount_of(row: RowMapping, kind: Literal["chain", "trip", "fix"] = "chain") 
     return Amount(int(row[f"{kind}_rows"]), float(weight), float(row[f"{kind}_squares"]))
 
 
-def _sum(rows: Iterable[RowMapping], name: str) -> int:
+def _sum(rows: Iterable[Combination], name: str) -> int:
     """Return the sum of a column in whole numbers; sums of PostgreSQL are decimals."""
     values = [row[name] for row in rows]
     return whole(sum(each if isinstance(each, float) else int(each) for each in values))
 
 
-def _groups(rows: Sequence[RowMapping], key: str) -> tuple[ChainGroup, ...]:
-    named: defaultdict[str, list[RowMapping]] = defaultdict(list)
+def _groups(rows: Sequence[Combination], key: str) -> tuple[ChainGroup, ...]:
+    named: defaultdict[str, list[Combination]] = defaultdict(list)
     for row in rows:
         named[row[key] or ""].append(row)
     groups = [_group(name, members) for name, members in named.items()]
     return tuple(sorted(groups, key=lambda group: (-group.round_trips, -group.chains, group.name)))
 
 
-def _group(name: str, rows: Sequence[RowMapping]) -> ChainGroup:
+def _group(name: str, rows: Sequence[Combination]) -> ChainGroup:
     outcomes = _outcomes(rows)
     tokens = [row for row in rows if row["tokens_lost"] is not None]
     columns = ("round_trips", "failures", "identical_repeats", *_COUNTED)
@@ -180,13 +217,13 @@ def _group(name: str, rows: Sequence[RowMapping]) -> ChainGroup:
     )
 
 
-def _recovery(rows: Sequence[RowMapping]) -> Rate:
+def _recovery(rows: Sequence[Combination]) -> Rate:
     recovered = [row for row in rows if row["outcome"] == "recovered"]
     closed = [row for row in rows if row["outcome"] != "open"]
     return weighed_rate(total(map(amount_of, recovered)), total(map(amount_of, closed)))
 
 
-def _outcomes(rows: Sequence[RowMapping]) -> dict[str, int]:
+def _outcomes(rows: Sequence[Combination]) -> dict[str, int]:
     """Return the chains by outcome, in whole numbers."""
     return {
         outcome: _sum([row for row in rows if row["outcome"] == outcome], "chains")
@@ -194,7 +231,7 @@ def _outcomes(rows: Sequence[RowMapping]) -> dict[str, int]:
     }
 
 
-def _funnel(rows: Sequence[RowMapping]) -> Funnel:
+def _funnel(rows: Sequence[Combination]) -> Funnel:
     outcomes = _outcomes(rows)
     return Funnel(
         chains=sum(outcomes.values()),
@@ -204,8 +241,8 @@ def _funnel(rows: Sequence[RowMapping]) -> Funnel:
     )
 
 
-def _distribution(rows: Sequence[RowMapping]) -> tuple[RoundTripBin, ...]:
-    by_trips: defaultdict[int, list[RowMapping]] = defaultdict(list)
+def _distribution(rows: Sequence[Combination]) -> tuple[RoundTripBin, ...]:
+    by_trips: defaultdict[int, list[Combination]] = defaultdict(list)
     for row in rows:
         by_trips[row["trips"]].append(row)
     if not by_trips:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import msgspec
 from sqlalchemy import (
@@ -24,6 +24,7 @@ from sqlalchemy import (
 from toolfault_collector.tables import call_counts, chain, conversation, tool_call
 from toolfault_dashboard.analysis.sides import Cell, Folded, SideData, Stratum
 from toolfault_dashboard.queries.conditions import calls_of, chains_of, counts_of, failures_of
+from toolfault_dashboard.queries.parts import in_parts
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.weighing import Sampling, chain_weight, sampling, weight
 from toolfault_dashboard.queries.windows import window
@@ -38,34 +39,144 @@ _COUNTS = (
     "time_lost_ms", "tokens_lost", "told",
 )  # fmt: skip
 _STRATUM = ("tool", "model", "agent")
+_FEW: Final = 1_000  # conversations that are looked up by name
+_WEIGHT: Final = 6  # rows of other answers that take as much memory as a cell
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What a side has in a part of its window.
+
+    Attributes:
+        views: Its cells counted in rows and, where calls were sampled, in what they stand for and
+            its squares.
+        complete: The same with the folded successes of their conversations.
+        more: How many of these each cell has.
+        places: Positions of the cells of each conversation.
+        ended: The calls per tool that ``conversation_end`` named, by conversation.
+        counted: Folded calls by stratum, and conversations and squared calls as senders counted.
+    """
+
+    views: list[list[Cell]]
+    complete: list[list[Cell]]
+    more: list[int]
+    places: Mapping[str, Sequence[int]]
+    ended: Mapping[str, Mapping[str, int]]
+    counted: tuple[Counter[Stratum], int, int]
+
+    def __len__(self) -> int:
+        return _WEIGHT * len(self.more)
 
 
 def side_of(conn: Connection, scope: Scope, label: str) -> SideData:
     """Read the conversations of *scope* and what senders counted for it."""
-    sampled = sampling(conn, scope.project_id)
-    # Cells counted in rows and, where calls were sampled, in what they stand for and its squares.
-    views = _views(conn.execute(_cells(scope, sampled)), 3 if sampled.calls else 1)
-    counted, conversations, squared = _counted(conn, scope)
+    found = _together(in_parts(conn, scope, _read, outcomes=True))
+    counted, conversations, squared = found.counted
     if not counted:
-        return _side(label, scope, views, Folded())
-    ended = _ended(conn, scope, {cell.conversation for cell in views[0]})
-    more, added = _missing(views[0], ended)
-    # A success that was only counted stands for itself.
-    views = [
-        [
-            replace(cell, calls=cell.calls + n) if n else cell
-            for cell, n in zip(cells, more, strict=True)
-        ]
-        for cells in views
-    ]
+        return _side(label, scope, found.views, Folded())
+    added: Counter[Stratum] = Counter()
+    for cell, more in zip(found.views[0], found.more, strict=True):
+        if more:
+            added[cell.stratum] += more
     # The counters hold every conversation that ended, those with a failure too.
-    own = [sum(calls.values()) for calls in ended.values()]
+    own = [sum(calls.values()) for calls in found.ended.values()]
     folded = Folded(
         calls={key: rest for key, calls in counted.items() if (rest := calls - added[key]) > 0},
-        conversations=max(0, conversations - len(ended)),
+        conversations=max(0, conversations - len(own)),
         calls_squared=max(0.0, float(squared - sum(calls * calls for calls in own))),
     )
-    return _side(label, scope, views, folded)
+    return _side(label, scope, found.complete, folded)
+
+
+def _read(conn: Connection, scope: Scope) -> _Part:
+    sampled = sampling(conn, scope.project_id)
+    views = _views(conn.execute(_cells(scope, sampled)), 3 if sampled.calls else 1)
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for place, cell in enumerate(views[0]):
+        places[cell.conversation].append(place)
+    found = _Part(
+        views=views,
+        complete=[list(cells) for cells in views],
+        more=[0] * len(views[0]),
+        places=places,
+        ended=_ended(conn, scope, places),
+        counted=_counted(conn, scope),
+    )
+    _complete(found, found.ended)
+    return found
+
+
+def _together(parts: Sequence[_Part]) -> _Part:
+    """Return all *parts* as one; this costs what all but the largest of them hold."""
+    if len(parts) == 1:
+        return parts[0]
+    number = max(len(part.views) for part in parts)
+    base, *others = sorted(parts, key=len, reverse=True)
+    views, complete = (
+        [list(cells) for cells in _as_many(each, number)] for each in (base.views, base.complete)
+    )
+    more, ended = list(base.more), dict(base.ended)
+    touched: dict[str, list[int]] = {}
+    for part in others:
+        ended |= part.ended
+        for name, theirs in part.places.items():
+            own = touched.setdefault(name, list(base.places.get(name, ())))
+            for place in theirs:
+                cells = [view[place] for view in _as_many(part.views, number)]
+                _add_cell(views, own, cells)
+    more += [0] * (len(views[0]) - len(more))
+    for view, known in zip(views, complete, strict=True):
+        known.extend(view[len(known) :])
+    counted, conversations, squared = Counter(base.counted[0]), base.counted[1], base.counted[2]
+    for part in others:
+        counted.update(part.counted[0])
+        conversations += part.counted[1]
+        squared += part.counted[2]
+    found = _Part(views, complete, more, touched, ended, (counted, conversations, squared))
+    _complete(found, touched)
+    return found
+
+
+def _as_many(views: list[list[Cell]], number: int) -> list[list[Cell]]:
+    """Return *number* views: where nothing was sampled they are all the same."""
+    return views if len(views) == number else views * number
+
+
+def _add_cell(views: list[list[Cell]], own: list[int], cells: Sequence[Cell]) -> None:
+    """Add *cells*, one of each view, to that of their stratum among those at *own*."""
+    for place in own:
+        if views[0][place].stratum == cells[0].stratum:
+            for view, cell in zip(views, cells, strict=True):
+                view[place] = _sum(view[place], cell)
+            return
+    own.append(len(views[0]))
+    for view, cell in zip(views, cells, strict=True):
+        view.append(cell)
+
+
+def _sum(one: Cell, other: Cell) -> Cell:
+    return replace(one, **{name: getattr(one, name) + getattr(other, name) for name in _COUNTS})
+
+
+def _complete(part: _Part, conversations: Iterable[str]) -> None:
+    """Give the cells of *conversations* the folded successes that their senders named."""
+    for name in conversations:
+        total = part.ended.get(name, {})
+        own = part.places[name]
+        by_tool: defaultdict[str, list[int]] = defaultdict(list)
+        for place in own:
+            by_tool[part.views[0][place].stratum[0]].append(place)
+        for tool, places in by_tool.items():
+            reported = sum(part.views[0][place].calls for place in places)
+            # Of several models or agents it is not known which; always the same one is taken.
+            first = min(places, key=lambda place: part.views[0][place].stratum)
+            for place in places:
+                more = max(0, total.get(tool, 0) - int(reported)) if place == first else 0
+                part.more[place] = more
+                for complete, view in zip(part.complete, part.views, strict=True):
+                    cell = view[place]
+                    # A success that was only counted stands for itself.
+                    complete[place] = replace(cell, calls=cell.calls + more) if more else cell
 
 
 def _side(label: str, scope: Scope, views: list[list[Cell]], folded: Folded) -> SideData:
@@ -127,10 +238,9 @@ def _views(rows: Iterable[Any], number: int) -> list[list[Cell]]:
     views: list[list[Cell]] = [[] for _ in range(number)]
     width = len(_COUNTS)
     for key, tool, model, agent, *counts in rows:
+        stratum = (tool, model, agent)
         for at, view in enumerate(views):
-            own = map(float, counts[at * width : (at + 1) * width])
-            numbers = dict(zip(_COUNTS, own, strict=True))
-            view.append(Cell(key, (tool, model, agent), **numbers))
+            view.append(Cell(key, stratum, *map(float, counts[at * width : (at + 1) * width])))
     return views
 
 
@@ -156,7 +266,7 @@ def _counted(conn: Connection, scope: Scope) -> tuple[Counter[Stratum], int, int
     return found, conversations, squared
 
 
-def _ended(conn: Connection, scope: Scope, known: set[str]) -> dict[str, Counter[str]]:
+def _ended(conn: Connection, scope: Scope, known: Collection[str]) -> dict[str, dict[str, int]]:
     """Return the calls per tool that ``conversation_end`` named for conversations of the side."""
     # As text: of a long history most conversations are not of this side and need no reading.
     statement = select(
@@ -166,30 +276,12 @@ def _ended(conn: Connection, scope: Scope, known: set[str]) -> dict[str, Counter
         conversation.c.end_event_id.is_not(None),
     )
     since, _ = window(scope)
-    if since is not None:
+    if len(known) <= _FEW:
+        statement = statement.where(conversation.c.session_id.in_(known))
+    elif since is not None:
         statement = statement.where(conversation.c.last_at >= since)
     return {
-        session: Counter(_DECODE.decode(calls))
+        session: _DECODE.decode(calls)
         for session, calls in conn.execute(statement)
         if session in known and calls
     }
-
-
-def _missing(
-    cells: Sequence[Cell], ended: Mapping[str, Counter[str]]
-) -> tuple[list[int], Counter[Stratum]]:
-    """Return the folded successes that belong to each cell's conversation, and all by stratum."""
-    reported: defaultdict[tuple[str, str], float] = defaultdict(float)
-    for cell in cells:
-        reported[cell.conversation, cell.stratum[0]] += cell.calls
-    added: Counter[Stratum] = Counter()
-    given: set[tuple[str, str]] = set()
-    found: list[int] = []
-    for cell in cells:
-        key = (cell.conversation, cell.stratum[0])
-        total = ended.get(cell.conversation, Counter())[cell.stratum[0]]
-        more = max(0, total - int(reported[key])) if key not in given else 0
-        given.add(key)
-        added[cell.stratum] += more
-        found.append(more)
-    return found, added

@@ -23,8 +23,8 @@ from toolfault_dashboard.queries.visibility import seen, sees
 
 __all__ = ["RowStream", "iter_chains", "iter_failures", "iter_issues"]
 
-BATCH: Final = 1_000
-"""Rows fetched at a time: some 1 MiB of failures."""
+BATCH: Final = 250
+"""Rows fetched at a time: some 250 KiB of failures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ def iter_failures(conn: Connection, scope: Scope) -> RowStream:
 
 def iter_chains(conn: Connection, scope: Scope) -> RowStream:
     """Stream every chain of the scope, newest first."""
-    statement = chains_statement(scope).order_by(chain.c.started_at.desc(), chain.c.id.desc())
+    statement = chains_statement(scope).order_by(chain.c.first_failed_at.desc(), chain.c.id.desc())
     times = {name: name for name in ("started_at", "last_at", "recovered_at")}
     return _stream(conn, statement, _CHAIN, times=times)
 

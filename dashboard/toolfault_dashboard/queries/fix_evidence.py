@@ -1,0 +1,256 @@
+"""The failures of a window as evidence for fixes, read part by part."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import ColumnElement, Connection, Text, and_, case, cast, func, select
+
+from toolfault_collector.tables import chain, issue, message, tool_call
+from toolfault_dashboard.analysis.fixes import (
+    FixFailure,
+    FixIssue,
+    FixKey,
+    Opportunity,
+    Tallied,
+    Tally,
+    opportunities,
+    tallied,
+    tallies,
+)
+from toolfault_dashboard.analysis.inference import inferred_remedies
+from toolfault_dashboard.queries.conditions import failures_of
+from toolfault_dashboard.queries.failures import count_failures
+from toolfault_dashboard.queries.messages import next_calls
+from toolfault_dashboard.queries.parts import in_parts
+from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.windows import window
+from toolfault_dashboard.search.outcomes import outcome_at
+
+__all__ = ["MOST_FAILURES", "Evidence", "WordingKey", "answers", "evidence"]
+
+WordingKey = tuple[str, str, str]
+"""Tool, code and digest of a message."""
+
+MOST_FAILURES: Final = 200_000
+"""Newest failures that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the failures of a scope could have been spared by.
+
+    Attributes:
+        groups: What was found, added up by fix, in one or several parts.
+        found: The opportunities themselves, of the tools that were asked for.
+        failures: How many were looked at.
+        first_at: When the first of them ended; None where none has a time.
+    """
+
+    groups: Mapping[FixKey, list[Tallied]]
+    found: Mapping[FixKey, list[Opportunity]]
+    failures: int
+    first_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The evidence of a part, but for chains that go beyond it: their failures as they are."""
+
+    tallied: Mapping[FixKey, Tallied]
+    found: Mapping[FixKey, list[Opportunity]]
+    beyond: list[FixFailure] = field(default_factory=list)
+    failures: int = 0
+    first_at: int | None = None
+
+    def __len__(self) -> int:
+        return self.failures
+
+
+def evidence(conn: Connection, scope: Scope, tools: Collection[str]) -> Evidence:
+    """Read the failures of *scope*, or the newest of them.
+
+    Args:
+        conn: Open connection.
+        scope: Which failures.
+        tools: Whose opportunities are wanted one by one.
+    """
+    wanted = tuple(sorted(tools))
+    if count_failures(conn, scope) > MOST_FAILURES:
+        parts = [_read(conn, scope, wanted, most=MOST_FAILURES)]
+    else:
+        parts = in_parts(conn, scope, _read, wanted, outcomes=True)
+    if len(parts) > 1:
+        parts.append(_of([each for part in parts for each in part.beyond], wanted))
+    found: defaultdict[FixKey, list[Opportunity]] = defaultdict(list)
+    groups: defaultdict[FixKey, list[Tallied]] = defaultdict(list)
+    for part in parts:
+        for key, each in part.tallied.items():
+            groups[key].append(each)
+        for key, group in part.found.items():
+            found[key] += group
+    return Evidence(
+        groups=groups,
+        found=found,
+        failures=sum(part.failures for part in parts),
+        first_at=min((at for part in parts if (at := part.first_at) is not None), default=None),
+    )
+
+
+def answers(conn: Connection, scope: Scope) -> list[Mapping[WordingKey, Tallied]]:
+    """Return the failures after which the model read their message, by wording.
+
+    In one or several parts; each of them as if it saved one round trip.
+    """
+    return in_parts(conn, scope, _answers, outcomes=True)
+
+
+def _answers(conn: Connection, scope: Scope) -> Mapping[WordingKey, Tallied]:
+    each = next_calls(scope).c
+    read = (
+        select(
+            each.tool,
+            func.coalesce(each.code, "").label("code"),
+            message.c.digest,
+            each.session_id,
+            each.chain_id,
+            each.at,
+        )
+        .join_from(each.id.table, message, message.c.id == each.message_id)
+        .where(each.answered == 1)
+    )
+    found: defaultdict[WordingKey, Tally] = defaultdict(Tally)
+    for tool, code, digest, conversation, chain_id, at in conn.execute(read):
+        found[tool, code, digest].count(conversation, chain_id, at, 1.0)
+    return {key: tallied(tally) for key, tally in found.items()}
+
+
+def _of(failures: Iterable[FixFailure], tools: Collection[str]) -> _Part:
+    """Return the opportunities of *failures*, which are counted elsewhere."""
+    found = opportunities(failures)
+    apart: defaultdict[FixKey, list[Opportunity]] = defaultdict(list)
+    for each in found:
+        if each.key.tool in tools:
+            apart[each.key].append(each)
+    return _Part(tallies(found), apart)
+
+
+def _read(
+    conn: Connection, scope: Scope, tools: tuple[str, ...], *, most: int | None = None
+) -> _Part:
+    since, until = window(scope)
+    inside: list[FixFailure] = []
+    beyond: list[FixFailure] = []
+    first_at: int | None = None
+    failures = 0
+    issues = _issues(conn, scope, most)
+    for row in conn.execute(_rows(scope, most)):
+        failure = _failure(row, tuple(issues.get(row.id, ())))
+        failures += 1
+        if failure.occurred_at is not None and (first_at is None or failure.occurred_at < first_at):
+            first_at = failure.occurred_at
+        # A chain's failures end between its start and the latest of their ends.
+        goes_beyond = row.chain_started_at is not None and (
+            (since is not None and row.chain_started_at < since)
+            or (until is not None and row.failed_until >= until)
+        )
+        (beyond if goes_beyond and most is None else inside).append(failure)
+    found = _of(inside, tools)
+    return replace(found, beyond=beyond, failures=failures, first_at=first_at)
+
+
+def _which(scope: Scope, most: int | None) -> ColumnElement[bool]:
+    """Return the condition for the failures that are looked at."""
+    if most is None:
+        return failures_of(scope)
+    newest = (
+        select(tool_call.c.id)
+        .where(failures_of(scope))
+        .order_by(tool_call.c.occurred_at.desc(), tool_call.c.id.desc())
+        .limit(most)
+    )
+    return and_(tool_call.c.project_id == scope.project_id, tool_call.c.id.in_(newest))
+
+
+def _issues(conn: Connection, scope: Scope, most: int | None) -> Mapping[int, list[FixIssue]]:
+    found: defaultdict[int, list[FixIssue]] = defaultdict(list)
+    # As text: read once for each way in which it is written.
+    near_miss = cast(issue.c.near_miss, Text)
+    for call_id, *about in conn.execute(
+        select(
+            *(issue.c[name] for name in ("tool_call_id", "field_pattern", "field", "code")),
+            near_miss,
+            *(issue.c[name] for name in ("expected", "received", "received_type")),
+        )
+        .select_from(issue.join(tool_call, tool_call.c.id == issue.c.tool_call_id))
+        .where(_which(scope, most))
+        .order_by(tool_call.c.id, issue.c.position)
+    ):
+        found[call_id].append(_issue(*about))
+    return found
+
+
+@lru_cache(maxsize=8_192)
+def _issue(
+    pattern: str,
+    name: str,
+    code: str,
+    near_miss: str | None,
+    expected: str | None,
+    received: str | None,
+    received_type: str | None,
+) -> FixIssue:
+    known = msgspec.json.decode(near_miss) if near_miss else None
+    remedies = tuple(known or ()) or inferred_remedies(expected, received, received_type)
+    return FixIssue(pattern, name, code, remedies)
+
+
+def _rows(scope: Scope, most: int | None) -> Any:
+    source = tool_call.outerjoin(
+        chain,
+        and_(
+            chain.c.project_id == tool_call.c.project_id,
+            chain.c.chain_id == tool_call.c.chain_id,
+        ),
+    )
+    call = ("id", "event_id", "tool", "code", "reason", "session_id", "chain_id", "attempt")
+    # Whether it was given up for another tool is asked for only of a tool that is not there.
+    return (
+        select(
+            *(tool_call.c[name] for name in (*call, "occurred_at", "time_source")),
+            chain.c.calls,
+            chain.c.round_trips,
+            chain.c.started_at.label("chain_started_at"),
+            chain.c.failed_until,
+            _switched(scope).label("switched"),
+        )
+        .select_from(source)
+        .where(_which(scope, most))
+    )
+
+
+def _switched(scope: Scope) -> ColumnElement[bool]:
+    return case((tool_call.c.code == "not_available", outcome_at(scope.now) == "switched"))
+
+
+def _failure(row: Any, issues: tuple[FixIssue, ...]) -> FixFailure:
+    attempt = row.attempt or 1
+    # Calls issued beside a failure are no round trips, so neither number alone is the rest.
+    after = min(row.round_trips, row.calls - attempt) if row.calls is not None else 0
+    return FixFailure(
+        tool=row.tool,
+        code=row.code or "",
+        reason=row.reason,
+        conversation=row.session_id or row.event_id,
+        chain_id=row.chain_id,
+        attempt=attempt,
+        calls_after=max(0, after),
+        switched=bool(row.switched),
+        occurred_at=row.occurred_at if row.time_source != "none" else None,
+        issues=issues,
+    )

@@ -1,0 +1,267 @@
+"""Counting a window in parts, so that what was counted of whole days is not counted again.
+
+Rows of the past hardly change. A question over a large window is asked of its whole days, of the
+hours around them and of what is left at its edges; the answers for days and hours are kept in
+memory with the version of their days (``toolfault_collector.day_versions``), which every
+transaction raises that changes a row of them. Version and rows come from one snapshot, so a kept
+answer is what counting again would give. Chains that are still open change with time alone: no
+part that has one is kept where outcomes are asked for.
+
+A question over few rows is asked at once: that costs less than looking up what is known.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, TypeVar
+from weakref import WeakKeyDictionary
+
+from sqlalchemy import Connection, Engine, func, or_, select
+
+from toolfault_collector.chains import IDLE_US
+from toolfault_collector.clock import DAY_US
+from toolfault_collector.day_versions import EVERY_DAY
+from toolfault_collector.rollups import HOUR_US
+from toolfault_collector.tables import chain, conversation, day_version
+from toolfault_dashboard.queries.deadline import begin_anew
+from toolfault_dashboard.queries.once import once
+from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.windows import window
+from toolfault_dashboard.search import Clause, Moment, Query
+
+__all__ = ["as_kept", "in_parts"]
+
+MANY: Final = 50_000
+"""Calls and minutes of a window, as the versions of its days tell, from which it is cut."""
+
+MOST_ANSWERS: Final = 256
+MOST_ROWS: Final = 300_000
+"""How many answers are kept of one database, and how many rows they may have together."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a window, [begin, end) in microseconds; None where the window is open."""
+
+    begin: int | None
+    end: int | None
+    keep: bool
+
+
+def in_parts(
+    conn: Connection,
+    scope: Scope,
+    read: Callable[..., _T],
+    *args: Hashable,
+    outcomes: bool = False,
+) -> list[_T]:
+    """Return what ``read(conn, part, *args)`` gives for parts of *scope* that make it up.
+
+    Args:
+        conn: Open connection in a read transaction.
+        scope: What to count.
+        read: Counts one part; a function of a module. Nobody may change what it returns, and
+            ``len`` of it says how much it is.
+        args: Further arguments.
+        outcomes: Whether outcomes of chains are counted, or hang together with what is.
+    """
+    if not _may_keep(conn):
+        return [read(conn, scope, *args)]
+    versions = _versions(conn, scope.project_id)
+    since, until = window(scope)
+    if _between(versions, since, until) < MANY:
+        return [read(conn, scope, *args)]
+    settled = None
+    if outcomes or scope.query.has("chain"):
+        settled = _settled_until(conn, scope.project_id, scope.now)
+    rest = scope.query.without("since", "until")
+    found = []
+    for part in _cut(since, until, now=scope.now, settled=settled):
+        narrowed = replace(scope, query=_bounded(rest, part))
+        if not part.keep:
+            found.append(read(conn, narrowed, *args))
+            continue
+        key = (read, args, scope.project_id, scope.audience, str(narrowed.query))
+        version = versions.get(EVERY_DAY, 0) + _between(versions, part.begin, part.end)
+        found.append(_kept(conn, key, version, partial(read, conn, narrowed, *args)))
+    return found
+
+
+def as_kept(conn: Connection, scopes: Sequence[Scope], ask: Callable[[], _T], *key: Hashable) -> _T:
+    """Return what *ask* gives, from memory where its windows are fixed and nothing came to them.
+
+    Args:
+        conn: Open connection in a read transaction.
+        scopes: What *ask* reads, and nothing else. Only windows whose both ends are moments, not
+            ages, can come again; outcomes of chains are taken to matter.
+        ask: Counts; nobody may change what it returns.
+        key: What else the answer depends on, the function above all.
+    """
+    if not _may_keep(conn) or not all(_is_fixed(scope) for scope in scopes):
+        return ask()
+    first = scopes[0]
+    windows = [window(scope) for scope in scopes]
+    versions = _versions(conn, first.project_id)
+    held = sum(_between(versions, *each) for each in windows)
+    if held < MANY:
+        return ask()
+    settled = _settled_until(conn, first.project_id, first.now)
+    if settled is not None and any(end is None or end > settled for _, end in windows):
+        return ask()
+    version = versions.get(EVERY_DAY, 0) + held
+    asked = tuple((scope.project_id, scope.audience, str(scope.query)) for scope in scopes)
+    return _kept(conn, (key, asked), version, lambda: (ask(),))[0]
+
+
+def _may_keep(conn: Connection) -> bool:
+    """Say whether what *conn* sees is committed: what a transaction wrote may never come to be."""
+    writes = conn.get_execution_options().get("toolfault_write", False)
+    return conn.get_transaction() is not None and not writes
+
+
+def _is_fixed(scope: Scope) -> bool:
+    ends = [clause for clause in scope.query.clauses if clause.key in {"since", "until"}]
+    moments = [clause.values[0] for clause in ends]
+    return {clause.key for clause in ends} == {"since", "until"} and all(
+        isinstance(each, Moment) and each.at is not None for each in moments
+    )
+
+
+def _cut(since: int | None, until: int | None, *, now: int, settled: int | None) -> Iterator[_Part]:
+    """Yield the parts of a window, in order: edge, hours, whole days, hours, edge.
+
+    The days end with yesterday, or where the first open chain is (*settled*): what has one is no
+    part to keep.
+    """
+    today = now // DAY_US * DAY_US
+    last = today if until is None else min(today, until // DAY_US * DAY_US)
+    if settled is not None:
+        last = min(last, settled // DAY_US * DAY_US)
+    first_hour = None if since is None else -(-since // HOUR_US) * HOUR_US
+    first_day = None if since is None else -(-since // DAY_US) * DAY_US
+    if first_day is not None and first_day >= last:
+        yield _Part(since, until, keep=False)
+        return
+    last_hour = last if until is None else max(last, until // HOUR_US * HOUR_US)
+    if settled is not None:
+        last_hour = max(last, min(last_hour, settled // HOUR_US * HOUR_US))
+    # Without an end the part of today can be kept while nobody writes and no chain is open.
+    still = until is None and settled is None
+    ends = [
+        _Part(since, first_hour, keep=False),
+        _Part(first_hour, first_day, keep=True),
+        _Part(first_day, last, keep=True),
+        _Part(last, last_hour, keep=True),
+        _Part(last_hour, until, keep=still),
+    ]
+    for part in ends:
+        if part.begin is None and part.end is None:
+            continue
+        if part.begin is not None and part.end is not None and part.begin >= part.end:
+            continue
+        yield part
+
+
+def _bounded(rest: Query, part: _Part) -> Query:
+    clauses = [
+        Clause(key, (Moment(at=at),))
+        for key, at in (("since", part.begin), ("until", part.end))
+        if at is not None
+    ]
+    return Query((*clauses, *rest.clauses))
+
+
+@once
+def _versions(conn: Connection, project_id: int) -> dict[int, int]:
+    table = day_version.c
+    rows = conn.execute(select(table.day, table.version).where(table.project_id == project_id))
+    return {int(day): int(version) for day, version in rows}
+
+
+def _between(versions: dict[int, int], begin: int | None, end: int | None) -> int:
+    """Return the sum of the versions of all days that [begin, end) touches."""
+    first = 0 if begin is None else begin // DAY_US * DAY_US
+    return sum(
+        version
+        for day, version in versions.items()
+        if day != EVERY_DAY and day >= first and (end is None or day < end)
+    )
+
+
+@once
+def _settled_until(conn: Connection, project_id: int, now: int) -> int | None:
+    """Return when the first chain began that is open at *now*; None if there is none."""
+    alive = conversation.c
+    # As a scalar, so that no planner begins with the chains: few conversations are alive.
+    of_conversation = (
+        select(func.min(chain.c.first_failed_at))
+        .where(
+            chain.c.project_id == alive.project_id,
+            chain.c.session_id == alive.session_id,
+            chain.c.recovered_at.is_(None),
+        )
+        .correlate(conversation)
+        .scalar_subquery()
+    )
+    found: int | None = conn.execute(
+        select(func.min(of_conversation)).where(
+            alive.project_id == project_id,
+            alive.last_at > now - IDLE_US,
+            or_(alive.ended_at.is_(None), alive.ended_at < alive.last_at),
+            alive.time_source != "none",
+        )
+    ).scalar_one()
+    return found
+
+
+class _Answers:
+    """What was answered about one database, the least used of it going first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[Any, tuple[int, Any]] = OrderedDict()
+        self._rows = 0
+
+    def get(self, key: Any, version: int) -> Any:
+        """Return what was answered at *version*; None if nothing was."""
+        with self._lock:
+            found = self._known.get(key)
+            if found is None or found[0] != version:
+                return None
+            self._known.move_to_end(key)
+            return found[1]
+
+    def put(self, key: Any, version: int, answer: Any) -> None:
+        """Keep an answer."""
+        with self._lock:
+            self._forget(self._known.pop(key, None))
+            self._known[key] = (version, answer)
+            self._rows += len(answer)
+            while len(self._known) > MOST_ANSWERS or self._rows > MOST_ROWS:
+                self._forget(self._known.popitem(last=False)[1])
+
+    def _forget(self, found: tuple[int, Any] | None) -> None:
+        if found is not None:
+            self._rows -= len(found[1])
+
+
+_ANSWERS: Final[WeakKeyDictionary[Engine, _Answers]] = WeakKeyDictionary()
+_NEW: Final = threading.Lock()
+
+
+def _kept(conn: Connection, key: Any, version: int, ask: Callable[[], _T]) -> _T:
+    with _NEW:
+        answers = _ANSWERS.setdefault(conn.engine, _Answers())
+    found: _T | None = answers.get(key, version)
+    if found is None:
+        begin_anew(conn)
+        found = ask()
+        answers.put(key, version, found)
+        begin_anew(conn)
+    return found

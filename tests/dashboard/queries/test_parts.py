@@ -1,0 +1,237 @@
+"""A window counted in parts, some of them from memory, gives what counting it whole gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Engine
+from tests.dashboard.conftest import ENGINES, copied_database
+from tests.dashboard.generated import NOW
+
+from toolfault_collector.clock import DAY_US, MINUTE_US, format_time
+from toolfault_collector.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.projects import ensure_project
+from toolfault_collector.recount import recount
+from toolfault_collector.retention import prune
+from toolfault_collector.schema import prepare
+from toolfault_collector.store import store_events
+from toolfault_dashboard import queries
+from toolfault_dashboard.queries import FREQUENCIES, Scope, parts
+from toolfault_dashboard.queries.matrices import matrix
+from toolfault_dashboard.queries.rows import ChangeRow
+from toolfault_dashboard.queries.sides import side_of
+from toolfault_dashboard.search import parse
+
+WINDOWS = (
+    "",
+    "since:14d",
+    "since:14d until:36h",
+    "until:7d",
+    "since:2026-11-01 until:2026-11-15T10:30",
+    "since:2026-11-10T10:59:59",
+    "since:26h",
+    "since:20m",
+)
+FILTERS = ("", "tool:http_request,search", "chain:recovered,open", "-model:claude* has:issue")
+
+
+def _side(conn: Connection, scope: Scope) -> Any:
+    """Return one side of a comparison; its cells come in no order."""
+    found = side_of(conn, scope, "side")
+    cells = sorted(found.cells, key=lambda cell: (cell.conversation, cell.stratum))
+    return cells, found.folded, found.calls, found.failures, found.conversations
+
+
+def _change(conn: Connection, scope: Scope) -> Any:
+    """Return the effect of a change in the middle of what is written, whatever the window."""
+    row = ChangeRow("", NOW - 8 * DAY_US, "", None, "manual", "api")
+    whole = replace(scope, query=scope.query.without("since", "until"))
+    found = queries.change_effect(conn, whole, row, window=6 * DAY_US)
+    return found.before, found.after  # of sums of floats the last digit is nobody's
+
+
+QUESTIONS: dict[str, Callable[[Connection, Scope], Any]] = {
+    "overview": queries.overview,
+    "round_trips": queries.round_trips,
+    "arguments": queries.chains_by_argument,
+    "facets": queries.facets,
+    "failures": lambda conn, scope: queries.failure_list(conn, scope, limit=5),
+    "chains": lambda conn, scope: queries.chain_list(conn, scope, limit=5),
+    "over_time": queries.failures_over_time,
+    "messages": queries.message_efficacy,
+    "fixes": queries.fix_next,
+    "change": lambda conn, scope: _change(conn, scope),
+    "side": lambda conn, scope: _side(conn, scope),
+    "codes": lambda conn, scope: matrix(conn, scope, "code"),
+    "fields": lambda conn, scope: matrix(conn, scope, "field"),
+    **{
+        f"by_{by}": lambda conn, scope, by=by: queries.frequency(conn, scope, by)
+        for by in FREQUENCIES
+    },
+}
+
+
+def _answers(engine: Engine, scope: Scope) -> dict[str, Any]:
+    with read_connection(engine) as conn:
+        return {name: ask(conn, scope) for name, ask in QUESTIONS.items()}
+
+
+@pytest.fixture
+def cut(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+    """Say whether windows are cut into parts, however little they hold."""
+
+    def choose(wanted: bool) -> None:
+        monkeypatch.setattr(parts, "MANY", 0 if wanted else 2**62)
+
+    return choose
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_parts_make_up_the_whole(
+    history: Engine, project: int, cut: Callable[[bool], None], window: str
+) -> None:
+    """Every answer is the same whether its window is counted whole, in parts, or from memory."""
+    for text in FILTERS:
+        scope = Scope(project, parse(f"{window} {text}"), NOW)
+        cut(False)
+        whole = _answers(history, scope)
+        cut(True)
+        assert _answers(history, scope) == whole, text
+        assert _answers(history, scope) == whole, text
+
+
+@pytest.fixture(params=ENGINES)
+def written(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    """A database that is written to while readers ask."""
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path / 'toolfault.db'}"
+    else:
+        url = copied_database(request, "parts")
+    engine = open_engine(url)
+    prepare(engine, migrate=True)
+    yield engine
+    engine.dispose()
+
+
+class _Agent:
+    """Sends calls to a database, and asks it twice after each: for what is kept must be right."""
+
+    def __init__(self, engine: Engine, cut: Callable[[bool], None]) -> None:
+        self.engine, self.cut, self.events = engine, cut, 0
+        with write_transaction(engine) as conn:
+            self.project = ensure_project(conn, "parts")
+
+    def send(self, *events: dict[str, Any]) -> None:
+        with write_transaction(self.engine) as conn:
+            receipt = store_events(
+                conn, self.project, list(events), received_at=NOW, time_policy="import"
+            )
+        assert not receipt.rejected
+
+    def event(self, kind: str, ago: int, **more: Any) -> dict[str, Any]:
+        self.events += 1
+        at = format_time(NOW - ago)
+        return {
+            "type": kind,
+            "event_id": f"00000000-0000-7000-8000-{self.events:012x}",
+            "occurred_at": at,
+            **more,
+        }
+
+    def call(self, ago: int, session: str | None, *, failed: bool, tool: str = "t") -> Any:
+        error = {
+            "code": "wrong_type",
+            "category": "parameter",
+            "issues": [{"field": "a", "code": "wrong_type", "near_miss": ["strip"]}],
+            "renderings": {"llm": "a: write it anew"},
+        }
+        more: dict[str, Any] = {"error": error} if failed else {}
+        return self.event(
+            "tool_call",
+            ago,
+            session_id=session,
+            tool=tool,
+            success=not failed,
+            seq=self.events,
+            **more,
+        )
+
+    def check(self, *, now: int = NOW) -> dict[str, Any]:
+        for text in ("", "since:14d", "since:14d chain:abandoned,switched"):
+            scope = Scope(self.project, parse(text), now)
+            self.cut(True)
+            kept = _answers(self.engine, scope)
+            self.cut(False)
+            assert kept == _answers(self.engine, scope), text
+        return kept
+
+
+def test_what_is_kept_follows_every_write(
+    written: Engine, cut: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Late calls, late ends, repairs and retention change what a day was counted as, at once."""
+    agent = _Agent(written, cut)
+    old = [agent.call(10 * DAY_US - n * MINUTE_US, f"c{n}", failed=True) for n in range(6)]
+    agent.send(*old, agent.call(9 * DAY_US, None, failed=True))
+    assert agent.check()["overview"].summary.chains == 6
+    # A success two days later recovers a chain of the day before it, a success of another tool
+    # switches one, and an end does nothing that can be seen.
+    agent.send(agent.call(8 * DAY_US, "c0", failed=False))
+    assert agent.check()["overview"].summary.chains == 5
+    agent.send(agent.call(8 * DAY_US, "c1", failed=False, tool="other"))
+    agent.check()
+    agent.send(agent.event("conversation_end", 7 * DAY_US, session_id="c2", calls={"t": 4}))
+    agent.check()
+    counts = {"tool": "t", "calls": 7, "conversations": 1, "calls_squared": 49}
+    minute = format_time((NOW - 5 * DAY_US) // DAY_US * DAY_US - MINUTE_US)
+    agent.send(agent.event("tool_call_counts", DAY_US, minute=minute, **counts))
+    assert agent.check()["overview"].summary.calls
+    with write_transaction(written) as conn:
+        conn.exec_driver_sql("UPDATE chain SET round_trips = 5")
+        conn.exec_driver_sql("UPDATE failure_counts SET failures = failures + 1")
+    recount(written, repair=True)
+    agent.check()
+    agent.send(*(agent.call(3 * DAY_US, f"d{n}", failed=True) for n in range(20)))
+    agent.check()
+    prune(written, max_calls=4, force=True, clock=lambda: NOW)
+    assert agent.check()["failures"].total < 20
+
+
+def test_an_open_chain_is_given_up_in_time(written: Engine, cut: Callable[[bool], None]) -> None:
+    """A chain that nobody writes to any more is abandoned half an hour later, kept or not."""
+    agent = _Agent(written, cut)
+    agent.send(
+        agent.call(4 * DAY_US, "long", failed=True),
+        agent.call(5 * MINUTE_US, "long", failed=False, tool="other"),
+        agent.call(4 * DAY_US, "done", failed=True),
+        agent.call(5 * MINUTE_US, "short", failed=True),
+    )
+    scope = Scope(agent.project, parse("since:14d"), NOW)
+    cut(True)
+    assert _answers(written, scope)["overview"].summary.open == 2
+    agent.check()
+    later = NOW + 31 * MINUTE_US
+    assert agent.check(now=later)["overview"].summary.open == 0
+
+
+def test_what_was_written_and_undone_is_not_kept(
+    written: Engine, cut: Callable[[bool], None]
+) -> None:
+    """What a transaction sees of its own writes is nobody else's, and may never come to be."""
+    agent = _Agent(written, cut)
+    agent.send(agent.call(4 * DAY_US, "one", failed=True))
+    scope = Scope(agent.project, parse("since:14d"), NOW)
+    cut(True)
+    writing = written.connect().execution_options(toolfault_write=True)
+    with writing as conn, conn.begin() as transaction:
+        events = [agent.call(4 * DAY_US, "two", failed=True)]
+        store_events(conn, agent.project, events, received_at=NOW, time_policy="import")
+        assert queries.count_failures(conn, scope) == 2
+        transaction.rollback()
+    agent.send(agent.call(4 * DAY_US + 1, "three", failed=True))
+    agent.send(agent.call(4 * DAY_US + 2, "four", failed=True))
+    agent.check()
