@@ -28,6 +28,7 @@ from toolfault_collector.tables import (
     chain,
     conversation,
     conversation_end,
+    day_version,
     failure_counts,
     issue,
     message,
@@ -94,6 +95,7 @@ def fill(
         _widen(conn, by=(copies - 1) * span)
         conn.execute(failure_counts.delete())
         add_counts(conn, counted_by_sql(conn))
+        _store_versions(conn)
         _store_changes(conn, now)
         if not is_sqlite(conn):
             for table in metadata.sorted_tables:
@@ -210,6 +212,16 @@ def _set_sequence(conn: Connection, table: Table) -> None:
     highest = conn.execute(select(func.max(table.c.id))).scalar_one()
     if highest is not None:
         conn.execute(select(func.setval(f"{table.name}_id_seq", highest)))
+
+
+def _store_versions(conn: Connection) -> None:
+    """Give every day the version that the collector would have given it, more or less."""
+    days = (
+        "INSERT INTO day_version (project_id, day, version) SELECT project_id, period, sum(calls)"
+        " FROM failure_counts WHERE \"by\" = 'tool' GROUP BY project_id, period"
+    )
+    conn.execute(day_version.delete())
+    conn.execute(text(days))
 
 
 def _store_changes(conn: Connection, now: int) -> None:
