@@ -1,7 +1,7 @@
 """Settings of a project that people may change, and fixes that were picked by hand.
 
 Revision: 0009
-Follows: 0008
+Follows: 0006
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0009"
-down_revision = "0008"
+down_revision = "0006"
 
 _SETTINGS: Final = {
     "retention_days": sa.Integer,
