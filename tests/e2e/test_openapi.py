@@ -81,6 +81,8 @@ def _explore(target: _Target, tags: str, key: str | None, *, examples: int) -> N
         "--phases=examples,coverage,fuzzing",
         f"--max-examples={examples}",
         "--seed=20261122",
+        # How long an answer takes says most about the machine: the first comparison loads scipy.
+        "--request-timeout=60",
         "--warnings=off",
         "--no-color",
         "--continue-on-failure",
