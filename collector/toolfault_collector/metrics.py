@@ -20,55 +20,51 @@ class Metrics:
     """What one collector has done since it started. Each has its own registry: no globals."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self.requests = Counter(
-            "toolfault_requests", "Requests by status.", ["status"], registry=self.registry
-        )
-        self.events = Counter(
-            "toolfault_events", "Events by what became of them.", ["result"], registry=self.registry
-        )
+        registry = self.registry = CollectorRegistry()
+        about = "Requests by status."
+        self.requests = Counter("toolfault_requests", about, ["status"], registry=registry)
+        about = "Events by what became of them."
+        self.events = Counter("toolfault_events", about, ["result"], registry=registry)
         self.conflicts = Counter(
             "toolfault_event_conflicts",
             "Resent events that differ from what was stored first under their id.",
-            registry=self.registry,
+            registry=registry,
         )
         self.sender_dropped = Counter(
             "toolfault_sender_dropped",
             "Events that senders say they dropped.",
             ["reason"],
-            registry=self.registry,
+            registry=registry,
         )
         self.group_seconds = Histogram(
             "toolfault_group_seconds",
             "Duration of a write transaction, from BEGIN to the end of COMMIT.",
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10),
-            registry=self.registry,
+            registry=registry,
         )
         self.group_events = Histogram(
             "toolfault_group_events",
             "Events stored in one write transaction.",
             buckets=(1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000),
-            registry=self.registry,
+            registry=registry,
         )
         self.queued_events = Gauge(
-            "toolfault_queued_events", "Events waiting to be stored.", registry=self.registry
+            "toolfault_queued_events", "Events waiting to be stored.", registry=registry
         )
         self.write_failures = Counter(
             "toolfault_write_failures",
             "Write transactions that failed, by kind.",
             ["kind"],
-            registry=self.registry,
+            registry=registry,
         )
         self.names_over_limit = Counter(
             "toolfault_names_over_limit",
             "Events whose tool, code or argument was one too many and is counted as other.",
             ["kind"],
-            registry=self.registry,
+            registry=registry,
         )
         self.wal_bytes = Gauge(
-            "toolfault_wal_bytes",
-            "Bytes of SQLite's write-ahead log; beyond 128 MiB somebody reads for very long.",
-            registry=self.registry,
+            "toolfault_wal_bytes", "Bytes of SQLite's write-ahead log.", registry=registry
         )
         self._reasons: set[str] = set()
         self._accepted = self.events.labels("accepted")
