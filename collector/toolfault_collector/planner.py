@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import Connection
+import structlog
+from sqlalchemy import Connection, Engine
 
-__all__ = ["ANALYZE_AFTER", "analyze_new_tables"]
+from toolfault_collector.engine import is_sqlite, write_transaction
+
+__all__ = ["FirstEvents", "analyze_new_tables"]
 
 # Enough that a column with one value and one with many differ, and stored within moments.
 ANALYZE_AFTER: Final = 500
@@ -20,6 +23,30 @@ _TABLES: Final = [
     "call_counts", "chain", "conversation", "failure_counts", "issue", "message", "signature",
     "tool_call",
 ]  # fmt: skip
+
+
+_log = structlog.get_logger(__name__)
+
+
+class FirstEvents:
+    """Has the tables analysed once a writer has stored its first events (PostgreSQL only)."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._left = 0 if is_sqlite(engine) else ANALYZE_AFTER
+
+    def stored(self, events: int) -> None:
+        """Count *events*."""
+        if self._left <= 0:
+            return
+        self._left -= events
+        if self._left > 0:
+            return
+        try:
+            with write_transaction(self._engine) as conn:
+                analyze_new_tables(conn)
+        except Exception as error:  # noqa: BLE001 - autovacuum will come by
+            _log.warning("not_analyzed", error=type(error).__name__)
 
 
 def analyze_new_tables(conn: Connection) -> list[str]:

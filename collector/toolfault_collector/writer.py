@@ -32,7 +32,7 @@ from toolfault_collector.fair_queue import FairQueue
 from toolfault_collector.faults import classify
 from toolfault_collector.keys import mark_used
 from toolfault_collector.metrics import Metrics
-from toolfault_collector.planner import ANALYZE_AFTER, analyze_new_tables
+from toolfault_collector.planner import FirstEvents
 from toolfault_collector.prepared import Prepared
 from toolfault_collector.quota import Quota, Spent
 from toolfault_collector.settings import Settings
@@ -141,7 +141,7 @@ class Writer:
         self._ahead: _Group | None = None
         self._keys_noted: dict[int, int] = {}
         self._quota = quota or Quota(0)
-        self._until_analyzed = 0 if is_sqlite(engine) else ANALYZE_AFTER
+        self._first_events = FirstEvents(engine)
         first = shared is None
         shared = shared or _Shared(
             FairQueue(max_events=settings.queue_events, max_bytes=settings.queue_bytes),
@@ -230,7 +230,7 @@ class Writer:
                 self._queued.set(self._queue.events)
                 if self._write_ahead_log is not None and self._connection is not None:
                     self._write_ahead_log.tend(self._connection)
-                self._help_the_planner(sum(events for _, _, events, _ in group.taken))
+                self._first_events.stored(sum(events for _, _, events, _ in group.taken))
         self._disconnect()
 
     def _take(self, *, wait: bool) -> _Group | None:
@@ -339,20 +339,6 @@ class Writer:
                 connection.close()
         if reopen:  # connections of one process share what they know of the file
             self._engine.dispose()
-
-    def _help_the_planner(self, events: int) -> None:
-        """Have new tables analysed after the first events."""
-        if self._until_analyzed <= 0:
-            return
-        self._until_analyzed -= events
-        if self._until_analyzed > 0:
-            return
-        try:
-            with self._connected().begin() as transaction:
-                analyze_new_tables(transaction.connection)
-        except Exception as error:  # noqa: BLE001 - autovacuum will come by
-            self._disconnect()
-            _log.warning("not_analyzed", error=type(error).__name__)
 
     def _note_keys(self, conn: Connection, submissions: list[Submission]) -> dict[int, int]:
         """Write when keys were used, once a minute each: it is shown to people."""

@@ -22,7 +22,14 @@ from toolfault_collector.prepared import Context
 from toolfault_collector.projects import ensure_project
 from toolfault_collector.settings import Settings
 from toolfault_collector.store import Receipt, Submission, prepare_batch
-from toolfault_collector.tables import issue, metadata, rejected_event, signature, tool_call
+from toolfault_collector.tables import (
+    conversation,
+    issue,
+    metadata,
+    rejected_event,
+    signature,
+    tool_call,
+)
 from toolfault_collector.writer import READ_AHEAD_EVENTS, Deliver, Result, Ticket
 
 
@@ -48,17 +55,34 @@ def _count(engine: Engine) -> int:
 
 
 def _hold(collector: Collector) -> threading.Event:
-    """Keep the writer busy with a first commit until the returned event is set."""
-    held, release = threading.Event(), threading.Event()
+    """Keep every writer busy with a first commit until the returned event is set."""
+    held, release = threading.Semaphore(0), threading.Event()
+    to_hold = _writers(collector)
 
     def wait(_conn: object) -> None:
-        held.set()
-        release.wait(20)
+        nonlocal to_hold
+        if to_hold:
+            to_hold -= 1
+            held.release()
+            release.wait(20)
 
-    event.listen(collector.engine, "commit", wait, once=True)
-    _submit(collector, _submission_without_commit(collector), lambda _results: None)
-    assert held.wait(20)
+    event.listen(collector.engine, "commit", wait)
+    for number in range(to_hold):
+        _submit(collector, _submission_without_commit(f"held-{number}"), lambda _results: None)
+        assert held.acquire(timeout=20)
     return release
+
+
+def _writers(collector: Collector) -> int:
+    """Return how many threads write."""
+    return 1 if is_sqlite(collector.engine) else 2
+
+
+def _somebody_waits(engine: Engine) -> bool:
+    """Return whether anybody waits for a lock; a transaction is told the same all through."""
+    sql = "SELECT wait_event_type FROM pg_stat_activity WHERE datname = current_database()"
+    with read_connection(engine) as conn:
+        return "Lock" in conn.exec_driver_sql(sql).scalars().all()
 
 
 def _submit(collector: Collector, submission: Submission, deliver: Deliver) -> None:
@@ -70,9 +94,11 @@ def _submit(collector: Collector, submission: Submission, deliver: Deliver) -> N
     )
 
 
-def _submission_without_commit(collector: Collector) -> Submission:
-    context = Context(1, now_us())
-    return prepare_batch(decode_batch(json.dumps({"events": [success()]}).encode()), context)
+def _submission_without_commit(tool: str) -> Submission:
+    events = [success(tool, session_id=None)]  # shares no row with another
+    return prepare_batch(
+        decode_batch(json.dumps({"events": events}).encode()), Context(1, now_us())
+    )
 
 
 def _commits(collector: Collector) -> float | None:
@@ -111,8 +137,30 @@ def test_waiting_batches_share_a_commit(collector: Collector) -> None:
     receipts = results.wait()
 
     assert [receipt.accepted for receipt in receipts if isinstance(receipt, Receipt)] == [2] * 20
-    assert _commits(collector) == 2
-    assert _count(collector.engine) == 41
+    assert _commits(collector) == _writers(collector) + 1
+    assert _count(collector.engine) == 40 + _writers(collector)
+
+
+def test_batch_that_waits_for_a_row_holds_up_no_other(collector: Collector) -> None:
+    """On PostgreSQL a second thread stores what comes while the first waits for the database."""
+    if is_sqlite(collector.engine):
+        pytest.skip("SQLite has one writer")
+    slow = _submission(collector.engine, failure("slow", session_id="slow"))
+    quick = _submission(collector.engine, failure("quick", session_id="quick"))
+    known = _submission(collector.engine, success("slow", session_id="slow"))
+    collector.writer.store(known)
+    results = _Results(1)
+    with write_transaction(collector.engine) as conn:
+        where = conversation.c.session_id == "slow"
+        conn.execute(select(conversation.c.session_id).where(where).with_for_update())
+        _submit(collector, slow, results)
+        while not _somebody_waits(collector.engine):
+            pass  # in one group with the other it would hold it up
+
+        assert collector.writer.store(quick).accepted == 1
+        assert results.seen == []
+
+    assert [receipt.accepted for receipt in results.wait() if isinstance(receipt, Receipt)] == [1]
 
 
 def test_next_group_is_read_during_a_commit(engine: Engine) -> None:
@@ -155,7 +203,7 @@ def test_full_queue_is_refused(collector: Collector) -> None:
 
     release.set()
     results.wait()
-    assert _count(collector.engine) == 401
+    assert _count(collector.engine) == 400 + _writers(collector)
 
 
 def test_stop_stores_what_is_queued(collector: Collector) -> None:
@@ -214,10 +262,10 @@ def test_poison_event_is_left_out(collector: Collector, which: int) -> None:
     _submit(collector, good, results)
     release.set()
 
-    receipts = results.wait()
+    receipts = [receipt for receipt in results.wait() if isinstance(receipt, Receipt)]
 
-    assert [receipt.accepted for receipt in receipts if isinstance(receipt, Receipt)] == [40, 1]
-    (rejected,) = receipts[0].rejected  # type: ignore[union-attr]
+    assert sorted(receipt.accepted for receipt in receipts) == [1, 40]
+    (rejected,) = (each for receipt in receipts for each in receipt.rejected)
     assert (rejected.index, rejected.code, rejected.pointer) == (17, "unstorable", "/events/17")
     assert rejected.event_id == events[17]["event_id"]
     with read_connection(collector.engine) as conn:
