@@ -33,6 +33,7 @@ __all__ = [
 PLOT_HEIGHT: Final = 180.0  # px between baseline and the highest gridline
 LETTERS_ACROSS: Final = 110  # of the size of mark labels, across a chart of usual width
 PLOT_TOP: Final = 14.0  # px above the highest gridline, room for the labels of marks
+_SHORT: Final = 8  # letters of a label that fits anywhere
 _GAP: Final = 0.22  # share of a slot left free beside its bar
 
 
@@ -146,9 +147,17 @@ def _x_ticks(labels: Sequence[str], wanted: int = 7) -> tuple[Tick, ...]:
     step = max(1, math.ceil(len(labels) / wanted))
     chosen = range(0, len(labels), step)
     return tuple(
-        Tick(at=(index + 0.5) * width, label=labels[index], extra=bool(number % 2))
+        _x_tick((index + 0.5) * width, labels[index], extra=bool(number % 2))
         for number, index in enumerate(chosen)
     )
+
+
+def _x_tick(at: float, label: str, *, extra: bool) -> Tick:
+    """Place a label; a long one next to an edge grows inwards, so that a phone shows all of it."""
+    reach = len(label) if len(label) > _SHORT else 0  # percent of the width of a phone, about
+    anchor = "start" if at < reach else "end" if at > 100 - reach else "middle"
+    return Tick(at={"start": 0.0, "end": 100.0}.get(anchor, at), label=label, anchor=anchor,
+                extra=extra)  # fmt: skip
 
 
 def bar_chart(

@@ -20,6 +20,7 @@ _FEET: Final = 24.0  # px below, for the labels of moments
 _WIDEST: Final = 3.0  # how much wider than the last interval an early one is drawn
 _SHARE: Final = 0.7  # of a moment's width that its intervals take together
 _LABELS: Final = 7
+_LEAST: Final = 1e-9  # intervals that are narrower are points
 
 
 def _nice(value: float) -> float:
@@ -87,7 +88,8 @@ def whisker_chart(
     last = max(each.moment for each in readings)
     newest = [abs(end) for each in readings if each.moment == last for end in (each.low, each.high)]
     widest = max(abs(end) for each in readings for end in (each.low, each.high))
-    reach = min(widest, _WIDEST * max(newest)) * 1.05 or 1.0
+    reach = min(widest, _WIDEST * max(newest)) * 1.05
+    reach = reach if reach > _LEAST else 1.0
     step = _nice(reach / 2.5)
 
     def y(value: float) -> float:
