@@ -101,7 +101,7 @@ def _plant(engine: Engine, name: str, texts: list[str]) -> Planted:
             )  # fmt: skip
             conn.execute(
                 insert(picked_fix).values(
-                    project_id=project, tool=text, field=text, remedy="alias", event_id="x",
+                    project_id=project, tool=text, field=text, remedy="strip", event_id="x",
                     added_by=text, added_at=now,
                 )
             )  # fmt: skip
