@@ -49,6 +49,8 @@ WRITER_CACHE_KIB: Final = 65_536
 # Pages of the write-ahead log (32 MiB) before it is copied into the file: pages that change with
 # every batch are then copied once for many of them.
 CHECKPOINT_PAGES: Final = 8_000
+# The writer's commits leave that to another thread (see `checkpoints`) unless it falls behind.
+WRITER_CHECKPOINT_PAGES: Final = 2 * CHECKPOINT_PAGES
 # Bytes of the log that stay allocated when it begins anew, after somebody read for long; more than
 # the log has between two copies.
 LOG_KEPT_BYTES: Final = 64 * 1024 * 1024
@@ -168,6 +170,7 @@ def writer_connection(engine: Engine) -> Connection:
         driver = conn.connection.driver_connection
         assert driver is not None
         driver.execute(f"PRAGMA cache_size=-{WRITER_CACHE_KIB}")
+        driver.execute(f"PRAGMA wal_autocheckpoint={WRITER_CHECKPOINT_PAGES}")
     return conn
 
 

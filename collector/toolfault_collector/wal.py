@@ -18,6 +18,8 @@ from typing import Final
 import structlog
 from sqlalchemy import Connection
 
+from toolfault_collector.checkpoints import Checkpoints
+
 __all__ = ["WriteAheadLog"]
 
 # Four times the length at which SQLite begins to copy the log (`engine.CHECKPOINT_PAGES`).
@@ -38,13 +40,22 @@ class WriteAheadLog:
         database: The database file.
         long_bytes: Length from which on waiting for readers is worth it.
         tries: How often to try, each time for a tenth of a second.
+        checkpoints: Has it copied beside the writer, if not left to SQLite.
     """
 
-    def __init__(self, database: Path, *, long_bytes: int = LONG_BYTES, tries: int = TRIES) -> None:
+    def __init__(
+        self,
+        database: Path,
+        *,
+        long_bytes: int = LONG_BYTES,
+        tries: int = TRIES,
+        checkpoints: Checkpoints | None = None,
+    ) -> None:
         self._path = database.with_name(database.name + "-wal")
         self._long_bytes = long_bytes
         self._tries = tries
         self._due = long_bytes
+        self._checkpoints = checkpoints
 
     @property
     def size(self) -> int:
@@ -54,12 +65,23 @@ class WriteAheadLog:
         except OSError:
             return 0
 
-    def tend(self, conn: Connection) -> bool | None:
+    def stop(self) -> None:
+        """Finish what is being copied, and end."""
+        if self._checkpoints is not None:
+            self._checkpoints.stop()
+
+    def tend(self, conn: Connection, *, events: int = 0) -> bool | None:
         """Begin the log anew if it is long; call between transactions of *conn*.
+
+        Args:
+            conn: The writer's.
+            events: How many it has stored since the last call.
 
         Returns:
             Whether it was begun anew; None if it did not need to be.
         """
+        if self._checkpoints is not None:
+            self._checkpoints.stored(conn, events)
         size = self.size
         if size < self._due:
             if size < self._long_bytes:

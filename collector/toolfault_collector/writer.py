@@ -24,6 +24,7 @@ from sqlalchemy.exc import DBAPIError
 from toolfault_collector import failpoints
 from toolfault_collector.cardinality import NameLimits
 from toolfault_collector.catalog import Catalog
+from toolfault_collector.checkpoints import Checkpoints
 from toolfault_collector.clock import MINUTE_US
 from toolfault_collector.decode import Rejection
 from toolfault_collector.engine import is_sqlite, must_reopen, sqlite_path, writer_connection
@@ -151,8 +152,11 @@ class Writer:
                 max_arguments=settings.max_arguments,
             ),
         )
-        self._write_ahead_log = WriteAheadLog(sqlite_path(engine)) if is_sqlite(engine) else None
-        if self._write_ahead_log is not None:
+        self._write_ahead_log: WriteAheadLog | None = None
+        if is_sqlite(engine):
+            self._write_ahead_log = WriteAheadLog(
+                sqlite_path(engine), checkpoints=Checkpoints(engine)
+            )
             metrics.watch_log(self._write_ahead_log)
         self._queue, self._limits = shared.queue, shared.limits
         self._second: Writer | None = None
@@ -228,9 +232,12 @@ class Writer:
                 self._take_in(group)
                 self._queue.release(group.taken)
                 self._queued.set(self._queue.events)
+                events = sum(events for _, _, events, _ in group.taken)
                 if self._write_ahead_log is not None and self._connection is not None:
-                    self._write_ahead_log.tend(self._connection)
-                self._first_events.stored(sum(events for _, _, events, _ in group.taken))
+                    self._write_ahead_log.tend(self._connection, events=events)
+                self._first_events.stored(events)
+        if self._write_ahead_log is not None:
+            self._write_ahead_log.stop()
         self._disconnect()
 
     def _take(self, *, wait: bool) -> _Group | None:
