@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,6 +55,8 @@ WRITER_CHECKPOINT_PAGES: Final = 2 * CHECKPOINT_PAGES
 # Bytes of the log that stay allocated when it begins anew, after somebody read for long; more than
 # the log has between two copies.
 LOG_KEPT_BYTES: Final = 64 * 1024 * 1024
+# How often who waits to write looks whether it may.
+LOCK_POLL_SECONDS: Final = 0.002
 # Connections for readers; each page holds one for the length of its queries.
 POOL_SIZE: Final = 8
 
@@ -216,8 +219,10 @@ def _open_sqlite(url: URL, *, synchronous: str, busy_seconds: float) -> Engine:
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
-        write = connection.get_execution_options().get("toolfault_write", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+        if connection.get_execution_options().get("toolfault_write", False):
+            _wait_to_write(connection, busy_ms)
+        else:
+            connection.exec_driver_sql("BEGIN")
 
     @event.listens_for(engine, "handle_error")
     def _reopen(context: ExceptionContext) -> None:
@@ -230,6 +235,32 @@ def _open_sqlite(url: URL, *, synchronous: str, busy_seconds: float) -> Engine:
             engine.dispose()
 
     return engine
+
+
+def _wait_to_write(connection: Connection, busy_ms: int) -> None:
+    """Begin a write transaction as soon as nobody else has one.
+
+    SQLite looks for the lock every tenth of a second. A busy collector leaves it free for some
+    milliseconds between two groups, which who looks that rarely may miss for ten seconds.
+    """
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    until = time.monotonic() + busy_ms / 1_000
+    driver.execute("PRAGMA busy_timeout=0")
+    try:
+        while time.monotonic() < until:
+            try:
+                driver.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & _PRIMARY != sqlite3.SQLITE_BUSY:
+                    break
+                time.sleep(LOCK_POLL_SECONDS)
+            else:
+                return
+    finally:
+        driver.execute(f"PRAGMA busy_timeout={busy_ms}")
+    # Once more in the way in which errors are wrapped and connections given up.
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def _create_private(path: Path) -> None:
