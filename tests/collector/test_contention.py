@@ -108,7 +108,8 @@ def test_everything_at_once(database_url: str, tmp_path: Path, seconds: float) -
             assert "locked" not in collector.output()
             assert "Traceback" not in collector.output()
         # Somebody reads all the time, each for a second, and yet the log ends; nothing pins it.
-        assert longest <= 2 * LONG_BYTES
+        # A copy of what some minutes bring is read for longer than writers are held up.
+        assert longest <= (2 if seconds < 60 else 16) * LONG_BYTES
         assert _emptied_log(engine) <= 1024 * 1024
     sys.stdout.write(f"longest log {longest / 2**20:.0f} MiB\n")
     engine.dispose()
