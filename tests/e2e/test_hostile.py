@@ -221,11 +221,15 @@ def test_what_arrives_live_and_what_is_proposed_stays_text(site: Site, reader: R
     """Rows and proposals that scripts build are made of the kinds that words make."""
     page = reader.page
     made: dict[str, set[str]] = {}
-    for name in ("words", "hostile"):
-        planted = site.sets[name][0]
-        dsn = site.server.dsn(planted.name)
-        texts = _texts() if name == "hostile" else ["plain words"]
-        page.goto(f"{reader.address}/live?{urlencode({'project': planted.name})}")
+    hostile = _texts()
+    for name, texts in (
+        ("words", [f"plain words {number}" for number in range(len(hostile))]),
+        ("hostile", hostile),
+    ):
+        # Of this test alone: what arrives would make the three sets differ from each other.
+        project = urlencode({"project": f"live {name}"})
+        dsn = site.server.dsn(f"live {name}")
+        page.goto(f"{reader.address}/live?{project}")
         page.locator("#live-state", has_text="live").wait_for()
         for text in texts:
             event = failure(text, at=now_us())
@@ -233,7 +237,7 @@ def test_what_arrives_live_and_what_is_proposed_stays_text(site: Site, reader: R
             send(dsn, event)
         page.locator("tr.row-new").nth(min(len(texts), 20) - 1).wait_for()
         made[name] = set(_looked(page, "/live"))
-        page.goto(f"{reader.address}/failures?{urlencode({'project': planted.name})}")
+        page.goto(f"{reader.address}/failures?{project}")
         page.get_by_label("Query", exact=True).press_sequentially("tool:")
         page.locator(".proposals li").first.wait_for()
         made[name] |= set(_looked(page, "proposals"))

@@ -88,7 +88,7 @@ def test_a_csv_of_the_abandoned_chains_of_one_tool_last_week(person: Person, tmp
     person.link("Round trips", within=".nav")
     person.link("7 days")
     number = page.locator("#by tbody td a[aria-label*=' abandoned of ']").first
-    row = page.locator("#by tbody tr").filter(has=number).first
+    row = number.locator("xpath=ancestor::tr")
     tool = row.locator("th").inner_text().replace("\u200b", "").strip()
     said = int(number.inner_text().replace("\u202f", ""))
     person.click(number)
