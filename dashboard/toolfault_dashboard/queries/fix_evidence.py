@@ -27,7 +27,7 @@ from toolfault_dashboard.analysis.inference import inferred_remedies
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.failures import count_failures
 from toolfault_dashboard.queries.messages import next_calls
-from toolfault_dashboard.queries.parts import in_parts
+from toolfault_dashboard.queries.parts import in_parts, is_asked_at_once
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search.outcomes import outcome_at
@@ -81,11 +81,12 @@ def evidence(conn: Connection, scope: Scope, tools: Collection[str]) -> Evidence
         tools: Whose opportunities are wanted one by one.
     """
     wanted = tuple(sorted(tools))
-    if count_failures(conn, scope) > MOST_FAILURES:
+    # Of few days nothing is kept, and so nothing needs counting before.
+    if is_asked_at_once(conn, scope) or count_failures(conn, scope) > MOST_FAILURES:
         parts = [_read(conn, scope, wanted, most=MOST_FAILURES)]
     else:
         parts = in_parts(conn, scope, _read, wanted, outcomes=True)
-    if len(parts) > 1:
+    if any(part.beyond for part in parts):
         parts.append(_of([each for part in parts for each in part.beyond], wanted))
     found: defaultdict[FixKey, list[Opportunity]] = defaultdict(list)
     groups: defaultdict[FixKey, list[Tallied]] = defaultdict(list)

@@ -107,7 +107,7 @@ def frequency(
         own = _calls_by_arm(own)
     rows = [_row(group, own if by in _OWN else None, per_tool, calls) for group in groups]
     rows = [row for row in rows if row.rate.n >= minimum_calls]
-    rows.sort(key=lambda row: (-row.failures, row.name, row.tool or ""))
+    rows.sort(key=_most_first)
     return FrequencyTable(
         by=by,
         rows=tuple(rows if limit is None else rows[:limit]),
@@ -116,6 +116,10 @@ def frequency(
         denominator=_OWN.get(by, _OF_TOOL if by in _TOLD_APART_BY_TOOL else _ALL),
         groups=len(rows),
     )
+
+
+def _most_first(row: FrequencyRow) -> tuple[float, str, str]:
+    return -row.failures, row.name, row.tool or ""
 
 
 def _groups(conn: Connection, scope: Scope, by: str) -> list[_Group]:
@@ -287,15 +291,24 @@ def _by_message(conn: Connection, scope: Scope, _by: str) -> list[_Group]:
 
 
 def _by_signature(conn: Connection, scope: Scope, _by: str) -> list[_Group]:
+    latest = _latest_changes(conn, scope)
+    return _signatures(conn, scope, latest)
+
+
+def _signatures(
+    conn: Connection,
+    scope: Scope,
+    latest: Mapping[str | None, ChangeRow],
+    *only: ColumnElement[bool],
+) -> list[_Group]:
     columns = (
         *(signature.c[name] for name in ("fingerprint", "tool", "code")),
         signature.c.first_at.label("appeared_at"),
     )
-    latest = _latest_changes(conn, scope)
     rows = conn.execute(
         select(*columns, *_numbers(conn, scope), *_times())
         .select_from(tool_call.outerjoin(signature, signature.c.id == tool_call.c.signature_id))
-        .where(_where(scope))
+        .where(_where(scope), *only)
         .group_by(*columns)
     )
     return [
@@ -345,17 +358,13 @@ def new_signatures(
         since: The moment, microseconds.
         limit: Most rows, those with the most failures.
     """
-    fresh = set(
-        conn.execute(
-            select(signature.c.fingerprint).where(
-                signature.c.project_id == scope.project_id, signature.c.first_at >= since
-            )
-        ).scalars()
-    )
-    if not fresh:
+    groups = _signatures(conn, scope, {}, signature.c.first_at >= since)
+    if not groups:
         return ()
-    rows = frequency(conn, scope, "signature").rows
-    return tuple(row for row in rows if row.name in fresh)[:limit]
+    per_tool = calls_by(conn, scope, "tool")
+    rows = [_row(group, None, per_tool, per_tool.total()) for group in groups]
+    rows.sort(key=_most_first)
+    return tuple(rows[:limit])
 
 
 _GROUPS: Final[dict[str, Callable[[Connection, Scope, str], list[_Group]]]] = {

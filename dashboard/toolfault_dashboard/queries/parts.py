@@ -29,11 +29,12 @@ from toolfault_collector.rollups import HOUR_US
 from toolfault_collector.tables import chain, conversation, day_version
 from toolfault_dashboard.queries.deadline import begin_anew
 from toolfault_dashboard.queries.once import once
+from toolfault_dashboard.queries.projects import written
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause, Moment, Query
 
-__all__ = ["as_kept", "in_parts"]
+__all__ = ["as_kept", "in_parts", "is_asked_at_once"]
 
 MANY: Final = 50_000
 """Calls and minutes of a window, as the versions of its days tell, from which it is cut."""
@@ -71,12 +72,10 @@ def in_parts(
         args: Further arguments.
         outcomes: Whether outcomes of chains are counted, or hang together with what is.
     """
-    if not _may_keep(conn):
+    if is_asked_at_once(conn, scope):
         return [read(conn, scope, *args)]
     versions = _versions(conn, scope.project_id)
     since, until = window(scope)
-    if _between(versions, since, until) < MANY:
-        return [read(conn, scope, *args)]
     settled = None
     if outcomes or scope.query.has("chain"):
         settled = _settled_until(conn, scope.project_id, scope.now)
@@ -91,6 +90,13 @@ def in_parts(
         version = versions.get(EVERY_DAY, 0) + _between(versions, part.begin, part.end)
         found.append(_kept(conn, key, version, partial(read, conn, narrowed, *args)))
     return found
+
+
+def is_asked_at_once(conn: Connection, scope: Scope) -> bool:
+    """Say whether `in_parts` reads all of *scope* at once, as it is."""
+    if not _may_keep(conn):
+        return True
+    return _between(_versions(conn, scope.project_id), *window(scope)) < MANY
 
 
 def as_kept(conn: Connection, scopes: Sequence[Scope], ask: Callable[[], _T], *key: Hashable) -> _T:
@@ -179,6 +185,9 @@ def _bounded(rest: Query, part: _Part) -> Query:
 
 @once
 def _versions(conn: Connection, project_id: int) -> dict[int, int]:
+    """Return the versions of the days; nothing where all days together are too few to be cut."""
+    if written(conn, project_id) < MANY:
+        return {}
     table = day_version.c
     rows = conn.execute(select(table.day, table.version).where(table.project_id == project_id))
     return {int(day): int(version) for day, version in rows}

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, exists, func, select
+from sqlalchemy import Connection, Row, exists, func, select
 
-from toolfault_collector.tables import failure_counts, project, tool_call
+from toolfault_collector.tables import day_version, failure_counts, project, tool_call
 from toolfault_dashboard.queries.once import once
 from toolfault_dashboard.queries.rows import ProjectRow
 
-__all__ = ["has_untimed", "project_by_name", "projects", "sampled_code"]
+__all__ = ["has_untimed", "project_by_name", "projects", "sampled_code", "token_prices", "written"]
 
 
 def projects(conn: Connection) -> tuple[ProjectRow, ...]:
     """Return every project by name; the caller decides whom it shows them to."""
-    return tuple(ProjectRow(*row[:-2]) for row in _all(conn))
+    return tuple(ProjectRow(row.id, row.name, row.created_at, row.last) for row in _all(conn))
 
 
 def has_untimed(conn: Connection, project_id: int) -> bool:
     """Say whether any call of the project has no time: it is in no window of the rollups."""
-    return any(row[0] == project_id and bool(row[-2]) for row in _all(conn))
+    return any(row.id == project_id and bool(row.untimed) for row in _all(conn))
 
 
 def sampled_code(conn: Connection, project_id: int) -> str | None:
@@ -30,7 +30,17 @@ def sampled_code(conn: Connection, project_id: int) -> str | None:
     Returns:
         "" where only successes were sampled, None where nothing was.
     """
-    return next((row[-1] for row in _all(conn) if row[0] == project_id), None)
+    return next((row.sampled for row in _all(conn) if row.id == project_id), None)
+
+
+def token_prices(conn: Connection, project_id: int) -> str | None:
+    """Return the prices that the project stores, None where the environment decides."""
+    return next((row.token_prices for row in _all(conn) if row.id == project_id), None)
+
+
+def written(conn: Connection, project_id: int) -> int:
+    """Return the sum of the versions of all days of the project."""
+    return next((int(row.written) for row in _all(conn) if row.id == project_id), 0)
 
 
 def project_by_name(conn: Connection, name: str) -> ProjectRow | None:
@@ -39,7 +49,7 @@ def project_by_name(conn: Connection, name: str) -> ProjectRow | None:
 
 
 @once
-def _all(conn: Connection) -> Sequence[Sequence[Any]]:
+def _all(conn: Connection) -> Sequence[Row[Any]]:
     last = (
         select(func.max(tool_call.c.occurred_at))
         .where(
@@ -63,5 +73,17 @@ def _all(conn: Connection) -> Sequence[Sequence[Any]]:
         .correlate(project)
         .scalar_subquery()
     )
-    columns = (project.c.id, project.c.name, project.c.created_at, last, untimed, sampled)
+    versions = (
+        select(func.coalesce(func.sum(day_version.c.version), 0))
+        .where(day_version.c.project_id == project.c.id)
+        .correlate(project)
+        .scalar_subquery()
+    )
+    columns = (
+        *(project.c.id, project.c.name, project.c.created_at, last.label("last")),
+        untimed.label("untimed"),
+        sampled.label("sampled"),
+        versions.label("written"),
+        project.c.token_prices,
+    )
     return conn.execute(select(*columns).order_by(project.c.name)).all()

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import (
     ColumnElement,
+    CompoundSelect,
     Connection,
     Select,
     Text,
@@ -24,7 +25,7 @@ from sqlalchemy import (
 from toolfault_collector.tables import call_counts, chain, conversation, tool_call
 from toolfault_dashboard.analysis.sides import Cell, Folded, SideData, Stratum
 from toolfault_dashboard.queries.conditions import calls_of, chains_of, counts_of, failures_of
-from toolfault_dashboard.queries.parts import in_parts
+from toolfault_dashboard.queries.parts import in_parts, is_asked_at_once
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.weighing import Sampling, chain_weight, sampling, weight
 from toolfault_dashboard.queries.windows import window
@@ -39,6 +40,8 @@ _COUNTS = (
     "time_lost_ms", "tokens_lost", "told",
 )  # fmt: skip
 _STRATUM = ("tool", "model", "agent")
+_CELL: Final = "cell"
+_COUNTED: Final = "counted"
 _FEW: Final = 1_000  # conversations that are looked up by name
 _WEIGHT: Final = 6  # rows of other answers that take as much memory as a cell
 
@@ -70,7 +73,10 @@ class _Part:
 
 def side_of(conn: Connection, scope: Scope, label: str) -> SideData:
     """Read the conversations of *scope* and what senders counted for it."""
-    found = _together(in_parts(conn, scope, _read, outcomes=True))
+    if is_asked_at_once(conn, scope):
+        found = _read(conn, scope, whole=True)
+    else:
+        found = _together(in_parts(conn, scope, _read, outcomes=True))
     counted, conversations, squared = found.counted
     if not counted:
         return _side(label, scope, found.views, Folded())
@@ -88,9 +94,16 @@ def side_of(conn: Connection, scope: Scope, label: str) -> SideData:
     return _side(label, scope, found.complete, folded)
 
 
-def _read(conn: Connection, scope: Scope) -> _Part:
+def _read(conn: Connection, scope: Scope, *, whole: bool = False) -> _Part:
+    """Read a part of a side, or the *whole* of it."""
     sampled = sampling(conn, scope.project_id)
-    views = _views(conn.execute(_cells(scope, sampled)), 3 if sampled.calls else 1)
+    rows: dict[str, list[Sequence[Any]]] = {_CELL: [], _COUNTED: []}
+    for kind, *row in conn.execute(_statement(scope, sampled)):
+        rows[kind].append(row)
+    views = _views(rows[_CELL], 3 if sampled.calls else 1)
+    counted = _counted(rows[_COUNTED], of_tools=scope.query.has("tool"))
+    # Without counters it does not matter what is in them already; another part may have some.
+    needed = bool(counted[0]) or not whole
     places: defaultdict[str, list[int]] = defaultdict(list)
     for place, cell in enumerate(views[0]):
         places[cell.conversation].append(place)
@@ -99,8 +112,8 @@ def _read(conn: Connection, scope: Scope) -> _Part:
         complete=[list(cells) for cells in views],
         more=[0] * len(views[0]),
         places=places,
-        ended=_ended(conn, scope, places),
-        counted=_counted(conn, scope),
+        ended=_ended(conn, scope, places) if needed else {},
+        counted=counted,
     )
     _complete(found, found.ended)
     return found
@@ -226,10 +239,10 @@ def _cells(scope: Scope, sampled: Sampling) -> Select[Any]:
     ).where(chains_of(scope))
     both = union_all(of_calls, of_chains).subquery()
     key = (both.c.key, *(both.c[name] for name in _STRATUM))
-    sums = [func.sum(both.c[name]) for name in _COUNTS]
+    sums = [func.sum(both.c[name]).label(name) for name in _COUNTS]
     if sampled.calls:
-        for factor in (both.c.weight, both.c.weight * both.c.weight):
-            sums += [func.sum(factor * both.c[name]) for name in _COUNTS]
+        for power, factor in enumerate((both.c.weight, both.c.weight * both.c.weight), 1):
+            sums += [func.sum(factor * both.c[name]).label(f"{name}{power}") for name in _COUNTS]
     return select(*key, *sums).group_by(*key)
 
 
@@ -244,20 +257,39 @@ def _views(rows: Iterable[Any], number: int) -> list[list[Cell]]:
     return views
 
 
-def _counted(conn: Connection, scope: Scope) -> tuple[Counter[Stratum], int, int]:
+def _statement(scope: Scope, sampled: Sampling) -> CompoundSelect[Any]:
+    """Return the rows of `_cells` and those of `_counts`, each with its kind before it."""
+    cells = _cells(scope, sampled).subquery()
+    counts = _counts(scope).subquery()
+    missing = len(cells.c) - len(counts.c)
+    return union_all(
+        select(literal(_CELL), *cells.c),
+        select(literal(_COUNTED), *counts.c, *(literal(0) for _ in range(missing))),
+    )
+
+
+def _counts(scope: Scope) -> Select[Any]:
+    """Return what senders counted by stratum; rows without a tool are over all tools."""
+    names = [
+        call_counts.c.tool,
+        *(func.coalesce(call_counts.c[name], "").label(name) for name in _STRATUM[1:]),
+    ]
+    sums = [
+        func.sum(call_counts.c[name]).label(name)
+        for name in ("calls", "conversations", "calls_squared")
+    ]
+    own = literal("").label("key")  # they belong to no conversation
+    return select(own, *names, *sums).where(counts_of(scope)).group_by(*names)
+
+
+def _counted(rows: Iterable[Sequence[Any]], *, of_tools: bool) -> tuple[Counter[Stratum], int, int]:
     """Return folded calls by stratum, and conversations and squared calls as senders counted them.
 
-    Rows without a tool are over all tools; of some tools only, their own are added up.
+    Of some tools only, their own are added up.
     """
-    tool = call_counts.c.tool
-    names = [tool, *(func.coalesce(call_counts.c[name], "") for name in _STRATUM[1:])]
-    sums = [func.sum(call_counts.c[name]) for name in ("calls", "conversations", "calls_squared")]
-    of_tools = scope.query.has("tool")
     found: Counter[Stratum] = Counter()
     conversations = squared = 0
-    for name, model, agent, *numbers in conn.execute(
-        select(*names, *sums).where(counts_of(scope)).group_by(*names)
-    ):
+    for _, name, model, agent, *numbers in rows:
         if name is not None:
             found[name, model, agent] += int(numbers[0])
         if of_tools == (name is not None):
