@@ -140,7 +140,9 @@ def _has_every_table(browser: Browser, path: str) -> None:
             answer = browser.get(href)
             assert answer.status_code == 200, href
             assert f".{suffix}" in answer.headers["content-disposition"]
-            numbers.append(_rows(answer.content, suffix))
+            # The audit log grows by each file that was taken, of itself too.
+            taken = len(numbers) if name == "audit" else 0
+            numbers.append(_rows(answer.content, suffix) - taken)
         assert len(set(numbers)) == 1, f"{name}: {numbers}"
         assert numbers[0] > 0, name
 
