@@ -24,6 +24,14 @@ from toolfault_collector.reader import LEAST_BYTES, MOST_BYTES, Reader, Reading
 from toolfault_collector.reading import Request, answer, read_batch, understand
 from toolfault_collector.submission import Submission
 
+
+@pytest.fixture
+def server(database_url: str, tmp_path: Path) -> Iterator[RunningCollector]:
+    """A collector process that has large batches read beside it."""
+    with RunningCollector(database_url, folder=tmp_path, TOOLFAULT_READER="true") as running:
+        yield running
+
+
 CONTRACT = Path(__file__).resolve().parent.parent / "contract" / "v1"
 
 
