@@ -2,9 +2,9 @@
 
 The SDK cleans at the source, before anything leaves the agent, with far more context than there is
 here (`toolfault.errors`). This catches what other senders forgot: tokens that are recognised by
-their shape, credentials in URLs, values whose name says that they are secret, card numbers, and all
-of these in base64 or percent codes. Secrets that look like any other word pass; and what has been
-cleaned stays as it is.
+their shape, credentials in URLs and values whose name says that they are secret, also in base64 or
+percent codes, and card numbers as they are written. Secrets that look like any other word pass; and
+what has been cleaned stays as it is.
 """
 
 from __future__ import annotations

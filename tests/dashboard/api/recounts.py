@@ -1,148 +1,29 @@
-"""One naive recount for each operation of the API, in pandas over rows that were exported.
-
-Failures, chains and issues are what the server exports; calls, which no export has, are read from
-the tables. Nothing of the product's counting is used.
-
-A row of a sender that sampled stands for several calls: it is repeated as often, and everything is
-counted as if all of them had been sent. Lists, facets and fixes are of rows as they are.
-"""
+"""One naive recount for each operation of the API, in pandas over rows that were exported."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
-import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
 
 import pandas as pd
 import pytest
-from scipy.stats import binomtest
+from tests.dashboard.api.asked import DAY, Asked, counts_of, is_rate, steady
+from tests.dashboard.api.comparison_recounts import (
+    change_effect,
+    changes,
+    compare,
+    experiment,
+    experiment_looks,
+    experiments,
+    export_comparison,
+)
 
-__all__ = ["RECOUNTS", "Asked", "steady"]
+__all__ = ["RECOUNTS"]
 
-DAY = 86_400_000_000
 GROUPS = ("tool", "code", "field", "model", "release", "agent", "variant")
 CHAIN_COLUMNS = {"code": "first_code", "field": "first_field"}
 OWN_CALLS = ("tool", "model", "agent", "release", "environment")
-
-
-@dataclass(frozen=True)
-class Asked:
-    """One project of a running server: its API, its exported rows, its tables."""
-
-    address: str
-    key: str
-    project: str
-    database: Path
-
-    def get(self, path: str, **parameters: Any) -> Any:
-        """The answer to a question."""
-        return json.loads(self.text(path, **parameters))
-
-    def text(self, path: str, **parameters: Any) -> str:
-        """The same, as it is."""
-        url = f"{self.address}/api/v1{path}?{urlencode(parameters)}"
-        request = urllib.request.Request(url, headers={"Authorization": f"Bearer {self.key}"})
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return str(answer.read().decode())
-
-    def exported(self, table: str, **parameters: Any) -> pd.DataFrame:
-        """A table as exported."""
-        lines = self.text(f"/exports/{table}.ndjson", **parameters).splitlines()
-        return pd.DataFrame([json.loads(line) for line in lines])
-
-    def stored(self, table: str) -> pd.DataFrame:
-        """The rows of a table of the database that belong to the project."""
-        connection = sqlite3.connect(self.database)
-        try:
-            return pd.read_sql_query(
-                f"SELECT * FROM {table} WHERE project_id = (SELECT id FROM project WHERE name = ?)",
-                connection,
-                params=(self.project,),
-            )
-        finally:
-            connection.close()
-
-    @cached_property
-    def weights(self) -> dict[str, int]:
-        """How many calls each call stands for, by event id."""
-        calls = self.stored("tool_call")
-        return (1 / calls.set_index("event_id")["sample_rate"]).round().astype(int).to_dict()
-
-    def repeated(self, rows: pd.DataFrame, key: str) -> pd.DataFrame:
-        """*rows* as often as each stands for; *key* names the column of its (first) failure."""
-        if not len(rows):
-            return rows
-        return rows.loc[rows.index.repeat(rows[key].map(self.weights))].reset_index(drop=True)
-
-    @cached_property
-    def sent_failures(self) -> pd.DataFrame:
-        """All failures that are there, newest first."""
-        return self.exported("failures")
-
-    @cached_property
-    def failures(self) -> pd.DataFrame:
-        """All failures, newest first, each as often as it stands for."""
-        return self.repeated(self.sent_failures, "event_id")
-
-    @cached_property
-    def sent_chains(self) -> pd.DataFrame:
-        """All chains that are there, newest first."""
-        return self.exported("chains")
-
-    @cached_property
-    def chains(self) -> pd.DataFrame:
-        """All chains, newest first, each as often as it stands for."""
-        return self.repeated(self.sent_chains, "chain_id")
-
-    @cached_property
-    def issues(self) -> pd.DataFrame:
-        """All issues."""
-        return self.exported("issues")
-
-    @cached_property
-    def calls(self) -> pd.DataFrame:
-        """All calls: reported ones with ``calls`` 1, and folded successes."""
-        reported = self.stored("tool_call")
-        reported["calls"] = reported["event_id"].map(self.weights)
-        folded = self.stored("call_counts").assign(success=1)
-        folded["occurred_at"] = folded["minute"] + 30_000_000
-        reported["sent"], folded["sent"] = 1, folded["calls"]
-        both = pd.concat([reported, folded[folded["tool"].notna()]], ignore_index=True)
-        return both.astype({"calls": int, "sent": int})
-
-    def calls_by(self, column: str) -> dict[str, int]:
-        """Calls by a column, "" where they carry nothing."""
-        return self.calls.groupby(self.calls[column].fillna(""))["calls"].sum().to_dict()
-
-
-def _counts(values: pd.Series) -> dict[str, int]:
-    return values.fillna("").value_counts().to_dict()
-
-
-def _is_rate(rate: dict[str, Any], count: int, n: int) -> None:
-    if rate["weighed"]:
-        # What is there is less than what it stands for; the interval has a test of its own.
-        assert rate["count"] <= count
-        assert 0 < rate["n"] <= max(n, count)
-        assert rate["value"] == pytest.approx(count / max(n, count))
-        assert rate["low"] - 1e-9 <= rate["value"] <= rate["high"] + 1e-9
-        return
-    assert (rate["count"], rate["n"]) == (count, max(n, count))
-    if rate["n"]:
-        assert rate["value"] == pytest.approx(count / rate["n"])
-        interval = binomtest(count, rate["n"]).proportion_ci(method="wilson")
-        assert (rate["low"], rate["high"]) == pytest.approx((interval.low, interval.high), abs=1e-9)
-
-
-def steady(row: dict[str, Any]) -> dict[str, Any]:
-    """A row without what grows smaller with every second: savings a week, up to this moment."""
-    return {name: value for name, value in row.items() if name not in {"per_week", "low", "high"}}
 
 
 def summary(asked: Asked, found: dict[str, Any] | None = None) -> None:
@@ -158,11 +39,11 @@ def summary(asked: Asked, found: dict[str, Any] | None = None) -> None:
     assert found["round_trips"] == chains["round_trips"].sum()
     mean = chains[chains["outcome"] == "recovered"]["failures"].mean()
     assert found["mean_failures_before_recovery"] == pytest.approx(mean)
-    calls, failed = asked.calls_by("tool"), _counts(failures["tool"])
+    calls, failed = asked.calls_by("tool"), counts_of(failures["tool"])
     assert found["tools"] == {
         name: {"calls": n, "failures": failed.get(name, 0)} for name, n in calls.items()
     }
-    assert found["codes"] == _counts(failures["code"])
+    assert found["codes"] == counts_of(failures["code"])
     talks, counts = asked.stored("conversation"), asked.stored("call_counts")
     folded = int(counts[counts["tool"].isna()]["conversations"].sum())
     ended = int(talks["end_event_id"].notna().sum())
@@ -175,11 +56,11 @@ def overview(asked: Asked) -> None:
     summary(asked, found["summary"])
     chains, failures, calls = asked.chains, asked.failures, int(asked.calls["calls"].sum())
     closed = (chains["outcome"] != "open").sum()
-    _is_rate(found["failure_rate"], len(failures), calls)
-    _is_rate(found["recovery_rate"], int((chains["outcome"] == "recovered").sum()), int(closed))
+    is_rate(found["failure_rate"], len(failures), calls)
+    is_rate(found["recovery_rate"], int((chains["outcome"] == "recovered").sum()), int(closed))
     operations = calls - int(chains["round_trips"].sum())
     first = operations - len(chains) - int(failures["chain_id"].isna().sum())
-    _is_rate(found["first_try"], first, operations)
+    is_rate(found["first_try"], first, operations)
     assert found["round_trips_per_failure"] == pytest.approx(
         chains["round_trips"].sum() / len(failures)
     )
@@ -262,7 +143,7 @@ def _is_group(asked: Asked, group: dict[str, Any], own: pd.DataFrame) -> None:
     for name in ("first_retry_fix", "serial_discovery", "repeat_confusion"):
         assert group[name] == own[name].astype(bool).sum(), name
     recovered = int((own["outcome"] == "recovered").sum())
-    _is_rate(group["recovery_rate"], recovered, int((own["outcome"] != "open").sum()))
+    is_rate(group["recovery_rate"], recovered, int((own["outcome"] != "open").sum()))
 
 
 def _chains_by(asked: Asked, by: str) -> dict[str, pd.DataFrame]:
@@ -327,12 +208,12 @@ def frequencies(asked: Asked) -> None:
     per_tool, calls = asked.calls_by("tool"), int(asked.calls["calls"].sum())
     for by in ("code", "category", "tool", "model", "agent", "release", "environment"):
         found = asked.get(f"/frequencies/{by}", limit=10_000)
-        expected = _counts(asked.failures[by])
+        expected = counts_of(asked.failures[by])
         assert {row["name"]: row["failures"] for row in found["rows"]} == expected
         own = asked.calls_by(by) if by in OWN_CALLS else {}
         for row in found["rows"]:
             n = own.get(row["name"], 0) if by in OWN_CALLS else calls
-            _is_rate(row["rate"], row["failures"], n)
+            is_rate(row["rate"], row["failures"], n)
             _is_seen(row, asked.failures[asked.failures[by].fillna("") == row["name"]])
     for by, column in (("field", "root_field"), ("field_pattern", "field_pattern")):
         pairs: dict[tuple[str, str], int] = {}
@@ -347,7 +228,7 @@ def frequencies(asked: Asked) -> None:
         for row in rows:
             if (row["tool"], row["name"]) in pairs and row["name"] != "*":
                 assert row["failures"] <= pairs[row["tool"], row["name"]]
-            _is_rate(row["rate"], row["failures"], per_tool.get(row["tool"], 0))
+            is_rate(row["rate"], row["failures"], per_tool.get(row["tool"], 0))
             found = asked.get("/failures", q=row["query"], limit=1)["total"]
             assert row["rate"]["count"] == found
             assert row["failures"] == found or row["rate"]["weighed"]
@@ -373,7 +254,7 @@ def matrix(asked: Asked) -> None:
     assert {(c["tool"], c["column"]): c["failures"] for c in found["cells"]} == expected
     assert found["hidden"] == 0
     for cell in found["cells"]:
-        _is_rate(cell["rate"], cell["failures"], per_tool.get(cell["tool"], 0))
+        is_rate(cell["rate"], cell["failures"], per_tool.get(cell["tool"], 0))
     found = asked.get("/matrices/field", tools=200, columns=200)
     if len(asked.issues):
         named = asked.issues[asked.issues["root_field"] != ""]
@@ -391,7 +272,7 @@ def facets(asked: Asked) -> None:
     assert (found["counted"], found["exact"]) == (len(asked.sent_failures), True)
     for facet in found["facets"]:
         if facet["key"] in asked.sent_failures.columns:
-            expected = _counts(asked.sent_failures[facet["key"]])
+            expected = counts_of(asked.sent_failures[facet["key"]])
             if facet["key"] != "field" and facet["key"] != "variant":
                 assert {v["value"]: v["failures"] for v in facet["values"]} == expected
         for value in facet["values"][:5]:
@@ -410,8 +291,8 @@ def messages(asked: Asked) -> None:
     assert sorted(row["failures"] for row in rows) == sorted(expected.tolist())
     for row in rows:
         assert row["fixed"] <= row["answered"] <= row["asked"] <= row["failures"]
-        _is_rate(row["recovery"], row["fixed"], row["asked"])
-        _is_rate(row["when_answered"], row["fixed"], row["answered"])
+        is_rate(row["recovery"], row["fixed"], row["asked"])
+        is_rate(row["when_answered"], row["fixed"], row["answered"])
     # A call that follows in the chain and succeeds is a fix of the failure before it.
     chained = calls[calls["chain_id"].notna()].sort_values(["chain_id", "attempt"])
     following = chained.groupby("chain_id")["success"].shift(-1)
@@ -431,7 +312,7 @@ def silent_successes(asked: Asked) -> None:
         own.groupby([soft["tool"], soft["detection"]]).sum().to_dict()
     )
     for row in rows:
-        _is_rate(row["rate"], row["calls"], asked.calls_by("tool")[row["tool"]])
+        is_rate(row["rate"], row["calls"], asked.calls_by("tool")[row["tool"]])
 
 
 def fix_next(asked: Asked) -> None:
@@ -455,117 +336,6 @@ def fix_next(asked: Asked) -> None:
         if found["weeks"] is not None:
             assert row["per_week"] == pytest.approx(row["round_trips"] / found["weeks"])
             assert row["low"] <= row["per_week"] <= row["high"]
-
-
-def changes(asked: Asked) -> None:
-    """The recorded changes are the rows of the table."""
-    rows = asked.get("/changes")["changes"]
-    assert sorted(row["label"] for row in rows) == sorted(asked.stored("change")["label"])
-
-
-def _is_side(asked: Asked, side: dict[str, Any], metric: float | None) -> None:
-    failures = asked.repeated(asked.exported("failures", q=side["query"]), "event_id")
-    chains = asked.repeated(asked.exported("chains", q=side["query"]), "chain_id")
-    assert (side["failures"], side["chains"]) == (len(failures), len(chains))
-    assert side["calls"] == asked.get("/summary", q=side["query"])["calls"]
-    _is_rate(side["failure_rate"], len(failures), side["calls"])
-    if side["calls"]:
-        assert metric == pytest.approx(len(failures) / side["calls"])
-
-
-def _is_comparison(asked: Asked, found: dict[str, Any]) -> None:
-    effect = found["effect"]
-    rate = effect["metrics"][0]
-    assert rate["metric"] == "failure_rate"
-    for name in ("before", "after"):
-        _is_side(asked, effect[name], rate[name])
-    if rate["before"] is not None and rate["after"] is not None:
-        assert rate["crude_difference"] == pytest.approx(rate["after"] - rate["before"])
-    for side in ("before", "after"):
-        codes = asked.exported("failures", q=effect[side]["query"])
-        expected = _counts(codes["code"]) if len(codes) else {}  # rows, as a rate has them
-        assert {c["code"]: c[side]["count"] for c in found["codes"] if c[side]["count"]} == expected
-
-
-def _sides(asked: Asked) -> tuple[str, str]:
-    tools = sorted(_counts(asked.failures["tool"]))
-    return f'tool:"{tools[0]}"', f'-tool:"{tools[0]}"'
-
-
-def compare(asked: Asked) -> None:
-    """Both sides of a comparison are their rows."""
-    before, after = _sides(asked)
-    _is_comparison(asked, asked.get("/compare", before=before, after=after))
-
-
-def export_comparison(asked: Asked) -> None:
-    """The exported comparison is the comparison."""
-    before, after = _sides(asked)
-    shown = asked.get("/compare", before=before, after=after)["effect"]["metrics"]
-    rows = asked.get("/exports/comparison.json", before=before, after=after)
-    assert [row["difference"] for row in rows] == [each["difference"] for each in shown]
-
-
-def change_effect(asked: Asked) -> None:
-    """Both sides of every change are their rows."""
-    for change in asked.get("/changes", detected=True)["changes"][:4]:
-        found = asked.get(f"/changes/{quote(change['event_id'])}/effect")
-        _is_comparison(asked, found)
-
-
-def _arms(asked: Asked) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for variant in asked.calls["variant"].dropna().unique():
-        for entry in variant.split(","):
-            name, equals, arm = entry.partition("=")
-            if equals:
-                found.setdefault(name, set()).add(arm)
-    return found
-
-
-def experiments(asked: Asked) -> None:
-    """The trials are those that calls carry."""
-    rows = asked.get("/experiments")["experiments"]
-    assert {row["name"]: set(row["arms"]) for row in rows} == _arms(asked)
-
-
-def experiment(asked: Asked) -> None:
-    """Calls, failures and conversations of each arm are those of its rows."""
-    for name, arms in _arms(asked).items():
-        found = asked.get(f"/experiments/{quote(name)}")
-        if len(arms) < 2:
-            assert found["effects"] == []
-            continue
-        carried = asked.calls["variant"].fillna("").str.split(",")
-        for arm in arms:
-            own = asked.calls[[f"{name}={arm}" in entries for entries in carried]]
-            failed = own[own["success"] == 0]["calls"].sum()
-            n, sent = own["calls"].sum(), own["sent"].sum()
-            summary = asked.get("/summary", q=f"variant:{name}={arm}")
-            assert found["balance"]["conversations"][arm] == summary["conversations"]
-            rates = [e for e in found["effects"] if e["metric"] == "failure_rate"]
-            if arm == found["control"]:
-                assert {(e["n_control"], round(e["control"], 9)) for e in rates} == {
-                    (sent, round(failed / n, 9))
-                }
-            else:
-                (own_rate,) = (e for e in rates if e["arm"] == arm)
-                assert own_rate["n_treatment"] == sent
-                assert own_rate["treatment"] == pytest.approx(failed / n)
-
-
-def experiment_looks(asked: Asked) -> None:
-    """The last look at a trial is the trial, and calls only grow."""
-    for name, arms in _arms(asked).items():
-        if len(arms) < 2:
-            continue
-        whole = asked.get(f"/experiments/{quote(name)}")
-        looks = asked.get(f"/experiments/{quote(name)}/looks")["looks"]
-        counts = [look["n_control"] for look in looks]
-        assert counts == sorted(counts)
-        (effect, *_) = whole["effects"]
-        last = [look for look in looks if look["arm"] == effect["arm"]][-1]
-        assert last["difference"] == pytest.approx(effect["difference"])
 
 
 def export(asked: Asked) -> None:

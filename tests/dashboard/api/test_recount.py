@@ -22,7 +22,8 @@ from pathlib import Path
 import pytest
 from fastapi.openapi.utils import get_openapi
 from sqlalchemy import Engine
-from tests.dashboard.api.recounts import RECOUNTS, Asked, steady
+from tests.dashboard.api.asked import Asked, steady
+from tests.dashboard.api.recounts import RECOUNTS
 from tests.dashboard.generated import sampled
 from tests.live_server import LiveServer, live_server
 
