@@ -3,8 +3,8 @@
 Ingest writes some 70 columns per call; building and compiling expression objects per batch would
 cost more than the database does. Names come from `tables`, values are always bound. SQLite is asked
 through its driver alone, which answers in a tenth of the time that SQLAlchemy's results take, and
-runs a prepared statement once per row; PostgreSQL, where every row of that kind is a message, is
-given columns as arrays, or a COPY (see `arrays`).
+is given many rows with each run of a prepared statement; PostgreSQL, where every row of that kind
+is a message, is given columns as arrays, or a COPY (see `arrays`).
 """
 
 # ruff: noqa: S608 - only names of this code are put into statements, values are bound
@@ -14,7 +14,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any
+from itertools import chain
+from typing import Any, Final
 
 import msgspec
 from sqlalchemy import Connection, Table
@@ -35,6 +36,10 @@ __all__ = [
 ]
 
 Rows = Sequence[tuple[Any, ...]]
+
+# With so many rows a statement of SQLite costs a quarter less per row (7.3 us instead of 9.8 for a
+# call), and its values stay far below the limit of 32,766.
+ROWS_AT_ONCE: Final = 64
 
 
 def columns(names: str) -> tuple[str, ...]:
@@ -69,7 +74,7 @@ def insert_rows(conn: Connection, table: Table, names: tuple[str, ...], rows: Ro
         return
     names, rows = _without_empty_columns(table, names, rows)
     if is_sqlite(conn):
-        _driver(conn).executemany(_insert(table, names), rows)
+        _insert_many(conn, table, names, rows)
     else:
         arrays.copy_rows(conn, table, names, rows)
 
@@ -100,7 +105,7 @@ def upsert_rows(
         return
     conflict = _on_conflict(table, names, key=key, keep=keep, add=add)
     if is_sqlite(conn):
-        _driver(conn).executemany(f"{_insert(table, names)} {conflict}", rows)
+        _insert_many(conn, table, names, rows, conflict=conflict)
     else:
         arrays.insert_arrays(conn, table, names, rows=rows, conflict=conflict)
 
@@ -165,6 +170,32 @@ def allocate_ids(conn: Connection, table: Table, count: int) -> Sequence[int]:
     return [row[0] for row in fetch(conn, sql, (count,))]
 
 
+def _insert_many(
+    conn: Connection, table: Table, names: tuple[str, ...], rows: Rows, *, conflict: str = ""
+) -> None:
+    """Insert *rows* in few statements.
+
+    They fail without taking back their own first rows (``OR FAIL``), for which SQLite would have to
+    keep a second journal: whoever writes in bulk gives up the transaction.
+    """
+    driver, start = _driver(conn), 0
+    for size in _portions(len(rows)):
+        values = list(chain.from_iterable(rows[start : start + size]))
+        driver.execute(_insert(table, names, conflict, rows=size), values)
+        start += size
+
+
+def _portions(count: int) -> Iterable[int]:
+    """Yield sizes that add up to *count*, of which there are few: each is a prepared statement."""
+    size = ROWS_AT_ONCE
+    while count:
+        if size > count:
+            size //= 2
+        else:
+            count -= size
+            yield size
+
+
 def _driver(conn: Connection) -> sqlite3.Connection:
     """Return the driver's own connection; whoever has *conn* has begun a transaction on it."""
     driver = conn.connection.driver_connection
@@ -203,10 +234,11 @@ def _with_default(table: Table) -> frozenset[str]:
 
 
 @lru_cache(maxsize=128)
-def _insert(table: Table, names: tuple[str, ...]) -> str:
+def _insert(table: Table, names: tuple[str, ...], conflict: str = "", *, rows: int = 1) -> str:
     quoted = ", ".join(f'"{name}"' for name in names)
     marks = ", ".join("?" * len(names))
-    return f'INSERT INTO "{table.name}" ({quoted}) VALUES ({marks})'
+    values = ", ".join([f"({marks})"] * rows)
+    return f'INSERT OR FAIL INTO "{table.name}" ({quoted}) VALUES {values} {conflict}'
 
 
 @lru_cache(maxsize=128)

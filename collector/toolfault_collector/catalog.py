@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
 from sqlalchemy import Connection, Table
 
 from toolfault_collector import arrays
@@ -193,11 +194,13 @@ def _widen(conn: Connection, shared: _Shared) -> int:
     if not rows:
         return 0
     if is_sqlite(conn):
+        given = [f"json_extract(given.value, '$[{place}]')" for place in range(3)]
         sql = (
-            f"UPDATE {shared.table.name} SET first_at = min(first_at, ?2),"
-            " last_at = max(last_at, ?3) WHERE id = ?1"
+            f"UPDATE {shared.table.name} AS t SET first_at = min(t.first_at, {given[1]}),"
+            f" last_at = max(t.last_at, {given[2]}) FROM json_each(?) AS given"
+            f" WHERE t.id = {given[0]}"
         )
-        return run(conn, sql, rows)
+        return run(conn, sql, [(msgspec.json.encode(rows).decode(),)])
     change = (
         "first_at = least(t.first_at, given.first_at), last_at = greatest(t.last_at, given.last_at)"
     )
