@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 
 from sqlalchemy import Engine
 
@@ -13,6 +14,7 @@ from toolfault_collector.maintenance import Maintenance
 from toolfault_collector.metrics import Metrics
 from toolfault_collector.quota import Quota
 from toolfault_collector.reader import Reader
+from toolfault_collector.readings import readings_of
 from toolfault_collector.schema import prepare
 from toolfault_collector.settings import Settings
 from toolfault_collector.writer import Writer
@@ -34,6 +36,8 @@ class Collector:
     def __init__(self, settings: Settings, *, engine: Engine | None = None) -> None:
         self.settings = settings
         self.stopping = threading.Event()
+        self._stopped = threading.Event()
+        self._stop_by: float | None = None
         self.engine = engine or open_engine(
             settings.database_url,
             synchronous=settings.synchronous,
@@ -56,12 +60,28 @@ class Collector:
         self.writer.start()
         self.maintenance.start()
 
+    def begin_stop(self) -> None:
+        """Let requests finish, but none so long that the stop would take more than it may."""
+        self.stopping.set()
+        self._stop_by = time.monotonic() + self.settings.stop_seconds
+        # A quarter is left for what else there is to do.
+        grace = threading.Timer(self.settings.stop_seconds * 3 / 4, self._end_readings)
+        grace.daemon = True
+        grace.start()
+
     def stop(self) -> None:
         """Store what is queued and close the database."""
+        left = self.settings.stop_seconds
+        if self._stop_by is not None:
+            left = max(1.0, self._stop_by - time.monotonic())
         self.maintenance.stop(1.0)
-        self.writer.stop(self.settings.stop_seconds)
+        self.writer.stop(left)
         self.reader.stop()
         self.engine.dispose()
+        self._stopped.set()
+
+    def _end_readings(self) -> None:
+        readings_of(self.engine).end_until(self._stopped)
 
 
 def _cores() -> int:

@@ -28,6 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import ArgumentError
 
 from toolfault_collector.errors import DatabaseUrlError
+from toolfault_collector.readings import readings_of
 
 __all__ = [
     "default_database_url",
@@ -147,7 +148,7 @@ def read_connection(engine: Engine) -> Iterator[Connection]:
     with engine.connect() as conn:
         if not is_sqlite(conn):
             conn.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-        with conn.begin():
+        with conn.begin(), readings_of(engine).note(conn):
             yield conn
 
 

@@ -63,7 +63,7 @@ def serve(
     for signum in (signal.SIGTERM, signal.SIGINT):
         # uvicorn raises the signal again once it has stopped; then there is nothing left to end.
         signal.signal(signum, _stopped)
-    _Server(config, on_stop=app.state.collector.stopping.set).run(sockets=[listener])
+    _Server(config, on_stop=app.state.collector.begin_stop).run(sockets=[listener])
 
 
 class _Server(uvicorn.Server):

@@ -118,6 +118,7 @@ PROMISES: Final[dict[str, Row | Elsewhere]] = {
     "C20": _row(
         "a graceful end",
         "tests/collector/test_stop.py::test_rolling_restarts_under_load",
+        "tests/collector/test_stop.py::test_slow_question_does_not_hold_up_the_end",
         f"{OUTAGE}::test_clean_stop_and_restart",
     ),
     "A1": _row(

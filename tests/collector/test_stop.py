@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import signal
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import httpx2
 import pytest
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import OperationalError
 from tests.collector.load import load
 from tests.live_server import live_server
 from tests.running import RunningCollector
+
+from toolfault_collector.engine import open_engine, read_connection
+from toolfault_collector.readings import readings_of
+
+ENDLESS = (
+    "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 1000000000000)"
+    " SELECT count(*) FROM n"
+)
 
 
 @pytest.mark.slow
@@ -45,3 +56,53 @@ def test_open_stream_does_not_hold_up_the_end(tmp_path: Path) -> None:
             # To its proper end: one that was cut off raises.
             assert not [line for line in lines if "failure" in line]
         assert server.process.wait(10) == 0
+
+
+def test_question_without_end_is_ended(engine: Engine) -> None:
+    """A statement that would run for hours fails as soon as readings are ended."""
+    ended, errors = threading.Event(), []
+
+    def ask() -> None:
+        try:
+            with read_connection(engine) as conn:
+                conn.execute(text(ENDLESS))
+        except OperationalError as error:
+            errors.append(error)
+        ended.set()
+
+    reader = threading.Thread(target=ask)
+    reader.start()
+    readings_of(engine).end_until(ended)
+    reader.join()
+
+    assert len(errors) == 1
+    assert readings_of(engine).end() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "database_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True
+)
+def test_slow_question_does_not_hold_up_the_end(database_url: str, tmp_path: Path) -> None:
+    """A server whose readers wait for a database that does not answer still ends in time."""
+    waiting = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+    engine = open_engine(database_url)
+    with live_server(tmp_path, database_url=database_url) as server:
+        said = server.run("keys", "create", "--project", "demo", "--kind", "read")
+        headers = {"Authorization": f"Bearer {said.split()[-1]}"}
+        asked = threading.Thread(target=_ask, args=(f"{server.address}/api/v1/failures", headers))
+        with engine.begin() as holder, engine.connect() as watcher:
+            holder.execute(text("LOCK TABLE tool_call IN ACCESS EXCLUSIVE MODE"))
+            asked.start()
+            while not watcher.execute(waiting).scalar_one():
+                assert asked.is_alive()
+                watcher.rollback()
+            server.process.send_signal(signal.SIGTERM)
+            assert server.process.wait(10) == 0
+        asked.join()
+    engine.dispose()
+
+
+def _ask(address: str, headers: dict[str, str]) -> None:
+    with suppress(httpx2.TransportError):  # the server may end before it answers
+        httpx2.get(address, headers=headers, timeout=30, trust_env=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -99,4 +100,7 @@ def _interrupted(conn: Connection, end: _End) -> Iterator[None]:
 
 
 def _was_cancelled(error: OperationalError) -> bool:
+    """Return whether somebody else ended the statement: the database, or a server that stops."""
+    if isinstance(error.orig, sqlite3.Error):
+        return error.orig.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT
     return getattr(error.orig, "sqlstate", None) == "57014"  # query_canceled
