@@ -91,9 +91,7 @@ class Connection:
 
     def _ask(self, target: str) -> tuple[int, Mapping[str, str], bytes]:
         if self._connection is None:
-            secure = self._dsn.scheme == "https"
-            kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-            self._connection = kind(self._dsn.host, self._dsn.port, timeout=self._timeout)
+            self._connection = _connection(self._dsn, self._timeout)
         headers = {"Authorization": f"Bearer {self._dsn.key}", "Accept": "application/json"}
         self._connection.request("GET", target, headers=headers)
         answer = self._connection.getresponse()
@@ -115,6 +113,15 @@ class Connection:
             else f"cannot be read ({error or type(error).__name__})"
         )
         return ServerGoneError(f"{self._dsn.endpoint} {what}: is the server running there?")
+
+
+def _connection(dsn: Dsn, timeout: float) -> http.client.HTTPConnection:
+    if dsn.scheme == "http":
+        return http.client.HTTPConnection(dsn.host, dsn.port, timeout=timeout)
+    from toolfault.telemetry._tls import tls_context
+
+    context = tls_context()
+    return http.client.HTTPSConnection(dsn.host, dsn.port, timeout=timeout, context=context)
 
 
 def _refusal(status: int, headers: Mapping[str, str], body: bytes, endpoint: str) -> ReadError:

@@ -91,11 +91,12 @@ class HttpTransport:
     def _connected(self, deadline: float) -> http.client.HTTPConnection:
         if self._connection is None or self._socket is None:
             dsn = self._dsn
-            secure = dsn.scheme == "https"
             self._proxy = proxy_of(dsn)
             sock = open_socket(dsn, self._proxy, deadline)
-            kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-            connection = kind(dsn.host, dsn.port)
+            # Also where it is secured: one that secures sockets itself would read the system's
+            # certificates again.
+            connection = http.client.HTTPConnection(dsn.host, dsn.port)
+            connection.default_port = 443 if dsn.scheme == "https" else 80
             self._socket = _DeadlineSocket(sock)
             connection.sock = self._socket
             self._connection = connection
@@ -128,12 +129,13 @@ def open_socket(dsn: Dsn, proxy: Proxy | None, deadline: float) -> socket.socket
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if dsn.scheme == "http":
             return sock
-        import ssl
+        from toolfault.telemetry._tls import tls_context
 
         if proxy is not None:
             tunnel(sock, dsn, proxy, deadline)
+        context = tls_context()
         sock.settimeout(_left(deadline))  # of the handshake as a whole
-        return ssl.create_default_context().wrap_socket(sock, server_hostname=dsn.host)
+        return context.wrap_socket(sock, server_hostname=dsn.host)
     except BaseException:
         sock.close()
         raise

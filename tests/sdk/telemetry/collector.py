@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from toolfault.telemetry._tls import tls_context
+
 Behaviour = Callable[["Handler", dict[str, Any]], None]
 
 
@@ -100,7 +102,6 @@ class Server(http.server.ThreadingHTTPServer):
         if self.context is None:
             return accepted, address
         try:
-            accepted.getpeername()  # one that is gone again, ssl would leave open
             secured = self.context.wrap_socket(
                 accepted, server_side=True, do_handshake_on_connect=False
             )
@@ -139,6 +140,8 @@ def running_collector(certificate: Path | None = None) -> Iterator[Server]:
     server = Server()
     if certificate is not None:
         server.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        # Which closes a connection that is gone again; that of the module would leave it open.
+        server.context.sslsocket_class = tls_context().sslsocket_class
         server.context.load_cert_chain(certificate)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()

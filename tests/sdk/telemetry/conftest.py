@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,11 +23,37 @@ QUICK = Limits(batch_seconds=0.01, backoff_base=0.01, backoff_cap=0.05, request_
 
 MakeClient = Callable[..., Client]
 
+HOST = "collector.test"  # a name that only the certificate, and a proxy, know
+
 
 @pytest.fixture
 def collector() -> Iterator[Server]:
     """An honest collector on a real socket."""
     with running_collector() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for the collector, signed by itself, with its key in one file."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("no openssl to make a certificate with")
+    folder = tmp_path_factory.mktemp("tls")
+    command = [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt"]
+    command += ["ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", f"/CN={HOST}"]
+    command += ["-addext", f"subjectAltName=DNS:{HOST},IP:127.0.0.1"]
+    command += ["-keyout", str(folder / "key"), "-out", str(folder / "certificate")]
+    subprocess.run(command, check=True, capture_output=True)
+    both = folder / "both.pem"
+    both.write_text((folder / "certificate").read_text() + (folder / "key").read_text())
+    return both
+
+
+@pytest.fixture
+def secure(certificate: Path) -> Iterator[Server]:
+    """A collector that speaks TLS."""
+    with running_collector(certificate) as server:
         yield server
 
 

@@ -1,12 +1,10 @@
-"""Delivery over TLS and through a proxy: real sockets, a real proxy, a real certificate."""
+"""Delivery through a proxy: real sockets, a real proxy, a real certificate."""
 
 from __future__ import annotations
 
 import base64
 import http.server
-import shutil
 import socket
-import subprocess
 import threading
 from collections.abc import Iterator
 from http.client import HTTPConnection
@@ -14,14 +12,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from tests.sdk.telemetry.collector import Server, running_collector
-from tests.sdk.telemetry.conftest import QUICK, MakeClient, a_call, conserved
+from tests.sdk.telemetry.collector import Server
+from tests.sdk.telemetry.conftest import HOST, QUICK, MakeClient, a_call, conserved
 
 from toolfault.telemetry._doctor import examine
 from toolfault.telemetry._dsn import parse_dsn
 from toolfault.telemetry._proxy import proxy_of
 
-HOST = "collector.test"  # a name that only the proxy can resolve
 VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 
@@ -122,30 +119,6 @@ def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
     thread.join()
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for the collector, signed by itself, with its key in one file."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("no openssl to make a certificate with")
-    folder = tmp_path_factory.mktemp("tls")
-    command = [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt"]
-    command += ["ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", f"/CN={HOST}"]
-    command += ["-addext", f"subjectAltName=DNS:{HOST},IP:127.0.0.1"]
-    command += ["-keyout", str(folder / "key"), "-out", str(folder / "certificate")]
-    subprocess.run(command, check=True, capture_output=True)
-    both = folder / "both.pem"
-    both.write_text((folder / "certificate").read_text() + (folder / "key").read_text())
-    return both
-
-
-@pytest.fixture
-def secure(certificate: Path) -> Iterator[Server]:
-    """A collector that speaks TLS."""
-    with running_collector(certificate) as server:
-        yield server
-
-
 def named(collector: Server, scheme: str = "http") -> str:
     """A DSN under the name that only the proxy knows."""
     return f"{scheme}://KEY@{HOST}:{collector.server_port}"
@@ -199,26 +172,6 @@ def test_tls_through_the_proxy(
     steps = {finding.step: finding for finding in examine(named(secure, "https"))}
     assert all(finding.ok for finding in steps.values()), steps
     assert "127.0.0.1" in steps["proxy"].text
-
-
-def test_tls_without_a_proxy(
-    secure: Server, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, certificate: Path
-) -> None:
-    """An authority of the user's own is trusted where ``SSL_CERT_FILE`` names it, else not."""
-    dsn = f"https://KEY@127.0.0.1:{secure.server_port}"
-    wary = make_client(dsn)
-    wary.on_call(a_call())
-    assert not wary.flush(0.5)
-    assert wary.stats().pending == 1
-    assert not wary.close(0.1)
-    told = examine(dsn)[-1]
-    assert (told.step, told.ok) == ("TLS", False)
-    assert "SSL_CERT_FILE" in told.text
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    client = make_client(dsn)
-    client.on_call(a_call())
-    assert client.flush(20)
-    assert secure.calls() == 1
 
 
 @pytest.mark.parametrize("behaviour", ["silent", "refusing"])
