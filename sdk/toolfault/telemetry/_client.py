@@ -285,7 +285,7 @@ class Client:
             outbox.unfold()
         if self._shelf is not None and now >= self._adopt_at:
             self._adopt_at = now + self._limits.adopt_seconds
-            self._shelf.adopt()
+            outbox.adopt()
 
     def _describe(self, key: RowKey, segment: str) -> dict[str, Any]:
         """Return the common members of a counter's event."""

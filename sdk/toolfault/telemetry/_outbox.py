@@ -209,7 +209,17 @@ class Outbox:
             self.oldest_at = time.monotonic()
         if self._shelf is not None and len(taken) < count:
             taken += self._shelf.take(count - len(taken), self.lock, self.book)
+            if not taken:  # files without an event are done with
+                with self.lock:
+                    self._landed()
         return taken
+
+    def adopt(self) -> None:
+        """Look for what dead processes left; for the sender alone."""
+        if self._shelf is not None:
+            self._shelf.adopt()
+            with self.lock:
+                self.settled.notify_all()  # there may be nothing left after all
 
     def settle(self, items: Sequence[Item], rejected: Sequence[int] = ()) -> None:
         """Record that the collector answered for ``items``.

@@ -180,24 +180,32 @@ class Sender:
 
     def _next_batch(self) -> list[Item] | None:
         """Wait for a batch worth sending; None when the client is closing and nothing is left."""
+        outbox = self._outbox
+        while self._wait_for_batch():
+            batch = outbox.take(self._limits.batch_events)
+            if batch or outbox.book.untold():
+                return batch
+        return None
+
+    def _wait_for_batch(self) -> bool:
+        """Wait until there are events or drops to tell; False when nothing more will come."""
         outbox, limits = self._outbox, self._limits
         while True:
             self._on_tick()
             with outbox.lock:
                 waiting = outbox.waiting
                 if outbox.closed:
-                    return None
+                    return False
                 left = outbox.oldest_at + limits.batch_seconds - time.monotonic()
                 if waiting >= limits.batch_events or (waiting and (outbox.urgent or left <= 0)):
                     self._reported_at = time.monotonic()
-                    break
+                    return True
                 if not waiting and self._must_report():
                     self._reported_at = float("inf") if self._is_closing else time.monotonic()
-                    return []
+                    return True
                 if self._is_closing and not waiting:
-                    return None
+                    return False
                 outbox.changed.wait(left if waiting else self._idle_wait())
-        return outbox.take(limits.batch_events)
 
     def _must_report(self) -> bool:
         """Whether drops are told in a batch of their own: now and then, and once at the end."""

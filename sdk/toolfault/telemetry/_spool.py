@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections import deque
+from itertools import islice
 from typing import NamedTuple
 
 from toolfault.telemetry._limits import Limits
@@ -18,6 +20,9 @@ from toolfault.telemetry._spool_dir import SpoolDir
 from toolfault.telemetry._spool_file import Entry, frame, parse
 
 __all__ = ["Found", "Segment", "Spool", "Stretch"]
+
+_AT_ONCE = 16  # dead processes taken over at a time: each costs a descriptor until it is settled
+_LOOK_AGAIN = 1.0  # seconds until a full directory is looked at again, which takes a while
 
 
 class Segment:
@@ -95,7 +100,10 @@ class Spool:
         self._current: Segment | None = None
         self._descriptor = -1
         self._segments: deque[Segment] = deque()
-        self._left: deque[tuple[str, str]] = deque()
+        self._full_until = 0.0
+        self._is_closed = False
+        self._tokens: deque[str] = deque()  # of processes that may be dead
+        self._left: deque[tuple[str, str]] = deque()  # what the dead ones left: token and name
         self._adopted: dict[str, int] = {}
 
     @property
@@ -110,8 +118,8 @@ class Spool:
 
     @property
     def has_left(self) -> bool:
-        """Whether segments of dead processes wait to be read."""
-        return bool(self._left)
+        """Whether segments of dead processes wait to be read, or may."""
+        return bool(self._left or self._tokens)
 
     @property
     def is_full(self) -> bool:
@@ -149,8 +157,11 @@ class Spool:
 
     def _writable(self) -> Segment:
         if self._current is None:
-            total = self._directory.total()
-            if total + self._limits.segment_bytes > self._limits.spool_bytes:
+            now = time.monotonic()
+            if now >= self._full_until:
+                room = self._limits.spool_bytes - self._directory.total()
+                self._full_until = now + _LOOK_AGAIN if room < self._limits.segment_bytes else 0.0
+            if self._full_until:
                 raise OSError(errno.EDQUOT, "spool is full")
             name, self._descriptor = self._directory.create(self._token, self._made)
             self._made += 1
@@ -201,6 +212,7 @@ class Spool:
     def _remove(self, segment: Segment) -> None:
         self._segments.remove(segment)
         self._directory.remove(segment.name)
+        self._full_until = 0.0
         self._release(segment.token)
 
     # -- reading back --------------------------------------------------------------------------
@@ -225,10 +237,11 @@ class Spool:
         return [entry for entry in parse(data)[0] if entry.kind == "E"]
 
     def found_next(self) -> Found | None:
-        """Read one segment of a dead process."""
+        """Read one segment of a dead process; it counts as left until it is followed."""
+        self._take_over()
         if not self._left:
             return None
-        token, name = self._left.popleft()
+        token, name = self._left[0]
         size = self._directory.size(name)
         segment = Segment(name, token, size=size, sealed=True)
         segment.read = size
@@ -240,23 +253,42 @@ class Spool:
         return Found(segment, entries, lost)
 
     def follow(self, segment: Segment) -> None:
-        """Keep a segment of a dead process until it is settled."""
+        """Keep the segment that was found until it is settled."""
+        self._left.popleft()
         self._segments.append(segment)
 
     def adopt(self) -> None:
-        """Take over the segments of processes that are dead."""
-        for token in self._directory.tokens():
-            if token == self._token or token in self._adopted:
-                continue
-            descriptor = self._directory.lock(token)
-            if descriptor is None:
-                continue
-            names = self._directory.segments(token)
-            if names:
-                self._adopted[token] = descriptor
-                self._left.extend((token, name) for name in names)
-            else:
-                self._directory.unlock(token, descriptor)
+        """Look for processes that are dead and take over the segments of some."""
+        if not self._tokens:
+            known = {self._token, *self._adopted}
+            self._tokens.extend(t for t in self._directory.tokens() if t not in known)
+        self._take_over()
+
+    def _take_over(self) -> None:
+        """Find segments of more dead processes, unless enough of them wait to be settled."""
+        while (
+            not self._is_closed
+            and self._tokens
+            and not self._left
+            and len(self._adopted) < _AT_ONCE
+        ):
+            tokens = list(islice(self._tokens, _AT_ONCE))
+            locked = [token for token in tokens if self._adopt_token(token)]
+            found = self._directory.segments(locked) if locked else []
+            self._left.extend(found)
+            for token in locked:
+                self._release(token)  # where there is nothing of it but its lock
+            for _ in tokens:  # at last, so that there is always something left until there is not
+                self._tokens.popleft()
+        if self._is_closed:  # by another thread, meanwhile
+            self._let_go()
+
+    def _adopt_token(self, token: str) -> bool:
+        """Take over a token; False where its owner is alive."""
+        descriptor = self._directory.lock(token)
+        if descriptor is not None:
+            self._adopted[token] = descriptor
+        return descriptor is not None
 
     # -- letting go ----------------------------------------------------------------------------
 
@@ -266,18 +298,29 @@ class Spool:
 
     def _is_used(self, token: str) -> bool:
         return any(s.token == token for s in self._segments) or any(
-            left == token for left, _ in self._left
+            left == token
+            for left, _ in list(self._left)  # which the sender may be adding to
         )
 
     def close(self) -> None:
         """Let go of the files; what is not settled stays for the next process."""
         self.seal()
-        for token, descriptor in [*self._adopted.items(), (self._token, self._lock)]:
-            if self._is_used(token):
-                os.close(descriptor)
-            else:
-                self._directory.unlock(token, descriptor)
-        self._adopted.clear()
+        self._is_closed = True
+        self._let_go()
+        self._leave(self._token, self._lock)
+
+    def _let_go(self) -> None:
+        """Leave what was taken over; whoever takes a descriptor out of the dict closes it."""
+        for token in list(self._adopted):
+            descriptor = self._adopted.pop(token, None)
+            if descriptor is not None:
+                self._leave(token, descriptor)
+
+    def _leave(self, token: str, descriptor: int) -> None:
+        if self._is_used(token):
+            os.close(descriptor)
+        else:
+            self._directory.unlock(token, descriptor)
 
     def abandon(self) -> None:
         """Close what a fork has copied, without a trace on disk: the parent goes on with it."""

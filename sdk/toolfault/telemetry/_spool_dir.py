@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import os
 import stat
+from collections.abc import Collection
 
 __all__ = ["SpoolDir", "SpoolUnusableError"]
 
@@ -96,10 +97,11 @@ class SpoolDir:
         names = self._names()
         return sorted({name.split("-")[0].split(".")[0] for name in names})
 
-    def segments(self, token: str) -> list[str]:
-        """Return the names of a token's segments, oldest first."""
-        mine = [n for n in self._names() if n.startswith(f"{token}-") and n.endswith(_SEGMENT)]
-        return sorted(mine)
+    def segments(self, tokens: Collection[str]) -> list[tuple[str, str]]:
+        """Return the segments of ``tokens``, each with its token before it, oldest first."""
+        names = sorted(name for name in self._names() if name.endswith(_SEGMENT))
+        pairs = [(name.split("-")[0], name) for name in names]
+        return [(token, name) for token, name in pairs if token in tokens]
 
     def create(self, token: str, number: int) -> tuple[str, int]:
         """Make a segment and return its name and descriptor.

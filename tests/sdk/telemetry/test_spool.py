@@ -311,6 +311,91 @@ def test_a_large_backlog_costs_little_memory(
     assert int(reader.stdout) <= 64
 
 
+def open_descriptors() -> int:
+    """How many this process has."""
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def left_behind(folder: Path, whole: Path, count: int) -> None:
+    """Leave ``count`` copies of a segment, and as many locks without one, as dead processes do."""
+    for number in range(count):
+        whole.with_name(f"{number:016x}-00000000.seg").hardlink_to(whole)
+        whole.with_name(f"{number + count:016x}.lock").touch()
+    whole.unlink()
+
+
+def spooled(make_client: MakeClient, folder: Path) -> Path:
+    """Leave one event in a spool and return its segment."""
+    writer = make_client("http://KEY@127.0.0.1:1", spool_dir=str(folder), limits=SILENT)
+    writer.on_call(a_call(error=a_failure()))
+    writer.close(0.0)
+    return segments(folder)[0]
+
+
+def test_many_dead_processes_are_taken_over_one_after_the_other(
+    make_client: MakeClient, tmp_path: Path
+) -> None:
+    """What a hundred of them left is all sent, and removed with their locks."""
+    left_behind(tmp_path, spooled(make_client, tmp_path), 100)
+    transport = MemoryTransport()
+    client = make_client(transport=transport, spool_dir=str(tmp_path), limits=SILENT)
+    (place,) = [path for path in tmp_path.iterdir() if not list(path.glob("*.seg"))]
+    for path in tmp_path.rglob("*.*"):
+        path.rename(place / path.name)
+    client.on_call(a_call())
+    assert client.flush(20)
+    assert len(transport.events) == 101
+    assert client.stats().acked == 101
+    client.close()
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    conserved(client)
+
+
+def test_dead_processes_cost_few_descriptors(make_client: MakeClient, tmp_path: Path) -> None:
+    """However many left something, a collector that is down does not use up what the host has."""
+    left_behind(tmp_path, spooled(make_client, tmp_path), 300)
+    before = open_descriptors()
+    client = make_client("http://KEY@127.0.0.1:1", spool_dir=str(tmp_path), limits=SILENT)
+    client.on_call(a_call())
+    assert not client.flush(0.5)
+    assert client.stats().pending > 1
+    assert open_descriptors() - before < 50
+    conserved(client)
+
+
+FULL = """
+import sys
+import toolfault
+scans = []
+sys.addaudithook(lambda event, _: scans.append(event) if event == "os.scandir" else None)
+toolfault.init("http://KEY@127.0.0.1:1", successes="all", spool_dir=sys.argv[1])
+for _ in range(300):
+    toolfault.capture_failure(ValueError("x"), tool="t")
+assert toolfault.stats().pending >= 300
+print(len(scans))
+toolfault.close(0.0)
+"""
+
+
+def test_a_spool_that_others_have_filled_is_not_searched_by_every_capture(
+    make_client: MakeClient, tmp_path: Path
+) -> None:
+    """While the directory is full events wait in memory, and a capture does not read it again."""
+    whole = spooled(make_client, tmp_path)
+    os.truncate(whole, 2 * 1024 * 1024)
+    for number in range(40):
+        whole.with_name(f"{number:016x}-00000000.seg").hardlink_to(whole)
+    agent = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert agent.returncode == 0, agent.stderr
+    assert int(agent.stdout) < 30
+
+
 def test_disk_full_falls_back_to_memory(
     make_client: MakeClient, collector: Server, tmp_path: Path
 ) -> None:
