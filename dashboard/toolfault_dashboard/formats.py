@@ -1,19 +1,24 @@
 """How a value reads on a page: numbers, rates, durations, times, plurals, foreign text.
 
 Pure functions; ``render`` makes them template filters. Style: SI thin spaces between thousands
-(ISO 80000-1, 7.3.1), a rate with as many digits as its size needs, times in UTC.
+(ISO 80000-1, 7.3.1), a rate with as many digits as its size needs. Times are in UTC unless a page
+is rendered for a reader whose zone is known (``shown_in``).
 """
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime, tzinfo
 from typing import Final, Protocol
 
 from markupsafe import Markup, escape
 
 __all__ = [
     "NO_TIME",
+    "clock",
     "count",
     "decimal",
     "duration",
@@ -22,6 +27,7 @@ __all__ = [
     "percent_interval",
     "plural",
     "points",
+    "shown_in",
     "time_tag",
     "timestamp",
     "visible",
@@ -38,6 +44,25 @@ _HOSTILE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
+
+
+# Of the page that is being rendered: every time on it is written by one clock, wherever it stands.
+_ZONE: Final[ContextVar[tzinfo]] = ContextVar("zone", default=UTC)
+
+
+@contextmanager
+def shown_in(zone: tzinfo) -> Iterator[None]:
+    """Write the times of everything that is rendered in this block in *zone*."""
+    before = _ZONE.set(zone)
+    try:
+        yield
+    finally:
+        _ZONE.reset(before)
+
+
+def clock() -> str:
+    """Return the word that the heading of a column of times carries: ``UTC`` or ``local``."""
+    return "UTC" if _ZONE.get() is UTC else "local"
 
 
 class _Rate(Protocol):
@@ -159,19 +184,29 @@ def when(microseconds: int | None) -> str:
 
 
 def time_tag(microseconds: int | None, style: str = "full") -> Markup:
-    """Return a ``<time>`` element in UTC, or the words "no time recorded".
+    """Return a ``<time>`` element by the reader's clock, or the words "no time recorded".
+
+    The machine-readable time and the tooltip are UTC, whatever the clock.
 
     Args:
         microseconds: Since the Unix epoch; None where the source had no times.
-        style: ``full`` (date, time), ``short`` (day, month, hour and minute) or ``date``.
+        style: ``full`` (date, time, zone), ``short`` (day, month, hour and minute) or ``date``.
     """
-    moment = None if microseconds is None else _moment(microseconds)
-    if moment is None:
+    utc = None if microseconds is None else _moment(microseconds)
+    if utc is None:
         return Markup('<span class="untimed">{}</span>').format(NO_TIME)
+    moment = _at(utc, _ZONE.get())
     text = {
-        "full": f"{moment.day} {moment:%b %Y, %H:%M:%S} UTC",
+        "full": f"{moment.day} {moment:%b %Y, %H:%M:%S %Z}",
         "short": f"{moment.day} {moment:%b, %H:%M}",
         "date": f"{moment.day} {moment:%b %Y}",
     }[style]
     machine = timestamp(microseconds)
     return Markup('<time datetime="{0}" title="{0}">{1}</time>').format(machine, escape(text))
+
+
+def _at(moment: datetime, zone: tzinfo) -> datetime:
+    try:
+        return moment.astimezone(zone)
+    except (OverflowError, ValueError):  # within a day of the ends of the calendar
+        return moment

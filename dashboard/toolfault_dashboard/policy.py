@@ -98,6 +98,7 @@ POLICY: Final[tuple[Rule, ...]] = (
     _rule("/sign-in", "public"),
     _rule("/sign-in", "public", _WRITE),
     _rule("/theme", "public", _WRITE),
+    _rule("/clock", "public", _WRITE),
     # Pages.
     _rule("/", "viewer"),
     *_table("overview"),

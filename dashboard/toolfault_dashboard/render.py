@@ -79,5 +79,5 @@ def environment() -> Environment:
         pretty_json=pretty_json,
         wbr=breakable,
     )
-    made.globals.update(static=static_url)
+    made.globals.update(static=static_url, clock=formats.clock)
     return made

@@ -246,13 +246,20 @@ def test_an_empty_project_turns_into_the_dashboard_by_itself(
     expect(page.locator(".tile .value").first).to_have_text("1")
 
 
-def test_a_time_is_in_the_zone_of_the_reader_under_the_pointer(open_reader):
-    """UTC on the page, the reader's zone on hover, both in the tooltip."""
+def test_times_are_in_the_zone_of_the_reader_and_in_utc_where_wanted(open_reader):
+    """The browser's zone on the page, UTC under the pointer; one click turns the page to UTC."""
     page = open_reader(timezone_id="Asia/Tokyo", locale="en-GB").go("/changes")
+    page.wait_for_function("document.cookie.includes('zone=Asia/Tokyo')")
+    page.reload()
     time = page.locator("tbody time").first
-    assert time.get_attribute("title") == time.get_attribute("datetime")
-    time.hover()
-    expect(time).to_have_attribute("title", re.compile(r"10/11/2026, 21:00:00 in your time zone\n"))
+    expect(time).to_have_text("10 Nov 2026, 21:00:00 JST")
+    expect(time).to_have_attribute("title", "2026-11-10T12:00:00.000Z")
+    expect(page.locator("thead th").first).to_have_text("When (local)")
+    page.get_by_role("button", name="UTC", exact=True).click()
+    expect(time).to_have_text("10 Nov 2026, 12:00:00 UTC")
+    expect(page.locator("thead th").first).to_have_text("When (UTC)")
+    page.get_by_role("button", name="Local", exact=True).click()
+    expect(time).to_have_text("10 Nov 2026, 21:00:00 JST")
 
 
 @SCRIPTS

@@ -42,6 +42,8 @@ class Shell:
     person: Doc[str, "Name of the signed-in account."]
     role: Doc[str, "Role of the signed-in account."]
     theme: Doc[str, "`light`, `dark`, or empty for the system's choice."]
+    zone: Doc[str, "The reader's time zone as the browser names it; empty if it is unknown."]
+    utc: Doc[bool, "Whether times are written in UTC."]
     here: Doc[str, "Path and query of this page, to come back to after a form."]
     version: Doc[str, "Version of the server."]
     refresh: Doc[int, "Seconds after which the page loads again; 0 for never."]

@@ -21,8 +21,9 @@ from toolfault_collector.engine import read_connection
 from toolfault_collector.settings import Settings
 from toolfault_dashboard import queries
 from toolfault_dashboard.contexts import TEMPLATES, Chip, Link, View
+from toolfault_dashboard.formats import shown_in
 from toolfault_dashboard.lockout import Lockout
-from toolfault_dashboard.pages._shell import shell_of
+from toolfault_dashboard.pages._shell import clock_of, shell_of
 from toolfault_dashboard.policy import sees
 from toolfault_dashboard.queries.deadline import deadline
 from toolfault_dashboard.queries.rows import ProjectRow
@@ -217,7 +218,9 @@ class Ask:
         expected = TEMPLATES[template]
         if not isinstance(page, expected):
             raise TypeError(f"{template} needs a {expected.__name__}.")
-        html = environment().get_template(template).render(shell=shell_of(self, title), page=page)
+        with shown_in(clock_of(self.request)):
+            made = environment().get_template(template)
+            html = made.render(shell=shell_of(self, title), page=page)
         return _sent(self.request, html, status)
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, tzinfo
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from toolfault_dashboard.contexts import Link, NavItem, Shell
 from toolfault_dashboard.policy import allows, rule_for
@@ -14,7 +18,10 @@ if TYPE_CHECKING:
 
     from toolfault_dashboard.pages._ask import Ask
 
-__all__ = ["NAVIGATION", "bare_shell", "shell_of", "theme_of"]
+__all__ = ["NAVIGATION", "bare_shell", "clock_of", "shell_of", "theme_of", "zone_of"]
+
+_ZONE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+-]{0,31}(/[A-Za-z0-9_+-]{1,31}){0,2}")
+_UTC_NAMES: Final = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Zulu", "Etc/Zulu"})
 
 # (label, path, icon, key, further paths that belong to it)
 NAVIGATION: Final = (
@@ -33,6 +40,30 @@ NAVIGATION: Final = (
     ("Settings", "/settings", "settings", "s", ("/settings/",)),
     ("Help", "/help", "help", "h", ()),
 )
+
+
+def zone_of(request: Request) -> str:
+    """Return the name of the reader's time zone; empty where the browser did not say one."""
+    name = request.cookies.get("zone", "")
+    return name if _zone(name) is not UTC else ""
+
+
+def clock_of(request: Request) -> tzinfo:
+    """Return the zone to write times in: the reader's, unless unknown or UTC is preferred."""
+    if request.cookies.get("clock") == "utc":
+        return UTC
+    return _zone(request.cookies.get("zone", ""))
+
+
+@lru_cache(maxsize=256)
+def _zone(name: str) -> tzinfo:
+    """Return the zone of this name; UTC where there is none, since anybody can send a cookie."""
+    if not _ZONE_NAME.fullmatch(name) or name in _UTC_NAMES:
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return UTC
 
 
 def theme_of(request: Request) -> str:
@@ -84,6 +115,8 @@ def shell_of(ask: Ask, title: str) -> Shell:
         person=ask.viewer.name,
         role=ask.viewer.role,
         theme=theme_of(ask.request),
+        zone=zone_of(ask.request),
+        utc=clock_of(ask.request) is UTC,
         here=ask.here(),
         version=_version(),
         refresh=ask.refresh,
@@ -100,6 +133,8 @@ def bare_shell(request: Request, title: str) -> Shell:
         person="",
         role="",
         theme=theme_of(request),
+        zone="",
+        utc=True,
         here=request.url.path,
         version=_version(),
         refresh=0,

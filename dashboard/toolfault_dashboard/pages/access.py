@@ -1,7 +1,8 @@
-"""Signing in and out, and the theme: the only pages that work without a session."""
+"""Signing in and out, theme and clock: the only pages that work without a session."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -113,13 +114,26 @@ def sign_out(request: Request) -> Response:
 @router.post("/theme", name="theme")
 def theme(request: Request, form: Submitted) -> Response:
     """Keep the chosen theme in a cookie, or forget it for the system's choice."""
+    return _kept(request, form, "theme", ("light", "dark"))
+
+
+@router.post("/clock", name="clock")
+def clock(request: Request, form: Submitted) -> Response:
+    """Keep in a cookie that times are to be in UTC, or forget it for the reader's own zone."""
+    return _kept(request, form, "clock", ("utc",))
+
+
+def _kept(
+    request: Request, form: Mapping[str, str], name: str, choices: tuple[str, ...]
+) -> Response:
+    """Keep the choice *name* of a form as a cookie for a year; what is no choice ends it."""
     response = RedirectResponse(local_path(form.get("next", "/")), status_code=303)
-    chosen = form.get("theme", "")
-    if chosen in ("light", "dark"):
+    chosen = form.get(name, "")
+    if chosen in choices:
         secure = request.url.scheme == "https"
         response.set_cookie(
-            "theme", chosen, max_age=_YEAR, path="/", secure=secure, httponly=True, samesite="lax"
+            name, chosen, max_age=_YEAR, path="/", secure=secure, httponly=True, samesite="lax"
         )
     else:
-        response.delete_cookie("theme", path="/")
+        response.delete_cookie(name, path="/")
     return response

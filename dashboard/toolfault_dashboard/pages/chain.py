@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.contexts import ChainContext, Link
-from toolfault_dashboard.formats import NO_TIME, duration, plural, when
+from toolfault_dashboard.formats import duration, plural
 from toolfault_dashboard.glossary import OUTCOMES
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._lines import exactly
@@ -47,7 +47,6 @@ def _facts(ask: Ask, row: ChainRow) -> tuple[tuple[str, str, str], ...]:
 
     timed = row.started_at is not None
     facts = (
-        ("Started", f"{when(row.started_at)} UTC" if timed else NO_TIME, ""),
         ("Time lost", duration(row.time_lost_ms) if timed and row.time_lost_ms else "", ""),
         ("Tokens lost", str(row.tokens_lost) if row.tokens_lost else "", ""),
         ("First code", row.first_code, narrowed("code", row.first_code)),

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from toolfault_dashboard import queries
 from toolfault_dashboard.contexts import AudienceText, FailureContext
 from toolfault_dashboard.contexts.failures import Remedy
-from toolfault_dashboard.formats import NO_TIME, duration, when
+from toolfault_dashboard.formats import duration
 from toolfault_dashboard.glossary import AUDIENCES, CATEGORIES, CODES, OUTCOMES, REMEDIES
 from toolfault_dashboard.pages._ask import Ask, Asked, curl, python
 from toolfault_dashboard.pages._lines import exactly
@@ -175,10 +175,8 @@ def _facts(ask: Ask, detail: FailureDetail) -> tuple[Fact, ...]:
     def narrowed(key: str, value: str | None) -> str:
         return ask.link("/failures", exactly(ask.query, key, value)) if value else ""
 
-    timed = row.occurred_at is not None
     trace = _trace_link(ask.services.settings.trace_url, detail)
     facts: list[Fact] = [
-        ("When", f"{when(row.occurred_at)} UTC" if timed else NO_TIME, ""),
         ("Duration", duration(row.duration_ms) if row.duration_ms is not None else "", ""),
         ("Conversation", row.conversation or "", narrowed("conversation", row.conversation)),
         ("Model", row.model or "", narrowed("model", row.model)),

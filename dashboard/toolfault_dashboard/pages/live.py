@@ -15,9 +15,10 @@ from starlette.responses import Response
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.contexts.live import LiveContext
-from toolfault_dashboard.formats import time_tag, visible
+from toolfault_dashboard.formats import shown_in, time_tag, timestamp, visible
 from toolfault_dashboard.pages._ask import Ask, Asked, open_ask
 from toolfault_dashboard.pages._lines import failure_line
+from toolfault_dashboard.pages._shell import clock_of
 from toolfault_dashboard.queries.rows import FailureRow
 from toolfault_dashboard.search import QueryError
 
@@ -89,12 +90,15 @@ def _newest(request: Request) -> list[tuple[str, dict[str, str]]]:
 
 def _data(ask: Ask, row: FailureRow) -> dict[str, str]:
     line = failure_line(ask, row)
+    with shown_in(clock_of(ask.request)):
+        moment = time_tag(row.occurred_at, "short").striptags()
     shown = {
         "code": row.code,
         "tool": row.tool,
         "field": row.field or "",
         "text": row.text or "",
         "audience": row.audience or "",
-        "when": time_tag(row.occurred_at, "short").striptags(),
+        "when": moment,
+        "at": timestamp(row.occurred_at),
     }
     return {name: visible(text) for name, text in shown.items()} | {"href": line.href}

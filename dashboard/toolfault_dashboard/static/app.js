@@ -1,8 +1,7 @@
 /* Progressive enhancement only: every page works without this file.
  *
- * What it adds: copy buttons, keys (`/` search, `[` `]` newer and older, `?` help, `g` + letter),
- * submitting a select on change, and times in the reader's zone in a tooltip. No markup is ever
- * built from data: text is set with textContent alone.
+ * What it adds: copy buttons, keys (`?` lists them), telling the server the reader's time zone,
+ * live rows and the first run. No markup is ever built from data: text is set with textContent alone.
  */
 "use strict";
 
@@ -35,22 +34,16 @@
     });
   }
 
-  /* Selects that apply at once; their form has a button for readers without JavaScript. */
-  for (const select of doc.querySelectorAll("select[data-submit]")) {
-    select.addEventListener("change", () => select.form.requestSubmit());
-  }
-
-  /* UTC stands on the page; the reader's own zone is one hover away, and written then: the first
-   * time in words costs a browser some tens of milliseconds. */
-  const zoned = new WeakSet();
-  doc.addEventListener("pointerover", (event) => {
-    const time = event.target.closest("time[datetime]");
-    if (!time || zoned.has(time)) return;
-    zoned.add(time);
-    const moment = new Date(time.dateTime);
-    if (Number.isNaN(moment.getTime())) return;
-    time.title = `${moment.toLocaleString()} in your time zone\n${time.dateTime}`;
-  });
+  /* The server writes times in the reader's zone; the browser alone knows it. It is looked up when
+   * nothing else is to be done, since the first look costs some milliseconds, and from the sign-in
+   * page on, so that no page has to be written again. */
+  const tell = () => {
+    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    if (zone && !doc.cookie.split("; ").includes(`zone=${zone}`)) {
+      doc.cookie = `zone=${zone}; path=/; max-age=31536000; samesite=lax`;
+    }
+  };
+  if (window.requestIdleCallback) requestIdleCallback(tell); else setTimeout(tell, 500);
 
   /* The first-run page turns into the overview when the first event has arrived. */
   const waiting = doc.querySelector("[data-await]");
@@ -90,7 +83,12 @@
       head.append(link, " ", element("span", failure.audience, "badge"), under);
       const said = doc.createElement("td");
       said.append(element("span", failure.text, "clip"));
-      row.append(head, said, element("td", failure.when, "nowrap"));
+      const when = doc.createElement("td");
+      when.className = "nowrap";
+      const time = element("time", failure.when);
+      if (failure.at) { time.dateTime = failure.at; time.title = failure.at; }
+      when.append(time);
+      row.append(head, said, when);
       row.classList.add("row-new");
       body.prepend(row);
       while (body.rows.length > Number(live.dataset.most)) body.deleteRow(-1);

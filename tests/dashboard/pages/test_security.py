@@ -128,7 +128,9 @@ def test_same_origin(method: str, headers: dict[str, str], scheme: str, allowed:
     assert same_origin(method, Headers(SAME | headers), scheme) is allowed
 
 
-@pytest.mark.parametrize("path", ["/sign-in", "/sign-out", "/theme", "/changes", "/start"])
+@pytest.mark.parametrize(
+    "path", ["/sign-in", "/sign-out", "/theme", "/clock", "/changes", "/start"]
+)
 def test_another_site_cannot_post(own_browser: Browser, path: str):
     """Every form refuses a request from another site, also the one that signs in."""
     headers = {**FORM, "sec-fetch-site": "cross-site"}

@@ -86,6 +86,7 @@ def test_a_template_knows_no_other_name_than_shell_and_page(name: str):
         "shell",
         "page",
         "static",
+        "clock",
         "c",
         "e",
         "icon",

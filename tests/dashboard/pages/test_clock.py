@@ -1,0 +1,66 @@
+"""By whose clock a page writes its times: the reader's zone where it is known, else UTC."""
+
+from __future__ import annotations
+
+import pytest
+from tests.dashboard.pages.conftest import Browser
+
+CHANGES = "/changes?project=generated"  # a change at noon, 10 November 2026, UTC
+
+
+def _shown(browser: Browser, path: str = CHANGES, **cookies: str) -> tuple[str, str]:
+    """Return the first time of a page and the heading above it."""
+    browser.client.cookies.update(cookies)
+    try:
+        soup = browser.page(path)
+    finally:
+        for name in cookies:
+            browser.client.cookies.delete(name)
+    time = soup.select_one("main tbody time")
+    assert time["title"] == time["datetime"] == "2026-11-10T12:00:00.000Z"
+    return time.get_text(), soup.select_one("main thead th").get_text()
+
+
+@pytest.mark.parametrize(
+    ("zone", "text"),
+    [
+        ("Europe/Berlin", "10 Nov 2026, 13:00:00 CET"),
+        ("America/New_York", "10 Nov 2026, 07:00:00 EST"),
+        ("America/Argentina/Buenos_Aires", "10 Nov 2026, 09:00:00 -03"),
+    ],
+)
+def test_times_are_written_in_the_zone_that_the_browser_names(
+    browser: Browser, zone: str, text: str
+):
+    """The zone's clock on the page and in the heading; UTC for machines and in the tooltip."""
+    assert _shown(browser, zone=zone) == (text, "When (local)")
+
+
+@pytest.mark.parametrize(
+    "zone",
+    ["", "UTC", "Etc/UTC", "Nowhere/City", "../../etc/passwd", "/etc/passwd", "Europe", "a" * 300],
+)
+def test_a_zone_that_is_none_leaves_utc(browser: Browser, zone: str):
+    """Anybody can send a cookie: what names no zone changes nothing and opens no file."""
+    assert _shown(browser, zone=zone) == ("10 Nov 2026, 12:00:00 UTC", "When (UTC)")
+
+
+def test_a_reader_may_prefer_utc_and_change_their_mind(browser: Browser):
+    """The form sets the clock and takes it back; it is offered where a zone is known."""
+    assert browser.page(CHANGES).select_one("form[action='/clock']") is None
+    browser.client.cookies.set("zone", "Asia/Tokyo")
+    form = browser.page(CHANGES).select_one("form[action='/clock']")
+    assert [each["aria-pressed"] for each in form.select("button")] == ["true", "false"]
+    answer = browser.client.post(
+        "/clock", data={"clock": "utc", "next": CHANGES}, follow_redirects=False
+    )
+    assert answer.headers["location"] == CHANGES
+    assert _shown(browser, zone="Asia/Tokyo") == ("10 Nov 2026, 12:00:00 UTC", "When (UTC)")
+    browser.client.post("/clock", data={"clock": "local", "next": CHANGES})
+    assert _shown(browser, zone="Asia/Tokyo")[1] == "When (local)"
+
+
+def test_the_clock_of_one_page_is_not_that_of_the_next(browser: Browser):
+    """A page for one zone leaves nothing behind for a reader of another one."""
+    _shown(browser, zone="Asia/Tokyo")
+    assert _shown(browser)[1] == "When (UTC)"
