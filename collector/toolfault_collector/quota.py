@@ -18,14 +18,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from toolfault_collector.bulk import fetch
 from toolfault_collector.clock import MINUTE_US, now_us
 from toolfault_collector.engine import is_sqlite
 from toolfault_collector.problems import Problem
+from toolfault_collector.tables import quota_bucket
 
-__all__ = ["Quota", "Spent"]
+__all__ = ["Quota", "Spent", "events_left"]
 
 MINUTE = 60.0
 
@@ -44,6 +45,27 @@ _TAKE: Final = (
     " ON CONFLICT (project_id) DO UPDATE SET"
     f" events_left = {_FILLED} - ?, filled_at = excluded.filled_at RETURNING events_left"
 )
+
+
+def events_left(conn: Connection, project_id: int, events_per_minute: int, *, now: int) -> int:
+    """Return how many events a project may still send at this moment, as the database knows.
+
+    Args:
+        conn: Open connection.
+        project_id: The project.
+        events_per_minute: The quota in force, more than 0.
+        now: Microseconds since the epoch.
+    """
+    row = conn.execute(
+        select(quota_bucket.c.events_left, quota_bucket.c.filled_at).where(
+            quota_bucket.c.project_id == project_id
+        )
+    ).one_or_none()
+    if row is None:
+        return events_per_minute
+    run_in = max(0, now - int(row.filled_at)) * events_per_minute / MINUTE_US
+    left = min(float(events_per_minute), max(0.0, float(row.events_left) + run_in))
+    return math.floor(left)
 
 
 class Quota:

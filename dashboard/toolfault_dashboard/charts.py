@@ -28,6 +28,7 @@ __all__ = [
     "estimate",
     "heat_level",
     "nice_ceiling",
+    "sparkline",
 ]
 
 PLOT_HEIGHT: Final = 180.0  # px between baseline and the highest gridline
@@ -284,6 +285,19 @@ def differences(
         if value is None or low is None or high is None
         else Estimate(place(value), place(low), max(0.4, place(high) - place(low)), "")
         for value, low, high in values
+    )
+
+
+def sparkline(counts: Sequence[int]) -> str:
+    """Return the path of a small bar chart in a box as wide as there are counts, and 1 high.
+
+    Each chart has its own scale: it shows when, the number beside it how many.
+    """
+    highest = max(counts, default=0)
+    return "".join(
+        f"M{at} 1v-{max(count / highest, 0.06):.2f}h.8V1z"
+        for at, count in enumerate(counts)
+        if count
     )
 
 

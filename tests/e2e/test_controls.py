@@ -119,6 +119,35 @@ def test_columns_are_chosen_and_kept(open_reader, script):
 
 
 @SCRIPTS
+def test_failures_are_looked_at_by_kind(open_reader, script):
+    """One click groups them, one sorts the groups, one opens the failures of a group."""
+    page = open_reader(java_script_enabled=script).go("/failures")
+    page.get_by_role("link", name="By kind", exact=True).click()
+    expect(page.locator("thead th").nth(1)).to_have_attribute("aria-sort", "descending")
+    page.get_by_role("link", name="Last seen (UTC)").click()
+    expect(page.locator("thead th").last).to_have_attribute("aria-sort", "descending")
+    assert page.locator("svg.spark").count() > 0
+    row = page.locator("tbody tr").first
+    said = row.locator("td").first.inner_text()
+    row.locator("a.row-link").click()
+    expect(page.locator(".lede")).to_contain_text(f"{said} failure")
+    expect(page.locator("table.failures")).to_be_visible()
+
+
+@SCRIPTS
+def test_what_the_model_was_told_is_compared_along_a_chain(open_reader, script):
+    """One click marks what is new in each text against the failure before it, one takes it away."""
+    page = open_reader(java_script_enabled=script).go("/round-trips")
+    chains = page.locator("#chains tbody tr")
+    several = chains.filter(has=page.locator("td.num:nth-child(6)", has_text=re.compile("^[3-9]$")))
+    several.first.locator("a.row-link").click()
+    page.get_by_role("link", name="Differences", exact=True).click()
+    expect(page.locator(".told ins").first).to_be_visible()
+    page.get_by_role("link", name="Whole texts", exact=True).click()
+    expect(page.locator(".told ins")).to_have_count(0)
+
+
+@SCRIPTS
 def test_two_queries_are_compared(open_reader, script):
     """Two texts give a verdict, metrics and codes; a mistake is named with its column."""
     page = open_reader(java_script_enabled=script, complain=False).go("/compare")

@@ -21,7 +21,13 @@ from toolfault_collector.clock import now_us
 
 pytestmark = pytest.mark.browser
 
-PAGES = (*LISTS, COMPARED, "/experiment?name=b", "/experiment?name=b&days=1")
+PAGES = (
+    *LISTS,
+    COMPARED,
+    "/failures?group=kind",
+    "/experiment?name=b",
+    "/experiment?name=b&days=1",
+)
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
@@ -130,6 +136,8 @@ def test_the_keys_work(open_reader):
     page.wait_for_url(lambda url: url != first)
     page.keyboard.press("[")
     page.wait_for_url(first)
+    page.keyboard.press("2")
+    expect(page.locator("main h2").nth(1)).to_be_focused()
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
     page.keyboard.press("Escape")

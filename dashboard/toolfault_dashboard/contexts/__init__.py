@@ -48,7 +48,6 @@ from toolfault_dashboard.contexts.overview import (
     RoundTripsContext,
     StartContext,
     Tile,
-    TimeChart,
     ToolContext,
 )
 from toolfault_dashboard.contexts.plain import (
@@ -60,6 +59,7 @@ from toolfault_dashboard.contexts.plain import (
 )
 from toolfault_dashboard.contexts.settings import RejectedContext, SettingsContext
 from toolfault_dashboard.contexts.shell import Chip, Link, NavItem, Shell, View
+from toolfault_dashboard.contexts.times import TimeChart
 from toolfault_dashboard.contexts.views import ViewsContext
 
 __all__ = [

@@ -8,8 +8,8 @@ from typing import Annotated as Doc
 from toolfault_dashboard.analysis.effect import Effect
 from toolfault_dashboard.charts import Estimate
 from toolfault_dashboard.contexts.frequency import FrequencyLine
-from toolfault_dashboard.contexts.overview import TimeChart
 from toolfault_dashboard.contexts.shell import Link, View
+from toolfault_dashboard.contexts.times import TimeChart
 from toolfault_dashboard.queries.rows import ChangeRow
 
 __all__ = [
@@ -86,7 +86,8 @@ class ChangeContext:
     windows: Doc[tuple[Link, ...], "How much time before and after is compared."]
     new: Doc[tuple[FrequencyLine, ...], "Kinds of failure that were never seen before the change."]
     links: Doc[
-        dict[str, str], "Addresses: before, after (failures of each side), changes, csv, compare."
+        dict[str, str],
+        "Addresses: before, after (failures of each side), changes, csv, new_csv, compare.",
     ]
 
 

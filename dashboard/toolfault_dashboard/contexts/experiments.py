@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated as Doc
 
 from toolfault_dashboard.charts import Estimate
-from toolfault_dashboard.contexts.overview import TimeChart
 from toolfault_dashboard.contexts.shell import Link, View
+from toolfault_dashboard.contexts.times import TimeChart
 from toolfault_dashboard.whiskers import WhiskerChart
 
 __all__ = [
@@ -135,4 +135,5 @@ class ExperimentContext:
     controls: Doc[tuple[Link, ...], "Which arm to compare with."]
     time: Doc[TimeChart | None, "Failures over time; None when no failure has a time."]
     csv: Doc[str, "The metrics as CSV."]
+    costs_csv: Doc[str, "What the arms cost, as CSV."]
     back: Doc[str, "All experiments."]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated as Doc
 
 from toolfault_dashboard.contexts.shell import ColumnChoice, Link, View
+from toolfault_dashboard.queries.kinds import KindRow
 from toolfault_dashboard.queries.rows import Attempt, ChainRow, FailureDetail, FailureRow
 
 __all__ = [
@@ -18,6 +19,8 @@ __all__ = [
     "FailureLine",
     "FailuresContext",
     "FilterForm",
+    "KindLine",
+    "KindsTable",
     "Remedy",
     "Step",
 ]
@@ -71,7 +74,29 @@ class FilterForm:
     audience: Doc[str, "Audience."]
     chain: Doc[str, "Outcome of the chain."]
     rest: Doc[str, "The conditions that the form does not know, kept as they are."]
-    used: Doc[bool, "Whether any of them is set."]
+
+
+@dataclass(frozen=True, slots=True)
+class KindLine:
+    """The failures of one signature, as one row."""
+
+    row: Doc[KindRow, "What was counted."]
+    href: Doc[str, "These failures, as a list."]
+    share: Doc[float, "Share of the failures of the view, 0 to 1."]
+    drawn: Doc[str, "When they happened: the path of a drawing; empty where no times are known."]
+    peak: Doc[str, "When most of them happened, in words; empty where no times are known."]
+
+
+@dataclass(frozen=True, slots=True)
+class KindsTable:
+    """The failures of the view by kind."""
+
+    lines: Doc[tuple[KindLine, ...], "The kinds, in the order that the address asks for."]
+    groups: Doc[int, "Kinds in all."]
+    buckets: Doc[int, "How many moments each drawing has."]
+    per: Doc[str, "What one bar of a drawing is: `hour`, `day` or `week`."]
+    sorts: Doc[dict[str, tuple[str, str]], "Of each column: address and `aria-sort` (or empty)."]
+    csv: Doc[str, "All kinds as CSV."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +104,8 @@ class FailuresContext:
     """`failures.html`."""
 
     view: Doc[View, "The query bar."]
+    tabs: Doc[tuple[Link, ...], "The same failures one by one and by kind."]
+    kinds: Doc[KindsTable | None, "The failures by kind; None where they are listed one by one."]
     form: Doc[FilterForm, "The filter form."]
     rows: Doc[tuple[FailureLine, ...], "This page of failures, newest first."]
     total: Doc[int, "Failures of the view."]
@@ -114,6 +141,11 @@ class Step:
     here: Doc[bool, "Whether it is the failure being looked at."]
     after: Doc[str, "Time since the call before it ended; empty if unknown."]
     changes: Doc[tuple[tuple[str, str, str], ...], "Differences of arguments: mark, path, words."]
+    again: Doc[bool, "Whether the model was told the very text of the failure before it."]
+    told: Doc[
+        tuple[tuple[str, str], ...],
+        "What it was told against the failure before it: `=`, `+` or `-` and words; else empty.",
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +192,9 @@ class ChainContext:
 
     chain: Doc[ChainRow, "What is stored."]
     steps: Doc[tuple[Step, ...], "Its calls in order."]
+    tellings: Doc[
+        tuple[Link, ...], "What the model was told: whole, or against the failure before it."
+    ]
     outcome_meaning: Doc[str, "What the outcome means, in a sentence."]
     facts: Doc[
         tuple[tuple[str, str, str], ...], "Label, value and address (or empty) of each fact."

@@ -8,6 +8,7 @@ from typing import Annotated as Doc
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.charts import Estimate
 from toolfault_dashboard.contexts.shell import ColumnChoice, View
+from toolfault_dashboard.contexts.times import TimeChart
 
 __all__ = [
     "CodesContext",
@@ -81,10 +82,12 @@ class HeatRow:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """Failures by tool and code."""
+    """Failures by tool and code, or by tool and field."""
 
-    columns: Doc[tuple[str, ...], "The codes."]
+    by: Doc[str, "What the columns are: `code` or `field`."]
+    columns: Doc[tuple[str, ...], "The codes or fields."]
     rows: Doc[tuple[HeatRow, ...], "The tools."]
+    csv: Doc[str, "All cells as CSV."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,8 @@ class CodesContext:
     fields: Doc[tuple[FrequencyLine, ...], "Fields, most failures first."]
     denominator: Doc[str, "Which calls the rates are of."]
     fields_denominator: Doc[str, "Which calls the rates of the fields are of."]
-    heat: Doc[HeatMap | None, "Tool by code; None with fewer than two tools."]
+    time: Doc[TimeChart | None, "Failures over time; None when no failure has a time."]
+    heats: Doc[tuple[HeatMap, ...], "Tool by code and by field, where there are two of each."]
     groups: Doc[dict[str, int], "How many codes and fields there are in all."]
     columns: Doc[ColumnChoice, "Columns of both tables."]
     links: Doc[dict[str, str], "Addresses: csv, fields_csv."]

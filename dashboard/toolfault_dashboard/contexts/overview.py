@@ -9,6 +9,7 @@ from toolfault_dashboard.charts import BarChart, Estimate
 from toolfault_dashboard.contexts.failures import ChainLine, FailureLine
 from toolfault_dashboard.contexts.frequency import FrequencyLine, ToolLine
 from toolfault_dashboard.contexts.shell import ColumnChoice, Link, View
+from toolfault_dashboard.contexts.times import TimeChart
 from toolfault_dashboard.queries.rows import Funnel, RoundTripBin
 
 __all__ = [
@@ -17,8 +18,6 @@ __all__ = [
     "RoundTripsContext",
     "StartContext",
     "Tile",
-    "TimeChart",
-    "TimeRow",
     "ToolContext",
 ]
 
@@ -33,31 +32,6 @@ class Tile:
     sub: Doc[str, "n, interval, or what else makes the figure honest."]
     href: Doc[str, "The rows behind it; empty if there is no list of them."]
     estimate: Doc[Estimate | None, "The interval of a rate, drawn; None for a count."]
-
-
-@dataclass(frozen=True, slots=True)
-class TimeRow:
-    """One bucket of a time chart as its table shows it."""
-
-    label: Doc[str, "The bucket in words, UTC."]
-    start: Doc[str, "Its start, RFC 3339."]
-    href: Doc[str, "The failures in it."]
-    counts: Doc[tuple[int, ...], "Failures per series."]
-    failures: Doc[int, "All failures in it."]
-    calls: Doc[int, "All calls in it."]
-
-
-@dataclass(frozen=True, slots=True)
-class TimeChart:
-    """Failures over time by code: the drawing and its table."""
-
-    chart: Doc[BarChart, "The drawing."]
-    bucket: Doc[str, "Width of a bucket: `hour`, `day` or `week`."]
-    names: Doc[tuple[str, ...], "Codes, in the order of the stack."]
-    rows: Doc[tuple[TimeRow, ...], "The table behind the drawing."]
-    untimed: Doc[int, "Failures without a time, which no bucket holds."]
-    marks: Doc[tuple[tuple[str, str], ...], "Changes in the window: label and address."]
-    csv: Doc[str, "The counts as CSV."]
 
 
 @dataclass(frozen=True, slots=True)

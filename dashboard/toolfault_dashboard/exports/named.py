@@ -67,7 +67,7 @@ def named_table(conn: Connection, scope: Scope, name: TableName) -> RowStream:
 
 def _frequency(by: queries.Dimension) -> _Rows:
     def rows(conn: Connection, scope: Scope) -> RowStream:
-        own = frozenset() if by == "signature" else frozenset({"new_since"})
+        own = frozenset() if by == "signature" else frozenset({"new_since", "fields"})
         return table_stream(queries.frequency(conn, scope, by).rows, FrequencyRow, without=own)
 
     return rows

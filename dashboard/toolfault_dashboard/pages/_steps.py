@@ -8,6 +8,7 @@ from typing import Any, Final
 from toolfault_dashboard.contexts import Step
 from toolfault_dashboard.formats import duration
 from toolfault_dashboard.pages._ask import Ask
+from toolfault_dashboard.pages._wording import word_changes
 from toolfault_dashboard.queries.rows import Attempt, ChainDetail
 
 __all__ = ["steps_of"]
@@ -15,9 +16,19 @@ __all__ = ["steps_of"]
 _MARKS: Final = {"added": "+", "removed": "\u2212", "changed": "\u2260", "type": "\u2260"}
 
 
-def steps_of(ask: Ask, detail: ChainDetail, *, here: str = "") -> tuple[Step, ...]:
-    """Return the calls of a chain in order, each with what differs from the call before it."""
+def steps_of(
+    ask: Ask, detail: ChainDetail, *, here: str = "", compared: bool = False
+) -> tuple[Step, ...]:
+    """Return the calls of a chain in order, each with what differs from the call before it.
+
+    Args:
+        ask: The request.
+        detail: The chain.
+        here: Event id of the failure that is being looked at.
+        compared: Whether what the model was told is compared word by word.
+    """
     before: int | None = None
+    told = ""
     steps: list[Step] = []
     for number, attempt in enumerate(detail.attempts, 1):
         steps.append(
@@ -28,9 +39,14 @@ def steps_of(ask: Ask, detail: ChainDetail, *, here: str = "") -> tuple[Step, ..
                 here=attempt.event_id == here,
                 after=_gap(before, attempt),
                 changes=tuple(_difference(each) for each in attempt.args_diff),
+                again=bool(told) and attempt.text == told,
+                told=word_changes(told, attempt.text)
+                if compared and told and attempt.text and attempt.text != told
+                else (),
             )
         )
         before = attempt.occurred_at
+        told = told if attempt.success else attempt.text or ""
     return tuple(steps)
 
 

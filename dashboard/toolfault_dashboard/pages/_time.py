@@ -8,13 +8,13 @@ from typing import Final
 
 from toolfault_dashboard.charts import bar_chart
 from toolfault_dashboard.contexts import TimeChart
-from toolfault_dashboard.contexts.overview import TimeRow
+from toolfault_dashboard.contexts.times import TimeRow
 from toolfault_dashboard.formats import plural, timestamp
 from toolfault_dashboard.pages._ask import Ask
 from toolfault_dashboard.queries.rows import ChangeRow, FailuresOverTime, Series
 from toolfault_dashboard.search import Query, parse
 
-__all__ = ["TOP_CODES", "time_chart"]
+__all__ = ["TOP_CODES", "moment_words", "time_chart"]
 
 TOP_CODES: Final = 6  # one colour and pattern each; the seventh is "other"
 _OTHER: Final = 7
@@ -33,7 +33,8 @@ def _label(bucket: str, start: int) -> str:
     return f"{moment.day} {moment:%b}"
 
 
-def _words(bucket: str, start: int) -> str:
+def moment_words(bucket: str, start: int) -> str:
+    """Name the bucket that begins at *start*, in UTC."""
     moment = _moment(start)
     if bucket == "hour":
         return f"{moment.day} {moment:%b %Y}, {moment:%H}:00 UTC"
@@ -74,7 +75,7 @@ def time_chart(
         [_label(bucket, start) for start in starts],
         [(line.name or "no code", line.counts) for line in series],
         titles=[
-            f"{_words(bucket, start)}: {plural(failures[i], 'failure')}"
+            f"{moment_words(bucket, start)}: {plural(failures[i], 'failure')}"
             f" of {plural(found.calls[i], 'call')}"
             for i, start in enumerate(starts)
         ],
@@ -102,7 +103,7 @@ def _rows(
     counts = [tuple(line.counts[i] for line in series) for i in range(len(links))]
     return tuple(
         TimeRow(
-            label=_words(found.bucket, start),
+            label=moment_words(found.bucket, start),
             start=timestamp(start),
             href=link,
             counts=each,

@@ -27,10 +27,17 @@ def chain(ask: Asked, chain_id: str) -> Response:
     if detail is None:
         raise HTTPException(404, "There is no chain with this id in this project.")
     row = detail.chain
+    compared = ask.request.query_params.get("told") == "diff"
     in_conversation = exactly(parse(""), "conversation", row.conversation)
     context = ChainContext(
         chain=row,
-        steps=steps_of(ask, detail),
+        steps=steps_of(ask, detail, compared=compared),
+        tellings=(
+            Link("Whole texts", ask.here(told=""), not compared),
+            Link("Differences", ask.here(told="diff"), compared),
+        )
+        if row.failures > 1
+        else (),
         outcome_meaning=OUTCOMES[row.outcome],
         facts=_facts(ask, row),
         notes=_notes(row),

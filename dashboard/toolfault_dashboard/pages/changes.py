@@ -19,12 +19,12 @@ from toolfault_dashboard.pages._forms import Submitted
 from toolfault_dashboard.pages._lines import rows_behind
 from toolfault_dashboard.pages._time import TOP_CODES, time_chart
 from toolfault_dashboard.policy import allows
-from toolfault_dashboard.queries.rows import ChangeRow
+from toolfault_dashboard.queries.rows import ChangeRow, FrequencyRow
 from toolfault_dashboard.queries.summaries import calls_by
 from toolfault_dashboard.recording import record_change
 from toolfault_dashboard.search import parse
 
-__all__ = ["asked_effect", "router"]
+__all__ = ["asked_effect", "asked_new", "router"]
 
 router = APIRouter()
 
@@ -33,6 +33,7 @@ DEFAULT_SIDES: Final = "14d"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_LABEL: Final = 200
 NEW: Final = 10  # kinds of failure shown that a change may have brought
+ALL_NEW: Final = 10_000  # and in the file
 
 
 @router.get("/changes", name="changes")
@@ -137,6 +138,7 @@ def change(ask: Asked, event_id: str) -> Response:
             "after": ask.link("/failures", after.query, window=""),
             "changes": ask.link("/changes", "", window=""),
             "csv": ask.link("/effect.csv", "", window="", change=row.event_id, sides=chosen),
+            "new_csv": ask.link("/new-since.csv", "", window="", change=row.event_id, sides=chosen),
             "compare": ask.link(
                 "/compare", "", window="", before=str(before.query), after=str(after.query)
             ),
@@ -150,7 +152,7 @@ def _new(ask: Ask, row: ChangeRow) -> tuple[FrequencyLine, ...]:
     found = queries.new_signatures(ask.conn, ask.scope, row.occurred_at, limit=NEW)
     return tuple(
         FrequencyLine(
-            name=f"{each.code or 'failure'} {each.name[:8]}",
+            name=" · ".join(filter(None, (each.code or "failure", each.fields))),
             tool=each.tool or "",
             failures=each.failures,
             share=0.0,
@@ -163,6 +165,18 @@ def _new(ask: Ask, row: ChangeRow) -> tuple[FrequencyLine, ...]:
         )
         for each in found
     )
+
+
+def asked_new(ask: Ask) -> tuple[FrequencyRow, ...]:
+    """Return every signature that was never seen before the change that the address names.
+
+    Raises:
+        HTTPException: 404, there is no such change in the project.
+    """
+    row = _change(ask, ask.request.query_params.get("change", ""))
+    days = SIDES[_chosen_sides(ask)][1] * DAY
+    _, after = queries.sides_of_change(ask.scope_of(parse("")), row, window=days)
+    return queries.new_signatures(ask.conn, after, row.occurred_at, limit=ALL_NEW)
 
 
 def _change(ask: Ask, event_id: str) -> ChangeRow:

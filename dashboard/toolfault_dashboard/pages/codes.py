@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -14,6 +14,7 @@ from toolfault_dashboard.glossary import CODES
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._columns import Columns, choice, kept_columns, redirected
 from toolfault_dashboard.pages._lines import exactly, frequency_lines
+from toolfault_dashboard.pages._time import TOP_CODES, time_chart
 from toolfault_dashboard.queries.matrices import matrix
 
 __all__ = ["router"]
@@ -22,7 +23,11 @@ router = APIRouter()
 
 ROWS: Final = 30
 HEAT_TOOLS: Final = 12
-HEAT_CODES: Final = 8
+HEAT_COLUMNS: Final = 8
+_MAPS: Final[dict[Literal["code", "field"], str]] = {
+    "code": "/matrix.csv",
+    "field": "/field-matrix.csv",
+}
 COLUMNS: Final = Columns(
     "cols",
     {
@@ -50,34 +55,44 @@ def codes(ask: Asked) -> Response:
         fields=frequency_lines(ask, by_field),
         denominator=by_code.denominator,
         fields_denominator=by_field.denominator,
-        heat=_heat(ask),
+        time=time_chart(
+            ask,
+            queries.failures_over_time(ask.conn, ask.scope, top=TOP_CODES),
+            queries.changes(ask.conn, ask.scope),
+        ),
+        heats=tuple(map_ for by in _MAPS if (map_ := _heat(ask, by)) is not None),
         groups={"codes": by_code.groups, "fields": by_field.groups},
         columns=choice(ask, COLUMNS),
         links={
             "csv": ask.export("/codes.csv"),
             "fields_csv": ask.export("/fields.csv"),
-            "matrix_csv": ask.export("/matrix.csv"),
         },
     )
     return ask.render("codes.html", context, title="Codes and fields")
 
 
-def _heat(ask: Ask) -> HeatMap | None:
-    """Return failures by tool and code, or None where one tool or code makes a map pointless."""
-    found = matrix(ask.conn, ask.scope, "code", tools=HEAT_TOOLS, columns=HEAT_CODES)
+def _heat(ask: Ask, by: Literal["code", "field"]) -> HeatMap | None:
+    """Return failures by tool and *by*, or None where one of either makes a map pointless."""
+    found = matrix(ask.conn, ask.scope, by, tools=HEAT_TOOLS, columns=HEAT_COLUMNS)
     if len(found.tools) < 2 or len(found.columns) < 2:
         return None
     cells = {(cell.tool, cell.column): cell.failures for cell in found.cells}
     highest = max(cells.values())
 
-    def cell(tool: str, code: str) -> HeatCell:
-        failures = cells.get((tool, code), 0)
-        query = exactly(exactly(ask.query, "tool", tool), "code", code)
+    def cell(tool: str, column: str) -> HeatCell:
+        failures = cells.get((tool, column), 0)
+        query = exactly(exactly(ask.query, "tool", tool), by, column)
         href = ask.link("/failures", query) if failures else ""
         return HeatCell(failures, heat_level(failures, highest), href)
 
-    rows = tuple(
-        HeatRow(line.tool, tuple(cell(line.tool, code) for code in found.columns), line.failures)
-        for line in found.tools
+    return HeatMap(
+        by=by,
+        columns=found.columns,
+        rows=tuple(
+            HeatRow(
+                line.tool, tuple(cell(line.tool, each) for each in found.columns), line.failures
+            )
+            for line in found.tools
+        ),
+        csv=ask.export(_MAPS[by]),
     )
-    return HeatMap(columns=found.columns, rows=rows)

@@ -39,7 +39,7 @@ from toolfault_dashboard.queries.rows import FailuresOverTime
 from toolfault_dashboard.queries.streams import RowStream
 from toolfault_dashboard.search import Clause, Pattern, Query
 
-__all__ = ["arm_stream", "router"]
+__all__ = ["arm_stream", "cost_stream", "router"]
 
 router = APIRouter()
 
@@ -107,6 +107,26 @@ def _cells(effect: ArmEffect) -> tuple[object, ...]:
     )
 
 
+def cost_stream(ask: Ask) -> RowStream:
+    """Return what the failures of each arm of the experiment cost, its conversations beside it."""
+    found = _asked(ask)
+    prices = queries.prices_of(ask.conn, ask.scope.project_id)
+    costs = queries.arm_costs(ask.conn, ask.scope, found.name, prices)
+    counts = ("conversations", "chains", "round_trips", "tokens_lost")
+    numbers = ("time_lost_ms", "money_lost")
+    return RowStream(
+        columns=("arm", *counts, *numbers),
+        times=frozenset(),
+        rows=iter([
+            (arm, found.balance.conversations[arm], row.chains, row.round_trips, row.tokens_lost,
+             row.time_lost_ms, row.money_lost)
+            for arm in found.arms
+            if (row := costs.get(arm)) is not None
+        ]),
+        kinds=dict.fromkeys(counts, "integer") | dict.fromkeys(numbers, "number"),
+    )  # fmt: skip
+
+
 @router.get("/experiment", name="experiment")
 def experiment(ask: Asked, name: str = "") -> Response:
     """Render one trial. The name is a parameter: it may hold a slash."""
@@ -136,6 +156,7 @@ def experiment(ask: Asked, name: str = "") -> Response:
         ),
         time=time_chart(narrowed, drawn, queries.changes(ask.conn, ask.scope)),
         csv=ask.link("/experiment.csv", name=name, control=found.control),
+        costs_csv=ask.link("/experiment-costs.csv", name=name, control=found.control),
         back=ask.link("/experiments"),
     )
     return ask.render("experiment.html", context, title=name)

@@ -20,16 +20,24 @@ from toolfault_dashboard.exports.tables import table_stream
 from toolfault_dashboard.pages._ask import Ask
 from toolfault_dashboard.pages._days import look_stream
 from toolfault_dashboard.pages._download import Table, serve
-from toolfault_dashboard.pages.changes import asked_effect
+from toolfault_dashboard.pages._kinds import chosen_order
+from toolfault_dashboard.pages.changes import asked_effect, asked_new
 from toolfault_dashboard.pages.compare import asked_comparison
-from toolfault_dashboard.pages.experiments import arm_stream
+from toolfault_dashboard.pages.experiments import arm_stream, cost_stream
 from toolfault_dashboard.pages.round_trips import chosen_group
 from toolfault_dashboard.picked_fixes import PickedFix, picked_fixes
 from toolfault_dashboard.queries.fix_next import FixRow, fix_next
+from toolfault_dashboard.queries.kinds import KindRow
 from toolfault_dashboard.queries.matrices import MatrixCell, matrix
 from toolfault_dashboard.queries.messages import MessageRow, message_efficacy
 from toolfault_dashboard.queries.rejected import RejectedRow, rejected_list
-from toolfault_dashboard.queries.rows import ChainGroup, ChangeRow, FrequencyRow, RoundTripBin
+from toolfault_dashboard.queries.rows import (
+    ChainGroup,
+    ChangeRow,
+    FrequencyRow,
+    Funnel,
+    RoundTripBin,
+)
 from toolfault_dashboard.queries.streams import RowStream
 from toolfault_dashboard.saved_views import views_of
 from toolfault_dashboard.search import parse
@@ -38,6 +46,7 @@ __all__ = ["router"]
 
 router = APIRouter()
 
+_OF_KINDS: Final = frozenset({"new_since", "fields"})
 _KEY_TIMES: Final = ("created_at", "last_used_at", "revoked_at")
 _ACTS: Final = 100_000  # years of it
 _ALL: Final = 10_000  # more codes or tools than a project may have
@@ -63,6 +72,13 @@ def _table(
 def failures(ask: Ask) -> RowStream:
     """Stream the failures of the view."""
     return queries.iter_failures(ask.conn, ask.scope)
+
+
+@_serve("kinds")
+def kinds(ask: Ask) -> RowStream:
+    """Write every kind of failure of the view, in the order of the page."""
+    found = queries.kinds(ask.conn, ask.scope, order=chosen_order(ask), drawn=False)
+    return table_stream(found.rows, KindRow, without=frozenset({"counts"}))
 
 
 @_serve("chains")
@@ -162,14 +178,14 @@ def tools(ask: Ask) -> RowStream:
 def codes(ask: Ask) -> RowStream:
     """Write every code of the view."""
     table = queries.frequency(ask.conn, ask.scope, "code")
-    return table_stream(table.rows, FrequencyRow)
+    return table_stream(table.rows, FrequencyRow, without=_OF_KINDS)
 
 
 @_serve("fields")
 def fields(ask: Ask) -> RowStream:
     """Write every field of the view."""
     table = queries.frequency(ask.conn, ask.scope, "field")
-    return table_stream(table.rows, FrequencyRow)
+    return table_stream(table.rows, FrequencyRow, without=_OF_KINDS)
 
 
 @_serve("changes")
@@ -231,6 +247,12 @@ def chain_lengths(ask: Ask) -> RowStream:
     return table_stream(found.distribution, RoundTripBin)
 
 
+@_serve("chain-ends")
+def chain_ends(ask: Ask) -> RowStream:
+    """Write how the chains of the view end."""
+    return table_stream([queries.round_trips(ask.conn, ask.scope).funnel], Funnel)
+
+
 @_serve("matrix")
 def cells(ask: Ask) -> RowStream:
     """Write the failures of the view by tool and code."""
@@ -238,10 +260,23 @@ def cells(ask: Ask) -> RowStream:
     return table_stream(found.cells, MatrixCell)
 
 
+@_serve("field-matrix")
+def field_cells(ask: Ask) -> RowStream:
+    """Write the failures of the view by tool and field."""
+    found = matrix(ask.conn, ask.scope, "field", tools=_ALL, columns=_ALL)
+    return table_stream(found.cells, MatrixCell)
+
+
 @_serve("effect")
 def effect(ask: Ask) -> RowStream:
     """Write the metrics before and after a change."""
     return table_stream(asked_effect(ask).metrics, MetricEffect)
+
+
+@_serve("new-since")
+def new_since(ask: Ask) -> RowStream:
+    """Write the kinds of failure that were never seen before a change."""
+    return table_stream(asked_new(ask), FrequencyRow, without=frozenset({"new_since"}))
 
 
 @_serve("comparison")
@@ -260,6 +295,12 @@ def comparison_codes(ask: Ask) -> RowStream:
 def experiment(ask: Ask) -> RowStream:
     """Write the arms of an experiment against its control."""
     return arm_stream(ask)
+
+
+@_serve("experiment-costs")
+def experiment_costs(ask: Ask) -> RowStream:
+    """Write what the failures of each arm of an experiment cost."""
+    return cost_stream(ask)
 
 
 @_serve("experiment-days")

@@ -9,7 +9,7 @@ from starlette.responses import RedirectResponse, Response
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.contexts import FacetGroup, FacetLine, FailuresContext
-from toolfault_dashboard.contexts.failures import FilterForm
+from toolfault_dashboard.contexts.failures import FilterForm, KindsTable
 from toolfault_dashboard.formats import duration
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._columns import (
@@ -19,8 +19,9 @@ from toolfault_dashboard.pages._columns import (
     kept_columns,
     redirected,
 )
+from toolfault_dashboard.pages._kinds import by_kind, kept_kinds, kind_tabs, kinds_table
 from toolfault_dashboard.pages._lines import failure_line
-from toolfault_dashboard.queries.rows import Facet, FailureRow
+from toolfault_dashboard.queries.rows import Facet, FailurePage, FailureRow
 from toolfault_dashboard.search import Clause, Pattern, Query, QueryError, parse
 from toolfault_dashboard.search.ast import Value
 
@@ -72,11 +73,18 @@ def failures(ask: Asked) -> Response:
     if (answer := redirected(ask, "/failures", {"": COLUMNS})) is not None:
         return answer
     kept, shown = _kept(ask), chosen(ask, COLUMNS)
-    cursor = given.get("cursor") or None
-    page = queries.failure_list(ask.conn, ask.scope, cursor=cursor, limit=PAGE_ROWS)
+    kinds: KindsTable | None = None
+    if by_kind(ask):
+        kinds, total = kinds_table(ask, **kept)
+        page = FailurePage((), total, None, None)
+    else:
+        cursor = given.get("cursor") or None
+        page = queries.failure_list(ask.conn, ask.scope, cursor=cursor, limit=PAGE_ROWS)
     facets = queries.facets(ask.conn, ask.scope, total=page.total)
     context = FailuresContext(
         view=ask.view("/failures", **kept),
+        tabs=kind_tabs(ask, **kept),
+        kinds=kinds,
         form=_form(ask.query),
         rows=tuple(failure_line(ask, row) for row in page.rows),
         total=page.total,
@@ -91,7 +99,7 @@ def failures(ask: Asked) -> Response:
             if page.next_cursor
             else "",
         },
-        csv=ask.export("/failures.csv"),
+        csv=kinds.csv if kinds else ask.export("/failures.csv"),
         columns=choice(ask, COLUMNS),
         cells=tuple(tuple(_cell(row, name) for name in shown) for row in page.rows),
     )
@@ -99,7 +107,7 @@ def failures(ask: Asked) -> Response:
 
 
 def _kept(ask: Ask) -> dict[str, str]:
-    return kept_columns(ask, COLUMNS)
+    return kept_columns(ask, COLUMNS) | kept_kinds(ask)
 
 
 def _cell(row: FailureRow, name: str) -> str:
@@ -144,7 +152,7 @@ def _form(query: Query) -> FilterForm:
     rest = Query(
         tuple(clause for clause in query.clauses if clause.negated or clause.key not in taken)
     )
-    return FilterForm(**values, rest=str(rest), used=any(values.values()))
+    return FilterForm(**values, rest=str(rest))
 
 
 def _from_form(ask: Ask) -> str:

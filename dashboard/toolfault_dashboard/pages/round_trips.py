@@ -135,6 +135,7 @@ def round_trips(ask: Asked) -> Response:
         links={
             "csv": ask.export("/round-trips.csv", by=by),
             "chains_csv": ask.export("/chains.csv"),
+            "ends_csv": ask.export("/chain-ends.csv"),
             "lengths_csv": ask.export("/chain-lengths.csv"),
         },
     )

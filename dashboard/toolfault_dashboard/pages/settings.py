@@ -17,13 +17,14 @@ from toolfault_collector.project_settings import (
     kept,
     settings_of,
 )
+from toolfault_collector.quota import events_left
 from toolfault_collector.retention import preview
 from toolfault_collector.settings import Settings
 from toolfault_dashboard import signin
 from toolfault_dashboard.analysis.prices import ENVIRONMENT as PRICES
 from toolfault_dashboard.analysis.prices import parse_prices
 from toolfault_dashboard.contexts.settings import ProjectLine, SettingLine, SettingsContext
-from toolfault_dashboard.formats import plural
+from toolfault_dashboard.formats import count, plural
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._forms import Submitted
 from toolfault_dashboard.policy import ROLES
@@ -45,15 +46,19 @@ ROLE_MEANINGS: Final = (
 """Role, what it sees, what it may write."""
 
 
-def _server(settings: Settings) -> tuple[tuple[str, str, str], ...]:
-    """Return what the environment decides: name, value in words, variable."""
+def _server(settings: Settings, left: int | None) -> tuple[tuple[str, str, str], ...]:
+    """Return what the environment decides: name, value in words, variable.
+
+    Args:
+        settings: Of the server.
+        left: Events that the project may still send now; None without a quota.
+    """
     quota = settings.quota_events_per_minute
+    in_force = f"{plural(quota, 'event')} a minute" if quota else "no limit"
+    if left is not None:
+        in_force += f"; {count(quota - left)} used, {count(left)} left at this moment"
     return (
-        (
-            "Quota of a project",
-            f"{plural(quota, 'event')} a minute" if quota else "no limit",
-            "TOOLFAULT_QUOTA_EVENTS_PER_MINUTE",
-        ),
+        ("Quota of a project", in_force, "TOOLFAULT_QUOTA_EVENTS_PER_MINUTE"),
         ("Trace links", settings.trace_url or "none", "TOOLFAULT_TRACE_URL"),
     )
 
@@ -108,6 +113,10 @@ def _page(
         accounts = signin.accounts(conn)
         log = acts(conn, limit=ACTS)
         stored = settings_of(conn, ask.project.id) if ask.project else ProjectSettings()
+        quota = ask.services.settings.quota_events_per_minute
+        left = (
+            events_left(conn, ask.project.id, quota, now=ask.now) if ask.project and quota else None
+        )
     context = SettingsContext(
         project=ask.project.name if ask.project else "",
         projects=tuple(
@@ -124,7 +133,7 @@ def _page(
         acts=tuple(log),
         role_meanings=ROLE_MEANINGS,
         settings=_settings(stored, ask.services.settings),
-        server=_server(ask.services.settings),
+        server=_server(ask.services.settings, left),
         links={name: ask.link(f"/{name}.csv", "", window="") for name in _FILES},
         secret_title=secret[0],
         secret=secret[1],

@@ -35,6 +35,13 @@ from toolfault_dashboard.queries.frequencies import (
     frequency,
     new_signatures,
 )
+from toolfault_dashboard.queries.kinds import (
+    KIND_ORDERS,
+    KindOrder,
+    KindRow,
+    Kinds,
+    kinds,
+)
 from toolfault_dashboard.queries.matrices import Matrix, MatrixCell, MatrixTool, matrix
 from toolfault_dashboard.queries.messages import MessageGroup, MessageRow, message_efficacy
 from toolfault_dashboard.queries.over_time import Bucket, failures_over_time
@@ -66,6 +73,7 @@ __all__ = [
     "COST_GROUPS",
     "FACET_KEYS",
     "FREQUENCIES",
+    "KIND_ORDERS",
     "Audience",
     "Bucket",
     "Comparison",
@@ -76,6 +84,9 @@ __all__ = [
     "Dimension",
     "FixList",
     "FixRow",
+    "KindOrder",
+    "KindRow",
+    "Kinds",
     "Matrix",
     "MatrixCell",
     "MatrixTool",
@@ -114,6 +125,7 @@ __all__ = [
     "iter_chains",
     "iter_failures",
     "iter_issues",
+    "kinds",
     "matrix",
     "message_efficacy",
     "new_signatures",

@@ -14,6 +14,7 @@ from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighed
 from toolfault_dashboard.queries.changes import changes
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.failures import count_failures
+from toolfault_dashboard.queries.kinds import fields_in_words
 from toolfault_dashboard.queries.parts import in_parts
 from toolfault_dashboard.queries.rows import ChangeRow, FrequencyRow, FrequencyTable
 from toolfault_dashboard.queries.scope import Scope
@@ -67,6 +68,7 @@ class _Group:
     first_at: int | None
     last_at: int | None
     new_since: str | None = None
+    fields: str | None = None
 
 
 def frequency(
@@ -179,6 +181,7 @@ def _row(group: _Group, own: Amounts | None, per_tool: Amounts, calls: Amount) -
         first_at=group.first_at,
         last_at=group.last_at,
         new_since=group.new_since,
+        fields=group.fields,
     )
 
 
@@ -302,7 +305,7 @@ def _signatures(
     *only: ColumnElement[bool],
 ) -> list[_Group]:
     columns = (
-        *(signature.c[name] for name in ("fingerprint", "tool", "code")),
+        *(signature.c[name] for name in ("fingerprint", "tool", "code", "fields")),
         signature.c.first_at.label("appeared_at"),
     )
     rows = conn.execute(
@@ -321,6 +324,7 @@ def _signatures(
             first_at=row.first_at,
             last_at=row.last_at,
             new_since=_new_since(row, latest),
+            fields=fields_in_words(row.fields) if row.fields else "",
         )
         for row in rows
     ]

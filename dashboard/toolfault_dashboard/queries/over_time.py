@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any, Final, Literal
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, func, literal, select, union_all
+from sqlalchemy import Connection, Select, func, literal, select, union_all
 
-from toolfault_collector.clock import DAY_US, MINUTE_US
+from toolfault_collector.clock import DAY_US
 from toolfault_collector.tables import call_counts, tool_call
 from toolfault_dashboard.analysis.weights import whole
 from toolfault_dashboard.queries import rollups
+from toolfault_dashboard.queries.buckets import (
+    WEEK_OFFSET,
+    WIDTH,
+    Bucket,
+    bucket_of,
+    bucket_start,
+    buckets,
+    is_drawn_whole,
+    start_of,
+)
 from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
 from toolfault_dashboard.queries.rows import FailuresOverTime, Series
 from toolfault_dashboard.queries.scope import Scope
@@ -18,11 +28,6 @@ from toolfault_dashboard.queries.weighing import Sampling, sampling, weight
 from toolfault_dashboard.queries.windows import window
 
 __all__ = ["Bucket", "failures_over_time"]
-
-Bucket = Literal["hour", "day", "week"]
-_WIDTH: Final[dict[Bucket, int]] = {"hour": 60 * MINUTE_US, "day": DAY_US, "week": 7 * DAY_US}
-_WEEK_OFFSET: Final = 4 * DAY_US  # 5 January 1970 was a Monday (ISO 8601 weeks)
-_MOST_BUCKETS: Final = 1_000
 
 
 def failures_over_time(
@@ -43,7 +48,7 @@ def failures_over_time(
     first: int | None
     last: int | None
     untimed: int | None
-    if since is not None and _is_drawn_whole(since, until or scope.now):
+    if since is not None and is_drawn_whole(since, until or scope.now):
         first, last, untimed = None, None, None  # the query says where the axis begins and ends
     elif quick:
         first, last, untimed = *rollups.extent(conn, scope), 0
@@ -54,7 +59,7 @@ def failures_over_time(
     if begin is None or end is None or end < begin:
         untimed = _extent(conn, scope)[2] if untimed is None else untimed
         return FailuresOverTime(bucket or "day", (), (), (), None, untimed)
-    bucket, starts = _buckets(begin, end, bucket, first=first, last=last)
+    bucket, starts = buckets(begin, end, bucket, first=first, last=last)
     sampled = sampling(conn, scope.project_id)
     # Of sampled failures the rollups have days and tools, not hours.
     if quick and not sampled.failures and (bucket != "hour" or rollups.usable(conn, scope)):
@@ -73,40 +78,6 @@ def failures_over_time(
         other=_added(lines[top:]),
         untimed=untimed,
     )
-
-
-def _is_drawn_whole(begin: int, end: int) -> bool:
-    """Say whether an axis from *begin* to *end* has no more buckets than are drawn."""
-    return (end - begin) // _WIDTH["hour"] <= _MOST_BUCKETS
-
-
-def _buckets(
-    begin: int, end: int, bucket: Bucket | None, *, first: int | None, last: int | None
-) -> tuple[Bucket, tuple[int, ...]]:
-    if bucket is None:
-        days = (end - begin) / DAY_US
-        bucket = "hour" if days <= 3 else "day" if days <= 120 else "week"
-    width = _WIDTH[bucket]
-    if (end - begin) // width > _MOST_BUCKETS:  # a window far wider than the data
-        begin = max(begin, first if first is not None else end)
-        end = min(end, last if last is not None else begin)
-        begin = max(begin, end - _MOST_BUCKETS * width)
-    return bucket, tuple(range(_start(begin, bucket), end + 1, width))
-
-
-def _start(at: int, bucket: Bucket) -> int:
-    offset = _WEEK_OFFSET if bucket == "week" else 0
-    return (at - offset) // _WIDTH[bucket] * _WIDTH[bucket] + offset
-
-
-def _bucket_of(column: ColumnElement[int], bucket: Bucket) -> ColumnElement[int]:
-    offset = literal(_WEEK_OFFSET if bucket == "week" else 0)
-    width = literal(_WIDTH[bucket])
-    return (column - offset) // width
-
-
-def _number(found: int, bucket: Bucket) -> int:
-    return found * _WIDTH[bucket] + (_WEEK_OFFSET if bucket == "week" else 0)
 
 
 def _extent(conn: Connection, scope: Scope) -> tuple[int | None, int | None, int]:
@@ -128,11 +99,11 @@ _Counts = dict[str, _Numbers]
 
 def _from_rollups(conn: Connection, scope: Scope, bucket: Bucket) -> _Counts:
     """Return failures by code and start of their bucket."""
-    offset = _WEEK_OFFSET if bucket == "week" else 0
+    offset = WEEK_OFFSET if bucket == "week" else 0
     found: defaultdict[str, _Numbers] = defaultdict(_numbers)
-    added = rollups.failures_per_bucket(conn, scope, width=_WIDTH[bucket], offset=offset)
+    added = rollups.failures_per_bucket(conn, scope, width=WIDTH[bucket], offset=offset)
     for (code, number), failures in added.items():
-        found[code][_number(number, bucket)] += failures
+        found[code][bucket_start(number, bucket)] += failures
     return found
 
 
@@ -148,7 +119,7 @@ def _calls_from_rollups(
         return _from_rows(conn, scope, bucket, sampled, failures=False)[1]
     found = _numbers()
     for day, calls in rollups.calls_per_day(conn, scope).items():
-        found[_start(day * DAY_US, bucket)] += calls
+        found[start_of(day * DAY_US, bucket)] += calls
     return found
 
 
@@ -156,8 +127,8 @@ def _from_rows(
     conn: Connection, scope: Scope, bucket: Bucket, sampled: Sampling, *, failures: bool = True
 ) -> tuple[_Counts, _Numbers, int]:
     """Return failures by code and bucket (its start), calls by bucket, and failures untimed."""
-    at = _bucket_of(tool_call.c.occurred_at, bucket).label("bucket")
-    minute = _bucket_of(call_counts.c.minute, bucket).label("bucket")
+    at = bucket_of(tool_call.c.occurred_at, bucket).label("bucket")
+    minute = bucket_of(call_counts.c.minute, bucket).label("bucket")
     timed = tool_call.c.time_source != "none"
     call: Any = literal("call").label("kind")
     failure: Any = literal("failure").label("kind")
@@ -185,12 +156,12 @@ def _from_rows(
     untimed = 0
     for kind, name, number, found in conn.execute(union_all(*parts)):
         if kind == "call":
-            calls[_number(number, bucket)] += float(found) if sampled.calls else int(found)
+            calls[bucket_start(number, bucket)] += float(found) if sampled.calls else int(found)
         elif kind == "untimed":
             untimed = int(found)
         else:
             each = float(found) if sampled.failures else int(found)
-            counts[name or ""][_number(number, bucket)] += each
+            counts[name or ""][bucket_start(number, bucket)] += each
     return counts, calls, untimed
 
 

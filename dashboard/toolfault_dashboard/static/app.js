@@ -139,6 +139,7 @@
     } else if (event.key === "[") done = follow('a[rel="prev"]');
     else if (event.key === "]") done = follow('a[rel="next"]');
     else if (event.key === "j" || event.key === "k") done = step(event.key === "j" ? 1 : -1);
+    else if (/^[1-9]$/.test(event.key)) done = jump(Number(event.key));
     else if (event.key === "g") { leader = true; setTimeout(() => { leader = false; }, 1500); }
     else if (event.key === "?" && keys) { keys.showModal(); done = true; }
     if (done) event.preventDefault();
@@ -151,6 +152,16 @@
     const at = links.indexOf(doc.activeElement);
     const next = at < 0 ? (by > 0 ? 0 : links.length - 1) : at + by;
     links[Math.min(links.length - 1, Math.max(0, next))].focus();
+    return true;
+  };
+
+  /* 1 to 9 go to a part of the page: its headings, in order. */
+  const jump = (number) => {
+    const heading = doc.querySelectorAll("main h2")[number - 1];
+    if (!heading) return false;
+    heading.tabIndex = -1;
+    heading.focus({ preventScroll: true });
+    heading.scrollIntoView({ block: "start" });
     return true;
   };
 

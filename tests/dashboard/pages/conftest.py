@@ -51,11 +51,11 @@ class Browser:
 
 
 def open_browser(
-    engine: Engine, *, role: Role | None = "admin", now: int = NOW
+    engine: Engine, *, role: Role | None = "admin", now: int = NOW, quota: int = 0
 ) -> Iterator[Browser]:
     """Yield the application on *engine*, signed in as *role* (None: not at all)."""
     url = engine.url.render_as_string(hide_password=False)
-    settings = Settings(database_url=url)
+    settings = Settings(database_url=url, quota_events_per_minute=quota)
     app = create_app(settings, collector=Collector(settings, engine=engine), clock=lambda: now)
     statements: list[str] = []
 

@@ -8,15 +8,16 @@ import json
 
 import pytest
 from pyarrow import parquet
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 from tests.dashboard.addresses import COMPARED, LISTS
 from tests.dashboard.api.serving import key_of
 from tests.dashboard.generated import NOW
 from tests.dashboard.pages.conftest import Browser, open_browser
 
-from toolfault_collector.engine import read_connection
+from toolfault_collector.engine import read_connection, write_transaction
 from toolfault_dashboard import queries
 from toolfault_dashboard.formats import count, plural
+from toolfault_dashboard.pages._ask import DAY
 from toolfault_dashboard.queries import Scope, deadline
 from toolfault_dashboard.search import parse
 
@@ -24,11 +25,11 @@ GENERATED = "project=generated&window=all"
 MOST = 12
 
 
-def _scope(engine: Engine, text: str = "") -> Scope:
+def _scope(engine: Engine, query: str = "") -> Scope:
     with read_connection(engine) as conn:
         row = queries.project_by_name(conn, "generated")
     assert row is not None
-    return Scope(row.id, parse(text), NOW)
+    return Scope(row.id, parse(query), NOW)
 
 
 def _details(engine: Engine) -> list[str]:
@@ -74,7 +75,7 @@ def test_no_page_asks_the_database_often(browser: Browser):
     """A page needs at most twelve statements."""
     needed = {
         address: len(browser.count(address))
-        for address in map(_with, (*LISTS, *_details(browser.engine)))
+        for address in map(_with, (*LISTS, "/failures?group=kind", *_details(browser.engine)))
     }
     assert {address: n for address, n in needed.items() if n > MOST} == {}
 
@@ -108,16 +109,17 @@ def test_the_csv_of_failures_has_the_rows_that_the_page_counts(browser: Browser,
 TABLES = {
     "/": ("overview", "over-time", "tools", "codes", "failures"),
     "/failures": ("failures",),
-    "/round-trips": ("round-trips", "chains", "chain-lengths"),
+    "/failures?group=kind": ("kinds",),
+    "/round-trips": ("round-trips", "chains", "chain-lengths", "chain-ends"),
     "/round-trips?by=argument": ("round-trips",),
-    "/codes": ("codes", "fields", "matrix"),
+    "/codes": ("codes", "fields", "matrix", "field-matrix", "over-time"),
     "/tools": ("tools",),
     "/tool?name=http_request": ("over-time", "codes", "fields", "failures"),
     "/messages": ("messages",),
     "/fix-next": ("fix-next",),
     "/changes": ("changes",),
     COMPARED: ("comparison", "comparison-codes"),
-    "/experiment?name=b": ("experiment", "over-time"),
+    "/experiment?name=b": ("experiment", "experiment-costs", "over-time"),
     "/experiment?name=b&days=1": ("experiment-days",),
     "/experiments": ("experiments",),
     "/settings": ("keys", "people", "audit"),
@@ -129,6 +131,51 @@ def test_every_table_is_there_as_csv_ndjson_and_parquet(browser: Browser, path: 
     """Beside each table stand three files; they hold the same rows, and more than none."""
     with key_of(browser.engine, "generated"):  # or Settings has no table of keys
         _has_every_table(browser, path)
+
+
+def test_what_is_new_since_a_change_is_a_file(own_browser: Browser):
+    """The file beside the table has the kinds that the page shows, named by their arguments."""
+    with write_transaction(own_browser.engine) as conn:
+        conn.execute(text("UPDATE change SET occurred_at = :at"), {"at": NOW - 2 * DAY})
+    (path,) = [each for each in _details(own_browser.engine) if each.startswith("/changes/")]
+    soup = own_browser.page(f"{path}?project=generated")
+    shown = soup.select("[aria-labelledby=new-title] tbody tr")
+    assert shown
+    links = [a["href"] for a in soup.select("[aria-labelledby=new-title] a[download]")]
+    assert [link.split("?")[0] for link in links] == [
+        f"/new-since.{suffix}" for suffix in ("csv", "ndjson", "parquet")
+    ]
+    rows = list(csv.DictReader(io.StringIO(own_browser.get(links[0]).text)))
+    assert len(rows) >= len(shown)
+    for row, line in zip(rows, shown, strict=False):
+        said = line.th.get_text().replace("\u200b", "")
+        assert said.startswith(" · ".join(filter(None, (row["code"], row["fields"]))))
+
+
+def test_kinds_are_sorted_and_filtered_by_the_address(browser: Browser):
+    """Tabs, sorting and facets keep each other; a row leads to as many failures as it says."""
+    soup = browser.page(_with("/failures?group=kind&sort=last"))
+    assert soup.select_one("th[aria-sort]").get_text(strip=True) == "Last seen (UTC)"
+    facet = soup.select_one(".facet li a")["href"]
+    assert "group=kind" in facet
+    assert "sort=last" in facet
+    one_by_one, by_kind = soup.select("nav[aria-label='Show failures'] a")
+    assert "group" not in one_by_one["href"]
+    assert by_kind["aria-current"] == "true"
+    row = soup.select_one("main tbody tr")
+    said = row.select_one("td.num").get_text()
+    lede = browser.page(row.a["href"]).select_one(".lede").get_text()
+    assert lede.startswith(f"{said} failure")
+    assert row.select_one("svg.spark path")["d"]
+
+
+def test_the_maps_of_codes_and_fields_lead_to_their_failures(browser: Browser):
+    """A cell of either map names the number of failures behind it."""
+    soup = browser.page(_with("/codes"))
+    for by in ("code", "field"):
+        cell = soup.select_one(f"[aria-labelledby=heat-{by}] td a")
+        behind = browser.page(cell["href"]).select_one(".lede").get_text()
+        assert behind.startswith(f"{cell.get_text()} failure"), by
 
 
 def _has_every_table(browser: Browser, path: str) -> None:
@@ -150,10 +197,10 @@ def _has_every_table(browser: Browser, path: str) -> None:
 def _rows(content: bytes, suffix: str) -> int:
     if suffix == "parquet":
         return int(parquet.read_table(io.BytesIO(content)).num_rows)
-    text = content.decode()
+    lines = content.decode()
     if suffix == "csv":
-        return len(list(csv.DictReader(io.StringIO(text))))
-    return len([json.loads(line) for line in text.splitlines()])
+        return len(list(csv.DictReader(io.StringIO(lines))))
+    return len([json.loads(line) for line in lines.splitlines()])
 
 
 def test_the_week_is_one_click_away_for_whom_it_may_concern(engine: Engine):
@@ -221,14 +268,13 @@ def test_columns_are_chosen_by_the_address(browser: Browser, path: str):
     """The address alone decides; the form writes it and keeps what else it says."""
     parameter, wanted, there, gone = COLUMNS[path]
     soup = browser.page(_with(f"{path}?{parameter}={wanted}"))
-    heads = [
-        each.get_text(strip=True)
-        for each in soup.select("table")[0 if "round" not in path else 2].select("thead th")
-    ]
+    tables = soup.select("main table")
+    table = tables[{"/round-trips": 2, "/codes": 1}.get(path, 0)]  # after those of charts
+    heads = [each.get_text(strip=True) for each in table.select("thead th")]
     assert set(there) <= set(heads)
     assert not set(gone) & set(heads)
-    for row in soup.select("table")[0].select("tbody tr"):
-        assert len(row.find_all(["td", "th"])) == len(soup.select("table")[0].select("thead th"))
+    for row in table.select("tbody tr"):
+        assert len(row.find_all(["td", "th"])) == len(heads)
     form = soup.select_one("details.columns form")
     fields = [(each["name"], each.get("value", "")) for each in form.select("input[type=hidden]")]
     ticked = [("col", each["value"]) for each in form.select("input[checked]")]

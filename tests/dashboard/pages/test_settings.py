@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, insert
 from tests.dashboard.generated import NOW
 from tests.dashboard.pages.conftest import Browser, open_browser
 
-from toolfault_collector.engine import read_connection
+from toolfault_collector.engine import read_connection, write_transaction
 from toolfault_collector.keys import authenticate
+from toolfault_collector.projects import find_project
+from toolfault_collector.tables import quota_bucket
 from toolfault_dashboard import signin
 
 GENERATED = "?project=generated"
@@ -169,3 +171,23 @@ def test_settings_that_cannot_be_are_refused(own_browser: Browser, form: dict[st
     soup = _post(own_browser, "/settings/project", status=422, **form)
     assert soup.select_one("[role=alert]")
     assert soup.select_one("#retention_days")["value"] == ""
+
+
+def _quota(engine: Engine, limit: int) -> str:
+    for browser in open_browser(engine, quota=limit):
+        soup = browser.page(f"/settings{GENERATED}")
+        row = soup.find("th", string="Quota of a project").find_parent("tr")
+        return row.select("td")[0].get_text()
+    raise AssertionError("no browser")
+
+
+def test_the_quota_in_force_is_shown_with_what_is_used(own_engine: Engine):
+    """Without a limit the page says so; with one, how much of it is used at this moment."""
+    assert _quota(own_engine, 0) == "no limit"
+    assert _quota(own_engine, 600) == "600 events a minute; 0 used, 600 left at this moment"
+    with write_transaction(own_engine) as conn:
+        project = find_project(conn, "generated")
+        bucket = {"project_id": project, "events_left": 100.0, "filled_at": NOW - 6_000_000}
+        conn.execute(insert(quota_bucket).values(bucket))
+    # 600 a minute are 10 a second: in six seconds 60 have run in.
+    assert _quota(own_engine, 600) == "600 events a minute; 440 used, 160 left at this moment"

@@ -27,6 +27,7 @@ MODULES = (
     "plain",
     "settings",
     "shell",
+    "times",
     "views",
 )
 FOLDER = resources.files(PACKAGE).joinpath("templates")

@@ -59,6 +59,7 @@ QUESTIONS: dict[str, Callable[[Connection, Scope], Any]] = {
     "round_trips": queries.round_trips,
     "arguments": queries.chains_by_argument,
     "facets": queries.facets,
+    "kinds": lambda conn, scope: queries.kinds(conn, scope, limit=20),
     "failures": lambda conn, scope: queries.failure_list(conn, scope, limit=5),
     "chains": lambda conn, scope: queries.chain_list(conn, scope, limit=5),
     "over_time": queries.failures_over_time,

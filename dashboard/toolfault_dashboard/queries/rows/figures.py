@@ -103,6 +103,7 @@ class FrequencyRow:
     first_at: int | None  # first and last failure within the scope
     last_at: int | None
     new_since: str | None = None  # of a signature never seen before the latest change of its tool
+    fields: str | None = None  # of a signature: the arguments it is about, in words
 
 
 @dataclass(frozen=True, slots=True)
