@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from toolfault_dashboard.analysis.differences import difference_of_rates
 from toolfault_dashboard.analysis.effect import Verdict
@@ -15,6 +16,9 @@ from toolfault_dashboard.analysis.estimates import Estimate
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.sides import SideData
 from toolfault_dashboard.analysis.weights import Amount, equivalent, weighed_rate
+
+if TYPE_CHECKING:
+    from toolfault_dashboard.analysis.columns import CodeColumns
 
 __all__ = ["FALSE_DISCOVERIES", "CodeAmounts", "CodeEffect", "CodeFailures", "effect_by_code"]
 
@@ -45,7 +49,7 @@ class CodeEffect:
 def effect_by_code(
     before: SideData,
     after: SideData,
-    failures: tuple[CodeFailures, CodeFailures],
+    failures: tuple[CodeFailures | CodeColumns, CodeFailures | CodeColumns],
     *,
     amounts: tuple[CodeAmounts, CodeAmounts] = ({}, {}),
     confidence: float = 0.95,
@@ -59,15 +63,14 @@ def effect_by_code(
         amounts: What they are as rows and squares, of codes of which some were sampled.
         confidence: Two-sided coverage of each interval, taken by itself.
     """
-    calls = _calls(before), _calls(after)
-    squares = _squares(calls[0], before), _squares(calls[1], after)
-    codes = sorted(failures[0].keys() | failures[1].keys())
+    sums = _sums(failures[0], before), _sums(failures[1], after)
+    squares = _squares(before), _squares(after)
     found = []
-    for code in codes:
+    for code in sorted(sums[0].keys() | sums[1].keys()):
         sides = [
-            _estimate(counts.get(code, {}), own, side, squared, amount.get(code))
-            for counts, own, side, squared, amount in zip(
-                failures, calls, (before, after), squares, amounts, strict=True
+            _estimate(own.get(code, _NONE), side, squared, _amount(own, amount, code))
+            for own, side, squared, amount in zip(
+                sums, (before, after), squares, amounts, strict=True
             )
         ]
         difference = difference_of_rates(sides[0], sides[1], confidence=confidence)
@@ -77,8 +80,8 @@ def effect_by_code(
     rows = [
         CodeEffect(
             code=code,
-            before=weighed_rate(_amount(failures[0], amounts[0], code), before.calls),
-            after=weighed_rate(_amount(failures[1], amounts[1], code), after.calls),
+            before=weighed_rate(_amount(sums[0], amounts[0], code), before.calls),
+            after=weighed_rate(_amount(sums[1], amounts[1], code), after.calls),
             difference=difference.value,
             low=difference.low,
             high=difference.high,
@@ -90,47 +93,64 @@ def effect_by_code(
     return tuple(sorted(rows, key=lambda row: (-(row.before.count + row.after.count), row.code)))
 
 
-def _amount(failures: CodeFailures, amounts: CodeAmounts, code: str) -> Amount:
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """The failures of one code over the conversations of a side.
+
+    Attributes:
+        failures: All of them.
+        squares: Of the failures of each conversation.
+        with_calls: The failures of each conversation times its calls.
+    """
+
+    failures: float
+    squares: float
+    with_calls: float
+
+
+_NONE: Final = _Sums(0.0, 0.0, 0.0)
+
+
+def _sums(failures: CodeFailures | CodeColumns, side: SideData) -> dict[str, _Sums]:
+    from toolfault_dashboard.analysis.columns import CodeColumns, code_columns
+
+    own = failures
+    if not isinstance(own, CodeColumns):
+        own = code_columns(own, side.columns)
+    calls = side.columns.by_conversation(side.columns.calls)[own.conversation]
+    counts = own.failures
+    sums = zip(
+        *(own.by_code(values).tolist() for values in (counts, counts * counts, counts * calls)),
+        strict=True,
+    )
+    return {code: _Sums(*each) for code, each in zip(own.codes, sums, strict=True)}
+
+
+def _amount(sums: Mapping[str, _Sums], amounts: CodeAmounts, code: str) -> Amount:
     if code in amounts:
         return amounts[code]
-    rows = int(sum(failures.get(code, {}).values()))
+    rows = int(sums.get(code, _NONE).failures)
     return Amount(rows, rows, rows)
 
 
-def _calls(side: SideData) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for cell in side.cells:
-        found[cell.conversation] = found.get(cell.conversation, 0) + cell.calls
-    return found
+def _squares(side: SideData) -> float:
+    calls = side.columns.by_conversation(side.columns.calls)
+    return float((calls * calls).sum()) + side.folded.calls_squared
 
 
-def _squares(calls: Mapping[str, float], side: SideData) -> float:
-    return sum(own * own for own in calls.values()) + side.folded.calls_squared
-
-
-def _estimate(
-    failures: Mapping[str, float],
-    calls: Mapping[str, float],
-    side: SideData,
-    squares: float,
-    amount: Amount | None,
-) -> Estimate:
+def _estimate(sums: _Sums, side: SideData, squares: float, amount: Amount) -> Estimate:
     n = side.calls.weight
     if not n:
         return Estimate(value=None, variance=None, clusters=0, n=0)
-    share = sum(failures.values()) / n
-    residual = (
-        sum(count * count for count in failures.values())
-        - 2 * share * sum(count * calls.get(key, 0) for key, count in failures.items())
-        + share * share * squares
-    )
+    share = sums.failures / n
+    residual = sums.squares - 2 * share * sums.with_calls + share * share * squares
     clusters = side.conversations
     variance = residual / (n * n) * clusters / (clusters - 1) if clusters >= 2 else None
     return Estimate(
         value=share,
         variance=None if variance is None else max(0.0, variance),
         clusters=clusters,
-        n=n if not side.calls.sampled else equivalent(amount or Amount(), side.calls),
+        n=n if not side.calls.sampled else equivalent(amount, side.calls),
     )
 
 

@@ -7,8 +7,8 @@ were and the sum of their squared calls, which is all that the variance needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -66,29 +66,17 @@ class SideData:
 
     label: str
     query: str
-    cells: tuple[Cell, ...]
+    cells: Sequence[Cell]
     folded: Folded = field(default_factory=Folded)
     rows: SideData | None = None
     squares: SideData | None = None
 
-    def only(self, strata: Iterable[Stratum]) -> SideData:
-        """Return the side reduced to some strata; what is folded keeps its conversations."""
-        wanted = set(strata)
-        calls = {key: calls for key, calls in self.folded.calls.items() if key in wanted}
-        return replace(
-            self,
-            cells=tuple(cell for cell in self.cells if cell.stratum in wanted),
-            folded=Folded(calls, self.folded.conversations, self.folded.calls_squared),
-            rows=self.rows and self.rows.only(wanted),
-            squares=self.squares and self.squares.only(wanted),
-        )
-
     @cached_property
     def columns(self) -> Columns:
         """The cells column by column."""
-        from toolfault_dashboard.analysis.columns import columns_of
+        from toolfault_dashboard.analysis.columns import Columns, columns_of
 
-        return columns_of(self.cells)
+        return self.cells if isinstance(self.cells, Columns) else columns_of(self.cells)
 
     @property
     def strata(self) -> dict[Stratum, float]:

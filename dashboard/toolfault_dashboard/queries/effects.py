@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, func, select
 
@@ -11,20 +11,23 @@ from toolfault_collector.tables import tool_call
 from toolfault_dashboard.analysis.by_code import (
     CodeAmounts,
     CodeEffect,
-    CodeFailures,
     effect_by_code,
 )
 from toolfault_dashboard.analysis.effect import Effect, MetricEffect, compare, compare_metric
 from toolfault_dashboard.analysis.experiments import ArmComparison, as_trial
 from toolfault_dashboard.analysis.metrics import METRICS
-from toolfault_dashboard.analysis.weights import Amounts
+from toolfault_dashboard.analysis.sides import SideData
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.parts import as_kept, in_parts
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.sides import side_of
-from toolfault_dashboard.queries.weighing import amount, counted, sampling
+from toolfault_dashboard.queries.weighing import counted, sampling
 from toolfault_dashboard.search import Clause, Moment, Pattern, Query
+
+if TYPE_CHECKING:
+    from toolfault_dashboard.analysis.columns import CodeColumns
+    from toolfault_dashboard.queries.side_parts import CodePart
 
 __all__ = [
     "Comparison",
@@ -79,7 +82,9 @@ def comparison(
         equal_mix: Compare at equal mix of tools, models and agents; not for randomised variants.
     """
     left, right = side_of(conn, before, labels[0]), side_of(conn, after, labels[1])
-    own, others = _failures_by_code(conn, before), _failures_by_code(conn, after)
+    own, others = (
+        _failures_by_code(conn, scope, side) for scope, side in ((before, left), (after, right))
+    )
     codes = effect_by_code(
         left, right, (own[0], others[0]), amounts=(own[1], others[1]), confidence=confidence
     )
@@ -161,45 +166,25 @@ def _untimed(conn: Connection, before: Scope) -> int:
     return found
 
 
-def _failures_by_code(conn: Connection, scope: Scope) -> tuple[CodeFailures, CodeAmounts]:
-    sampled = sampling(conn, scope.project_id).calls
-    found: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    amounts = Amounts()
-    for part in sorted(in_parts(conn, scope, _by_code), key=len, reverse=True):
-        for code, failures in part.failures.items():
-            own = found[code]
-            if own:
-                for conversation, number in failures.items():
-                    own[conversation] = own.get(conversation, 0) + number
-            else:
-                found[code] = dict(failures)
-            if sampled:
-                amounts.add(code, part.amounts[code])
-    return found, amounts
+def _failures_by_code(
+    conn: Connection, scope: Scope, side: SideData
+) -> tuple[CodeColumns, CodeAmounts]:
+    from toolfault_dashboard.queries.side_parts import codes_together
+
+    found, amounts = codes_together(in_parts(conn, scope, _by_code), side.columns)
+    return found, amounts if sampling(conn, scope.project_id).calls else {}
 
 
-@dataclass(frozen=True, slots=True)
-class _ByCode:
-    failures: dict[str, dict[str, float]]
-    amounts: Amounts
+def _by_code(conn: Connection, scope: Scope) -> CodePart:
+    from toolfault_dashboard.queries.side_parts import code_part
 
-    def __len__(self) -> int:
-        return sum(map(len, self.failures.values()))
-
-
-def _by_code(conn: Connection, scope: Scope) -> _ByCode:
     sampled = sampling(conn, scope.project_id).failures
     key = func.coalesce(tool_call.c.session_id, tool_call.c.event_id)
-    found: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    amounts = Amounts()
     # As an expression, or SQLite reads all of an index that is sorted by it.
     code_of = func.coalesce(tool_call.c.code, "").label("code")
     rows = conn.execute(
         select(code_of, key, *counted(sampled=sampled))
         .where(failures_of(scope))
         .group_by(code_of, key)
-    )
-    for code, conversation, *numbers in rows:
-        found[code][conversation] = numbers[1 if sampled else 0]
-        amounts.add(code, amount(numbers))
-    return _ByCode(dict(found), amounts)
+    ).all()
+    return code_part(rows)
