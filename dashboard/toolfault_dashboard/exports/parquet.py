@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import Any, Final
+
+import msgspec
 
 from toolfault_dashboard.queries.streams import RowStream
 
@@ -15,8 +18,11 @@ __all__ = ["MissingParquet", "write_parquet"]
 ROW_GROUP: Final = 20_000
 """Rows of a row group: some 10 MiB of failures while they are collected."""
 
-BATCH: Final = 250
-"""Rows that become columns at a time, while they are still in the processor's cache."""
+BATCH: Final = 2_000
+"""Rows that become columns at a time."""
+
+MOST_KNOWN: Final = 20_000
+"""Combinations of packed columns that are remembered at most."""
 
 
 class MissingParquet(RuntimeError):  # noqa: N818 - reads as what is the matter
@@ -45,16 +51,27 @@ def write_parquet(stream: RowStream) -> Iterator[bytes]:
 
 def _written(pa: Any, pq: Any, schema: Any, stream: RowStream) -> Iterator[bytes]:
     sink = io.BytesIO()
-    rows = iter(stream.rows)
+    batches = _batches(pa, schema, stream)
     writer = pq.ParquetWriter(_Forward(sink), schema, compression="zstd")
-    try:
-        while batches := _batches(pa, schema, islice(rows, ROW_GROUP)):
-            writer.write_table(pa.Table.from_batches(batches, schema=schema))
+    whole = False
+    # Compressing needs no interpreter: another thread does it while the next rows are fetched.
+    with ThreadPoolExecutor(1) as beside:
+        writing: Future[None] | None = None
+        try:
+            while part := list(islice(batches, ROW_GROUP // BATCH)):
+                group = pa.Table.from_batches(part, schema=schema)
+                if writing is not None:
+                    writing.result()
+                    yield _taken(sink)
+                writing = beside.submit(writer.write_table, group)
+            whole = True
+        finally:
+            if not whole:
+                # Closing would write the footer that makes the part a whole file.
+                writer.is_open = False
+        if writing is not None:
+            writing.result()
             yield _taken(sink)
-    except BaseException:
-        # Closing would write the footer that makes the part a whole file.
-        writer.is_open = False
-        raise
     writer.close()
     yield _taken(sink)
 
@@ -96,13 +113,51 @@ def _type(pa: Any, name: str, stream: RowStream) -> Any:
     return kinds.get(stream.kinds.get(name, ""), pa.string())
 
 
-def _batches(pa: Any, schema: Any, rows: Iterator[Sequence[Any]]) -> list[Any]:
-    found = []
+def _batches(pa: Any, schema: Any, stream: RowStream) -> Iterator[Any]:
+    packed = stream.packed
+    names = packed.names if packed else tuple((name,) for name in stream.columns)
+    makes = [_maker(pa, [schema.field(name).type for name in own]) for own in names]
+    rows = iter(packed.rows if packed else stream.rows)
     while part := list(islice(rows, BATCH)):
-        columns = zip(schema.types, zip(*part, strict=True), strict=True)
-        arrays = [_array(pa, values, kind) for kind, values in columns]
-        found.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
-    return found
+        columns = zip(makes, zip(*part, strict=True), strict=True)
+        arrays = [array for make, values in columns for array in make(values)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _maker(pa: Any, kinds: Sequence[Any]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """Return what makes the arrays of a column, several of one that is packed."""
+    if len(kinds) > 1:
+        return _Known(pa, kinds).arrays
+    (kind,) = kinds
+    return lambda values: (_array(pa, values, kind),)
+
+
+class _Known:
+    """The values of packed columns: each combination is taken apart once, then looked up."""
+
+    def __init__(self, pa: Any, kinds: Sequence[Any]) -> None:
+        self._pa, self._kinds = pa, kinds
+        self._places: dict[str, int] = {}
+        self._arrays: list[Any] = []
+
+    def arrays(self, packed: Sequence[str]) -> Sequence[Any]:
+        """Return the arrays of the columns that are in *packed*."""
+        places = self._places
+        if len(places) > MOST_KNOWN:
+            places.clear()
+            self._arrays = []
+        new = dict.fromkeys(each for each in packed if each not in places)
+        if new:
+            columns = zip(*map(msgspec.json.decode, new), strict=True)
+            pairs = zip(columns, self._kinds, strict=True)
+            arrays = [_array(self._pa, values, kind) for values, kind in pairs]
+            if self._arrays:
+                both = zip(self._arrays, arrays, strict=True)
+                arrays = [self._pa.concat_arrays(each) for each in both]
+            self._arrays = arrays
+            places.update(zip(new, range(len(places), len(places) + len(new)), strict=True))
+        at = self._pa.array([places[each] for each in packed], type=self._pa.int32())
+        return [array.take(at) for array in self._arrays]
 
 
 def _array(pa: Any, values: Sequence[Any], kind: Any) -> Any:

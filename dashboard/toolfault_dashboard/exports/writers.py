@@ -13,6 +13,8 @@ from functools import partial
 from itertools import islice, repeat
 from typing import Any, Final, Literal
 
+import msgspec
+
 from toolfault_collector.clock import DAY_US, MINUTE_US, SECOND_US, format_time
 from toolfault_dashboard.exports.cells import (
     ANY_FORMULA,
@@ -37,11 +39,14 @@ MEDIA_TYPES: Final = {
     "parquet": "application/vnd.apache.parquet",
 }
 
-CHUNK: Final = 64 * 1024
+CHUNK: Final = 256 * 1024
 """Bytes after which a chunk is handed on."""
 
 BATCH: Final = 250
 """Rows of a CSV that are made at a time, column by column, while the processor has them at hand."""
+
+MOST_KNOWN: Final = 20_000
+"""Combinations of packed columns that are remembered at most: some 5 MiB."""
 
 FEW: Final = 100
 """Different texts of a column up to which each is made once for all rows of a batch."""
@@ -134,17 +139,22 @@ def _ended(lines: list[bytes]) -> bytes:
 
 
 def _csv(stream: RowStream, *, raw: bool, excel: bool) -> Iterator[str]:
-    head = _joined([[name] for name in map(_quoting(raw=raw), stream.columns)])
+    head = _joined([[name] for name in map(_quoting(raw=raw), stream.columns)], alone=False)
     yield (_BOM if excel else "") + head
-    cells = [_cells(stream, name, raw=raw) for name in stream.columns]
+    packed = stream.packed
+    names = packed.names if packed else tuple((name,) for name in stream.columns)
+    cells = [
+        _cells(stream, own[0], raw=raw) if len(own) == 1 else _together(stream, own, raw=raw)
+        for own in names
+    ]
 
     def records(rows: Sequence[Sequence[Any]]) -> str:
         columns = zip(*rows, strict=True)
         made = [_made(make, column) for make, column in zip(cells, columns, strict=True)]
-        return _joined(list(_runs(made, len(rows))))
+        return _joined(list(_runs(made, len(rows))), alone=len(stream.columns) == 1)
 
     done = 0
-    rows = iter(stream.rows)
+    rows = iter(packed.rows if packed else stream.rows)
     part: list[Sequence[Any]] = []
     try:
         while True:
@@ -161,10 +171,10 @@ def _csv(stream: RowStream, *, raw: bool, excel: bool) -> Iterator[str]:
         raise
 
 
-def _joined(columns: Sequence[Iterable[str]]) -> str:
-    """Return the records of *columns*, each with its end."""
+def _joined(columns: Sequence[Iterable[str]], *, alone: bool) -> str:
+    """Return the records of *columns*, each with its end; *alone* if they are one column."""
     lines: Iterable[str] = map(",".join, zip(*columns, strict=True))
-    if len(columns) == 1:
+    if alone:
         # An empty record of one cell would be no record (RFC 4180 knows no empty line).
         lines = (line or '""' for line in lines)
     return "\r\n".join(lines) + "\r\n"
@@ -210,6 +220,34 @@ def _cells(stream: RowStream, name: str, *, raw: bool) -> Callable[[_Column], It
     if kind == "boolean":
         return lambda column: [_TRUTH[each] for each in column]
     return partial(_texts, _quoting(raw=raw), _ANY if raw else HARMLESS)
+
+
+def _together(
+    stream: RowStream, names: Sequence[str], *, raw: bool
+) -> Callable[[_Column], Iterable[str]]:
+    """Return what makes the cells of columns that come packed as one text."""
+    known = _Known([_cells(stream, name, raw=raw) for name in names])
+
+    def made(column: _Column) -> Iterable[str]:
+        if len(known) > MOST_KNOWN:
+            known.clear()
+        return map(known.__getitem__, column)
+
+    return made
+
+
+class _Known(dict[str, str]):
+    """The cells of packed columns, each combination made once."""
+
+    def __init__(self, makes: Sequence[Callable[[_Column], Iterable[str]]]) -> None:
+        super().__init__()
+        self._makes = makes
+
+    def __missing__(self, packed: str) -> str:
+        values = zip(self._makes, msgspec.json.decode(packed), strict=True)
+        cells = ",".join([cell for make, value in values for cell in make((value,))])
+        self[packed] = cells
+        return cells
 
 
 def _as_they_are(column: _Column) -> Iterable[str]:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, case, null
+from sqlalchemy import ColumnElement, Connection, Label, Select, case, func, null
 
 from toolfault_collector.engine import is_sqlite
 from toolfault_collector.tables import chain, issue, message, signature, tool_call
@@ -21,10 +21,27 @@ from toolfault_dashboard.queries.lines import Guard, read_lines
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import seen, sees
 
-__all__ = ["RowStream", "iter_chains", "iter_failures", "iter_issues"]
+__all__ = ["PackedRows", "RowStream", "iter_chains", "iter_failures", "iter_issues"]
 
 BATCH: Final = 250
 """Rows fetched at a time: some 250 KiB of failures."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackedRows:
+    """Rows whose neighbouring columns of few values come as one text each.
+
+    Most of what fetching and writing a row costs is per column, and the same combination of tool,
+    code, model and so on comes again and again: who has seen it once need not look at it again.
+
+    Attributes:
+        names: Of each column of ``rows``: the columns of the stream that are in it. Where there are
+            several its values are JSON arrays of theirs.
+        rows: The rows; they can be iterated once, instead of those of the stream.
+    """
+
+    names: tuple[tuple[str, ...], ...]
+    rows: Iterator[Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +57,8 @@ class RowStream:
         inert: Columns of texts that the server made, so that none can be a formula.
         lines: Makes the rows CSV lines in the database instead, in batches, where it can do that.
             Takes the guard against formulas, or None for texts as they are.
+        packed: The same rows with columns put together, where the database does that in less time
+            than it takes to fetch them one by one.
     """
 
     columns: tuple[str, ...]
@@ -48,6 +67,7 @@ class RowStream:
     kinds: Mapping[str, str] = field(default_factory=dict)
     inert: frozenset[str] = frozenset()
     lines: Callable[[Guard | None], Iterator[Sequence[bytes]]] | None = None
+    packed: PackedRows | None = None
 
 
 _FAILURE: Final = (
@@ -152,6 +172,18 @@ _INERT: Final = frozenset(
     }
 )
 
+_FEW: Final = frozenset(
+    {
+        *("time_source", "event_type", "tool", "tool_requested", "code", "category", "audience"),
+        *("reason", "phase", "received_type", "issues_total", "agent", "model"),
+        *("provider", "release", "environment", "variant", "attempt", "chain_outcome"),
+        *("detection", "retryable", "outcome", "failures", "round_trips", "calls", "first_code"),
+        *("first_category", "first_retry_fix", "identical_repeats", "serial_discovery"),
+        "repeat_confusion",
+    }
+)
+"""Columns of few values, also together with their neighbours."""
+
 _KINDS: Final = {
     "issues_total": "integer",
     "attempt": "integer",
@@ -240,17 +272,42 @@ def _stream(
     without_deadline(conn)
     made = statement.with_only_columns(*ordered)
 
+    if is_sqlite(conn):
+        packed, names = _packed(made)
+        rows = _raw_rows(conn, packed)
+        return RowStream(
+            columns,
+            frozenset(times),
+            _raw_rows(conn, made),
+            kinds,
+            inert,
+            packed=PackedRows(names, rows),
+        )
+
     def lines(guard: Guard | None) -> Iterator[Sequence[bytes]]:
         return read_lines(conn, made, times=frozenset(times), kinds=kinds, inert=inert, guard=guard)
 
-    return RowStream(
-        columns,
-        frozenset(times),
-        _raw_rows(conn, made) if is_sqlite(conn) else _rows(conn, made),
-        kinds,
-        inert,
-        None if is_sqlite(conn) else lines,
-    )
+    return RowStream(columns, frozenset(times), _rows(conn, made), kinds, inert, lines)
+
+
+def _packed(statement: Select[Any]) -> tuple[Select[Any], tuple[tuple[str, ...], ...]]:
+    """Return *statement* with its neighbouring columns of few values as one, and their names."""
+    runs: list[list[ColumnElement[Any]]] = []
+    for column in statement.selected_columns:
+        if column.name in _FEW and runs and runs[-1][0].name in _FEW:
+            runs[-1].append(column)
+        else:
+            runs.append([column])
+    columns = [
+        run[0] if len(run) == 1 else func.json_array(*map(_unlabelled, run)).label(run[0].name)
+        for run in runs
+    ]
+    names = tuple(tuple(column.name for column in run) for run in runs)
+    return statement.with_only_columns(*columns), names
+
+
+def _unlabelled(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    return column.element if isinstance(column, Label) else column
 
 
 def _raw_rows(conn: Connection, statement: Select[Any]) -> Iterator[Sequence[Any]]:

@@ -18,7 +18,7 @@ from tests.dashboard.generated import NOW
 
 from toolfault_collector.engine import is_sqlite
 from toolfault_dashboard import queries
-from toolfault_dashboard.exports import table_stream, write
+from toolfault_dashboard.exports import parquet, table_stream, write, writers
 from toolfault_dashboard.exports.cells import guard
 from toolfault_dashboard.queries import RowStream, Scope
 from toolfault_dashboard.queries.lines import read_lines
@@ -219,3 +219,29 @@ def test_the_database_writes_what_the_rows_say(
     stream = getattr(queries, table)(conn, scope)
     assert len(made) > 100
     assert _read(_csv(stream, raw=raw)) == made
+
+
+@pytest.mark.parametrize("rows", [queries.iter_failures, queries.iter_chains])
+@pytest.mark.parametrize("known", [1, 20_000])
+def test_packed_columns_are_the_columns(
+    conn: Connection, scope: Scope, rows: Any, known: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Columns that come together are written as if each came by itself, remembered or not."""
+    if not is_sqlite(conn):
+        pytest.skip("PostgreSQL makes the lines itself")
+    for module in (writers, parquet):
+        monkeypatch.setattr(module, "MOST_KNOWN", known)
+    assert any(len(names) > 1 for names in rows(conn, scope).packed.names)
+    for options in ({"raw": False}, {"raw": True}):
+        packed = b"".join(write(rows(conn, scope), "csv", **options))
+        plain = b"".join(write(replace(rows(conn, scope), packed=None), "csv", **options))
+        assert packed == plain
+        assert packed.count(b"\r\n") > 20
+    pq = pytest.importorskip("pyarrow.parquet")
+    files = [
+        io.BytesIO(b"".join(write(stream, "parquet")))
+        for stream in (rows(conn, scope), replace(rows(conn, scope), packed=None))
+    ]
+    first, second = (pq.read_table(each) for each in files)
+    assert first.schema == second.schema
+    assert first.equals(second)

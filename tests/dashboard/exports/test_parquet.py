@@ -60,7 +60,7 @@ def test_row_groups_stream() -> None:
 
 
 def _breaking() -> Iterator[Sequence[Any]]:
-    for number in range(25_000):
+    for number in range(45_000):
         yield [number]
     raise OSError("gone")
 
