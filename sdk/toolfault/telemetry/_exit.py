@@ -3,7 +3,8 @@
 A forked worker of ``multiprocessing`` (also of ``concurrent.futures``) ends by ``os._exit`` as soon
 as its own finalizers have run: the handlers of ``atexit`` that it has inherited are not called, and
 Python 3.13 and later forget them at its start. What such a worker has captured and not yet sent
-would be gone without a trace, so it gets a finalizer of its own.
+would be gone without a trace, so it gets a finalizer of its own. A prefork worker of Celery ends by
+``os._exit`` too, and runs no finalizer either; Celery's signal ``worker_process_shutdown`` tells.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ def at_exit(end: Callable[[], object]) -> None:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=_after_fork_in_child)
     _ends[:] = [end]
+    _listen_to_celery()
     process: Any = sys.modules.get("multiprocessing.process")
     if process is not None and process.parent_process() is not None:
         _finalize()
@@ -60,6 +62,7 @@ def _end() -> None:
 
 def _after_fork_in_child() -> None:
     """Have a worker finalized once ``multiprocessing`` has forgotten what its parent registered."""
+    _listen_to_celery()
     util: Any = sys.modules.get("multiprocessing.util")
     if util is None:
         return
@@ -67,6 +70,22 @@ def _after_fork_in_child() -> None:
         util.register_after_fork(_end, _finalize)  # does nothing in any other child
     except Exception:  # noqa: BLE001 - the child must live
         debug("worker without finalizer")
+
+
+def _listen_to_celery() -> None:
+    """Have Celery, where the host uses it, say when a worker of its pool ends."""
+    signals: Any = sys.modules.get("celery.signals")
+    if signals is None:
+        return
+    try:
+        ends = signals.worker_process_shutdown
+        ends.connect(_end_of_worker, weak=False, dispatch_uid="toolfault")
+    except Exception:  # noqa: BLE001 - a Celery that is loaded half, or another one
+        debug("worker without signal")
+
+
+def _end_of_worker(**_: object) -> None:
+    _end()
 
 
 def _finalize(_: object = None) -> None:

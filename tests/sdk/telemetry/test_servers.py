@@ -1,0 +1,181 @@
+"""Servers and task queues that fork their workers: what their workers capture arrives (S7)."""
+
+from __future__ import annotations
+
+import http.client
+import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.sdk.telemetry.collector import Server
+
+
+def needs(*packages: str) -> pytest.MarkDecorator:
+    """Skip where a package is missing; none of them is needed to work on toolfault."""
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)}: not installed")
+
+
+@contextmanager
+def running(folder: Path, dsn: str, *command: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a server in ``folder``; what it says goes into ``said``."""
+    variables = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "ignore"}
+    with (folder / "said").open("w") as said:
+        server = subprocess.Popen(
+            [sys.executable, "-m", *command],
+            cwd=folder,
+            stdout=said,
+            stderr=said,
+            text=True,
+            env={**os.environ, **variables, "TOOLFAULT_DSN": dsn},
+        )
+        try:
+            yield server
+        finally:
+            server.kill()
+            server.wait()
+
+
+def ends(server: subprocess.Popen[str], folder: Path) -> None:
+    """Ask a server to end, as a deployment does, and wait until it has."""
+    server.send_signal(signal.SIGTERM)
+    code = server.wait(30)
+    assert code == 0, (folder / "said").read_text()
+
+
+def wait_until(holds: Callable[[], bool], folder: Path) -> None:
+    """Wait until something holds."""
+    until = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < until, (folder / "said").read_text()
+        time.sleep(0.02)
+
+
+WEB = """
+import os
+import toolfault
+toolfault.init()
+@toolfault.tool
+def add(a: int) -> int:
+    return a
+if os.environ.get("CALL_FIRST"):
+    add.call({"a": 0})
+def app(environ, respond):
+    with toolfault.conversation(environ["PATH_INFO"]):
+        for a in (1, 2, "x", 3):
+            add.call({"a": a})
+    respond("200 OK", [("Content-Length", "0")])
+    return []
+"""
+
+
+def visit(place: Path, path: str) -> bool:
+    """Make one request; False where nobody listens yet."""
+    connection = http.client.HTTPConnection("localhost")
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.settimeout(30)
+    try:
+        connection.sock.connect(str(place))
+        connection.request("GET", path, headers={"Connection": "close"})
+        return connection.getresponse().status == 200
+    except (FileNotFoundError, ConnectionRefusedError):
+        return False
+    finally:
+        connection.close()
+
+
+@needs("gunicorn")
+@pytest.mark.parametrize(
+    ("kind", "start"),
+    [
+        ("sync", ""),
+        ("sync", "preload"),
+        ("sync", "preload and call"),
+        ("gthread", "preload and call"),
+        pytest.param("gevent", "", marks=needs("gevent")),
+        pytest.param("gevent", "preload and call", marks=needs("gevent")),
+    ],
+)
+def test_what_workers_of_gunicorn_capture_arrives(
+    kind: str, start: str, collector: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls of every worker, and of those it replaces on the way, are stored once."""
+    (tmp_path / "web.py").write_text(WEB)
+    if "call" in start:
+        monkeypatch.setenv("CALL_FIRST", "yes")
+    place = tmp_path / "socket"
+    options = ["--workers", "2", "--worker-class", kind, "--max-requests", "8"]
+    # A worker that is being replaced just then may miss the signal to end; it is killed, idle.
+    options += ["--graceful-timeout", "3"]
+    options += ["--bind", f"unix:{place}", *(["--preload"] if start else []), "web:app"]
+    with running(tmp_path, collector.dsn, "gunicorn", *options) as server:
+        for number in range(30):
+            wait_until(lambda path=f"/{number}": visit(place, path), tmp_path)
+        ends(server, tmp_path)
+    failures = [event for event in collector.of_type("tool_call") if not event["success"]]
+    assert sorted(event["session_id"] for event in failures) == sorted(f"/{n}" for n in range(30))
+    assert collector.calls() == 30 * 4 + ("call" in start)
+
+
+TASKS = """
+import os
+import celery
+import toolfault
+if os.environ["INIT"] == "import":
+    toolfault.init()
+@toolfault.tool
+def add(a: int) -> int:
+    return a
+app = celery.Celery("tasks", broker="filesystem://")
+app.conf.broker_transport_options = {
+    "data_folder_in": "queue", "data_folder_out": "queue", "control_folder": "control"}
+app.conf.worker_hijack_root_logger = False
+@celery.signals.worker_process_init.connect
+def begin(**_):
+    if os.environ["INIT"] == "worker":
+        toolfault.init()
+@app.task
+def work(number):
+    with toolfault.conversation(f"c{number}"):
+        for a in (1, 2, "x", 3):
+            add.call({"a": a})
+    open(f"done-{number}", "w").close()
+"""
+SEND = "import sys, tasks\nfor number in range(20): tasks.work.delay(number)"
+
+
+@needs("celery")
+@pytest.mark.parametrize("init", ["import", "worker"])
+def test_what_workers_of_celery_capture_arrives(
+    init: str, collector: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prefork workers deliver what they have when Celery ends them, wherever ``init`` is called."""
+    (tmp_path / "tasks.py").write_text(TASKS)
+    (tmp_path / "queue").mkdir()
+    monkeypatch.setenv("INIT", init)
+    options = ["-A", "tasks", "worker", "--pool", "prefork", "--concurrency", "2"]
+    options += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+    options += ["--max-tasks-per-child", "7"]
+    with running(tmp_path, collector.dsn, "celery", *options) as server:
+        sent = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", SEND],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        )
+        assert sent.returncode == 0, sent.stderr
+        wait_until(lambda: len(list(tmp_path.glob("done-*"))) == 20, tmp_path)
+        ends(server, tmp_path)
+    failures = [event for event in collector.of_type("tool_call") if not event["success"]]
+    assert sorted(event["session_id"] for event in failures) == sorted(f"c{n}" for n in range(20))
+    assert collector.calls() == 20 * 4
