@@ -166,11 +166,18 @@ def swap(replacement: Client | None) -> Client | None:
 def close(timeout: float | None = None) -> bool:
     """Send what is left within ``timeout`` seconds (two by default) and stop reporting.
 
+    A handler of signals that interrupts a capture cannot close: the end of the process does then.
+
     Returns:
         True if nothing was left unsent.
     """
-    running = swap(None)
-    return True if running is None else running.close(timeout)
+    running = _client
+    if running is None:
+        return True
+    if running.is_capturing:
+        return False
+    swap(None)
+    return running.close(timeout)
 
 
 def flush(timeout: float | None = None) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from toolfault.telemetry._config import Config
 from toolfault.telemetry._context import Scope, current_scope
 from toolfault.telemetry._conversations import Placement
+from toolfault.telemetry._fold import LONGEST
 from toolfault.telemetry._labels import change_members, coercion_members, labels, name_of
 from toolfault.telemetry._outbox import EVENT_BYTES, Item, Outbox
 from toolfault.telemetry._say import debug
@@ -253,8 +254,8 @@ class Capture:
 
 
 def _duration(milliseconds: float) -> float:
-    """Return a duration rounded down to microseconds.
+    """Return a duration rounded down to microseconds; 0 for what cannot be one.
 
     Rounded up, a call could seem to have begun before the one it follows had ended.
     """
-    return max(int(milliseconds * 1000.0), 0) / 1000.0
+    return int(milliseconds * 1000.0) / 1000.0 if 0.0 <= milliseconds < LONGEST else 0.0

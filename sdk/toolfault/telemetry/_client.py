@@ -73,7 +73,7 @@ class Client:
     def _make(self) -> None:
         """Make everything that belongs to one process: locks, queue, book, spool, thread."""
         self._folds = self.config.successes == "folded" and self.config.spool_dir is None
-        self._inside: set[int] = set()
+        self._inside: set[int] = set()  # threads that are in a capture, and the sender's
         self._nested: list[int] = []
         self._shelf = self._open_shelf()
         self._adopt_at = 0.0
@@ -98,6 +98,7 @@ class Client:
             head=self._head,
             on_tick=self._tick,
             key=self._dsn.key if self._dsn is not None else "",
+            inside=self._inside,
         )
 
     # -- capturing -----------------------------------------------------------------------------
@@ -107,13 +108,16 @@ class Client:
         now = None
         if self._folds and record.error is None and not record.coercions and not record.reported:
             thread = threading.get_ident()
-            try:
-                if self._sender.is_running and not self._is_nested(thread):
+            if self._sender.is_running and thread not in self._inside:
+                self._inside.add(thread)
+                try:
                     now = self._clock()
-                    if self._tracker.fold_at_once(record, thread, now):
+                    if self._tracker.fold_at_once(record, now):
                         return
-            except Exception:  # noqa: BLE001 - the host's clock failed; counted below
-                debug("not folded at once")
+                except Exception:  # noqa: BLE001 - the host's clock failed; counted below
+                    debug("not folded at once")
+                finally:
+                    self._inside.discard(thread)
         self._guarded(self._capture.call, record, now)
 
     def capture_failure(
@@ -151,7 +155,7 @@ class Client:
         ours; following it could recurse without end.
         """
         thread = threading.get_ident()
-        if self._is_nested(thread):
+        if thread in self._inside:
             # Appending is atomic; the book may be half-way through a line of its own just now.
             self._nested.append(thread)
             return None
@@ -169,14 +173,18 @@ class Client:
             if self._nested:
                 self._count_nested()
 
-    def _is_nested(self, thread: int) -> bool:
-        """Whether ``thread`` is in the middle of a capture, or is the sender's own."""
-        return thread in self._inside or thread in (self._tracker.busy, self._sender.ident)
-
     def _count_nested(self) -> None:
         with self._outbox.lock:
             nested, self._nested = self._nested, []
             self._outbox.discard("reentrant", weight=len(nested))
+
+    @property
+    def is_capturing(self) -> bool:
+        """Whether this thread is in the middle of a capture, as a handler of signals may find it.
+
+        It may hold the lock then that the sender needs: waiting for the sender would be in vain.
+        """
+        return threading.get_ident() in self._inside
 
     # -- sending -------------------------------------------------------------------------------
 
@@ -189,8 +197,7 @@ class Client:
         Returns:
             True if nothing is left and nothing was rejected or dropped meanwhile.
         """
-        thread = threading.get_ident()
-        if self._is_nested(thread):
+        if self.is_capturing:
             return False
         until = time.monotonic() + (self._limits.flush_seconds if timeout is None else timeout)
         outbox = self._outbox
@@ -221,10 +228,12 @@ class Client:
             timeout: Seconds to wait; two by default.
 
         Returns:
-            True if nothing was left.
+            True if nothing was left; False, and nothing is closed, in the middle of a capture.
         """
         if self._outbox.closed:
             return True
+        if self.is_capturing:
+            return False
         try:
             self._tracker.end_all()
             self._outbox.unfold()
@@ -278,7 +287,8 @@ class Client:
 
     def _tick(self) -> None:
         """Do what is due without a capture: idle conversations, counters, dead processes."""
-        self._tracker.end_idle()
+        while self._tracker.end_idle():
+            self._sender.breathe()
         now = time.monotonic()
         outbox = self._outbox
         if outbox.folded and now - outbox.folded_at >= self._limits.fold_seconds:

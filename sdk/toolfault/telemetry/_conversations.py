@@ -71,18 +71,14 @@ class Lane:
 
     Attributes:
         calls: How many there were, failed ones included.
-        minute: Minute of the row.
         row: The counter's row, or None.
-        generation: Generation of the folder the row is in; rows of earlier ones were sent.
     """
 
-    __slots__ = ("calls", "generation", "minute", "row")
+    __slots__ = ("calls", "row")
 
     def __init__(self) -> None:
         self.calls = 0
-        self.minute = -1
         self.row: Row | None = None
-        self.generation = -1
 
 
 class State:
@@ -189,14 +185,14 @@ class Conversations:
                 self._left_open.popitem(last=False)
         return state
 
-    def surplus(self, now: float) -> list[tuple[str, State]]:
-        """Forget and return conversations that are idle or too many.
+    def surplus(self, now: float, *, at_most: int) -> list[tuple[str, State]]:
+        """Forget and return conversations that are idle or too many, ``at_most`` of them.
 
         Calls that are folded at once do not move their conversation in the order; one found at
         the front is moved when its turn has come.
         """
         gone: list[tuple[str, State]] = []
-        while self._states:
+        while self._states and len(gone) < at_most:
             conversation_id, state = next(iter(self._states.items()))
             if state.last_at > state.listed_at:
                 state.listed_at = state.last_at

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Folder", "Row", "RowKey", "bucket_bound"]
+__all__ = ["LONGEST", "Folder", "Row", "RowKey", "bucket_bound"]
 
 # Minute (of the epoch), tool (None: over all tools), agent, model, variant, environment, release.
 RowKey = tuple[
@@ -29,7 +29,7 @@ RowKey = tuple[
 ]
 
 _SMALLEST = -40  # 2**(-40/4) ms, one microsecond: below it all durations are alike
-_LONGEST = 1e12  # ms, some thirty years
+LONGEST = 1e12  # ms, some thirty years: what is longer is a clock that jumped
 _REPAIRED_FIELDS = 100
 _TOGETHER = 50  # durations measured at once, so that most calls do without logarithms
 _BUCKETS = 64  # what an event of the protocol may carry
@@ -48,7 +48,12 @@ def bucket_bound(index: int) -> float:
 
 
 class Row:
-    """Counters of one key: the calls of a minute, and the conversations that ended in it."""
+    """Counters of one key: the calls of a minute, and the conversations that ended in it.
+
+    Attributes:
+        starts_at: Start of the minute, seconds since the epoch; no number once the row was handed
+            on, so that no moment lies in it any more.
+    """
 
     __slots__ = (
         "_latest",
@@ -58,10 +63,12 @@ class Row:
         "conversations",
         "longest",
         "repairs",
+        "starts_at",
         "total_ms",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, starts_at: float) -> None:
+        self.starts_at = starts_at
         self._latest: list[float] = []  # durations that are not in the histogram yet
         self.calls = 0
         self.total_ms = 0.0
@@ -73,7 +80,7 @@ class Row:
 
     def add_call(self, duration_ms: float, repaired: Iterable[str]) -> None:
         """Count one success; its duration goes into the histogram with the next few."""
-        if not 0.0 <= duration_ms < _LONGEST:  # a clock of the host's that jumps, or says nan
+        if not 0.0 <= duration_ms < LONGEST:  # a clock of the host's that jumps, or says nan
             duration_ms = 0.0
         self.calls += 1
         self._latest.append(duration_ms)
@@ -104,7 +111,6 @@ class Folder:
     """The rows not yet handed to the queue. The outbox's lock guards it."""
 
     def __init__(self) -> None:
-        self.generation = 0  # grows with each drain: rows held elsewhere are no longer ours
         self._rows: dict[RowKey, Row] = {}
 
     def __len__(self) -> int:
@@ -119,7 +125,7 @@ class Folder:
         """Return the row of ``key``, made when it is new."""
         row = self._rows.get(key)
         if row is None:
-            row = self._rows[key] = Row()
+            row = self._rows[key] = Row(key[0] * 60.0)
         return row
 
     def end_conversation(self, key: RowKey, calls: int) -> int:
@@ -139,7 +145,8 @@ class Folder:
             describe: Makes the common members of an event from a row's key.
         """
         rows, self._rows = self._rows, {}
-        self.generation += 1
+        for row in rows.values():
+            row.starts_at = math.nan
         return [
             ({**describe(key), **_members(row, tool=key[1])}, row.weight)
             for key, row in rows.items()

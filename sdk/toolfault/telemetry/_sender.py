@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from toolfault.telemetry._retry import Backoff, Verdict
+    from toolfault.telemetry._retry import Backoff
     from toolfault.telemetry._transport import Response, Transport
 
 __all__ = ["Sender"]
@@ -39,6 +39,7 @@ class Sender:
         head: Makes the envelope without its events and drops.
         on_tick: Called now and then, for work that is due without a capture.
         key: Ingest key.
+        inside: Threads whose captures are counted, not made; the sender's is one while it runs.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Sender:
         head: Callable[[], dict[str, Any]],
         on_tick: Callable[[], None],
         key: str,
+        inside: set[int],
     ) -> None:
         self._outbox = outbox
         self._limits = limits
@@ -59,10 +61,10 @@ class Sender:
         self._head = head
         self._on_tick = on_tick
         self._key = key
+        self._inside = inside
         self._transport: Transport | None = None
         self._thread: threading.Thread | None = None
         self.is_running = False  # what captures look at; asking the thread costs more
-        self.ident: int | None = None  # identifier of the thread, for the re-entrancy guard
         self._batch: list[Item] = []
         self._is_done = False
         self._deadline: float | None = None
@@ -130,18 +132,20 @@ class Sender:
     # -- the thread ----------------------------------------------------------------------------
 
     def _run(self) -> None:
-        self.ident = threading.get_ident()
-        with self.importing:
-            from toolfault.telemetry._encode import encode_event  # noqa: F401 - loads it
-            from toolfault.telemetry._retry import Backoff
-
-        backoff = Backoff(self._limits.backoff_base, self._limits.backoff_cap)
+        thread = threading.get_ident()
+        self._inside.add(thread)
         try:
+            with self.importing:
+                from toolfault.telemetry._encode import encode_event  # noqa: F401 - loads it
+                from toolfault.telemetry._retry import Backoff
+
+            backoff = Backoff(self._limits.backoff_base, self._limits.backoff_cap)
             while self._run_once(backoff):
                 pass
             self._is_done = True
         finally:
             self.is_running = False
+            self._inside.discard(thread)
         if self._transport is not None:
             self._transport.close()
             self._transport = None
@@ -156,7 +160,7 @@ class Sender:
                     STEPS[self._loaded]()
                 self._loaded += 1
                 self.is_ready = self._loaded == len(STEPS)
-                self._breathe()
+                self.breathe()
         except Exception:  # noqa: BLE001 - it is loaded on demand then
             self.is_ready = True
             debug("not loaded ahead")
@@ -239,7 +243,7 @@ class Sender:
                 kept, size = [], 0
             kept.append(item)
             size += length
-            self._breathe()
+            self.breathe()
         if kept or not items:
             self._send(kept, backoff)
 
@@ -260,13 +264,20 @@ class Sender:
             self._outbox.give_up([item], "too_large")
         return body is not None
 
-    def _breathe(self) -> None:
+    def breathe(self) -> None:
+        """Let other threads run, where this one has worked for a while."""
         if time.perf_counter() - self._breathed_at >= _BREATH_EVERY:
             time.sleep(_BREATH)
             self._breathed_at = time.perf_counter()
 
-    def _send(self, items: list[Item], backoff: Backoff) -> None:
-        """Send one batch until the collector has answered for it or it is given up."""
+    def _send(self, items: list[Item], backoff: Backoff, *, shortened: bool = False) -> None:
+        """Send one batch until the collector has answered for it or it is given up.
+
+        Args:
+            items: Events with their bodies.
+            backoff: Waits between attempts.
+            shortened: Whether this is a single event that was too large as it was.
+        """
         from toolfault.telemetry._retry import judge
 
         outbox = self._outbox
@@ -283,21 +294,19 @@ class Sender:
                     outbox.settle(items, verdict.rejected)
                 return
             self._warn(verdict.reason)
-            if verdict.action == "split":
-                self._split(items, verdict, backoff)
+            if verdict.action == "split" and not shortened:
+                self._split(items, verdict.reason, backoff)
                 return
             exhausted = verdict.attempts is not None and (
                 attempts[verdict.reason] >= verdict.attempts
             )
-            if verdict.action == "drop" or exhausted or not items:
+            if verdict.action in ("drop", "split") or exhausted or not items:
                 outbox.give_up(items, verdict.reason)
                 return
             self._pause(backoff.wait(verdict.wait), asked=verdict.wait is not None)
 
-    def _split(self, items: list[Item], verdict: Verdict, backoff: Backoff) -> None:
+    def _split(self, items: list[Item], reason: str, backoff: Backoff) -> None:
         """Send a batch that is too large in halves, a single event shortened once."""
-        from toolfault.telemetry._retry import judge
-
         if len(items) > 1:
             half = len(items) // 2
             self._send(items[:half], backoff)
@@ -306,15 +315,12 @@ class Sender:
         for item in items:
             try:
                 item.body = _shortened(item.body or b"", len(item.body or b"") // 4)
-            except Exception:  # noqa: BLE001 - the event is given up below
+            except Exception:  # noqa: BLE001 - whatever the event holds
                 item.body = None
-            again = verdict
-            if item.body is not None:
-                again = judge(self._attempt([item], {}), sent=1)
-            if again.action == "settle":
-                self._outbox.settle([item], again.rejected)
+            if item.body is None:
+                self._outbox.give_up([item], reason)
             else:
-                self._outbox.give_up([item], verdict.reason)
+                self._send([item], backoff, shortened=True)
 
     def _attempt(self, items: Sequence[Item], told: dict[str, int]) -> Response | None:
         """Make one request; None when it got no answer."""
@@ -323,7 +329,7 @@ class Sender:
         head = self._head()
         if told:
             head["dropped"] = told
-        body = envelope(head, [item.body or b"{}" for item in items], self._breathe)
+        body = envelope(head, [item.body or b"{}" for item in items], self.breathe)
         headers = {
             "Authorization": f"Bearer {self._key}",
             "Content-Type": "application/json",

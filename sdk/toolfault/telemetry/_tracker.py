@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Tracker"]
 
 _TOOLS_PER_EVENT = 200
+_ENDED_AT_ONCE = 20
 _LANES = 1_000  # kinds of calls outside any conversation that are folded at once
 _ALONE = Placement(True, 1, None)
 _ORDINARY = Placement(False, 1, None)
@@ -53,7 +54,6 @@ class Tracker:
         self._new_id = new_id
         self._conversations = Conversations(limits.conversations, limits.idle_seconds)
         self._lanes: dict[CallKey, Lane] = {}
-        self.busy = 0
         self._latest = self._noticed = 0.0
         self._noticed_at = time.monotonic()
 
@@ -80,13 +80,11 @@ class Tracker:
                 return placement
             repaired = [repair.field[:256] for repair in record.coercions]
             lane.row = self._outbox.fold(self._row(key, now), record.duration_ms, repaired)
-            lane.minute = int(now // 60.0)
-            lane.generation = self._outbox.folder.generation
             if len(self._lanes) > _LANES:
                 self._lanes.clear()
             return None
 
-    def fold_at_once(self, record: CallRecord, thread: int, now: float) -> bool:
+    def fold_at_once(self, record: CallRecord, now: float) -> bool:
         """Count a success where its row is at hand, in a microsecond; False where it is not.
 
         This is what almost every call of a healthy agent goes through: ``place_call`` has counted
@@ -94,41 +92,31 @@ class Tracker:
 
         Args:
             record: A call that succeeded without repairs.
-            thread: Identifier of the present thread, kept while its counters are being changed:
-                a finalizer that runs in the middle of it must not change them too.
             now: End of the call by the client's clock.
         """
         scope = current_scope()
-        with self._outbox.lock:
-            self.busy = thread
-            try:
-                if scope is None:
-                    state = None
-                    lane = self._lanes.get((record.tool, self._config.agent, None, None))
-                else:
-                    conversation = scope.conversation
-                    state = conversation.state
-                    if state is None or state.home is not self or state.open:
-                        return False
-                    agent = conversation.agent or self._config.agent
-                    key = (record.tool, agent, conversation.model, conversation.variant)
-                    lane = state.calls.get(key)
-                outbox = self._outbox
-                if (
-                    lane is None
-                    or lane.row is None
-                    or lane.generation != outbox.folder.generation
-                    or not 0.0 <= now - lane.minute * 60.0 < 60.0
-                ):
+        outbox = self._outbox
+        with outbox.lock:
+            if scope is None:
+                state = None
+                lane = self._lanes.get((record.tool, self._config.agent, None, None))
+            else:
+                conversation = scope.conversation
+                state = conversation.state
+                if state is None or state.home is not self or state.open:
                     return False
-                lane.row.add_call(record.duration_ms, ())
-                lane.calls += 1
-                outbox.book.captured += 1
-                if state is not None:
-                    state.last_at = self._latest = now
-                return True
-            finally:
-                self.busy = 0
+                agent = conversation.agent or self._config.agent
+                key = (record.tool, agent, conversation.model, conversation.variant)
+                lane = state.calls.get(key)
+            row = None if lane is None else lane.row
+            if lane is None or row is None or not 0.0 <= now - row.starts_at < 60.0:
+                return False
+            row.add_call(record.duration_ms, ())
+            lane.calls += 1
+            outbox.book.captured += 1
+            if state is not None:
+                state.last_at = self._latest = now
+            return True
 
     def place_error(self, tool: str, scope: Scope | None, now: float) -> Placement:
         """Follow the conversation of an error captured outside a call: it is a failed call."""
@@ -194,8 +182,10 @@ class Tracker:
             if state is not None:
                 self._tell(conversation_id, state, self._clock())
 
-    def end_idle(self) -> None:
-        """End the conversations that had no call for too long; for the sender thread.
+    def end_idle(self) -> bool:
+        """End some conversations that had no call for too long; for the sender thread.
+
+        Captures wait meanwhile, hence some: True says that there may be more.
 
         The client's clock is the host's and is not read from another thread: time goes on from
         its latest reading.
@@ -203,7 +193,7 @@ class Tracker:
         with self._outbox.lock:
             if self._latest != self._noticed:
                 self._noticed, self._noticed_at = self._latest, time.monotonic()
-            self._end_surplus(self._latest + time.monotonic() - self._noticed_at)
+            return self._end_surplus(self._latest + time.monotonic() - self._noticed_at)
 
     def end_all(self) -> None:
         """End every conversation: the process does."""
@@ -212,9 +202,12 @@ class Tracker:
             for conversation_id, state in self._conversations.drain():
                 self._tell(conversation_id, state, now)
 
-    def _end_surplus(self, now: float) -> None:
-        for conversation_id, state in self._conversations.surplus(now):
+    def _end_surplus(self, now: float) -> bool:
+        """End conversations that are idle or too many; True when it was as many as at a time."""
+        ended = self._conversations.surplus(now, at_most=_ENDED_AT_ONCE)
+        for conversation_id, state in ended:
             self._tell(conversation_id, state, now)
+        return len(ended) == _ENDED_AT_ONCE
 
     def _tell(self, conversation_id: str, state: State, now: float) -> None:
         if self._folding:

@@ -41,21 +41,22 @@ class Call(RunningCall):
     def __init__(self, tool: str, tool_requested: str, raw: object = None) -> None:
         self.tool = tool
         self.tool_requested = tool_requested
-        self.raw = raw
-        self.started_at = time()
-        self._began = perf_counter()
+        if raw is not None:
+            self.raw = raw
+        self.began = perf_counter()
         if _observe.clock is not None:
             self._began_by_host = _observe.reading()
 
     @property
-    def elapsed_ms(self) -> float:
-        """Milliseconds since the call began."""
-        began = self._began_by_host
-        if began is not None:
-            now = _observe.reading()
-            if now is not None:
-                return max(now - began, 0.0) * 1000.0
-        return (perf_counter() - self._began) * 1000.0
+    def started_at(self) -> float:  # type: ignore[override] # of a call it is seldom asked for
+        """Start, seconds since the epoch."""
+        return time() - (perf_counter() - self.began)
+
+    @property
+    def elapsed_by_host_ms(self) -> float | None:
+        """Milliseconds since the call began by the host's clock; None where it does not say."""
+        began, now = self._began_by_host, _observe.reading()
+        return None if began is None or now is None else max(now - began, 0.0) * 1000.0
 
 
 def finished(call: Call, result: object, error: ToolError | None) -> None:
@@ -63,10 +64,12 @@ def finished(call: Call, result: object, error: ToolError | None) -> None:
     if call.finished:
         return
     call.finished = True
-    observers = _observe.observers
-    if not observers:
+    if not _observe.observers:
         return
-    call.duration_ms = call.elapsed_ms
+    call.duration_ms = (perf_counter() - call.began) * 1000.0
+    if _observe.clock is not None:
+        by_host = call.elapsed_by_host_ms
+        call.duration_ms = call.duration_ms if by_host is None else by_host
     call.result = result
     if error is not None:
         call.success = False

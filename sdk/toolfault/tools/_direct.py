@@ -24,17 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["wrap_async", "wrap_sync"]
 
 
-def opened(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-    """Start the record of a direct call."""
-    call = Call(tool.name, tool.name)
-    call.phase = "handler"
-    call.arguments = kwargs
-    if args or tool.injected:
-        named = {**dict(zip(tool.argument_names, args, strict=False)), **kwargs}
-        call.arguments = {name: value for name, value in named.items() if name not in tool.injected}
-    return call
-
-
 def wrap_sync(tool: Tool) -> Callable[..., Any]:
     """Return the function of ``tool``, recording every call that somebody listens to."""
     fn = tool.fn
@@ -43,7 +32,11 @@ def wrap_sync(tool: Tool) -> Callable[..., Any]:
     def direct(*args: Any, **kwargs: Any) -> Any:
         if not _observe.observers:
             return fn(*args, **kwargs)
-        call = opened(tool, args, kwargs)
+        call = Call(tool.name, tool.name)
+        call.phase = "handler"
+        call.arguments = kwargs
+        if args or tool.injected:
+            call.arguments = _named(tool, args, kwargs)
         token = RUNNING.set(call)
         try:
             value = fn(*args, **kwargs)
@@ -66,7 +59,11 @@ def wrap_async(tool: Tool) -> Callable[..., Any]:
     async def direct(*args: Any, **kwargs: Any) -> Any:
         if not _observe.observers:
             return await fn(*args, **kwargs)
-        call = opened(tool, args, kwargs)
+        call = Call(tool.name, tool.name)
+        call.phase = "handler"
+        call.arguments = kwargs
+        if args or tool.injected:
+            call.arguments = _named(tool, args, kwargs)
         token = RUNNING.set(call)
         try:
             value = await fn(*args, **kwargs)
@@ -81,10 +78,20 @@ def wrap_async(tool: Tool) -> Callable[..., Any]:
     return direct
 
 
+def _named(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return what was given by position under its name, without what the host fills."""
+    named = {**dict(zip(tool.argument_names, args, strict=False)), **kwargs}
+    return {name: value for name, value in named.items() if name not in tool.injected}
+
+
 def _note_return(call: Call, value: Any, tool: Tool) -> None:
     try:
-        error = _returned_error(call, value)
-        finished(call, value, None if error is None else describe(call, error, tool))
+        kind = type(value)
+        if kind is dict or issubclass(kind, ToolResult):
+            error = _returned_error(call, value)
+            finished(call, value, None if error is None else describe(call, error, tool))
+        else:
+            finished(call, value, None)
     except Exception as broken:  # noqa: BLE001 - the SDK never raises into the host
         salvaged_tear(call, broken)
 

@@ -162,6 +162,18 @@ def test_single_event_too_large_is_shortened_once(
     conserved(client)
 
 
+def test_a_shortened_event_outlives_a_fault(collector: Server, make_client: MakeClient) -> None:
+    """What is sent shorter is retried as everything is: only a second 413 drops it."""
+    collector.script.extend([behave.status(413), behave.status(503), behave.reset])
+    client = make_client(collector.dsn, limits=HELD)
+    client.on_call(a_call(error=a_failure(message="x" * 6_000)))
+    assert client.flush(20)
+    (event,) = collector.events.values()
+    assert event["truncated"]
+    assert client.stats().acked == 1
+    conserved(client)
+
+
 def test_drops_travel_with_the_next_batch(collector: Server, make_client: MakeClient) -> None:
     """The collector learns how many records were dropped and why, once."""
     client = make_client(collector.dsn, limits=HELD._replace(queue_events=10))

@@ -81,6 +81,19 @@ def test_a_duration_that_cannot_be_is_counted_as_none(make_client: MakeClient) -
     conserved(client)
 
 
+@pytest.mark.parametrize("duration", [float("nan"), float("inf"), -1.0])
+def test_a_failure_whose_duration_cannot_be_is_sent(
+    duration: float, make_client: MakeClient
+) -> None:
+    """A clock of the host's that jumps costs no failure."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport)
+    client.on_call(a_call(error=a_failure(), duration_ms=duration))
+    assert client.flush()
+    (event,) = events_of(transport, "tool_call")
+    assert event["duration_ms"] == 0.0
+
+
 def test_failures_are_never_folded(make_client: MakeClient) -> None:
     """Every failure is an event of its own."""
     transport = MemoryTransport()
@@ -324,7 +337,7 @@ def test_histogram_is_made_coarser_before_it_is_too_long(make_client: MakeClient
 
 def test_repaired_fields_are_bounded() -> None:
     """A counter names at most 100 repaired fields."""
-    row = Row()
+    row = Row(0.0)
     for number in range(300):
         row.add_call(1.0, [f"field_{number}", "field_1"])
     assert len(row.repairs) == 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import logging
@@ -20,6 +21,7 @@ from tests.sdk.telemetry.conftest import MakeClient, a_call, a_failure, conserve
 import toolfault
 from toolfault.telemetry import Client
 from toolfault.telemetry._config import Config
+from toolfault.telemetry._ids import uuid7
 from toolfault.testing import MemoryTransport
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -194,6 +196,62 @@ def test_finalizers_may_capture_at_any_line(
     client.flush(20)
     stats = client.stats()
     assert stats.captured == times + len(finalized)
+    conserved(client)
+
+
+def test_closing_in_the_middle_of_a_capture_is_left_for_later(make_client: MakeClient) -> None:
+    """A handler of signals that closes while its thread holds the lock neither waits nor loses."""
+    transport = MemoryTransport()
+    closed: list[bool] = []
+
+    def interrupted(now: float) -> str:
+        if not closed:
+            assert client._outbox.lock._is_owned()  # type: ignore[attr-defined]
+            closed.extend([toolfault.close(), client.close()])
+        return uuid7(now)
+
+    client = make_client(transport=transport, new_id=interrupted)
+    before = toolfault.telemetry._api.swap(client)
+    try:
+        with toolfault.conversation("c"):
+            client.on_call(a_call(error=a_failure()))
+        assert closed == [False, False]
+        assert toolfault.client() is client
+        assert toolfault.flush(20)
+        assert len(transport.events) == 2
+        assert toolfault.close()
+    finally:
+        toolfault.telemetry._api.swap(before)
+    conserved(client)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_the_number_of_a_dead_sender_means_nothing(make_client: MakeClient) -> None:
+    """A thread that gets the number of a sender thread that died is not taken for it."""
+    client = make_client(transport=MemoryTransport())
+    client.on_call(a_call())
+    assert client.flush(20)
+    sender = client._sender._thread
+    assert sender is not None
+    raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    raise_in(ctypes.c_ulong(sender.ident or 0), ctypes.py_object(SystemExit))
+    with client._outbox.lock:
+        client._outbox.changed.notify_all()
+    sender.join(20)
+    assert not sender.is_alive()
+    numbers = []
+
+    def work() -> None:
+        numbers.append(threading.get_ident())
+        client.on_call(a_call())
+
+    for _ in range(20):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert client.flush(20)
+    assert client.stats().dropped == {}
+    assert client.stats().acked == 21
     conserved(client)
 
 
