@@ -2,11 +2,16 @@
 
     python benchmarks/pages/pages.py                             on three days of the demo
     python benchmarks/pages/pages.py --database-url sqlite:///FILE --project NAME
+    python benchmarks/pages/pages.py --phoenix DIR               and Phoenix, installed into DIR
 
 Each page is asked for by a plain client (server time: median and 95th percentile, one request at a
 time, the body read to its end) and opened by a headless Chromium with an empty cache, then again
 (bytes over the wire, Largest Contentful Paint, tasks above 50 ms). The targets are those of the
 dashboard: 200 ms at the 95th percentile, 250 KB and then 60 KB, 1 s, no task above 100 ms.
+
+Phoenix draws its pages in the browser from several answers. Its nearest pages, the lists of a
+project's spans and traces, are opened in the same way, after --spans failed tool calls as OTLP
+spans; its server time is that of all answers that the page waits for, as the browser timed them.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,11 +34,14 @@ from pathlib import Path
 from playwright.sync_api import Browser, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the checkout: tests are beside us
+from phoenix import ASKED, filled_phoenix
+from phoenix import PAGES as PHOENIX_PAGES
 from tests.dashboard.addresses import LISTS
 from tests.e2e.browsing import chromium_path, launched, lived_through, signed_in
 
 PAGES = (
     *(path for path in LISTS if path not in ("/compare", "/start", "/views", "/help")),
+    "/failures?group=kind",
     "/compare?before=since:14d+until:7d&after=since:7d",
 )
 WATCH = """
@@ -51,6 +60,7 @@ class Measured:
     """One page."""
 
     path: str
+    cold_ms: float  # the first request, when nothing was counted yet
     median_ms: float
     p95_ms: float
     first_bytes: int
@@ -110,15 +120,17 @@ def measure(browser: Browser, address: str, link: str, project: str, rounds: int
         url = address + path
         if project:
             url += f"{'&' if '?' in path else '?'}project={project}"
-        times = [_server_time(url, header) for _ in range(rounds + 1)][1:]
+        cold = _cold_time(url, header)
+        times = [_server_time(url, header) for _ in range(rounds)]
         fresh = browser.new_context()
         fresh.add_cookies(cookies)  # type: ignore[arg-type]
-        first = _opened(fresh, url)
-        again = _opened(fresh, url)
+        first = opened(fresh, url)
+        again = opened(fresh, url)
         fresh.close()
         found.append(
             Measured(
                 path=path,
+                cold_ms=cold,
                 median_ms=statistics.median(times),
                 p95_ms=sorted(times)[max(0, round(0.95 * len(times)) - 1)],
                 first_bytes=first[0],
@@ -130,6 +142,58 @@ def measure(browser: Browser, address: str, link: str, project: str, rounds: int
     return found
 
 
+def measure_phoenix(browser: Browser, home: Path, folder: Path, spans: int) -> list[Measured]:
+    """Measure the nearest pages of Phoenix: opened ten times, each time with an empty cache."""
+    found = []
+    with filled_phoenix(home, folder, spans) as address:
+        for path, name in PHOENIX_PAGES.items():
+            cold = _phoenix_page(browser, address + path).median_ms
+            visits = [_phoenix_page(browser, address + path) for _ in range(10)]
+            times = sorted(each.median_ms for each in visits)
+            middle = visits[len(visits) // 2]
+            found.append(
+                Measured(
+                    path=name,
+                    cold_ms=cold,
+                    median_ms=statistics.median(times),
+                    p95_ms=times[max(0, round(0.95 * len(times)) - 1)],
+                    first_bytes=middle.first_bytes,
+                    again_bytes=middle.again_bytes,
+                    paint_ms=statistics.median(each.paint_ms for each in visits),
+                    longest_task_ms=statistics.median(each.longest_task_ms for each in visits),
+                )
+            )
+    return found
+
+
+def _phoenix_page(browser: Browser, url: str) -> Measured:
+    fresh = browser.new_context()
+    fresh.add_init_script(ASKED)
+    first = opened(fresh, url, settled=True)
+    again = opened(fresh, url, settled=True)
+    page = fresh.new_page()
+    page.goto(url, wait_until="networkidle")
+    server = page.evaluate("window.asked()")
+    fresh.close()
+    return Measured(
+        url, server, server, server, first[0], again[0], first[1], max(first[2], again[2])
+    )
+
+
+def _cold_time(url: str, cookie: str) -> float:
+    """Ask until there is an answer: a page is stopped after ten seconds, and goes on from there."""
+    begun = time.perf_counter()
+    for _ in range(6):
+        try:
+            _server_time(url, cookie)
+        except urllib.error.HTTPError as error:
+            if error.code != 503:
+                raise
+        else:
+            break
+    return (time.perf_counter() - begun) * 1000
+
+
 def _server_time(url: str, cookie: str) -> float:
     request = urllib.request.Request(url, headers={"Cookie": cookie, "Accept-Encoding": "gzip"})
     begun = time.perf_counter()
@@ -138,19 +202,30 @@ def _server_time(url: str, cookie: str) -> float:
     return (time.perf_counter() - begun) * 1000
 
 
-def _opened(context: object, url: str) -> tuple[int, float, float]:
-    """Open *url* in a new tab: bytes over the wire, largest paint, longest task."""
+def opened(context: object, url: str, *, settled: bool = False) -> tuple[int, float, float]:
+    """Open *url* in a new tab: bytes over the wire, largest paint, longest task.
+
+    Args:
+        context: The browser's window.
+        url: What to open.
+        settled: Whether to wait until nothing was asked for half a second, which a page that
+            listens for events never is.
+    """
     page = context.new_page()  # type: ignore[attr-defined]
     page.add_init_script(WATCH)
     wire = context.new_cdp_session(page)  # type: ignore[attr-defined]
     wire.send("Network.enable")
     sizes: list[float] = []
     wire.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
-    page.goto(url)
+    page.goto(url, wait_until="networkidle" if settled else "load")
     page.wait_for_timeout(400)
     paint, long = page.evaluate("[window.paint, Math.max(0, ...window.long)]")
     page.close()
     return round(sum(sizes)), paint, long
+
+
+def _short(path: str) -> str:
+    return path if path.startswith("Phoenix") or "group" in path else path.partition("?")[0]
 
 
 def main() -> None:
@@ -161,6 +236,10 @@ def main() -> None:
     parser.add_argument("--database-url", default="", help="by default three days of the demo")
     parser.add_argument("--project", default="", help="by default the oldest one")
     parser.add_argument("--rounds", type=int, default=20, help="requests per page, default 20")
+    parser.add_argument(
+        "--phoenix", type=Path, help="measure Phoenix too, installed into this folder"
+    )
+    parser.add_argument("--spans", type=int, default=20_000, help="sent to Phoenix, default 20,000")
     given = parser.parse_args()
     chromium = chromium_path()
     if chromium is None:
@@ -174,14 +253,21 @@ def main() -> None:
             link = _said(url, "sign-in-link", "--url", address)
             browser = launched(playwright, chromium)
             rows = measure(browser, address, link, given.project, given.rounds)
-            browser.close()
-    print(f"{'page':<14}{'median':>9}{'p95':>9}{'first':>10}{'again':>10}{'paint':>9}{'task':>9}")
+        if given.phoenix:
+            rows += measure_phoenix(browser, given.phoenix.resolve(), folder, given.spans)
+        browser.close()
+    heads = ("cold", "median", "p95", "first", "again", "paint", "task")
+    print(f"{'page':<22}" + "".join(f"{head:>11}" for head in heads))
     for row in rows:
-        print(
-            f"{row.path.partition('?')[0]:<14}{row.median_ms:>6.0f} ms{row.p95_ms:>6.0f} ms"
-            f"{row.first_bytes / 1000:>7.1f} KB{row.again_bytes / 1000:>7.1f} KB"
-            f"{row.paint_ms:>6.0f} ms{row.longest_task_ms:>6.0f} ms"
+        sizes = "".join(f"{each / 1000:>8.1f} KB" for each in (row.first_bytes, row.again_bytes))
+        before, after = (
+            "".join(f"{each:>8.0f} ms" for each in part)
+            for part in (
+                (row.cold_ms, row.median_ms, row.p95_ms),
+                (row.paint_ms, row.longest_task_ms),
+            )
         )
+        print(f"{_short(row.path):<22}{before}{sizes}{after}")
 
 
 if __name__ == "__main__":

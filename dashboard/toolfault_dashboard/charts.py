@@ -229,12 +229,15 @@ def _marks(marks: Sequence[tuple[float, str]]) -> tuple[Mark, ...]:
     for index, (at, text) in enumerate(ordered):
         anchor = _anchor(at)
         if anchor == "start":
-            taken = [x for x, _ in ordered[index + 1 : index + 2]]
-            room = (taken[0] if taken else 1.0) - at
+            beside = [x for x, _ in ordered[index + 1 : index + 2]]
+            room = (beside[0] if beside else 1.0) - at
+            shared = bool(beside) and _anchor(beside[0]) == "end"
         else:
-            taken = [x for x, _ in ordered[max(0, index - 1) : index]]
-            shared = bool(taken) and _anchor(taken[0]) == "start"
-            room = (at - (taken[0] if taken else 0.0)) * (0.5 if shared else 1.0)
+            beside = [x for x, _ in ordered[max(0, index - 1) : index]]
+            room = at - (beside[0] if beside else 0.0)
+            shared = bool(beside) and _anchor(beside[0]) == "start"
+        # Two labels that grow towards each other have half of what is between them each.
+        room *= 0.5 if shared else 1.0
         letters = min(40, int(room * LETTERS_ACROSS))
         label = text if len(text) <= letters else text[: max(0, letters - 1)].rstrip() + "…"
         placed.append(Mark(100 * at, label if letters >= 8 else "", anchor))

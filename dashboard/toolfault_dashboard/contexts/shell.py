@@ -91,7 +91,7 @@ class View:
     chips: Doc[tuple[Chip, ...], "The conditions of the query."]
     save: Doc[str, "Where this view can be saved; empty if it cannot."]
     reset: Doc[str, "The view without any condition."]
-    everything: Doc[str, "The view with this query and without a time window."]
+    advice: Doc[Link, "What to try where the view holds nothing."]
     limits_failures_only: Doc[
         tuple[str, ...], "Keys of the query that restrict failures but not the calls they are of."
     ]

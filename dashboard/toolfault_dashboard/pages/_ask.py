@@ -180,7 +180,7 @@ class Ask:
             if action in SAVEABLE
             else "",
             reset=link(""),
-            everything=link(query.without("since", "until"), window="all"),
+            advice=self._advice(link),
             limits_failures_only=not_restricting_calls(query),
             sampled=self.sampled,
             refreshes=tuple(
@@ -189,6 +189,15 @@ class Ask:
             ),
             copies=self._copies(),
         )
+
+    def _advice(self, link: Callable[..., str]) -> Link:
+        """Return what to try where nothing was found: all time, no filter, then sending data."""
+        if self.window != "all":
+            everything = link(self.query.without("since", "until"), window="all")
+            return Link("Look at all time", everything, current=False)
+        if self.query.clauses:
+            return Link("Remove the filter", link(""), current=False)
+        return Link("Send data", self.link("/start", "", window=""), current=False)
 
     @property
     def sampled(self) -> bool:

@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, Response
 
 from toolfault_collector.app import problem_response
 from toolfault_collector.problems import Problem
-from toolfault_dashboard.contexts import ErrorContext, QueryErrorContext, View
+from toolfault_dashboard.contexts import ErrorContext, Link, QueryErrorContext, View
 from toolfault_dashboard.pages._ask import Ask, open_ask
 from toolfault_dashboard.pages._shell import NAVIGATION, bare_shell, shell_of
 from toolfault_dashboard.policy import is_machine_path
@@ -91,7 +91,7 @@ def _bare_view(ask: Ask, action: str) -> View:
         chips=(),
         save="",
         reset=ask.link(action, ""),
-        everything=ask.link(action, "", window="all"),
+        advice=Link("Look at all time", ask.link(action, "", window="all"), current=False),
         limits_failures_only=(),
         sampled=False,
         refreshes=(),

@@ -58,6 +58,8 @@ def _paths(engine: Engine) -> list[str]:
         "/rejected",
         "/changes",
         f"/changes/{change.event_id}",
+        "/failures?group=kind",
+        f"/chains/{chain.chain_id}?told=diff",
         "/experiments",
         "/compare?" + urlencode({"before": "since:7d", "after": "until:7d"}),
     ]

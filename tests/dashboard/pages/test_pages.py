@@ -15,6 +15,7 @@ from tests.dashboard.generated import NOW
 from tests.dashboard.pages.conftest import Browser, open_browser
 
 from toolfault_collector.engine import read_connection, write_transaction
+from toolfault_collector.projects import ensure_project
 from toolfault_dashboard import queries
 from toolfault_dashboard.formats import count, plural
 from toolfault_dashboard.pages._ask import DAY
@@ -477,3 +478,60 @@ EVENT = {
     "success": False,
     "error": {"code": "wrong_type", "category": "parameter", "field": "limit"},
 }
+
+
+@pytest.mark.parametrize("path", ["/failures", "/round-trips", "/codes", "/tools", "/fix-next"])
+def test_a_page_without_rows_says_what_to_try(browser: Browser, path: str):
+    """First all time, then no filter; the last advice of an empty project is to send data."""
+    nothing = "q=tool:nobody"
+    first = browser.page(f"{path}?project=generated&window=7d&{nothing}").select_one(".empty a")
+    assert first.get_text() == "Look at all time"
+    then = browser.page(first["href"]).select_one(".empty a")
+    assert then.get_text() == "Remove the filter"
+    assert browser.page(then["href"]).select_one(".empty") is None
+
+
+def test_an_empty_project_leads_to_sending_data(own_browser: Browser):
+    """Where there is neither a filter nor a window to widen, the page says how to send data."""
+    with write_transaction(own_browser.engine) as conn:
+        ensure_project(conn, "bare")
+    link = own_browser.page("/failures?project=bare").select_one(".empty a")
+    assert link.get_text() == "Send data"
+    assert own_browser.page(link["href"]).select_one(".ways")
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/codes", "/tool?name=http_request", "/experiment?name=b", "/changes"]
+)
+def test_every_chart_over_time_carries_the_changes(browser: Browser, path: str):
+    """Each change of the window is a line in the chart and a link below it."""
+    if path == "/changes":
+        path = next(each for each in _details(browser.engine) if each.startswith("/changes/"))
+    chart = browser.page(_with(path)).select_one("[aria-labelledby=time-title]")
+    marks = chart.select("line.marker-line")
+    links = chart.select("p.hint a[href^='/changes/']")
+    assert len(marks) == len(links) > 0
+    assert browser.page(links[0]["href"]).h1.get_text() == links[0].get_text()
+
+
+@pytest.mark.parametrize("path", ["/", "/codes", "/tools", "/tool?name=http_request", "/messages"])
+def test_a_number_leads_to_its_rows_under_the_same_filter(browser: Browser, path: str):
+    """Links to failures keep every condition of the view: the rows are as many as was said."""
+    query = "model:claude-x -code:timeout"
+    soup = browser.page(_with(path) + f"&q={query}")
+    found = 0
+    for row in soup.select("main tbody tr"):
+        link = row.select_one("th a[href^='/failures?']")
+        number = row.select_one("td.num")
+        if link is None or number is None:
+            continue
+        lede = browser.page(link["href"]).select_one(".lede").get_text()
+        assert lede.startswith(plural(_whole(number.get_text()), "failure")), link["href"]
+        found += 1
+        if found == 5:
+            break
+    assert found or path == "/tools"
+
+
+def _whole(text: str) -> int:
+    return int("".join(each for each in text if each.isdigit()))

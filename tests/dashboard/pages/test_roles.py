@@ -18,26 +18,33 @@ from toolfault_collector.engine import open_engine, write_transaction
 from toolfault_collector.projects import ensure_project
 from toolfault_collector.schema import prepare
 from toolfault_collector.store import store_events
-from toolfault_dashboard.policy import ROLES, Role, sees
+from toolfault_dashboard.policy import POLICY, ROLES, Role, sees
 
+# Every table as a file; what asks for a parameter is asked with one.
+PARAMETERS = {
+    "/comparison.csv": "?before=since:7d&after=until:7d",
+    "/comparison-codes.csv": "?before=since:7d&after=until:7d",
+    "/effect.csv": "?change={change}",
+    "/new-since.csv": "?change={change}",
+}
 EXPORTS = (
+    *(
+        rule.path + PARAMETERS.get(rule.path, "")
+        for rule in POLICY
+        if rule.path.endswith(".csv") and rule.access != "admin"
+    ),
+    "/failures.ndjson",
+    "/report.html",
+)
+FILTERED = (
     "/failures.csv",
+    "/kinds.csv",
     "/chains.csv",
     "/codes.csv",
     "/fields.csv",
     "/tools.csv",
     "/overview.csv",
     "/round-trips.csv",
-    "/changes.csv",
-    "/fix-next.csv",
-    "/messages.csv",
-    "/over-time.csv",
-    "/chain-lengths.csv",
-    "/matrix.ndjson",
-    "/issues.csv",
-    "/rejected.csv",
-    "/comparison-codes.csv?before=since:7d&after=until:7d",
-    "/report.html",
 )
 # One unmistakable text per field, by the lowest audience that may read it.
 CANARIES = {
@@ -125,7 +132,9 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 
 def _surfaces(browser: Browser) -> dict[str, str]:
-    paths = [*_paths(browser.engine), *EXPORTS, "/help", "/failures?q=tol:x"]
+    change = next(path for path in _paths(browser.engine) if path.startswith("/changes/"))
+    exports = [path.replace("{change}", change.rsplit("/", 1)[1]) for path in EXPORTS]
+    paths = [*_paths(browser.engine), *exports, "/help", "/failures?q=tol:x"]
     found = {}
     for path in paths:
         joint = "&" if "?" in path else "?"
@@ -168,7 +177,7 @@ def test_a_hidden_field_cannot_be_asked_for(guarded: Engine, role: Role, query: 
     texts = {name: text for group in CANARIES.values() for name, text in group.items()}
     hit, miss = query.format(**texts), query.format(**dict.fromkeys(texts, "nothing"))
     for browser in open_browser(guarded, role=role):
-        for path in ("/", "/failures", "/round-trips", "/codes", "/tools", *EXPORTS[:7]):
+        for path in ("/", "/failures", "/round-trips", "/codes", "/tools", *FILTERED):
             answers = [browser.get(path, params={"q": text}) for text in (hit, miss)]
             assert [answer.status_code for answer in answers] == [400, 400], path
 
