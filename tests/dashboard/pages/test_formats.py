@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from zoneinfo import ZoneInfo
+
 import pytest
 from bs4 import BeautifulSoup
 from hypothesis import given
@@ -138,3 +140,21 @@ def test_empty_parameters_leave_the_address():
     """Addresses hold what matters and nothing else."""
     assert query_string({"q": "a b", "window": "", "project": "x"}) == "?q=a+b&project=x"
     assert query_string({"q": ""}) == ""
+
+
+def test_a_zone_ends_with_the_page_that_it_was_for():
+    """Times are in the zone inside the block and in UTC after it."""
+    moment = 1_795_301_585_123_456
+    before = formats.time_tag(moment)
+    with formats.shown_in(ZoneInfo("Asia/Tokyo")):
+        assert formats.clock() == "local"
+        assert formats.time_tag(moment) != before
+    assert formats.clock() == "UTC"
+    assert formats.time_tag(moment) == before
+
+
+def test_a_zone_that_leads_out_of_the_calendar_leaves_utc():
+    """The last hours of year 9999 are written in UTC where the zone would reach year 10000."""
+    last = 253_402_300_799_000_000
+    with formats.shown_in(ZoneInfo("Pacific/Kiritimati")):
+        assert "31 Dec 9999" in formats.time_tag(last)

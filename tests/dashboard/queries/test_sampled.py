@@ -29,6 +29,13 @@ TEXTS = (
     "code:wrong_type,not_found model:claude*",
     "chain:recovered,none",
 )
+QUICK = ("-tool:http_request since:14d",)
+EACH_TEXT = [
+    text if text in QUICK else pytest.param(text, marks=pytest.mark.slow) for text in TEXTS
+]
+EACH_FREQUENCY = [
+    "code", "tool", "model", "field", "message", pytest.param("signature", marks=pytest.mark.slow),
+]  # fmt: skip
 Rows = list[dict[str, Any]]
 
 
@@ -41,7 +48,7 @@ def stored(history: Engine) -> Tables:
         return load(conn, project, NOW)
 
 
-@pytest.fixture(params=TEXTS)
+@pytest.fixture(params=EACH_TEXT)
 def asked(request: pytest.FixtureRequest, conn: Connection) -> Scope:
     """A scope to recount."""
     project = find_project(conn, "sampled")
@@ -148,7 +155,7 @@ def test_rates_by_tool_and_code(conn: Connection, asked: Scope, stored: Tables) 
         _is_rate(each, _frame(_own(failures, "code", code)), _frame(calls))
 
 
-@pytest.mark.parametrize("by", ["code", "tool", "model", "field", "message", "signature"])
+@pytest.mark.parametrize("by", EACH_FREQUENCY)
 def test_frequency(conn: Connection, asked: Scope, stored: Tables, by: queries.Dimension) -> None:
     """Each row's failures are the weights of those that its own query selects."""
     found = queries.frequency(conn, asked, by)
