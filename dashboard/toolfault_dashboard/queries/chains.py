@@ -81,7 +81,7 @@ def chain_list(
     )
     return ChainPage(
         rows=tuple(_chain(row) for row in page.rows),
-        total=sum(number for (number,) in in_parts(conn, scope, _number)),
+        total=sum(number for (number,) in in_parts(conn, scope, _number, together=_all_together)),
         next_cursor=page.next_cursor,
         previous_cursor=page.previous_cursor,
     )
@@ -90,6 +90,10 @@ def chain_list(
 def _number(conn: Connection, scope: Scope) -> tuple[int]:
     counted = select(func.count()).select_from(chain).where(chains_of(scope))
     return (conn.execute(counted).scalar_one(),)
+
+
+def _all_together(numbers: Sequence[tuple[int]]) -> tuple[int]:
+    return (sum(number for (number,) in numbers),)
 
 
 def _chain(values: RowMapping) -> ChainRow:

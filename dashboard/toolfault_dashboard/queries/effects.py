@@ -169,9 +169,10 @@ def _untimed(conn: Connection, before: Scope) -> int:
 def _failures_by_code(
     conn: Connection, scope: Scope, side: SideData
 ) -> tuple[CodeColumns, CodeAmounts]:
-    from toolfault_dashboard.queries.side_parts import codes_together
+    from toolfault_dashboard.queries.side_parts import beside_side, codes_together
 
-    found, amounts = codes_together(in_parts(conn, scope, _by_code), side.columns)
+    parts = in_parts(conn, scope, _by_code, together=codes_together)
+    found, amounts = beside_side(codes_together(parts), side.columns)
     return found, amounts if sampling(conn, scope.project_id).calls else {}
 
 

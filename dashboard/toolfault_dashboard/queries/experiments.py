@@ -25,12 +25,18 @@ __all__ = ["experiment", "experiment_looks", "experiments"]
 def experiments(conn: Connection, scope: Scope) -> Mapping[str, tuple[str, ...]]:
     """Return the trials of the scope and their arms, in alphabetical order."""
     found: defaultdict[str, set[str]] = defaultdict(set)
-    for variant in {each for part in in_parts(conn, scope, _variants) for each in part}:
+    for variant in {
+        each for part in in_parts(conn, scope, _variants, together=_together) for each in part
+    }:
         for entry in arms_of(variant):
             name, separator, arm = entry.partition("=")
             if separator:
                 found[name].add(arm)
     return {name: tuple(sorted(found[name])) for name in sorted(found)}
+
+
+def _together(parts: Sequence[list[str]]) -> list[str]:
+    return list(dict.fromkeys(variant for part in parts for variant in part))
 
 
 def _variants(conn: Connection, scope: Scope) -> list[str]:

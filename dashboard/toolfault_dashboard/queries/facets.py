@@ -116,8 +116,20 @@ def _counted(
     if size > EXACT_UP_TO:
         yield from _of_rows(conn, scope, keys, False)
         return
-    for part in in_parts(conn, scope, _of_rows, keys, outcomes="chain" in keys):
+    outcomes = "chain" in keys
+    parts = in_parts(conn, scope, _of_rows, keys, outcomes=outcomes, together=_together)
+    for part in parts:
         yield from part
+
+
+def _together(
+    parts: Sequence[list[tuple[str, str, int]]], _keys: tuple[str, ...]
+) -> list[tuple[str, str, int]]:
+    found: Counter[tuple[str, str]] = Counter()
+    for part in parts:
+        for key, value, failures in part:
+            found[key, value] += failures
+    return [(key, value, failures) for (key, value), failures in found.items()]
 
 
 def _of_rows(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from sqlalchemy import Connection, RowMapping, Select, and_, func, select, tuple_
@@ -115,12 +115,16 @@ def count_failures(conn: Connection, scope: Scope) -> int:
     if rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
         pairs = rollups.failures_by_pair(conn, scope).values()
         return sum(failures for failures, _ in pairs)
-    return sum(number for (number,) in in_parts(conn, scope, _number))
+    return sum(number for (number,) in in_parts(conn, scope, _number, together=_all_together))
 
 
 def _number(conn: Connection, scope: Scope) -> tuple[int]:
     counted = select(func.count()).select_from(tool_call).where(failures_of(scope))
     return (conn.execute(counted).scalar_one(),)
+
+
+def _all_together(numbers: Sequence[tuple[int]]) -> tuple[int]:
+    return (sum(number for (number,) in numbers),)
 
 
 def failure_list(
@@ -138,6 +142,11 @@ def failure_list(
     Raises:
         CursorError: The cursor belongs to another list.
     """
+    if total is None:
+        total = count_failures(conn, scope)
+    if not total and not cursor:
+        # Looking for the newest of none would read all that there is once more.
+        return FailurePage(rows=(), total=0, next_cursor=None, previous_cursor=None)
     page = read_page(
         conn,
         scope,
@@ -149,7 +158,7 @@ def failure_list(
     )
     return FailurePage(
         rows=tuple(_failure(row) for row in page.rows),
-        total=count_failures(conn, scope) if total is None else total,
+        total=total,
         next_cursor=page.next_cursor,
         previous_cursor=page.previous_cursor,
     )

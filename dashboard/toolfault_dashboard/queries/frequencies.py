@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
@@ -127,9 +127,11 @@ def _most_first(row: FrequencyRow) -> tuple[float, str, str]:
 def _groups(conn: Connection, scope: Scope, by: str) -> list[_Group]:
     if by == "signature":
         return _by_signature(conn, scope, by)  # what is new is a matter of the whole window
-    parts = in_parts(conn, scope, _GROUPS.get(by, _by_column), by)
-    if len(parts) == 1:
-        return parts[0]
+    parts = in_parts(conn, scope, _GROUPS.get(by, _by_column), by, together=_together)
+    return parts[0] if len(parts) == 1 else _together(parts, by)
+
+
+def _together(parts: Sequence[list[_Group]], _by: str) -> list[_Group]:
     members: defaultdict[tuple[Any, ...], list[_Group]] = defaultdict(list)
     for part in parts:
         for group in part:

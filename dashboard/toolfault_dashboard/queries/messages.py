@@ -146,9 +146,11 @@ def message_efficacy(
 @once
 def wordings(conn: Connection, scope: Scope) -> Sequence[Wording]:
     """Count every wording of the scope, in no order."""
-    parts = in_parts(conn, scope, _counted, outcomes=True)
-    if len(parts) == 1:
-        return parts[0]
+    parts = in_parts(conn, scope, _counted, outcomes=True, together=_together)
+    return parts[0] if len(parts) == 1 else _together(parts)
+
+
+def _together(parts: Sequence[list[Wording]]) -> list[Wording]:
     found: dict[tuple[str, str, str], Wording] = {}
     for part in parts:
         for each in part:

@@ -7,6 +7,10 @@ transaction raises that changes a row of them. Version and rows come from one sn
 answer is what counting again would give. Chains that are still open change with time alone: no
 part that has one is kept where outcomes are asked for.
 
+Where answers can be added up, those of the whole days are asked for and kept day by day, and their
+sum as well: tomorrow one day is counted, not two weeks, and other windows know most of their days.
+A question that takes longer than a reader may wait has done a part of its work by then.
+
 A question over few rows is asked at once: that costs less than looking up what is known.
 """
 
@@ -39,9 +43,12 @@ __all__ = ["as_kept", "in_parts", "is_asked_at_once"]
 MANY: Final = 50_000
 """Calls and minutes of a window, as the versions of its days tell, from which it is cut."""
 
-MOST_ANSWERS: Final = 256
+MOST_ANSWERS: Final = 4_096
 MOST_ROWS: Final = 300_000
 """How many answers are kept of one database, and how many rows they may have together."""
+
+MOST_PIECES: Final = 100
+"""Days of a window up to which each is counted by itself; beyond it they are taken together."""
 
 _T = TypeVar("_T")
 
@@ -61,6 +68,7 @@ def in_parts(
     read: Callable[..., _T],
     *args: Hashable,
     outcomes: bool = False,
+    together: Callable[..., _T] | None = None,
 ) -> list[_T]:
     """Return what ``read(conn, part, *args)`` gives for parts of *scope* that make it up.
 
@@ -71,6 +79,8 @@ def in_parts(
             ``len`` of it says how much it is.
         args: Further arguments.
         outcomes: Whether outcomes of chains are counted, or hang together with what is.
+        together: ``together(answers, *args)`` adds answers of *read* up to the one of all their
+            parts. It changes none of them.
     """
     if is_asked_at_once(conn, scope):
         return [read(conn, scope, *args)]
@@ -80,16 +90,27 @@ def in_parts(
     if outcomes or scope.query.has("chain"):
         settled = _settled_until(conn, scope.project_id, scope.now)
     rest = scope.query.without("since", "until")
-    found = []
-    for part in _cut(since, until, now=scope.now, settled=settled):
+
+    def kept(part: _Part, ask: Callable[[Scope], _T]) -> _T:
         narrowed = replace(scope, query=_bounded(rest, part))
         if not part.keep:
-            found.append(read(conn, narrowed, *args))
-            continue
+            return ask(narrowed)
         key = (read, args, scope.project_id, scope.audience, str(narrowed.query))
         version = versions.get(EVERY_DAY, 0) + _between(versions, part.begin, part.end)
-        found.append(_kept(conn, key, version, partial(read, conn, narrowed, *args)))
-    return found
+        return _kept(conn, key, version, partial(ask, narrowed))
+
+    def once_more(narrowed: Scope) -> _T:
+        return read(conn, narrowed, *args)
+
+    def added(pieces: Sequence[_Part], narrowed: Scope) -> _T:
+        if together is None or len(pieces) < 2:
+            return once_more(narrowed)
+        return together([kept(piece, once_more) for piece in pieces], *args)
+
+    return [
+        kept(part, partial(added, _pieces(part, versions)))
+        for part in _cut(since, until, now=scope.now, settled=settled)
+    ]
 
 
 def is_asked_at_once(conn: Connection, scope: Scope) -> bool:
@@ -172,6 +193,20 @@ def _cut(since: int | None, until: int | None, *, now: int, settled: int | None)
         if part.begin is not None and part.end is not None and part.begin >= part.end:
             continue
         yield part
+
+
+def _pieces(part: _Part, versions: dict[int, int]) -> Sequence[_Part]:
+    """Return the days of *part* that have any row, or the part itself where it has few or many."""
+    begin, end = part.begin, part.end
+    if not part.keep or end is None or end % DAY_US or (begin is not None and begin % DAY_US):
+        return (part,)
+    # A conversation that goes on for many days raises no version but that of every day.
+    days: Sequence[int] = () if begin is None else range(begin, end, DAY_US)
+    if EVERY_DAY not in versions:
+        days = sorted(day for day in versions if (begin is None or day >= begin) and day < end)
+    if not 1 < len(days) <= MOST_PIECES:
+        return (part,)
+    return [_Part(day, day + DAY_US, keep=True) for day in days]
 
 
 def _bounded(rest: Query, part: _Part) -> Query:

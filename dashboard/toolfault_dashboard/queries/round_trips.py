@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from sqlalchemy import ColumnElement, Connection, Subquery, case, func, select
@@ -57,7 +57,8 @@ _COUNTED: Final = ("first_retry_fix", "serial_discovery", "repeat_confusion")
 def round_trips(conn: Connection, scope: Scope) -> RoundTrips:
     """Return the funnel, the distribution and the groups of the chains in the scope."""
     by: dict[str, list[Combination]] = {name: [] for name in _SHOWN}
-    for part in in_parts(conn, scope, _summed, _SHOWN, outcomes=True):
+    parts = in_parts(conn, scope, _summed, _SHOWN, outcomes=True, together=_sums_together)
+    for part in parts:
         for name, row in part:
             by[name].append(row)
     rows = by["trips"]
@@ -105,28 +106,61 @@ def combinations(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> Seque
 
     A combination may come more than once, from several parts of the window: add up.
     """
-    parts = in_parts(conn, scope, _combined, keys, outcomes=True)
+    parts = in_parts(conn, scope, _combined, keys, outcomes=True, together=_together)
     return [row for part in parts for row in part]
 
 
 def _summed(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> list[tuple[str, Combination]]:
     """Count the chains of the scope by outcome and each of *keys* alone, reading them once."""
     # Their combinations are few, and added up here.
-    found: dict[tuple[str, str, Any], dict[str, Any]] = {}
-    grouped = {"outcome", *keys}
-    for row in _combined(conn, scope, keys):
-        numbers = [name for name in row if name not in grouped]
-        for key in keys:
-            at = (key, row["outcome"], row[key])
+    rows = _combined(conn, scope, keys)
+    others = {key: {"outcome", *keys} - {"outcome", key} for key in keys}
+    alone = (
+        (key, {name: value for name, value in row.items() if name not in others[key]})
+        for row in rows
+        for key in keys
+    )
+    return _added(alone)
+
+
+def _added(rows: Iterable[tuple[str, Combination]]) -> list[tuple[str, Combination]]:
+    """Add rows of the same outcome, group and columns up."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for key, row in rows:
+        # Of a part that was kept before anything was sampled the columns are fewer.
+        at = (key, row["outcome"], row[key], len(row))
+        known = found.get(at)
+        if known is None:
+            found[at] = dict(row)
+            continue
+        _add(known, row, ("outcome", key))
+    return [(at[0], row) for at, row in found.items()]
+
+
+def _sums_together(
+    parts: Sequence[list[tuple[str, Combination]]], _keys: tuple[str, ...]
+) -> list[tuple[str, Combination]]:
+    return _added(each for part in parts for each in part)
+
+
+def _together(parts: Sequence[list[Combination]], keys: tuple[str, ...]) -> list[Combination]:
+    grouped = ("outcome", *keys)
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for part in parts:
+        for row in part:
+            at = (*(row[name] for name in grouped), len(row))
             known = found.get(at)
             if known is None:
-                names = {"outcome": row["outcome"], key: row[key]}
-                found[at] = names | {name: row[name] for name in numbers}
+                found[at] = dict(row)
                 continue
-            for name in numbers:
-                if row[name] is not None:
-                    known[name] = row[name] if known[name] is None else known[name] + row[name]
-    return [(key, row) for (key, _, _), row in found.items()]
+            _add(known, row, grouped)
+    return list(found.values())
+
+
+def _add(known: dict[str, Any], row: Combination, grouped: Collection[str]) -> None:
+    for name, value in row.items():
+        if value is not None and name not in grouped:
+            known[name] = value if known[name] is None else known[name] + value
 
 
 def _combined(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> list[Combination]:

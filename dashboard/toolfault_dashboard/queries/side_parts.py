@@ -29,6 +29,7 @@ __all__ = [
     "Counted",
     "Ended",
     "Part",
+    "beside_side",
     "code_part",
     "codes_together",
     "ended_of",
@@ -240,26 +241,37 @@ def code_part(rows: Sequence[Sequence[Any]]) -> CodePart:
     )
 
 
-def codes_together(parts: Sequence[CodePart], side: Columns) -> tuple[CodeColumns, Amounts]:
-    """Return the failures of all *parts* beside the columns of their side."""
-    places = {name: place for place, name in enumerate(side.names)}
+def codes_together(parts: Sequence[CodePart]) -> CodePart:
+    """Return all *parts* as one."""
+    if len(parts) == 1:
+        return parts[0]
     codes: dict[str, int] = {}
-    code, conversation, failures = [], [], []
+    names: dict[str, int] = {}
+    code, conversation = [], []
     amounts = Amounts()
     for part in parts:
-        own = np.asarray([places[name] for name in part.names], dtype=np.int64)
         code.append(numbered(part.codes, codes)[part.code])
-        conversation.append(own[part.conversation])
-        failures.append(part.failures)
-        for name, own_amount in part.amounts.items():
-            amounts.add(name, own_amount)
-    width = max(1, len(side.names))
+        conversation.append(numbered(part.names, names)[part.conversation])
+        for name, own in part.amounts.items():
+            amounts.add(name, own)
+    width = max(1, len(names))
     keys, place = np.unique(
         np.concatenate(code) * width + np.concatenate(conversation), return_inverse=True
     )
-    return CodeColumns(
+    failures = np.concatenate([part.failures for part in parts])
+    return CodePart(
         codes=tuple(codes),
+        names=tuple(names),
         code=keys // width,
         conversation=keys % width,
-        failures=added(place, np.concatenate(failures), len(keys)),
-    ), amounts
+        failures=added(place, failures, len(keys)),
+        amounts=amounts,
+    )
+
+
+def beside_side(part: CodePart, side: Columns) -> tuple[CodeColumns, Amounts]:
+    """Return the failures of a whole side with conversations numbered as in its columns."""
+    places = {name: place for place, name in enumerate(side.names)}
+    own = np.asarray([places[name] for name in part.names], dtype=np.int64)
+    found = CodeColumns(part.codes, part.code, own[part.conversation], part.failures)
+    return found, part.amounts

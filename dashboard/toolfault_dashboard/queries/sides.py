@@ -56,7 +56,7 @@ def side_of(conn: Connection, scope: Scope, label: str) -> SideData:
     if is_asked_at_once(conn, scope):
         found = _read(conn, scope, whole=True)
     else:
-        found = together(in_parts(conn, scope, _read, outcomes=True))
+        found = together(in_parts(conn, scope, _read, outcomes=True, together=together))
     counted, conversations, squared = found.counted
     if not counted:
         return _side(label, scope, found.views, Folded())
@@ -197,11 +197,13 @@ def _ended(conn: Connection, scope: Scope, known: Set[str]) -> dict[str, dict[st
         conversation.c.project_id == scope.project_id,
         conversation.c.end_event_id.is_not(None),
     )
-    since, _ = window(scope)
+    since, until = window(scope)
     if len(known) <= _FEW:
         statement = statement.where(conversation.c.session_id.in_(known))
     elif since is not None:
         statement = statement.where(conversation.c.last_at >= since)
+        if until is not None:
+            statement = statement.where(conversation.c.first_at < until)
     return {
         session: _DECODE.decode(calls)
         for session, calls in conn.execute(statement)

@@ -88,7 +88,10 @@ def failures_where(
     return and_(
         table.c.project_id == project_id,
         table.c.success == false(),
-        *(_call_clause(clause, table, now) for clause in query.clauses),
+        *(
+            _call_clause(clause, table, project_id, now)
+            for clause in sorted(query.clauses, key=_cost)
+        ),
     )
 
 
@@ -97,7 +100,7 @@ def calls_where(project_id: int, query: Query, now: int) -> _Condition:
     return and_(
         tool_call.c.project_id == project_id,
         *(
-            _call_clause(clause, tool_call, now)
+            _call_clause(clause, tool_call, project_id, now)
             for clause in query.clauses
             if clause.key in KEYS and KEYS[clause.key].restricts_calls
         ),
@@ -147,12 +150,29 @@ def chains_where(project_id: int, query: Query, now: int) -> _Condition:
                 .where(
                     opening.c.project_id == project_id,
                     opening.c.event_id == chain.c.chain_id,
-                    *(_call_clause(clause, opening, now) for clause in of_opening),
+                    *(_call_clause(clause, opening, project_id, now) for clause in of_opening),
                 )
                 .correlate(chain)
             )
         )
     return and_(*conditions)
+
+
+def _cost(clause: Clause) -> int:
+    """Return a number that is higher the more it costs to look whether a row matches.
+
+    An engine looks at conditions in the order in which they are written, as far as it knows no
+    better: who is out by a column needs no look into another table.
+    """
+    if clause.key == "chain":
+        return 3
+    if clause.key in _OF_ISSUES or (clause.key == "has" and _OF_ISSUES & {*_names(clause)}):
+        return 2
+    return 1 if clause.key == TEXT else 0
+
+
+_OF_ISSUES: Final = frozenset({"field", "field_pattern", "issue", "near_miss"})
+"""Keys whose values are those of the issues of a failure."""
 
 
 def _signed(clause: Clause, condition: _Condition) -> _Condition:
@@ -169,13 +189,13 @@ def _names(clause: Clause) -> list[str]:
     return [pattern.exact or "" for pattern in patterns_of(clause)]
 
 
-def _call_clause(clause: Clause, table: FromClause, now: int) -> _Condition:
+def _call_clause(clause: Clause, table: FromClause, project_id: int, now: int) -> _Condition:
     if clause.key in {"since", "until"}:
         return _moment(clause, table.c.occurred_at, now)
-    return _signed(clause, _call_condition(clause, table, now))
+    return _signed(clause, _call_condition(clause, table, project_id, now))
 
 
-def _call_condition(clause: Clause, table: FromClause, now: int) -> _Condition:
+def _call_condition(clause: Clause, table: FromClause, project_id: int, now: int) -> _Condition:
     key = clause.key
     if key in _CALL_COLUMNS:
         return _column_matches(clause, table.c[_CALL_COLUMNS[key]])
@@ -193,6 +213,8 @@ def _call_condition(clause: Clause, table: FromClause, now: int) -> _Condition:
         return _outcome_of_call(clause, table, now)
     if key == "has":
         return or_(*(_carries(name, table) for name in _names(clause)))
+    if key in _KEPT_APART:
+        return _KEPT_APART[key](table, patterns_of(clause), project_id)
     return _RELATED[key](table, patterns_of(clause))
 
 
@@ -237,18 +259,18 @@ def _issues(table: FromClause, conditions: Sequence[_Condition]) -> _Condition:
     )
 
 
-def _signature(table: FromClause, patterns: tuple[Pattern, ...]) -> _Condition:
-    # A subquery per project, not per row: there are few signatures and messages.
+def _signature(table: FromClause, patterns: tuple[Pattern, ...], project_id: int) -> _Condition:
+    # The project by its number, not by that of the row: the subquery is made once, not per row.
     found = select(signature.c.id).where(
-        signature.c.project_id == table.c.project_id,
+        signature.c.project_id == project_id,
         or_(*matches_any(signature.c.fingerprint, patterns)),
     )
     return _or_nothing(table.c.signature_id, table.c.signature_id.in_(found), patterns)
 
 
-def _message(table: FromClause, patterns: tuple[Pattern, ...]) -> _Condition:
+def _message(table: FromClause, patterns: tuple[Pattern, ...], project_id: int) -> _Condition:
     found = select(message.c.id).where(
-        message.c.project_id == table.c.project_id,
+        message.c.project_id == project_id,
         or_(*matches_any(message.c.digest, patterns), *matches_any(message.c.text, patterns)),
     )
     return _or_nothing(table.c.message_id, table.c.message_id.in_(found), patterns)
@@ -267,9 +289,13 @@ _RELATED: Final[dict[str, Callable[[FromClause, tuple[Pattern, ...]], _Condition
     "field_pattern": _field_pattern,
     "issue": _issue_code,
     "near_miss": _near_miss,
+}
+
+_KEPT_APART: Final[dict[str, Callable[[FromClause, tuple[Pattern, ...], int], _Condition]]] = {
     "signature": _signature,
     "message": _message,
 }
+"""Keys of tables that hold each value once per project."""
 
 
 def _carries(name: str, table: FromClause) -> _Condition:

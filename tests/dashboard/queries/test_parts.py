@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, func, select
 from tests.dashboard.conftest import ENGINES, copied_database
 from tests.dashboard.generated import NOW
 
@@ -21,7 +21,9 @@ from toolfault_collector.schema import prepare
 from toolfault_collector.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import FREQUENCIES, Scope, parts
+from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.matrices import matrix
+from toolfault_dashboard.queries.parts import in_parts
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.sides import side_of
 from toolfault_dashboard.search import parse
@@ -236,3 +238,31 @@ def test_what_was_written_and_undone_is_not_kept(
     agent.send(agent.call(4 * DAY_US + 1, "three", failed=True))
     agent.send(agent.call(4 * DAY_US + 2, "four", failed=True))
     agent.check()
+
+
+def test_tomorrow_few_days_are_counted_anew(
+    history: Engine, project: int, cut: Callable[[bool], None]
+) -> None:
+    """What was counted of a day is known to the same window a day later, and to other windows."""
+    asked: list[str] = []
+
+    def read(conn: Connection, scope: Scope) -> tuple[int]:
+        asked.append(str(scope.query))
+        where = failures_of(scope)
+        return (conn.execute(select(func.count()).where(where)).scalar_one(),)
+
+    def together(numbers: Sequence[tuple[int]]) -> tuple[int]:
+        return (sum(number for (number,) in numbers),)
+
+    def count(text: str, now: int) -> int:
+        asked.clear()
+        scope = Scope(project, parse(text), now)
+        with read_connection(history) as conn:
+            found = in_parts(conn, scope, read, together=together)
+            assert sum(number for (number,) in found) == read(conn, scope)[0]
+        return len(asked) - 1
+
+    cut(True)
+    assert count("since:14d", NOW) > 10
+    assert count("since:14d", NOW + DAY_US) <= 5
+    assert count("since:10d until:3d", NOW) <= 5
