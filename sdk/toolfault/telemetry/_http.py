@@ -36,13 +36,16 @@ class HttpTransport:
         """Send one batch and return the answer.
 
         A kept-alive connection that the other side has closed meanwhile is replaced once: nothing
-        was answered on it, and storing events is idempotent. Redirects are not followed: the key
-        belongs to one collector.
+        was answered on it, and storing events is idempotent. So is one on which it has said
+        something unasked, which would be read as the answer to this batch. Redirects are not
+        followed: the key belongs to one collector.
 
         Raises:
             OSError: There was no readable answer within ``timeout`` seconds.
         """
         deadline = time.monotonic() + timeout
+        if self._socket is not None and not self._socket.is_silent():
+            self.close()
         reused = self._connection is not None
         try:
             return self._request(body, headers, deadline)
@@ -83,7 +86,8 @@ class HttpTransport:
         except (http.client.HTTPException, ValueError) as error:
             self.close()
             raise TransportError(f"not an HTTP answer: {type(error).__name__}") from error
-        if answer.will_close or not answer.isclosed():
+        if answer.will_close or not answer.isclosed() or answer.status < 200:
+            # Behind an interim answer comes another, which is none to the next request.
             self.close()
         fields = {name.lower(): value for name, value in answer.getheaders()}
         return Response(answer.status, fields, content)
@@ -163,6 +167,17 @@ class _DeadlineSocket:
     def sendall(self, data: Any) -> None:
         self._sock.settimeout(_left(self.deadline))
         self._sock.sendall(data)
+
+    def is_silent(self) -> bool:
+        """Whether the other side has neither said anything nor hung up since the last answer."""
+        self._sock.settimeout(0.0)
+        try:
+            self._sock.recv(1)
+        except BlockingIOError:
+            return True
+        except OSError as error:
+            return type(error).__name__ == "SSLWantReadError"  # ssl may be missing
+        return False
 
     def makefile(self, _mode: str) -> io.BufferedReader:
         # Those of earlier answers have been closed with them.

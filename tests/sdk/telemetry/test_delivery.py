@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import gc
 import gzip
+import select
 import socket
+import threading
 
 import pytest
 from tests.sdk.telemetry import collector as behave
@@ -51,7 +53,15 @@ def test_batches_are_bounded_and_carry_the_key(collector: Server, make_client: M
     assert max(len(sent["events"]) for _, sent in collector.requests) <= 200
 
 
+def hinting(handler: behave.Handler, batch: dict) -> None:
+    """Send an interim answer, as proxies may (RFC 8297), and the true one late."""
+    handler.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n")
+    select.select([handler.connection], [], [], 20)  # until the client goes on or hangs up
+    behave.honest(handler, batch)
+
+
 TRANSIENT: dict[str, Behaviour] = {
+    "early hints": hinting,
     "reset": behave.reset,
     "stored, answer lost": behave.stored_but_silent,
     "not HTTP": behave.garbage,
@@ -84,6 +94,49 @@ def test_transient_fault_loses_nothing(
     assert client.flush(20)
     assert len(collector.events) == 20
     assert client.stats().acked == 20
+    conserved(client)
+
+
+def test_an_interim_answer_is_no_answer_to_the_next_request(
+    collector: Server, make_client: MakeClient
+) -> None:
+    """What follows an interim answer is read by nobody: no batch is settled by another's answer."""
+    collector.script.append(hinting)
+    client = make_client(collector.dsn)
+    capture(client, 3)
+    assert client.flush(20)
+    collector.default = behave.status(401)
+    capture(client, 3)
+    assert not client.flush(20)
+    stats = client.stats()
+    assert (stats.acked, stats.dropped) == (3, {"http_401": 3})
+    assert len(collector.events) == 3
+    conserved(client)
+
+
+def test_an_answer_nobody_asked_for_settles_nothing(
+    collector: Server, make_client: MakeClient
+) -> None:
+    """A second answer that comes late is not taken for the one to the next batch."""
+    asked, said = threading.Event(), threading.Event()
+
+    def twice(handler: behave.Handler, batch: dict) -> None:
+        behave.honest(handler, batch)
+        asked.wait(20)
+        behave.honest(handler, batch)
+        said.set()
+
+    collector.script.append(twice)
+    client = make_client(collector.dsn)
+    capture(client, 3)
+    assert client.flush(20)
+    asked.set()
+    assert said.wait(20)
+    collector.default = behave.status(401)
+    capture(client, 3)
+    assert not client.flush(20)
+    assert client.stats().dropped == {"http_401": 3}
+    assert client.stats().acked == len(collector.events) == 3
     conserved(client)
 
 
