@@ -208,7 +208,11 @@ class Outbox:
                 self._flying += item.weight
             self.oldest_at = time.monotonic()
         if self._shelf is not None and len(taken) < count:
-            taken += self._shelf.take(count - len(taken), self.lock, self.book)
+            try:
+                taken += self._shelf.take(count - len(taken), self.lock, self.book)
+            except OSError:  # the sender tries again later
+                if not taken:
+                    raise
             if not taken:  # files without an event are done with
                 with self.lock:
                     self._landed()

@@ -121,9 +121,16 @@ class Shelf:
         """Read back up to ``count`` events; for the sender thread alone.
 
         Files are read without the lock, so that no capture waits for a disk.
+
+        Raises:
+            OSError: There are some, but none can be read just now.
         """
-        while len(self._ready) < count and self._read_more(lock, book):
-            pass
+        try:
+            while len(self._ready) < count and self._read_more(lock, book):
+                pass
+        except OSError:
+            if not self._ready:
+                raise
         with lock:
             return [self._ready.popleft() for _ in range(min(count, len(self._ready)))]
 
@@ -133,7 +140,13 @@ class Shelf:
             stretch = self._spool.next_stretch()
         if stretch is not None:
             segment = stretch.segment
-            items = [_item(entry.payload, segment) for entry in self._spool.load(stretch)]
+            try:
+                entries = self._spool.load(stretch)
+            except OSError:
+                with lock:
+                    self._spool.put_back(stretch)
+                raise
+            items = [_item(entry.payload, segment) for entry in entries]
             with lock:
                 segment.out -= 1
                 self._hold(segment, [item for item in items if item is not None])

@@ -22,6 +22,7 @@ from toolfault.telemetry._spool_file import Entry, frame, parse
 __all__ = ["Found", "Segment", "Spool", "Stretch"]
 
 _AT_ONCE = 16  # dead processes taken over at a time: each costs a descriptor until it is settled
+_TRANSIENT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _LOOK_AGAIN = 1.0  # seconds until a full directory is looked at again, which takes a while
 
 
@@ -60,11 +61,12 @@ class Segment:
 
 
 class Stretch(NamedTuple):
-    """Bytes of a segment to be read back."""
+    """Bytes of a segment to be read back, and how many events were written there."""
 
     segment: Segment
     start: int
     end: int
+    events: int
 
 
 class Found(NamedTuple):
@@ -221,23 +223,44 @@ class Spool:
         """Return the oldest bytes that were not read back, and count them as read."""
         for segment in self._segments:
             if segment.read < segment.size:
-                stretch = Stretch(segment, segment.read, segment.size)
+                stretch = Stretch(segment, segment.read, segment.size, segment.unread)
                 segment.read = segment.size
                 segment.unread = 0
                 segment.out += 1
                 return stretch
         return None
 
+    def put_back(self, stretch: Stretch) -> None:
+        """Count bytes as not read: they could not be, just now."""
+        segment = stretch.segment
+        segment.read = stretch.start
+        segment.unread += stretch.events
+        segment.out -= 1
+
     def load(self, stretch: Stretch) -> list[Entry]:
-        """Return the intact events of a stretch."""
-        try:
-            data = self._directory.read(stretch.segment.name, stretch.start, stretch.end)
-        except OSError:
-            return []
+        """Return the intact events of a stretch.
+
+        Raises:
+            OSError: The process has no descriptor or memory left just now.
+        """
+        data = self._read(stretch.segment.name, stretch.start, stretch.end)
         return [entry for entry in parse(data)[0] if entry.kind == "E"]
 
+    def _read(self, name: str, start: int, end: int) -> bytes:
+        """Return bytes of a segment; none where it cannot be read, now or ever."""
+        try:
+            return self._directory.read(name, start, end)
+        except OSError as error:
+            if error.errno in _TRANSIENT:
+                raise
+            return b""
+
     def found_next(self) -> Found | None:
-        """Read one segment of a dead process; it counts as left until it is followed."""
+        """Read one segment of a dead process; it counts as left until it is followed.
+
+        Raises:
+            OSError: The process has no descriptor or memory left just now.
+        """
         self._take_over()
         if not self._left:
             return None
@@ -245,10 +268,7 @@ class Spool:
         size = self._directory.size(name)
         segment = Segment(name, token, size=size, sealed=True)
         segment.read = size
-        try:
-            data = self._directory.read(name, 0, min(size, self._limits.largest_segment))
-        except OSError:
-            data = b""
+        data = self._read(name, 0, min(size, self._limits.largest_segment))
         entries, lost = parse(data)
         return Found(segment, entries, lost)
 

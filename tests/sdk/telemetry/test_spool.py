@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+import resource
 import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -400,8 +404,6 @@ def test_disk_full_falls_back_to_memory(
     make_client: MakeClient, collector: Server, tmp_path: Path
 ) -> None:
     """When the disk takes nothing more, events wait in memory and none is lost."""
-    import resource
-
     client = make_client(collector.dsn, spool_dir=str(tmp_path), limits=SILENT)
     collector.default = behave.status(503)
     client.on_call(a_call())
@@ -419,6 +421,47 @@ def test_disk_full_falls_back_to_memory(
     collector.default = behave.honest
     assert client.flush(20)
     assert len(collector.events) == 21
+    conserved(client)
+
+
+@contextmanager
+def no_descriptors() -> Iterator[None]:
+    """Use up what the process may open."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (512, before[1]))
+    hoard: list[int] = []
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                hoard.append(os.open(os.devnull, os.O_RDONLY))
+        yield
+    finally:
+        for descriptor in hoard:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_host_without_descriptors_loses_nothing_on_disk(
+    make_client: MakeClient, tmp_path: Path
+) -> None:
+    """What cannot be opened just now, of this process or a dead one, is read and sent later."""
+    whole = spooled(make_client, tmp_path)
+    limits = SILENT._replace(adopt_seconds=0.0, batch_seconds=60.0)
+    transport = MemoryTransport()
+    client = make_client(transport=transport, spool_dir=str(tmp_path), limits=limits)
+    client.on_call(a_call())
+    assert client.flush(20)
+    client.on_call(a_call())
+    client._outbox.unfold()  # ends the segment, and gives its descriptor back
+    whole.rename(Path(client._shelf._spool._directory.path) / whole.name)
+    with no_descriptors():
+        assert not client.flush(0.5)
+        conserved(client)
+    assert len(segments(tmp_path)) == 2
+    assert client.flush(20)
+    assert client.stats().dropped == {}
+    assert len(transport.events) == 3
+    assert segments(tmp_path) == []
     conserved(client)
 
 
