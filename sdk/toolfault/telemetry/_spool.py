@@ -317,10 +317,9 @@ class Spool:
             self._directory.unlock(token, self._adopted.pop(token))
 
     def _is_used(self, token: str) -> bool:
-        return any(s.token == token for s in self._segments) or any(
-            left == token
-            for left, _ in list(self._left)  # which the sender may be adding to
-        )
+        # Copies: the sender adds to what is left, captures to the segments, while this looks.
+        held = [segment.token for segment in list(self._segments)]
+        return token in held or token in [left for left, _ in list(self._left)]
 
     def close(self) -> None:
         """Let go of the files; what is not settled stays for the next process."""
