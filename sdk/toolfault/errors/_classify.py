@@ -141,7 +141,7 @@ def _as_status(value: object) -> int | None:
 def from_returned(cls: type[ToolError], tool: str, returned: Mapping[str, object]) -> ToolError:
     """See `ToolError.from_returned`."""
     authored = returned.get("error")
-    text = authored.strip() if _types.is_a(authored, str) else ""
+    text = str.strip(authored) if _types.is_a(authored, str) else ""
     code, category = _returned_code(returned.get("error_code"))
     return cls(
         tool,
@@ -155,7 +155,8 @@ def from_returned(cls: type[ToolError], tool: str, returned: Mapping[str, object
 def _returned_code(value: object) -> tuple[ToolErrorCode, ErrorCategory | None]:
     if _types.is_a(value, str):
         try:
-            code = ToolErrorCode(value)
+            # Its text: a class derived from str may compare and hash as it likes.
+            code = ToolErrorCode(str.__str__(value))
         except ConfigError:
             return ToolErrorCode.INTERNAL_ERROR, None
         if code is not ToolErrorCode.NOT_AVAILABLE:

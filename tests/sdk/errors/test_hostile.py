@@ -208,6 +208,14 @@ def test_results_take_anything(value):
     check_failure(ToolError.from_returned("t", {"error": value, "error_code": value}))
 
 
+@pytest.mark.parametrize("method", ["__eq__", "__hash__", "__str__", "__len__", "strip"])
+def test_a_returned_code_is_read_as_text(method):
+    """[W-05] Text and code may be of a class derived from `str`, whose own methods nobody asks."""
+    hostile = type("Hostile", (str,), {"__hash__": str.__hash__, method: _raising})
+    failure = ToolError.from_returned("t", {"error": hostile("late"), "error_code": hostile("io")})
+    assert (failure.code, failure.message) == ("io", "late")
+
+
 @HOSTILE
 @given(values)
 def test_exceptions_of_anything_are_classified(value):
