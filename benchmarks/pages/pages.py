@@ -112,59 +112,57 @@ def fill(database_url: str, address: str) -> None:
     lived_through(address.replace("http://", f"http://{key}@"), days=3)
 
 
-def measure(browser: Browser, address: str, link: str, project: str, rounds: int) -> list[Measured]:
-    """Measure every page."""
+def measure(
+    browser: Browser, address: str, link: str, project: str, rounds: int
+) -> Iterator[Measured]:
+    """Measure every page, one after the other."""
     cookies = signed_in(browser, link)
     header = "; ".join(f"{each['name']}={each['value']}" for each in cookies)
-    found = []
     for path in PAGES:
         url = address + path
         if project:
             url += f"{'&' if '?' in path else '?'}project={project}"
         cold = _cold_time(url, header)
-        times = [_server_time(url, header) for _ in range(rounds)]
+        times = sorted(_server_time(url, header) for _ in range(rounds))
         fresh = browser.new_context()
         fresh.add_cookies(cookies)  # type: ignore[arg-type]
-        first = opened(fresh, url)
-        again = opened(fresh, url)
+        first, again = opened(fresh, url), opened(fresh, url)
         fresh.close()
-        found.append(
-            Measured(
-                path=path,
-                cold_ms=cold,
-                median_ms=statistics.median(times),
-                p95_ms=sorted(times)[max(0, round(0.95 * len(times)) - 1)],
-                first_bytes=first[0],
-                again_bytes=again[0],
-                paint_ms=first[1],
-                longest_task_ms=max(first[2], again[2]),
-            )
+        yield Measured(
+            path=path,
+            cold_ms=cold,
+            median_ms=statistics.median(times),
+            p95_ms=_percentile(times),
+            first_bytes=first[0],
+            again_bytes=again[0],
+            paint_ms=first[1],
+            longest_task_ms=max(first[2], again[2]),
         )
-    return found
 
 
-def measure_phoenix(browser: Browser, home: Path, folder: Path, spans: int) -> list[Measured]:
+def measure_phoenix(browser: Browser, home: Path, folder: Path, spans: int) -> Iterator[Measured]:
     """Measure the nearest pages of Phoenix: opened some times, each time with an empty cache."""
-    found = []
     with filled_phoenix(home, folder, spans) as address:
         for path, name in PHOENIX_PAGES.items():
-            cold = _phoenix_page(browser, address + path).median_ms
+            cold = _phoenix_page(browser, address + path).cold_ms
             visits = [_phoenix_page(browser, address + path) for _ in range(VISITS)]
             times = sorted(each.median_ms for each in visits)
             middle = visits[len(visits) // 2]
-            found.append(
-                Measured(
-                    path=name,
-                    cold_ms=cold,
-                    median_ms=statistics.median(times),
-                    p95_ms=times[max(0, round(0.95 * len(times)) - 1)],
-                    first_bytes=middle.first_bytes,
-                    again_bytes=middle.again_bytes,
-                    paint_ms=statistics.median(each.paint_ms for each in visits),
-                    longest_task_ms=statistics.median(each.longest_task_ms for each in visits),
-                )
+            yield Measured(
+                path=name,
+                cold_ms=cold,
+                median_ms=statistics.median(times),
+                p95_ms=_percentile(times),
+                first_bytes=middle.first_bytes,
+                again_bytes=middle.again_bytes,
+                paint_ms=statistics.median(each.paint_ms for each in visits),
+                longest_task_ms=statistics.median(each.longest_task_ms for each in visits),
             )
-    return found
+
+
+def _percentile(times: list[float]) -> float:
+    """Return the 95th percentile of sorted *times*."""
+    return times[max(0, round(0.95 * len(times)) - 1)]
 
 
 def _phoenix_page(browser: Browser, url: str) -> Measured:
@@ -243,30 +241,35 @@ def main() -> None:
     chromium = chromium_path()
     if chromium is None:
         raise SystemExit("No Chromium found; set TOOLFAULT_CHROMIUM to its path.")
+    heads = ("cold", "median", "p95", "first", "again", "paint", "task")
+    print(f"{'page':<22}" + "".join(f"{head:>11}" for head in heads), flush=True)
     with tempfile.TemporaryDirectory() as made, sync_playwright() as playwright:
         folder = Path(made)
+        browser = launched(playwright, chromium)
+        if given.phoenix:
+            home = given.phoenix.resolve()
+            for row in measure_phoenix(browser, home, folder, given.spans):
+                print(_line(row), flush=True)
         url = given.database_url or f"sqlite:///{folder / 'toolfault.db'}"
         with serving(url, folder) as address:
             if not given.database_url:
                 fill(url, address)
             link = _said(url, "sign-in-link", "--url", address)
-            browser = launched(playwright, chromium)
-            rows = measure(browser, address, link, given.project, given.rounds)
-        if given.phoenix:
-            rows += measure_phoenix(browser, given.phoenix.resolve(), folder, given.spans)
+            for row in measure(browser, address, link, given.project, given.rounds):
+                print(_line(row), flush=True)
         browser.close()
-    heads = ("cold", "median", "p95", "first", "again", "paint", "task")
-    print(f"{'page':<22}" + "".join(f"{head:>11}" for head in heads))
-    for row in rows:
-        sizes = "".join(f"{each / 1000:>8.1f} KB" for each in (row.first_bytes, row.again_bytes))
-        before, after = (
-            "".join(f"{each:>8.0f} ms" for each in part)
-            for part in (
-                (row.cold_ms, row.median_ms, row.p95_ms),
-                (row.paint_ms, row.longest_task_ms),
-            )
+
+
+def _line(row: Measured) -> str:
+    sizes = "".join(f"{each / 1000:>8.1f} KB" for each in (row.first_bytes, row.again_bytes))
+    before, after = (
+        "".join(f"{each:>8.0f} ms" for each in part)
+        for part in (
+            (row.cold_ms, row.median_ms, row.p95_ms),
+            (row.paint_ms, row.longest_task_ms),
         )
-        print(f"{_short(row.path):<22}{before}{sizes}{after}")
+    )
+    return f"{_short(row.path):<22}{before}{sizes}{after}"
 
 
 if __name__ == "__main__":
