@@ -26,12 +26,13 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import TimeoutError as NothingDrawn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the checkout: tests are beside us
 from phoenix import ASKED, filled_phoenix
@@ -113,12 +114,12 @@ def fill(database_url: str, address: str) -> None:
 
 
 def measure(
-    browser: Browser, address: str, link: str, project: str, rounds: int
+    browser: Browser, address: str, link: str, pages: Sequence[str], project: str, rounds: int
 ) -> Iterator[Measured]:
-    """Measure every page, one after the other."""
+    """Measure the pages, one after the other."""
     cookies = signed_in(browser, link)
     header = "; ".join(f"{each['name']}={each['value']}" for each in cookies)
-    for path in PAGES:
+    for path in pages:
         url = address + path
         if project:
             url += f"{'&' if '?' in path else '?'}project={project}"
@@ -213,6 +214,9 @@ def opened(context: object, url: str, *, settled: bool = False) -> tuple[int, fl
     sizes: list[float] = []
     wire.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
     page.goto(url, wait_until="networkidle" if settled else "load")
+    if settled:  # what the scripts draw comes after what they asked for
+        with suppress(NothingDrawn):
+            page.wait_for_function("window.paint > 0", timeout=5_000)
     page.wait_for_timeout(400)
     paint, long, asked = page.evaluate(
         "[window.paint, Math.max(0, ...window.long), window.asked ? window.asked() : 0]"
@@ -232,6 +236,7 @@ def main() -> None:
     )
     parser.add_argument("--database-url", default="", help="by default three days of the demo")
     parser.add_argument("--project", default="", help="by default the oldest one")
+    parser.add_argument("--only", nargs="*", help="pages whose path begins like this")
     parser.add_argument("--rounds", type=int, default=20, help="requests per page, default 20")
     parser.add_argument(
         "--phoenix", type=Path, help="measure Phoenix too, installed into this folder"
@@ -241,6 +246,7 @@ def main() -> None:
     chromium = chromium_path()
     if chromium is None:
         raise SystemExit("No Chromium found; set TOOLFAULT_CHROMIUM to its path.")
+    pages = [each for each in PAGES if not given.only or each.startswith(tuple(given.only))]
     heads = ("cold", "median", "p95", "first", "again", "paint", "task")
     print(f"{'page':<22}" + "".join(f"{head:>11}" for head in heads), flush=True)
     with tempfile.TemporaryDirectory() as made, sync_playwright() as playwright:
@@ -255,7 +261,7 @@ def main() -> None:
             if not given.database_url:
                 fill(url, address)
             link = _said(url, "sign-in-link", "--url", address)
-            for row in measure(browser, address, link, given.project, given.rounds):
+            for row in measure(browser, address, link, pages, given.project, given.rounds):
                 print(_line(row), flush=True)
         browser.close()
 
