@@ -47,7 +47,7 @@ def launched(playwright: Playwright, path: str) -> Browser:
 
 def signed_in(browser: Browser, link: str) -> list[dict[str, Any]]:
     """Follow a sign-in link, press its button and return the cookies."""
-    context = browser.new_context()
+    context = browser.new_context(timezone_id="UTC")  # whatever that of this machine is
     page = context.new_page()
     page.goto(link)
     page.get_by_role("button", name="Sign in").click()

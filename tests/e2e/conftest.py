@@ -71,6 +71,7 @@ def open_reader(
     readers: list[Reader] = []
 
     def opened(*, complain: bool = True, **options: object) -> Reader:
+        options = {"timezone_id": "UTC"} | options
         context = chromium.new_context(accept_downloads=True, **options)  # type: ignore[arg-type]
         context.add_cookies(session)  # type: ignore[arg-type]
         reader = Reader(context, context.new_page(), generated_server.address)
