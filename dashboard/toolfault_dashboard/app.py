@@ -38,6 +38,7 @@ from toolfault_dashboard.queries.deadline import TooSlow
 from toolfault_dashboard.render import PACKAGE
 from toolfault_dashboard.search import QueryError
 from toolfault_dashboard.security import Gate, PageFaults, SameOrigin, SecurityHeaders
+from toolfault_dashboard.warming import start_warming
 
 __all__ = ["NoAccount", "create_app", "sign_in_url"]
 
@@ -51,6 +52,7 @@ def create_app(
     *,
     collector: Collector | None = None,
     clock: Callable[[], int] = now_us,
+    ahead: bool = False,
 ) -> FastAPI:
     """Return the whole server; its lifespan starts and stops the collector.
 
@@ -58,6 +60,7 @@ def create_app(
         settings: The settings of the process.
         collector: The collector to serve, if it exists already.
         clock: Returns microseconds since the epoch, UTC; pages measure "7 days ago" from it.
+        ahead: Whether to ask the questions of large projects' pages before a reader does.
     """
     collector = collector or Collector(settings)
 
@@ -66,6 +69,8 @@ def create_app(
         await run_in_threadpool(collector.start)
         try:
             await run_in_threadpool(_refuse_open_server, collector.engine, settings.host, clock())
+            if ahead:
+                start_warming(collector.engine, clock, collector.stopping.is_set)
             yield
         finally:
             await run_in_threadpool(collector.stop)

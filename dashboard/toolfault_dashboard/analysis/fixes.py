@@ -8,6 +8,8 @@ the past and stated per week; that the future is like the past is the assumption
 The interval treats conversations as they come: a compound Poisson process, whose total S has
 variance sum(s_i ** 2) over conversations (W. Feller, An Introduction to Probability Theory, vol. 1,
 XII.2), normal approximation, cut at 0.
+
+What there is one of per failure is a named tuple: of two weeks there may be 200,000.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
-from typing import Final
+from typing import Final, NamedTuple
 
 from toolfault_dashboard.analysis.rates import critical_value
 
@@ -36,8 +38,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class FixIssue:
+class FixIssue(NamedTuple):
     """One issue, as far as a remedy needs it."""
 
     field: str  # field pattern
@@ -46,8 +47,7 @@ class FixIssue:
     near_miss: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FixFailure:
+class FixFailure(NamedTuple):
     """One failure, as far as a remedy needs it."""
 
     tool: str
@@ -62,8 +62,7 @@ class FixFailure:
     issues: tuple[FixIssue, ...]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class FixKey:
+class FixKey(NamedTuple):
     """What would be changed: ``field`` is "" where it is the tool itself."""
 
     tool: str
@@ -72,8 +71,7 @@ class FixKey:
     detail: str = ""  # what the model writes instead, or the message
 
 
-@dataclass(frozen=True, slots=True)
-class Opportunity:
+class Opportunity(NamedTuple):
     """One failure that a fix covers, and what that would have saved."""
 
     key: FixKey

@@ -57,6 +57,9 @@ def _text(received: str) -> str | None:
     """Return the text that *received* is the representation of; None if it is of something else."""
     if received[:1] not in {"'", '"'}:
         return None
+    quote, inner = received[0], received[1:-1]
+    if received[-1] == quote and received.isprintable() and not {quote, "\\"} & set(inner):
+        return inner  # nothing in it is written otherwise than it is; so it is nearly always
     try:
         value = ast.literal_eval(received)
     except (ValueError, SyntaxError, MemoryError, RecursionError):

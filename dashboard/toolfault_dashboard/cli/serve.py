@@ -83,7 +83,7 @@ def serve(
             typer.echo("`toolfault sign-in-link` prints a new sign-in link.")
 
     try:
-        run(create_app(settings, collector=collector), settings, on_bound=say)
+        run(create_app(settings, collector=collector, ahead=True), settings, on_bound=say)
     except OSError as error:
         raise Failed(
             f"Cannot listen on {settings.host}:{settings.port}: {error.strerror};"

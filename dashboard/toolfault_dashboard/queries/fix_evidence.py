@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
@@ -150,15 +150,15 @@ def _read(
     first_at: int | None = None
     failures = 0
     issues = _issues(conn, scope, most)
-    for row in conn.execute(_rows(scope, most)):
-        failure = _failure(row, tuple(issues.get(row.id, ())))
+    for number, started_at, failed_until, *about in conn.execute(_rows(scope, most)).all():
+        failure = _failure(about, tuple(issues.get(number, ())))
         failures += 1
         if failure.occurred_at is not None and (first_at is None or failure.occurred_at < first_at):
             first_at = failure.occurred_at
         # A chain's failures end between its start and the latest of their ends.
-        goes_beyond = row.chain_started_at is not None and (
-            (since is not None and row.chain_started_at < since)
-            or (until is not None and row.failed_until >= until)
+        goes_beyond = started_at is not None and (
+            (since is not None and started_at < since)
+            or (until is not None and failed_until >= until)
         )
         (beyond if goes_beyond and most is None else inside).append(failure)
     found = _of(inside, tools)
@@ -219,15 +219,20 @@ def _rows(scope: Scope, most: int | None) -> Any:
             chain.c.chain_id == tool_call.c.chain_id,
         ),
     )
-    call = ("id", "event_id", "tool", "code", "reason", "session_id", "chain_id", "attempt")
-    # Whether it was given up for another tool is asked for only of a tool that is not there.
+    # In the order in which `_read` and `_failure` take them.
     return (
         select(
-            *(tool_call.c[name] for name in (*call, "occurred_at", "time_source")),
-            chain.c.calls,
-            chain.c.round_trips,
+            tool_call.c.id,
             chain.c.started_at.label("chain_started_at"),
             chain.c.failed_until,
+            *(tool_call.c[name] for name in ("tool", "code", "reason")),
+            func.coalesce(tool_call.c.session_id, tool_call.c.event_id).label("conversation"),
+            tool_call.c.chain_id,
+            func.coalesce(tool_call.c.attempt, 1).label("attempt"),
+            case((tool_call.c.time_source != "none", tool_call.c.occurred_at)).label("at"),
+            chain.c.calls,
+            chain.c.round_trips,
+            # Whether it was given up for another tool is asked only of a tool that is not there.
             _switched(scope).label("switched"),
         )
         .select_from(source)
@@ -239,19 +244,19 @@ def _switched(scope: Scope) -> ColumnElement[bool]:
     return case((tool_call.c.code == "not_available", outcome_at(scope.now) == "switched"))
 
 
-def _failure(row: Any, issues: tuple[FixIssue, ...]) -> FixFailure:
-    attempt = row.attempt or 1
+def _failure(about: Sequence[Any], issues: tuple[FixIssue, ...]) -> FixFailure:
+    tool, code, reason, conversation, chain_id, attempt, at, calls, round_trips, switched = about
     # Calls issued beside a failure are no round trips, so neither number alone is the rest.
-    after = min(row.round_trips, row.calls - attempt) if row.calls is not None else 0
+    after = min(round_trips, calls - attempt) if calls is not None else 0
     return FixFailure(
-        tool=row.tool,
-        code=row.code or "",
-        reason=row.reason,
-        conversation=row.session_id or row.event_id,
-        chain_id=row.chain_id,
+        tool=tool,
+        code=code or "",
+        reason=reason,
+        conversation=conversation,
+        chain_id=chain_id,
         attempt=attempt,
         calls_after=max(0, after),
-        switched=bool(row.switched),
-        occurred_at=row.occurred_at if row.time_source != "none" else None,
+        switched=bool(switched),
+        occurred_at=at,
         issues=issues,
     )

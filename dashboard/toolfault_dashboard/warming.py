@@ -1,0 +1,96 @@
+"""Asking the questions of the pages before a reader does, once after the start of a server.
+
+What was counted of whole days is kept in memory (``queries.parts``), which is empty after a start:
+of a large history the first reader of each page would wait for seconds. A thread of the lowest
+priority asks for what the pages show first. It writes nothing, holds no snapshot from one question
+to the next, and asks nothing of projects that are answered at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+import structlog
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from toolfault_collector.engine import read_connection
+from toolfault_dashboard import queries
+from toolfault_dashboard.queries import Scope
+from toolfault_dashboard.queries.parts import is_asked_at_once
+from toolfault_dashboard.search import parse
+
+__all__ = ["start_warming", "warm"]
+
+_log = structlog.get_logger(__name__)
+_LOWEST: Final = 19
+
+WINDOW: Final = "since:14d"
+"""What a page shows if its reader chooses nothing."""
+
+
+def _weeks(conn: Connection, scope: Scope) -> Any:
+    before, after = (
+        replace(scope, query=parse(text)) for text in ("since:14d until:7d", "since:7d")
+    )
+    return queries.comparison(conn, before, after)
+
+
+_QUESTIONS: Final[tuple[Callable[[Connection, Scope], Any], ...]] = (
+    queries.overview,
+    queries.facets,
+    queries.round_trips,
+    queries.message_efficacy,
+    queries.fix_next,
+    _weeks,
+)
+
+
+def warm(engine: Engine, now: int, stopping: Callable[[], bool]) -> int:
+    """Ask what the pages of every large project show first.
+
+    Args:
+        engine: The server's database.
+        now: Microseconds since the epoch.
+        stopping: Says whether to leave off.
+
+    Returns:
+        How many questions were asked.
+    """
+    with read_connection(engine) as conn:
+        projects = queries.projects(conn)
+    asked = 0
+    for project in projects:
+        scope = Scope(project.id, parse(WINDOW), now)
+        for ask in _QUESTIONS:
+            if stopping():
+                return asked
+            with read_connection(engine) as conn:
+                if is_asked_at_once(conn, scope):
+                    break
+                ask(conn, scope)
+            asked += 1
+    return asked
+
+
+def start_warming(engine: Engine, clock: Callable[[], int], stopping: Callable[[], bool]) -> None:
+    """Call `warm` in a thread of its own, which nobody waits for."""
+
+    def run() -> None:
+        if sys.platform == "linux":  # where a thread has a priority of its own
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOWEST)
+        try:
+            asked = warm(engine, clock(), stopping)
+        except SQLAlchemyError as error:
+            # The reader who asks next is told by the same error what is the matter.
+            _log.warning("questions not asked ahead", error=type(error).__name__)
+        else:
+            if asked:
+                _log.info("questions asked ahead", questions=asked)
+
+    threading.Thread(target=run, name="toolfault-warming", daemon=True).start()
