@@ -17,7 +17,7 @@ from tests.dashboard.analysis.sampled import cell, side
 
 from toolfault_dashboard.analysis.differences import difference_of_means, difference_of_rates
 from toolfault_dashboard.analysis.effect import compare
-from toolfault_dashboard.analysis.estimates import Estimate, crude
+from toolfault_dashboard.analysis.estimates import Estimate, crude, shared_weights
 from toolfault_dashboard.analysis.metrics import METRICS
 from toolfault_dashboard.analysis.sides import Folded, SideData
 
@@ -44,6 +44,30 @@ def test_variance_is_that_of_a_clustered_regression() -> None:
     clusters = len(pairs)
     expected = float(fit.cov_params()[0, 0]) * clusters / (clusters - 1)
     assert crude(RATE, _of(pairs)).variance == pytest.approx(expected, rel=1e-9)
+
+
+def test_strata_weigh_as_mantel_and_haenszel_say() -> None:
+    """A stratum weighs n1 n0 / (n1 + n0): the smaller of its sides decides."""
+    before, after = (
+        SideData(
+            "x", "", (cell("a", "t", calls=t, failures=1), cell("b", "u", calls=u, failures=1))
+        )
+        for t, u in ((10, 20), (30, 20))
+    )
+    found = shared_weights(RATE, before, after)
+    assert found == pytest.approx({("t", "m", "a"): 7.5 / 17.5, ("u", "m", "a"): 10 / 17.5})
+
+
+def test_a_conversation_with_several_tools_is_one_cluster() -> None:
+    """Whether the calls of a conversation were of one tool or of two changes no variance."""
+    pairs = [(4, 6), (0, 8), (2, 10), (6, 6), (0, 4), (2, 4)] * 5
+    cells = [
+        cell(str(n), tool, calls=calls // 2, failures=failures // 2)
+        for n, (failures, calls) in enumerate(pairs)
+        for tool in ("t", "u")
+    ]
+    split = crude(RATE, SideData("x", "", tuple(cells)))
+    assert split.variance == pytest.approx(crude(RATE, _of(pairs)).variance, rel=1e-12)
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(4, 9)), min_size=3, max_size=30))
