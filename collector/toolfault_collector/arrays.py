@@ -19,7 +19,7 @@ from typing import Any, Final
 import psycopg
 from sqlalchemy import JSON, BigInteger, Boolean, Connection, Float, Integer, Table
 
-__all__ = ["array_text", "copy_rows", "find_keys", "insert_arrays", "update_arrays"]
+__all__ = ["array_text", "copy_rows", "find_keys", "insert_arrays", "insert_new", "update_arrays"]
 
 Rows = Sequence[tuple[Any, ...]]
 
@@ -85,6 +85,17 @@ def insert_arrays(
         conn.exec_driver_sql(sql, _columns(rows))
         return []
     return conn.exec_driver_sql(f"{sql} RETURNING {returning}", _columns(rows)).all()
+
+
+def insert_new(conn: Connection, table: Table, names: tuple[str, ...], rows: Rows) -> int:
+    """Insert those of *rows*, in their order, that are not there; return how many there were.
+
+    Where another transaction has written the same and not yet committed, this waits for it.
+    """
+    quoted = ", ".join(f'"{name}"' for name in names)
+    source, shown = _unnest(table, names)
+    sql = f'INSERT INTO "{table.name}" ({quoted}) SELECT {shown} FROM {source}'
+    return conn.exec_driver_sql(f"{sql} ON CONFLICT DO NOTHING", _columns(rows)).rowcount
 
 
 def update_arrays(

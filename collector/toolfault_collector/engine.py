@@ -143,12 +143,15 @@ def sqlite_path(engine: Engine) -> Path:
 def read_connection(engine: Engine) -> Iterator[Connection]:
     """Yield a connection inside one read transaction: every query sees the same snapshot.
 
-    SQLite's read transactions are like that; of PostgreSQL it must be asked for.
+    SQLite's read transactions are like that; of PostgreSQL it must be asked for. There dropping a
+    partition respects no snapshot, so readers keep it off from before theirs is taken.
     """
     with engine.connect() as conn:
         if not is_sqlite(conn):
             conn.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
         with conn.begin(), readings_of(engine).note(conn):
+            if not is_sqlite(conn):
+                conn.exec_driver_sql("LOCK TABLE ONLY tool_call IN ACCESS SHARE MODE")
             yield conn
 
 

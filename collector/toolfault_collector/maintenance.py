@@ -1,4 +1,4 @@
-"""What a running collector does now and then: settle outcomes, retention, old rejects."""
+"""What a running collector does now and then: partitions, outcomes, retention, old rejects."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from toolfault_collector.chains import IDLE_US, outcome_at
 from toolfault_collector.clock import DAY_US, ClockWatch, now_us
 from toolfault_collector.engine import is_sqlite, read_connection, write_transaction
 from toolfault_collector.errors import PruneRefused
+from toolfault_collector.partitions import analyze_grown, keep_ahead
 from toolfault_collector.project_settings import kept, settings_of
 from toolfault_collector.projects import list_projects
-from toolfault_collector.retention import prune, prune_rejects
+from toolfault_collector.retention import Limits, prune_projects, prune_rejects
 from toolfault_collector.settings import Settings
 from toolfault_collector.tables import chain, conversation, tool_call
 
@@ -80,19 +81,23 @@ class Maintenance:
             _log.error("maintenance_failed", step="begin", error=type(error).__name__)
 
     def _run(self) -> None:
+        self._try(self._see_to_partitions)
         while not self._stopping.wait(INTERVAL_SECONDS):
             self.run_once()
 
     def _run_steps(self) -> None:
-        for step in (self._settle, self._remove_old):
+        for step in (self._see_to_partitions, self._settle, self._remove_old):
             if self._stopping.is_set():
                 return
-            try:
-                step()
-            except PruneRefused as refused:
-                _log.error("retention_refused", reason=str(refused))
-            except Exception as error:  # noqa: BLE001 - the other step may go well
-                _log.error("maintenance_failed", step=step.__name__, error=type(error).__name__)
+            self._try(step)
+
+    def _try(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except PruneRefused as refused:
+            _log.error("retention_refused", reason=str(refused))
+        except Exception as error:  # noqa: BLE001 - the other steps may go well
+            _log.error("maintenance_failed", step=step.__name__, error=type(error).__name__)
 
     def _settle(self) -> None:
         settle_outcomes(self._engine, now=self._clock())
@@ -112,19 +117,19 @@ class Maintenance:
                 each.id: kept(settings_of(conn, each.id), self._settings)
                 for each in list_projects(conn)
             }
-        refusals: list[str] = []
-        for project_id, (days, calls) in limits.items():
-            if not (days or calls):
-                continue
-            try:
-                prune(
-                    self._engine, days=days or None, max_calls=calls or None,
-                    project_id=project_id, clock=lambda: now,
-                )  # fmt: skip
-            except PruneRefused as refused:
-                refusals.append(str(refused))
-        if refusals:
-            raise PruneRefused("; ".join(refusals))
+        wanted = {
+            project_id: Limits(days or None, calls or None)
+            for project_id, (days, calls) in limits.items()
+            if days or calls
+        }
+        prune_projects(self._engine, wanted, waiting=True, clock=lambda: now)
+
+    def _see_to_partitions(self) -> None:
+        """Make the next ones; any number of collectors may do this at once."""
+        made = keep_ahead(self._engine)
+        if made:
+            _log.info("partitions_made", partitions=made)
+        analyze_grown(self._engine)
 
 
 def settle_outcomes(engine: Engine, *, now: int) -> int:

@@ -33,7 +33,7 @@ from toolfault_collector.conversations import (
     write_conversations,
 )
 from toolfault_collector.day_versions import raise_versions
-from toolfault_collector.engine import read_connection, write_transaction
+from toolfault_collector.engine import is_sqlite, read_connection, write_transaction
 from toolfault_collector.rollups import CountKey, add_counts, counted_by_sql, folded_by_sql
 from toolfault_collector.tables import conversation, conversation_end, failure_counts, tool_call
 
@@ -57,6 +57,7 @@ class Recount:
         wrong_places: Calls whose chain or attempt was stored wrong.
         wrong_conversations: Conversations whose summary differs.
         wrong_counts: Rows of the rollups that differ.
+        wrong_keys: Calls without the key by which a resend is known, and keys without a call.
     """
 
     calls: int = 0
@@ -65,12 +66,13 @@ class Recount:
     wrong_places: int = 0
     wrong_conversations: int = 0
     wrong_counts: int = 0
+    wrong_keys: int = 0
 
     @property
     def right(self) -> bool:
         """Whether everything was as counted."""
-        wrong = (self.wrong_chains, self.wrong_places, self.wrong_conversations, self.wrong_counts)
-        return not any(wrong)
+        of_calls = (self.wrong_places, self.wrong_keys)
+        return not any((*of_calls, self.wrong_chains, self.wrong_conversations, self.wrong_counts))
 
 
 def recount(
@@ -99,7 +101,10 @@ def recount(
             progress(calls)
     wrong_conversations = _compare_conversations(engine, repair=repair)
     wrong_counts = _compare_counts(engine, repair=repair)
-    return Recount(calls, chains, wrong_chains, wrong_places, wrong_conversations, wrong_counts)
+    wrong_keys = _compare_keys(engine, repair=repair)
+    return Recount(
+        calls, chains, wrong_chains, wrong_places, wrong_conversations, wrong_counts, wrong_keys
+    )
 
 
 def _chain_keys(engine: Engine) -> Iterator[list[ChainKey]]:
@@ -246,6 +251,29 @@ def _count_conversation(conn: Connection, key: ConversationKey) -> Conversation 
             row.occurred_at, row.event_id, received_at=row.received_at, calls=row.calls
         )
     return counted if found else None
+
+
+_SAME_EVENT: Final = "e.project_id = c.project_id AND e.event_id = c.event_id"
+_WITHOUT_KEY: Final = (
+    "SELECT c.project_id, c.event_id FROM tool_call c"
+    f" WHERE NOT EXISTS (SELECT 1 FROM event_key e WHERE {_SAME_EVENT})"
+)
+_WITHOUT_CALL: Final = f"NOT EXISTS (SELECT 1 FROM tool_call c WHERE {_SAME_EVENT})"
+
+
+def _compare_keys(engine: Engine, *, repair: bool) -> int:
+    """Compare the keys of events with the calls; a key and its call come and go together."""
+    if is_sqlite(engine):
+        return 0  # an index of the calls themselves
+    without_call = f"SELECT count(*) FROM event_key e WHERE {_WITHOUT_CALL}"
+    with read_connection(engine) as conn:
+        wrong = conn.exec_driver_sql(f"SELECT count(*) FROM ({_WITHOUT_KEY}) AS c").scalar_one()
+        wrong += conn.exec_driver_sql(without_call).scalar_one()
+    if repair and wrong:
+        with write_transaction(engine) as conn:
+            conn.exec_driver_sql(f"INSERT INTO event_key {_WITHOUT_KEY} ON CONFLICT DO NOTHING")
+            conn.exec_driver_sql(f"DELETE FROM event_key e WHERE {_WITHOUT_CALL}")
+    return int(wrong)
 
 
 def _compare_counts(engine: Engine, *, repair: bool) -> int:

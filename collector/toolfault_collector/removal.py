@@ -24,7 +24,7 @@ from toolfault_collector.engine import is_sqlite, read_connection, write_transac
 from toolfault_collector.rollups import add_counts, counted_by_sql, folded_by_sql
 from toolfault_collector.tables import tool_call
 
-__all__ = ["IS_OLD", "Line", "remove_before"]
+__all__ = ["IS_OLD", "Line", "delete_calls", "negative", "remove_before"]
 
 # Removed in one transaction: writers wait for some milliseconds, not for a clean-up of hours. A
 # conversation of more calls than that goes by itself.
@@ -209,9 +209,22 @@ def _remove_calls(conn: Connection, calls: list[int]) -> None:
         part = calls[low : low + ROWS_AT_ONCE]
         # Numbers of this database's own making, so they may stand in the statement.
         failures, reported = counted_by_sql(conn, f"c.id IN ({', '.join(map(str, part))})")
-        add_counts(conn, (_negative(failures), _negative(reported)))
-        _delete_in(conn, "DELETE FROM issue WHERE tool_call_id IN ?", among=part)
-        _delete_in(conn, "DELETE FROM tool_call WHERE id IN ?", among=part)
+        add_counts(conn, (negative(failures), negative(reported)))
+        delete_calls(conn, part)
+
+
+def delete_calls(conn: Connection, calls: list[int]) -> None:
+    """Delete *calls* with their issues and keys; the rollups are the caller's."""
+    _delete_in(conn, "DELETE FROM issue WHERE tool_call_id IN ?", among=calls)
+    if is_sqlite(conn):
+        _delete_in(conn, "DELETE FROM tool_call WHERE id IN ?", among=calls)
+    else:
+        sql = (
+            "WITH gone AS (DELETE FROM tool_call WHERE id = ANY(%s) RETURNING project_id, event_id)"
+            " DELETE FROM event_key e USING gone WHERE e.project_id = gone.project_id"
+            " AND e.event_id = gone.event_id"
+        )
+        conn.exec_driver_sql(sql, (calls,))
 
 
 def _remove_counts(engine: Engine, line: Line) -> int:
@@ -231,7 +244,7 @@ def _remove_counts(engine: Engine, line: Line) -> int:
             ids = [row[0] for row in found]
             if ids:
                 failures, folded = folded_by_sql(conn, f"f.id IN ({', '.join(map(str, ids))})")
-                add_counts(conn, (failures, _negative(folded)))
+                add_counts(conn, (failures, negative(folded)))
                 _delete_in(conn, "DELETE FROM call_counts WHERE id IN ?", among=ids)
                 middles = [row[1] + MINUTE_US // 2 for row in found]
                 raise_versions(conn, [(line.project_id, at, at) for at in middles])
@@ -259,7 +272,8 @@ def _oldest_call(conn: Connection, project_id: int) -> int:
     return min(times, default=_EVER)
 
 
-def _negative(counts: Counter[Any]) -> Counter[Any]:
+def negative(counts: Counter[Any]) -> Counter[Any]:
+    """Return *counts* with every sign turned."""
     return Counter({key: -count for key, count in counts.items()})
 
 

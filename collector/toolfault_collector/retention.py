@@ -11,7 +11,7 @@ neither keeps data for ever nor removes what came in today.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,11 +22,13 @@ from toolfault_collector.bulk import bind
 from toolfault_collector.clock import DAY_US, now_us
 from toolfault_collector.engine import read_connection, write_transaction
 from toolfault_collector.errors import PruneRefused
+from toolfault_collector.partition_drop import drop_partitions
+from toolfault_collector.partitions import list_partitions, newest_id
 from toolfault_collector.projects import list_projects
 from toolfault_collector.removal import IS_OLD, Line, remove_before
 from toolfault_collector.tables import call_counts, failure_counts, tool_call
 
-__all__ = ["Pruned", "preview", "prune", "prune_rejects"]
+__all__ = ["Limits", "Pruned", "preview", "prune", "prune_projects", "prune_rejects"]
 
 # A clock that jumped ahead makes everything old. More than half of a project at once is not
 # retention at work; below so many calls nobody minds being asked.
@@ -35,8 +37,19 @@ ASK_FROM_CALLS: Final = 1_000
 # Rejected events are kept to be looked at soon.
 REJECTS_DAYS: Final = 7
 REJECTS_PER_PROJECT: Final = 10_000
+# A partition that came in within this share of the time to keep is waited for: a line drawn to the
+# call would have removed each of its rows by itself, long before it could be dropped.
+WAIT_SHARE: Final = 1 / 8
 
 _log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a project keeps: what came in the last so many days, about so many calls, or both."""
+
+    days: int | None = None
+    max_calls: int | None = None
 
 
 @dataclass(slots=True)
@@ -81,23 +94,53 @@ def prune(
     """
     with read_connection(engine) as conn:
         ids = [each.id for each in list_projects(conn)] if project_id is None else [project_id]
+    limits = dict.fromkeys(ids, Limits(days, max_calls))
+    return prune_projects(engine, limits, force=force, dry_run=dry_run, clock=clock)
+
+
+def prune_projects(
+    engine: Engine,
+    limits: Mapping[int, Limits],
+    *,
+    force: bool = False,
+    dry_run: bool = False,
+    waiting: bool = False,
+    clock: Callable[[], int] = now_us,
+) -> Pruned:
+    """Remove what is beyond the *limits* of each project; see `prune`.
+
+    On PostgreSQL partitions that have nothing else are dropped first.
+
+    Args:
+        engine: The database; others may go on writing to it.
+        limits: By project.
+        force: Remove even more than half of a project at once.
+        dry_run: Only count.
+        waiting: Leave what is old by its age alone until its partition can be dropped, if that is
+            soon.
+        clock: Returns microseconds since the epoch.
+
+    Raises:
+        PruneRefused: As for `prune`.
+    """
     total = Pruned()
     refusals: list[str] = []
-    for each in ids:
+    lines: dict[int, Line] = {}
+    for each, limit in limits.items():
         with read_connection(engine) as conn:
-            line, wanted, refusal = _would_remove(
-                conn, each, days=days, max_calls=max_calls, now=clock()
-            )
+            line, wanted, refusal = _would_remove(conn, each, limit, now=clock(), waiting=waiting)
         if refusal is not None and not (force or dry_run):
             refusals.append(refusal)
         elif dry_run:
             total.add(wanted)
         elif line is not None:
-            removed = Pruned(*remove_before(engine, line))
-            _log.info(
-                "pruned", project=each, conversations=removed.conversations, calls=removed.calls
-            )
-            total.add(removed)
+            lines[each] = line
+    dropped = drop_partitions(engine, lines)
+    for each, line in lines.items():
+        removed = Pruned(*remove_before(engine, line))
+        removed.add(Pruned(dropped.conversations[each], dropped.calls[each]))
+        _log.info("pruned", project=each, conversations=removed.conversations, calls=removed.calls)
+        total.add(removed)
     if refusals:
         raise PruneRefused("; ".join(refusals))
     return total
@@ -107,14 +150,14 @@ def preview(
     conn: Connection, project_id: int, *, days: int | None, max_calls: int | None, now: int
 ) -> tuple[Pruned, str | None]:
     """Return what `prune` would remove of a project now, and why it would refuse to; see there."""
-    _, wanted, refusal = _would_remove(conn, project_id, days=days, max_calls=max_calls, now=now)
+    _, wanted, refusal = _would_remove(conn, project_id, Limits(days, max_calls), now=now)
     return wanted, refusal
 
 
 def _would_remove(
-    conn: Connection, project_id: int, *, days: int | None, max_calls: int | None, now: int
+    conn: Connection, project_id: int, limits: Limits, *, now: int, waiting: bool = False
 ) -> tuple[Line | None, Pruned, str | None]:
-    line = _draw(conn, project_id, days=days, max_calls=max_calls, now=now)
+    line = _draw(conn, project_id, limits, now=now, waiting=waiting)
     wanted = Pruned() if line is None else _count(conn, line)
     return line, wanted, _objection(conn, project_id, wanted)
 
@@ -138,12 +181,13 @@ def prune_rejects(engine: Engine, *, clock: Callable[[], int] = now_us) -> int:
 
 
 def _draw(
-    conn: Connection, project_id: int, *, days: int | None, max_calls: int | None, now: int
+    conn: Connection, project_id: int, limits: Limits, *, now: int, waiting: bool
 ) -> Line | None:
     """Return where the project is to be cut; None if everything stays."""
-    since, first_call = -(2**62), 0
-    if days is not None:
-        since = now - days * DAY_US
+    since, first_call, max_calls = -(2**62), 0, limits.max_calls
+    if limits.days is not None:
+        kept = limits.days * DAY_US
+        since = _partition_begin(conn, now - kept, kept) if waiting else now - kept
         first_call = _after_the_old(conn, tool_call, since, now=now)
     if max_calls is not None and _stored_calls(conn, project_id) > max_calls:
         newest = (
@@ -160,6 +204,28 @@ def _draw(
         return None
     first_counts = _after_the_old(conn, call_counts, since, now=now)
     return Line(project_id, first_call, first_counts, since=since, until=now + DAY_US)
+
+
+def _partition_begin(conn: Connection, since: int, kept: int) -> int:
+    """Return when the partition began that *since* lies in, if it is worth waiting for it.
+
+    Else *since* itself: where little comes in, or where calls are written still, rows go one by
+    one.
+    """
+    parts = list_partitions(conn)
+    newest = newest_id(conn) if parts else 0
+    for part in parts:
+        if part.high > newest:
+            break
+        first, last = (
+            conn.exec_driver_sql(
+                f"SELECT received_at FROM {part.calls} ORDER BY id {order} LIMIT 1"
+            ).scalar_one_or_none()
+            for order in ("", "DESC")
+        )
+        if first is not None and last is not None and last >= since:
+            return first if since - kept * WAIT_SHARE < first <= since else since
+    return since
 
 
 def _after_the_old(conn: Connection, table: Table, since: int, *, now: int) -> int:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Table
 
 from toolfault_collector import failpoints, rows
+from toolfault_collector.arrays import insert_new
 from toolfault_collector.bulk import allocate_ids, find_rows, insert_rows
 from toolfault_collector.cardinality import NameLimits
 from toolfault_collector.catalog import Catalog
@@ -45,6 +46,7 @@ from toolfault_collector.tables import (
     call_counts,
     change,
     conversation_end,
+    event_key,
     issue,
     tool_call,
 )
@@ -132,6 +134,8 @@ def store_group(
         for event in submission.events:
             group.sort_in(event, len(group.receipts) - 1)
     group.drop_stored(conn)
+    if not is_sqlite(conn):
+        group.claim_calls(conn)
     conversations = load_conversations(conn, [*group.of_calls(), *group.of_ends()])
     if not is_sqlite(conn):
         # Another collector may have stored some of them while this one waited for the locks.
@@ -194,12 +198,28 @@ class _Group:
             known[key] = (event, submission)
 
     def drop_stored(self, conn: Connection) -> None:
-        """Leave only events that no earlier transaction has stored."""
+        """Leave only events that no earlier transaction has stored; see too `claim_calls`."""
         for kind, events in self._events.items():
-            for key, at in _already_stored(conn, _STORED_IN[kind], events):
-                event, submission = events.pop(key)
-                conflict = _time_of(event) not in (None, at)
-                self._count_duplicate(submission, conflict=conflict)
+            if kind is not PreparedCall or is_sqlite(conn):
+                self._drop(kind, dict(_already_stored(conn, _STORED_IN[kind], events)))
+
+    def claim_calls(self, conn: Connection) -> None:
+        """Write the keys of the calls, and leave only calls whose key was not there (PostgreSQL).
+
+        Who writes a key first has the event: another collector waits here for its commit. In the
+        order of the keys, and before any other lock, so that nobody waits in a circle.
+        """
+        keys = sorted(self._events[PreparedCall])
+        if keys and insert_new(conn, event_key, ("project_id", "event_id"), keys) < len(keys):
+            # The calls of keys that were written here are not there yet.
+            self._drop(PreparedCall, dict(_already_stored(conn, tool_call, keys)))
+
+    def _drop(self, kind: type[Prepared], stored: Mapping[EventKey, int | None]) -> None:
+        """Leave out the events that are *stored*, and the time each has there."""
+        for key, at in stored.items():
+            event, submission = self._events[kind].pop(key)
+            conflict = _time_of(event) not in (None, at)
+            self._count_duplicate(submission, conflict=conflict)
 
     def of_calls(self) -> Iterable[PreparedCall]:
         return (event for event, _ in self._events[PreparedCall].values())

@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Integer, MetaData
 
-__all__ = ["NAMING", "SQLITE_ONLY", "id_column", "metadata", "project_column"]
+__all__ = ["NAMING", "POSTGRESQL_ONLY", "SQLITE_ONLY", "id_column", "metadata", "project_column"]
 
 NAMING: Final = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -16,7 +16,9 @@ NAMING: Final = {
 }
 
 # Of foreign keys that PostgreSQL has not: a check per row costs there what writing the row does.
+# And of what a table with partitions cannot have, or has instead.
 SQLITE_ONLY: Final = {"only": "sqlite"}
+POSTGRESQL_ONLY: Final = {"only": "postgresql"}
 
 metadata: Final = MetaData(naming_convention=NAMING)
 

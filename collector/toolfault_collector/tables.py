@@ -3,7 +3,6 @@
 Times are ``BIGINT`` microseconds since the Unix epoch, UTC (see ``clock.py``): they sort, group and
 compare alike on SQLite, PostgreSQL and ClickHouse. A conversation is keyed by the opaque
 ``session_id`` of the wire; rows that belong together repeat it, so reading needs no join.
-
 ``time_source`` ``none``: the source has no times, order is ``seq``, and no page shows any.
 What people do here is in ``people_tables``.
 ``message_id`` and ``signature_id`` are no foreign keys: removing one message would read every call.
@@ -34,7 +33,7 @@ from toolfault_collector.people_tables import (
     saved_view,
     user_account,
 )
-from toolfault_collector.table_parts import SQLITE_ONLY, metadata
+from toolfault_collector.table_parts import POSTGRESQL_ONLY, SQLITE_ONLY, metadata
 from toolfault_collector.table_parts import id_column as _id
 from toolfault_collector.table_parts import project_column as _project
 
@@ -46,6 +45,7 @@ __all__ = [
     "change",
     "conversation",
     "conversation_end",
+    "event_key",
     "failure_counts",
     "issue",
     "login_session",
@@ -104,8 +104,7 @@ conversation = Table(
     Column("ended_at", BigInteger),  # latest conversation_end; counts when >= last_at
     Column("end_event_id", String(36)),
     Column("end_calls", JSON),  # {tool: calls}, the sum over its conversation_end events
-    # The latest success of any tool, and of any other tool than that: enough to know for every tool
-    # whether a different one succeeded after its chain.
+    # The latest success of any tool, and of any other: whether another succeeded after a chain.
     Column("success_tool", String(256)),
     Column("success_at", BigInteger),
     Column("success_seq", BigInteger),
@@ -226,7 +225,8 @@ tool_call = Table(
     Column("adapter_failed", Boolean),
     Column("signature_id", BigInteger),
     Column("message_id", BigInteger),
-    UniqueConstraint("project_id", "event_id"),
+    UniqueConstraint("project_id", "event_id", info=SQLITE_ONLY),
+    Index(None, "project_id", "event_id", info=POSTGRESQL_ONLY),
     Index(None, "project_id", "session_id", "tool", "started_at", "seq"),
     # What lists and counts ask of failures; an index row of PostgreSQL has room for 2,700 bytes.
     Index(
@@ -239,10 +239,19 @@ tool_call = Table(
     Index(None, "project_id", "chain_id"),
 )
 
+# The events of ``tool_call``, each once: no index of its partitions (`partitions`) can say that.
+event_key = Table(
+    "event_key",
+    metadata,
+    Column("project_id", Integer, primary_key=True, autoincrement=False),
+    Column("event_id", String(36), primary_key=True),
+    info=POSTGRESQL_ONLY,
+)
+
 issue = Table(
     "issue",
     metadata,
-    _id(),
+    _id(),  # on PostgreSQL no key, since it says nothing of the partition
     _project(**SQLITE_ONLY),
     Column(
         "tool_call_id",

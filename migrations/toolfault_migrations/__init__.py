@@ -118,19 +118,33 @@ def downgrade(engine: Engine, revision: str) -> None:
 def check(engine: Engine, metadata: MetaData) -> list[str]:
     """Return what differs between *metadata* and the database, one line each; empty if nothing.
 
-    A foreign key whose ``info`` has ``only`` is for the engine of that name alone.
+    A table, constraint or index whose ``info`` has ``only`` is for the engine of that name alone.
+    Partitions are parts of their table.
     """
     from alembic.autogenerate import compare_metadata
     from alembic.runtime.migration import MigrationContext
 
-    def expected(found: Any, _name: object, kind: str, reflected: bool, _other: object) -> bool:
-        keys = found.elements if kind == "foreign_key_constraint" and not reflected else ()
-        return all(key.info.get("only", engine.dialect.name) == engine.dialect.name for key in keys)
+    def expected(found: Any, _name: object, kind: str, _reflected: bool, _other: object) -> bool:
+        wanted = found.elements if kind == "foreign_key_constraint" else [found]
+        here = engine.dialect.name
+        return all(each.info.get("only", here) == here for each in wanted)
 
     with engine.connect() as connection:
-        opts = {"compare_type": _same_type, "include_object": expected}
+        partitions = _partitions(connection)
+
+        def whole(name: str | None, kind: str, _parents: object) -> bool:
+            return kind != "table" or name not in partitions
+
+        opts = {"compare_type": _same_type, "include_object": expected, "include_name": whole}
         context = MigrationContext.configure(connection, opts=opts)
         return [_describe(difference) for difference in compare_metadata(context, metadata)]
+
+
+def _partitions(connection: Connection) -> set[str]:
+    if connection.dialect.name != "postgresql":
+        return set()
+    parts = text("SELECT relname FROM pg_class WHERE relispartition AND relkind = 'r'")
+    return set(connection.execute(parts).scalars())
 
 
 @contextmanager

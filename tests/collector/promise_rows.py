@@ -106,6 +106,8 @@ PROMISES: Final[dict[str, Row | Elsewhere]] = {
     "C17": _row(
         "retention may be killed",
         f"{KILL}::test_killed_in_retention",
+        "tests/collector/test_partitions.py::test_killed_while_dropping",
+        "tests/collector/test_partitions.py::test_dropping_leaves_what_deleting_leaves",
         "tests/collector/test_retention.py::test_writers_go_on_while_old_conversations_go",
     ),
     "C18": _row(

@@ -9,6 +9,7 @@ from sqlalchemy import Engine, select
 from starlette.datastructures import Headers
 from tests.factories import success
 from tests.running import RunningCollector
+from tests.tables import tables_of
 
 from toolfault_collector.clock import now_us
 from toolfault_collector.engine import open_engine, read_connection, write_transaction
@@ -16,7 +17,7 @@ from toolfault_collector.gatekeeper import REMEMBER_SECONDS, Gatekeeper
 from toolfault_collector.keys import authenticate, create_key, list_keys, revoke_key, rotate_key
 from toolfault_collector.problems import Problem
 from toolfault_collector.projects import ensure_project, find_project, list_projects
-from toolfault_collector.tables import api_key, metadata
+from toolfault_collector.tables import api_key
 
 
 def test_key_is_known_by_its_digest(engine: Engine) -> None:
@@ -25,9 +26,7 @@ def test_key_is_known_by_its_digest(engine: Engine) -> None:
         project_id = ensure_project(conn, "demo")
         token = create_key(conn, project_id, "ingest", label="agent")
         key = authenticate(conn, token)
-        stored = [
-            repr(row) for table in metadata.sorted_tables for row in conn.execute(select(table))
-        ]
+        stored = [repr(row) for table in tables_of(engine) for row in conn.execute(select(table))]
 
     assert key is not None
     assert (key.project_id, key.kind, key.label) == (project_id, "ingest", "agent")

@@ -10,6 +10,7 @@ from sqlalchemy import Engine, select
 from tests.factories import failure, success
 from tests.sdk.errors.ordinary_errors import ordinary_errors
 from tests.sdk.errors.secret_formats import ENCODINGS, PLACES, Secret, formats
+from tests.tables import tables_of
 
 from toolfault_collector.clock import now_us
 from toolfault_collector.engine import read_connection, write_transaction
@@ -17,7 +18,7 @@ from toolfault_collector.hints import may_hold_secret
 from toolfault_collector.projects import ensure_project
 from toolfault_collector.redact import redact, redact_bluntly
 from toolfault_collector.store import store_events
-from toolfault_collector.tables import metadata, tool_call
+from toolfault_collector.tables import tool_call
 
 KNOWN = list(formats())
 
@@ -60,7 +61,7 @@ def _store(engine: Engine, *events: dict[str, Any]) -> None:
 
 def _everything(engine: Engine) -> str:
     with read_connection(engine) as conn:
-        return repr([conn.execute(select(table)).all() for table in metadata.sorted_tables])
+        return repr([conn.execute(select(table)).all() for table in tables_of(engine)])
 
 
 def test_no_secret_is_stored(engine: Engine) -> None:

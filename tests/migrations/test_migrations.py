@@ -13,6 +13,7 @@ import pytest
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, func, insert, inspect, select, text
 from tests.factories import change, conversation_end, counts, failure, success, tool_error
+from tests.tables import tables_of
 
 import toolfault_migrations as migrations
 from toolfault_collector.clock import now_us
@@ -92,7 +93,7 @@ def _contents(engine: Engine) -> dict[str, list[tuple[Any, ...]]]:
     with read_connection(engine) as conn:
         return {
             table.name: sorted(tuple(map(repr, row)) for row in conn.execute(select(table)))
-            for table in metadata.sorted_tables
+            for table in tables_of(engine)
         }
 
 

@@ -73,6 +73,7 @@ def _recount(engine: Engine, *, repair: bool) -> bool:
         "places of calls in chains": found.wrong_places,
         "conversations": found.wrong_conversations,
         "rows of rollups": found.wrong_counts,
+        "keys of events": found.wrong_keys,
     }
     typer.echo(f"ok       recount: {found.calls} calls make {found.chains} chains")
     for name, number in wrong.items():

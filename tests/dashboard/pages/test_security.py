@@ -9,6 +9,7 @@ from sqlalchemy import Engine, select
 from starlette.datastructures import Headers
 from tests.dashboard.generated import NOW
 from tests.dashboard.pages.conftest import ORIGIN, Browser, open_browser
+from tests.tables import tables_of
 
 from toolfault_collector.collector import Collector
 from toolfault_collector.engine import open_engine
@@ -150,9 +151,11 @@ def test_reading_changes_nothing(own_browser: Browser):
     """Getting every page twice leaves every table as it was, but for the note of an export."""
 
     def state() -> list[object]:
-        from toolfault_collector.tables import audit_log, metadata
+        from toolfault_collector.tables import audit_log
 
-        tables = [select(table) for table in metadata.sorted_tables if table is not audit_log]
+        tables = [
+            select(table) for table in tables_of(own_browser.engine) if table is not audit_log
+        ]
         others = select(audit_log).where(audit_log.c.action != "exported")
         with own_browser.engine.connect() as conn:
             return [conn.execute(query).all() for query in (*tables, others)]
