@@ -56,10 +56,7 @@ class SignInError(ValueError):
     """A link that is unknown, used, expired or of a disabled account; one text for all of them."""
 
     def __init__(self) -> None:
-        super().__init__(
-            "This sign-in link is not valid any more. It works once and for 24 hours. "
-            "Run `toolfault sign-in-link` on the server for a new one."
-        )
+        super().__init__("This sign-in link is not valid any more. It works once and for 24 hours.")
 
 
 class LastAdminError(ValueError):

@@ -144,9 +144,9 @@ def failure_list(
     """
     if total is None:
         total = count_failures(conn, scope)
-    if not total and not cursor:
-        # Looking for the newest of none would read all that there is once more.
-        return FailurePage(rows=(), total=0, next_cursor=None, previous_cursor=None)
+        if not total and not cursor:
+            # Looking for the newest of none would read all that there is once more.
+            return FailurePage(rows=(), total=0, next_cursor=None, previous_cursor=None)
     page = read_page(
         conn,
         scope,

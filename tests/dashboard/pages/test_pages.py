@@ -337,6 +337,18 @@ def test_pages_of_failures_hold_every_failure_once(browser: Browser):
     assert browser.page(newer["href"]).select("tbody a.row-link")
 
 
+def test_live_begins_with_the_newest_failures(browser: Browser):
+    """Live lists the newest failures before any new one arrives."""
+    with read_connection(browser.engine) as conn:
+        newest = queries.failure_list(conn, _scope(browser.engine), limit=3).rows
+
+    links = browser.page(_with("/live")).select("#live tbody a.row-link")
+
+    for link, row in zip(links, newest, strict=False):
+        assert row.event_id in str(link["href"])
+    assert len(links) >= len(newest) == 3
+
+
 def test_every_link_of_every_page_leads_somewhere(browser: Browser):
     """No page links to an address that is not there, or to a query that cannot be read."""
     pages = [*(f"{path}?{GENERATED}" for path in LISTS), *_details(browser.engine)]
