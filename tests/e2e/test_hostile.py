@@ -187,6 +187,14 @@ def _looked(page: Page, path: str) -> Counter[str]:
     return found
 
 
+def _cells_alike(found: Counter[str]) -> Counter[str]:
+    """Count cells of maps as one kind: which of equals a map has room for, the alphabet decides."""
+    cells = ("a aria-label href", "span aria-label")
+    alike = Counter({kind: number for kind, number in found.items() if kind not in cells})
+    alike["cell"] = sum(found[kind] for kind in cells)
+    return alike
+
+
 def test_no_list_gains_a_node(site: Site, reader: Reader):
     """Every list has the nodes of its harmless twin, one for one, and no kind that words lack."""
     known = {path: set(_open(reader, path, "words")) for path in LISTS}
@@ -195,7 +203,8 @@ def test_no_list_gains_a_node(site: Site, reader: Reader):
             found = _open(reader, path, hostile.name)
             assert set(found) <= known[path] | _optional(path), (hostile.name, path)
             if path not in SERVER_WIDE:
-                assert found == _open(reader, path, twin.name), (hostile.name, path)
+                of_twin = _open(reader, path, twin.name)
+                assert _cells_alike(found) == _cells_alike(of_twin), (hostile.name, path)
     assert reader.complaints == []
 
 
