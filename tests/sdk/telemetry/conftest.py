@@ -20,6 +20,7 @@ from toolfault.telemetry._limits import Limits
 from toolfault.tools import CallRecord
 
 QUICK = Limits(batch_seconds=0.01, backoff_base=0.01, backoff_cap=0.05, request_seconds=2.0)
+SILENT = QUICK._replace(request_seconds=0.2, adopt_seconds=0.2)
 
 MakeClient = Callable[..., Client]
 
@@ -110,3 +111,8 @@ def a_failure(tool: str = "http_request", **members: Any) -> ToolError:
 def few_or_many(few: int, many: int) -> pytest.MarkDecorator:
     """Give a heavy test its ``times``: ``few``, and ``many`` in ``make test-long``."""
     return pytest.mark.parametrize("times", [few, pytest.param(many, marks=pytest.mark.long)])
+
+
+def segments(folder: Path) -> list[Path]:
+    """Segments on disk."""
+    return sorted(folder.rglob("*.seg"))
