@@ -116,4 +116,4 @@ def live_server(
             yield LiveServer(address, url, command, environment, folder, log, process)
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(30)  # the server gives itself eight seconds, and the machine may be slow

@@ -5,6 +5,7 @@ The dashboard composes the same parts: it calls `create_app` and adds its pages.
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -22,6 +23,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolfault_collector.collector import Collector
+from toolfault_collector.faults import let_go
 from toolfault_collector.headers import check_headers
 from toolfault_collector.ingest import IngestEndpoint
 from toolfault_collector.problems import Problem, send_problem
@@ -114,7 +116,8 @@ def problem_response(request: Request, problem: Problem) -> Response:
 def _readiness(collector: Collector) -> Response:
     try:
         reason = None if is_at_head(collector.engine) else "schema"
-    except SQLAlchemyError:
+    except SQLAlchemyError as error:
+        let_go(error)
         reason = "database"
     if reason is None and not collector.writer.alive:
         reason = "writer"
@@ -194,6 +197,15 @@ class RequestScope:
             await self._app(scope, receive, send_with_id)
         except Problem as refusal:
             await send_problem(scope, send_with_id, refusal)
+        except asyncio.CancelledError:
+            if started:
+                raise  # an answer that is cut off must look like one
+            # The time to finish after SIGTERM is over. What was whole may be stored all the same,
+            # and is a duplicate when it comes again.
+            detail = "the server is stopping; send the same again later"
+            await send_problem(
+                scope, send_with_id, Problem(503, "unavailable", detail, {"Retry-After": "2"})
+            )
         except Exception:
             # The exception may hold data of the request: `log` keeps its place, not its text.
             _log.exception("request_failed", path=_path(scope))

@@ -48,12 +48,17 @@ class _Shared:
     known: dict[Key, int] = field(default_factory=dict)
     spans: dict[int, Span] = field(default_factory=dict)
     fresh: dict[Key, int] = field(default_factory=dict)
-    used: set[int] = field(default_factory=set)
+    used: dict[int, Key] = field(default_factory=dict)
     seen: dict[int, Span] = field(default_factory=dict)
 
-    def see(self, row_id: int, at: int) -> None:
-        """Note that a call of the time *at* refers to the row, and whether that must be written."""
-        self.used.add(row_id)
+    def see(self, key: Key, row_id: int, at: int) -> None:
+        """Note that a call of the time *at* refers to the row, and whether that must be written.
+
+        Raises:
+            StaleIds: The id is remembered of two rows, so one of them is gone.
+        """
+        if self.used.setdefault(row_id, key) != key:
+            raise StaleIds
         first, until = self.seen.get(row_id) or self.spans.get(row_id) or (at, at)
         if not first <= at < until:
             self.seen[row_id] = (min(first, at), max(until, _end_of_hour(at)))
@@ -86,11 +91,13 @@ class Catalog:
         signature_ids = _ids(conn, self._signatures, signatures)
         message_ids = _ids(conn, self._messages, messages)
         for call in failures:
-            call.signature_id = signature_ids[call.project_id, call.fingerprint or ""]
-            self._signatures.see(call.signature_id, call.occurred_at)
+            key = (call.project_id, call.fingerprint or "")
+            call.signature_id = signature_ids[key]
+            self._signatures.see(key, call.signature_id, call.occurred_at)
             if call.message_digest is not None:
-                call.message_id = message_ids[call.project_id, call.message_digest]
-                self._messages.see(call.message_id, call.occurred_at)
+                key = (call.project_id, call.message_digest)
+                call.message_id = message_ids[key]
+                self._messages.see(key, call.message_id, call.occurred_at)
 
     def touch(self, conn: Connection) -> None:
         """Write when rows were first and last seen, of those that do not say so already.
@@ -99,12 +106,13 @@ class Catalog:
         in the order of ids, so that two writers never wait for each other.
 
         Raises:
-            StaleIds: A row is gone; forget the remembered ids and store again.
+            StaleIds: A row is gone, or its id is another's by now (SQLite gives the highest one
+                again); forget the remembered ids and store again.
         """
         for shared in (self._signatures, self._messages):
-            unchanged = shared.used - shared.seen.keys()
-            if _widen(conn, shared) + _count(conn, shared.table, unchanged) < len(shared.used):
-                # Retention of another process removed a row whose id was remembered here.
+            unchanged = shared.used.keys() - shared.seen.keys()
+            if _widen(conn, shared) + _count(conn, shared, unchanged) < len(shared.used):
+                # Retention removed a row whose id was remembered here.
                 raise StaleIds
 
     def committed(self) -> None:
@@ -194,13 +202,15 @@ def _widen(conn: Connection, shared: _Shared) -> int:
     if not rows:
         return 0
     if is_sqlite(conn):
-        given = [f"json_extract(given.value, '$[{place}]')" for place in range(3)]
+        text = msgspec.json.encode([(*row, *shared.used[row[0]]) for row in rows]).decode()
+        given = [f"json_extract(given.value, '$[{place}]')" for place in range(5)]
         sql = (
             f"UPDATE {shared.table.name} AS t SET first_at = min(t.first_at, {given[1]}),"
             f" last_at = max(t.last_at, {given[2]}) FROM json_each(?) AS given"
-            f" WHERE t.id = {given[0]}"
+            f" WHERE t.id = {given[0]} AND t.project_id = {given[3]}"
+            f" AND t.{shared.names[1]} = {given[4]}"
         )
-        return run(conn, sql, [(msgspec.json.encode(rows).decode(),)])
+        return run(conn, sql, [(text,)])
     change = (
         "first_at = least(t.first_at, given.first_at), last_at = greatest(t.last_at, given.last_at)"
     )
@@ -208,8 +218,10 @@ def _widen(conn: Connection, shared: _Shared) -> int:
     return arrays.update_arrays(conn, shared.table, names, change=change, rows=rows)
 
 
-def _count(conn: Connection, table: Table, ids: set[int]) -> int:
-    return len(select_in(conn, f"SELECT id FROM {table.name} WHERE id IN ?", among=ids))
+def _count(conn: Connection, shared: _Shared, ids: set[int]) -> int:
+    """Return how many of the rows *ids* are there and are still what they were."""
+    sql = f"SELECT id, project_id, {shared.names[1]} FROM {shared.table.name} WHERE id IN ?"
+    return sum(shared.used[row[0]] == (row[1], row[2]) for row in select_in(conn, sql, among=ids))
 
 
 def _end_of_hour(at: int) -> int:

@@ -73,25 +73,30 @@ def continue_chains(
     """
     changes = ChainChanges()
     newest = _newest_chains(conn, [key for key in batches if key in stored])
-    openings: dict[ChainKey, Call] = {}
+    folded: dict[ChainKey, list[Chain]] = {}
+    since: dict[ChainKey, Call] = {}
     for key, calls in batches.items():
         chain = newest.get(key)
         if chain is not None and calls[0].key < chain.last_key:
             _fold_again(conn, key, calls, changes=changes)
-        elif chain is not None and not chain.recovered:
-            _record(changes, key, fold(calls, chain), continued=chain)
-        else:
-            first = next((call for call in calls if not call.success), None)
-            if first is not None and key in stored:
-                openings[key] = first
-            elif first is not None:
-                _record(changes, key, fold(calls))
-    followed = _followed(conn, openings)
-    for key in openings:
+            continue
+        goes_on = chain if chain is not None and not chain.recovered else None
+        turns = {None} if goes_on is None else {None, *goes_on.turns}
+        folded[key] = fold(calls, goes_on)
+        opened = next((one for one in folded[key] if one is not goes_on), None)
+        if goes_on is not None and goes_on.forgets and any(one.turn not in turns for one in calls):
+            since[key] = calls[0]
+        elif opened is not None and key in stored:
+            since[key] = opened.members[0][0]
+    # A call stored behind an opening failure belongs to its chain: a success that had no chain to
+    # end, or that was parallel to the chain which went on until now. Parallel it is no more once
+    # the chain has forgotten its turn.
+    followed = _followed(conn, since)
+    for key, chains in folded.items():
         if key in followed:
             _fold_again(conn, key, batches[key], changes=changes)
         else:
-            _record(changes, key, fold(batches[key]))
+            _record(changes, key, chains, continued=newest.get(key))
     return changes
 
 
@@ -200,17 +205,17 @@ def _newest_chains(conn: Connection, keys: Sequence[ChainKey]) -> dict[ChainKey,
     return {(row[0], row[1], row[2]): read_chain(row[3:]) for row in found}
 
 
-def _followed(conn: Connection, openings: Mapping[ChainKey, Call]) -> set[ChainKey]:
-    """Return the keys that have a stored call after the failure that would open a chain."""
-    if not openings:
+def _followed(conn: Connection, since: Mapping[ChainKey, Call]) -> set[ChainKey]:
+    """Return the keys that have a stored call after the given one."""
+    if not since:
         return set()
-    wanted = [(*key, *call.key) for key, call in openings.items()]
+    wanted = [(*key, *call.key) for key, call in since.items()]
     if is_sqlite(conn):
         sql = (
             f"SELECT 1 FROM tool_call WHERE {OF_KEY}"
             " AND (started_at, seq, event_id) > (?, ?, ?) LIMIT 1"
         )
-        return {key for key, call in openings.items() if fetch(conn, sql, (*key, *call.key))}
+        return {key for key, call in since.items() if fetch(conn, sql, (*key, *call.key))}
     sql = (
         "SELECT p, s, t FROM unnest(%s::int[], %s::text[], %s::text[], %s::bigint[], %s::bigint[],"
         " %s::text[]) AS k(p, s, t, a, q, e) WHERE EXISTS (SELECT 1 FROM tool_call WHERE"

@@ -131,6 +131,11 @@ class Chain:
         return (self.last_started_at, self.last_seq, self.last_event_id)
 
     @property
+    def forgets(self) -> bool:
+        """Whether a turn that is new to the chain takes the place of one it remembers."""
+        return len(self.turns) >= REMEMBERED
+
+    @property
     def recovered(self) -> bool:
         """Whether a success of the same tool ended the chain."""
         return self.recovered_at is not None

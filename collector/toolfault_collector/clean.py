@@ -28,6 +28,11 @@ MAX_KEYS: Final = 200
 MAX_EXTRA_BYTES: Final = 16_384
 INT64: Final = 2**63
 
+# No failure is lost because something beside it was measured wrong: member, most, flag.
+_IMPOSSIBLE: Final = (
+    ("duration_ms", wire.MOST_MILLISECONDS, "duration"),
+    ("tokens", wire.MOST_AMOUNT, "tokens"),
+)
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 # Cutting an identifier would make two of them one; a digest of the rest keeps them apart.
 _IDS: Final = frozenset(
@@ -126,10 +131,11 @@ def _children(item: dict[str, Any] | list[Any], place: _Place) -> Iterator[tuple
 def _soften(event: dict[str, Any], flags: list[str]) -> dict[str, Any]:
     """Return *event* with the members replaced that are repaired rather than refused."""
     event = dict(event)
-    duration = event.get("duration_ms")
-    if _is_number(duration) and not 0 <= duration <= 30 * 86_400_000:
-        event["duration_ms"] = None
-        flags.append("duration")
+    for member, most, flag in _IMPOSSIBLE:
+        number = event.get(member)
+        if _is_number(number) and not 0 <= number <= most:
+            event[member] = None
+            flags.append(flag)
     if isinstance(event.get("tags"), dict):
         event["tags"] = {
             key: _scalar_text(value) for key, value in event["tags"].items() if value is not None
@@ -210,7 +216,8 @@ class _Cleaner:
     def whole(self, value: Any, info: inspect.IntType, pointer: str) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
             raise Refused("wrong_type", pointer)
-        if info.ge is not None and value < info.ge:
+        low = info.ge is not None and value < info.ge
+        if low or (info.le is not None and value > info.le):
             raise Refused("out_of_range", pointer)
         return value
 

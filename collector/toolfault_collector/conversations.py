@@ -132,10 +132,17 @@ def load_conversations(
     for member in members:
         if member.session_id is not None:
             wanted.setdefault((member.project_id, member.session_id), member.occurred_at)
-    made: set[ConversationKey] = set()
-    if not is_sqlite(conn):
-        made = _make_rows(conn, wanted)
-    found = select_conversations(conn, (key for key in wanted if key not in made), lock=True)
+    found: dict[ConversationKey, Conversation] = {}
+    if is_sqlite(conn):
+        found = select_conversations(conn, wanted, lock=True)
+    else:
+        missing = wanted
+        while missing:
+            made = _make_rows(conn, missing)
+            there = [key for key in missing if key not in made]
+            found |= select_conversations(conn, there, lock=True)
+            # Retention may remove a row that was there before it can be locked.
+            missing = {key: wanted[key] for key in there if key not in found}
     for (project_id, session_id), at in wanted.items():
         key = (project_id, session_id)
         if key not in found:

@@ -3,6 +3,9 @@
 SQLite runs in WAL mode with ``synchronous=FULL`` (an acknowledged event survives power loss) and
 one writer at a time: a write transaction takes the lock at ``BEGIN IMMEDIATE``, so it never fails
 half-way because another writer came first.
+
+On both engines a write transaction begins by looking whether the schema is still the one this
+version knows: a process that went on writing after a migration would store by yesterday's rules.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import ArgumentError
 
-from toolfault_collector.errors import DatabaseUrlError
+import toolfault_migrations as migrations
+from toolfault_collector.errors import DatabaseUrlError, SchemaError
 from toolfault_collector.readings import readings_of
 
 __all__ = [
@@ -58,6 +62,9 @@ WRITER_CHECKPOINT_PAGES: Final = 2 * CHECKPOINT_PAGES
 LOG_KEPT_BYTES: Final = 64 * 1024 * 1024
 # How often who waits to write looks whether it may.
 LOCK_POLL_SECONDS: Final = 0.002
+# Who waits and got less than this share of its looks goes on, up to so many times as long.
+FEWEST_LOOKS: Final = 1 / 20
+MOST_PATIENCE: Final = 3
 # Connections for readers; each page holds one for the length of its queries.
 POOL_SIZE: Final = 8
 
@@ -112,7 +119,7 @@ def open_engine(
     parsed = _parse_url(url)
     if parsed.get_backend_name() == "sqlite":
         return _open_sqlite(parsed, synchronous=synchronous, busy_seconds=busy_seconds)
-    return create_engine(
+    engine = create_engine(
         parsed.set(drivername="postgresql+psycopg"),
         hide_parameters=True,
         pool_size=POOL_SIZE,
@@ -127,6 +134,13 @@ def open_engine(
             "options": "-c plan_cache_mode=force_custom_plan",
         },
     )
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        if _writes(connection):
+            _check_schema(connection)
+
+    return engine
 
 
 def is_sqlite(target: Engine | Connection) -> bool:
@@ -223,8 +237,9 @@ def _open_sqlite(url: URL, *, synchronous: str, busy_seconds: float) -> Engine:
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
-        if connection.get_execution_options().get("toolfault_write", False):
+        if _writes(connection):
             _wait_to_write(connection, busy_ms)
+            _check_schema(connection)
         else:
             connection.exec_driver_sql("BEGIN")
 
@@ -241,18 +256,44 @@ def _open_sqlite(url: URL, *, synchronous: str, busy_seconds: float) -> Engine:
     return engine
 
 
+def _writes(connection: Connection) -> bool:
+    return bool(connection.get_execution_options().get("toolfault_write", False))
+
+
+def _check_schema(connection: Connection) -> None:
+    """Refuse to write by another schema than this version knows, unless it is migrated here.
+
+    On PostgreSQL a migration that runs is waited for, and none begins before this transaction ends.
+    """
+    if connection.get_execution_options().get("toolfault_any_schema", False):
+        return
+    found, wanted = migrations.here(connection), migrations.head()
+    if found != wanted:
+        message = (
+            f"the database has schema {found}, this process writes {wanted}; nothing was stored:"
+            " stop it and start the version that was migrated for"
+        )
+        raise SchemaError(message)
+
+
 def _wait_to_write(connection: Connection, busy_ms: int) -> None:
     """Begin a write transaction as soon as nobody else has one.
 
     SQLite looks for the lock every tenth of a second. A busy collector leaves it free for some
-    milliseconds between two groups, which who looks that rarely may miss for ten seconds.
+    milliseconds between two groups, which who looks that rarely may miss for ten seconds. Where
+    the processor is short the same happens to who looks often, so what counts there is looks.
     """
     driver = connection.connection.driver_connection
     assert isinstance(driver, sqlite3.Connection)
-    until = time.monotonic() + busy_ms / 1_000
+    seconds = busy_ms / 1_000
+    began, looks = time.monotonic(), 0
+    fewest = seconds / LOCK_POLL_SECONDS * FEWEST_LOOKS
     driver.execute("PRAGMA busy_timeout=0")
     try:
-        while time.monotonic() < until:
+        while (waited := time.monotonic() - began) < seconds or (
+            looks < fewest and waited < MOST_PATIENCE * seconds
+        ):
+            looks += 1
             try:
                 driver.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError as error:

@@ -16,6 +16,9 @@ __all__ = ["FairQueue"]
 
 # Of the queue for one project; the other half is always open to the others.
 SHARE: Final = 0.5
+# How long a group waits for the items that are expected: less than the commit that it saves (the
+# idea of PostgreSQL's commit_delay and commit_siblings).
+GATHER_SECONDS: Final = 0.005
 
 Item = TypeVar("Item")
 
@@ -26,9 +29,13 @@ class FairQueue(Generic[Item]):
     Args:
         max_events: Events waiting at a time. One item is always let in, whatever its size.
         max_bytes: Bytes waiting at a time.
+        gather_seconds: How long `take` waits for items that are expected.
     """
 
-    def __init__(self, *, max_events: int, max_bytes: int) -> None:
+    def __init__(
+        self, *, max_events: int, max_bytes: int, gather_seconds: float = GATHER_SECONDS
+    ) -> None:
+        self._gather_seconds = gather_seconds
         self._max_events = max_events
         self._max_bytes = max_bytes
         self._changed = threading.Condition()
@@ -37,6 +44,8 @@ class FairQueue(Generic[Item]):
         self._events = 0
         self._bytes = 0
         self._taken = 0
+        self._items = 0
+        self._enough = (1, 1)
         self._closed = True
 
     @property
@@ -48,6 +57,11 @@ class FairQueue(Generic[Item]):
     def waiting(self) -> int:
         """Events that nobody has taken yet."""
         return self._events - self._taken
+
+    @property
+    def items(self) -> int:
+        """Items that nobody has taken yet."""
+        return self._items
 
     def open(self) -> None:
         """Let items in from now on."""
@@ -94,24 +108,38 @@ class FairQueue(Generic[Item]):
             self._events += events
             self._bytes += size
             self._waiting.setdefault(project_id, deque()).append((item, events, size))
-            if wake:
-                self._changed.notify()
+            self._items += 1
+        if wake:
+            self.wake()
 
     def wake(self) -> None:
-        """Wake who waits in `take`."""
+        """Wake who waits in `take`, if there is enough for it."""
         with self._changed:
-            self._changed.notify()
+            if self._has_enough():
+                self._changed.notify()
 
-    def take(self, max_events: int, *, wait: bool = True) -> list[tuple[int, Item, int, int]]:
+    def take(
+        self, max_events: int, *, wait: bool = True, expected: int = 1
+    ) -> list[tuple[int, Item, int, int]]:
         """Wait for items and return some, projects in turn, up to about *max_events*.
 
         Each is (project, item, events, bytes); `release` them when they are done. Empty means that
         the queue is closed and nothing is left; without *wait*, that nothing is there.
+
+        Args:
+            max_events: Of one group.
+            wait: Until there is something.
+            expected: So many items are likely to be there in a moment: once there is one, the
+                others are waited for, but not for long.
         """
         taken: list[tuple[int, Item, int, int]] = []
         events = 0
         with self._changed:
-            while wait and not self._waiting and not self._closed:
+            while wait and not self._closed:
+                if self._waiting:
+                    self._gather(expected, max_events)
+                if self._waiting:  # and not taken by another one meanwhile
+                    break
                 self._changed.wait()
             while self._waiting and events < max_events:
                 project_id = next(iter(self._waiting))
@@ -122,7 +150,20 @@ class FairQueue(Generic[Item]):
                 taken.append((project_id, item, count, size))
                 events += count
             self._taken += events
+            self._items -= len(taken)
+            if self._waiting:
+                self._changed.notify()
         return taken
+
+    def _gather(self, items: int, events: int) -> None:
+        """Wait a moment for so many *items* or *events*; `wake` wakes nobody before that."""
+        self._enough = (items, events)
+        self._changed.wait_for(self._has_enough, self._gather_seconds)
+        self._enough = (1, 1)
+
+    def _has_enough(self) -> bool:
+        items, events = self._enough
+        return self._items >= items or self.waiting >= events or self._closed
 
     def release(self, taken: list[tuple[int, Item, int, int]]) -> None:
         """Make room for as much as *taken*."""

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import sqlite3
+import traceback
 from typing import Final, Literal
 
 import psycopg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from toolfault_collector.errors import StaleIds
+from toolfault_collector.errors import SchemaError, StaleIds
 
-__all__ = ["FaultKind", "classify"]
+__all__ = ["FaultKind", "classify", "let_go"]
 
 FaultKind = Literal["full", "unavailable", "again", "data", "bug"]
-"""``full``: no space. ``unavailable``: busy, gone or broken; try later. ``again``: lost a race, try
-now. ``data``: what was to be stored cannot be. ``bug``: a fault of this program."""
+"""``full``: no space. ``unavailable``: busy, gone, broken or of another schema; try later.
+``again``: lost a race, try now. ``data``: what was to be stored cannot be. ``bug``: a fault of this
+program."""
 
 # https://www.postgresql.org/docs/current/errcodes-appendix.html
 _PG_AGAIN: Final = frozenset({"40001", "40P01", "23505"})
@@ -29,13 +31,28 @@ def classify(error: Exception) -> FaultKind:
     """Return what *error*, raised while storing, means."""
     if isinstance(error, StaleIds):
         return "again"
-    if isinstance(error, PoolTimeout):
+    if isinstance(error, PoolTimeout | SchemaError):
         return "unavailable"
     # COPY runs on the driver itself, so its errors come without SQLAlchemy's wrapping.
     original = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(original, sqlite3.Error):
         return _classify_sqlite(original)
     return _classify_postgres(original) if isinstance(original, psycopg.Error) else "bug"
+
+
+def let_go(error: BaseException | None) -> None:
+    """Free what the frames that *error* went through still hold, once it has been dealt with.
+
+    The errors of SQLAlchemy and the frames in their tracebacks hold each other. The server looks
+    for such circles seldom, so each group that is refused in an outage would leave its batches in
+    memory for seconds.
+
+    Args:
+        error: With what it came from; its traceback can still be printed afterwards.
+    """
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 def _classify_sqlite(error: sqlite3.Error) -> FaultKind:

@@ -22,6 +22,7 @@ from toolfault_collector.body import ClientGone, Incoming, read_body
 from toolfault_collector.clock import now_us
 from toolfault_collector.decode import BadBatch
 from toolfault_collector.errors import StoreUnavailable, WriterBusy
+from toolfault_collector.faults import let_go
 from toolfault_collector.keys import ApiKey
 from toolfault_collector.problems import Problem, send_json, send_problem
 from toolfault_collector.reader import Reading
@@ -71,6 +72,7 @@ class IngestEndpoint:
         try:
             key = await self._collector.gatekeeper.admit(scope, headers, kind="ingest")
         except SQLAlchemyError as error:
+            let_go(error)
             raise _unavailable() from error
         body = await read_body(receive, headers, self._collector.settings)
         receipt = await self._store(body, key)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final
 
 import structlog
-from sqlalchemy import Connection, Engine, Row, and_, func, select, update
+from sqlalchemy import Connection, Engine, Row, and_, func, or_, select, update
 
 from toolfault_collector.chains import IDLE_US, outcome_at
 from toolfault_collector.clock import DAY_US, ClockWatch, now_us
@@ -165,7 +165,11 @@ def _unsettled(
         conversation.c.project_id == chain.c.project_id,
         conversation.c.session_id == chain.c.session_id,
     )
-    recent = conversation.c.last_at >= now - IDLE_US - SETTLED_US
+    # Or something came late that had happened long before.
+    recent = or_(
+        conversation.c.last_at >= now - IDLE_US - SETTLED_US,
+        conversation.c.received_at >= now - IDLE_US - SETTLED_US,
+    )
     late = (
         select(chain.c.id, wanted.label("outcome"))
         .join(conversation, same)

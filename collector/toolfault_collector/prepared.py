@@ -212,10 +212,10 @@ def _prepare_call(
     occurred_at, time_source = _settle_time(event.occurred_at, context, pointer="/occurred_at")
     if imported is not None and imported.time_source == "none":
         occurred_at, time_source = context.received_at, "none"
-    duration = event.duration_ms or 0.0
-    started_at = (
-        occurred_at if time_source == "none" else occurred_at - int(duration * MILLISECOND_US)
-    )
+    # A moment that stands for the whole batch is no end to count back from: a longer call would
+    # come before a shorter one. The calls of the batch are in the order of their `seq`.
+    lasted = (event.duration_ms or 0.0) if time_source in ("client", "import") else 0.0
+    event.turn, event.args_fingerprint = event.turn or None, event.args_fingerprint or None
     call = PreparedCall(
         decoded.index,
         event_id,
@@ -226,7 +226,7 @@ def _prepare_call(
         event.success and isinstance(event, wire.ToolCall),
         context.received_at,
         occurred_at,
-        started_at,
+        occurred_at - round(lasted * MILLISECOND_US),
         time_source,
         "explicit" if imported is None else imported.detection,
         decoded.flags,
@@ -361,7 +361,7 @@ def _settle_time(text: str, context: Context, *, pointer: str) -> tuple[int, str
         claimed = parse_time(text)
     except ValueError as error:
         raise Refused("invalid_time", pointer) from error
-    if context.time_policy == "import":
+    if context.time_policy == "import" and claimed >= 0:
         return claimed, "import"
     age = context.received_at - claimed
     if -MAX_FUTURE_US <= age <= MAX_PAST_US:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Engine
 
 from toolfault_collector.catalog import Catalog
 from toolfault_collector.decode import BadBatch, decode_events
 from toolfault_collector.engine import write_transaction
+from toolfault_collector.faults import classify
 from toolfault_collector.prepared import Context
 from toolfault_collector.rejects import Kept, kept_rejects, remove_rejects
 from toolfault_collector.store import Submission, prepare_batch, store_group
@@ -57,8 +58,7 @@ def retry_rejects(
         if dry_run:
             done.accepted += len(ready)
         elif ready:
-            with write_transaction(engine) as conn:
-                _store(conn, ready, done)
+            _store(engine, ready, done)
     return done
 
 
@@ -74,8 +74,20 @@ def _read(kept: Kept) -> Submission | None:
     return None if submission.rejected else submission
 
 
-def _store(conn: Connection, ready: list[tuple[Kept, Submission]], done: Retried) -> None:
-    receipts = store_group(conn, [each for _, each in ready], catalog=Catalog())
+def _store(engine: Engine, ready: list[tuple[Kept, Submission]], done: Retried) -> None:
+    """Store what is *ready*; what the database refuses stays kept and costs itself alone."""
+    try:
+        with write_transaction(engine) as conn:
+            receipts = store_group(conn, [each for _, each in ready], catalog=Catalog())
+            remove_rejects(conn, [each.id for each, _ in ready])
+    except Exception as error:
+        if classify(error) in ("full", "unavailable"):
+            raise
+        if len(ready) == 1:
+            done.refused += 1
+        else:
+            for each in ready:
+                _store(engine, [each], done)
+        return
     done.accepted += sum(receipt.accepted for receipt in receipts)
     done.duplicate += sum(receipt.duplicate for receipt in receipts)
-    remove_rejects(conn, [each.id for each, _ in ready])

@@ -6,15 +6,19 @@ import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Final
 
 import structlog
 from sqlalchemy import Engine
 
 import toolfault_migrations as migrations
 from toolfault_collector.engine import is_sqlite, sqlite_path
-from toolfault_collector.errors import SchemaTooNew, SchemaTooOld
+from toolfault_collector.errors import BackupError, SchemaTooNew, SchemaTooOld
 
 __all__ = ["backup_copy", "copy_database", "is_at_head", "prepare"]
+
+# Who asks whether the server is ready asks again soon; a migration may take minutes.
+PATIENCE_MS: Final = 500
 
 _log = structlog.get_logger(__name__)
 
@@ -28,6 +32,7 @@ def prepare(engine: Engine, *, migrate: bool) -> None:
     Raises:
         SchemaTooOld: An older PostgreSQL schema and *migrate* is false.
         SchemaTooNew: The schema is of a newer version of toolfault.
+        BackupError: The copy could not be made; nothing was migrated.
     """
     found, wanted = migrations.current(engine), migrations.head()
     if found == wanted:
@@ -52,17 +57,36 @@ def prepare(engine: Engine, *, migrate: bool) -> None:
 
 
 def is_at_head(engine: Engine) -> bool:
-    """Return whether the database answers and has exactly the schema this version needs."""
-    return migrations.current(engine) == migrations.head()
+    """Return whether the database answers and has exactly the schema this version needs.
+
+    Raises:
+        sqlalchemy.exc.OperationalError: It does not answer, or is being migrated (PostgreSQL).
+    """
+    return migrations.current(engine, patience_ms=PATIENCE_MS) == migrations.head()
 
 
 def backup_copy(database: Path, *, suffix: str) -> Path:
-    """Copy a live SQLite *database* beside itself, over an older copy of that *suffix*."""
+    """Copy a live SQLite *database* beside itself, over an older copy of that *suffix*.
+
+    Raises:
+        BackupError: There is no room for it, or it cannot be written; nothing of it is left.
+    """
     copy = database.with_name(f"{database.name}.{suffix}.bak")
     partial = copy.with_name(copy.name + ".partial")
     partial.unlink(missing_ok=True)
-    copy_database(database, partial)
-    partial.replace(copy)
+    try:
+        copy_database(database, partial)
+    except (OSError, sqlite3.Error) as error:
+        message = (
+            f"{database.parent} could not take the copy that is made before a migration, so"
+            f" nothing was migrated: {error}"
+        )
+        raise BackupError(message) from error
+    else:
+        partial.replace(copy)
+    finally:
+        partial.unlink(missing_ok=True)
+        partial.with_name(partial.name + "-journal").unlink(missing_ok=True)
     return copy
 
 

@@ -118,6 +118,11 @@ class Settings(BaseSettings):
     retention_calls: int = Field(default=0, ge=0)
     """Remove the oldest conversations of a project beyond about so many calls; 0 sets no limit."""
 
+    kept_rows: int = Field(default=1_000_000, ge=0)
+    """Rows of counted answers that are kept in memory, so that a page over weeks costs what the
+    last hours cost. The pages of a project put 800,000 there per million failures in 90 days;
+    what has no room is counted anew each time."""
+
     trace_url: str = Field(default="", pattern=r"^(https?://\S+)?$")
     """Address of a trace in your tracing product, with `{trace_id}` and, if wanted, `{span_id}`:
     the ids of a failure then lead there. Empty shows them as text."""

@@ -209,10 +209,16 @@ class _Group:
         Who writes a key first has the event: another collector waits here for its commit. In the
         order of the keys, and before any other lock, so that nobody waits in a circle.
         """
-        keys = sorted(self._events[PreparedCall])
-        if keys and insert_new(conn, event_key, ("project_id", "event_id"), keys) < len(keys):
-            # The calls of keys that were written here are not there yet.
-            self._drop(PreparedCall, dict(_already_stored(conn, tool_call, keys)))
+        calls, claimed = self._events[PreparedCall], 0
+        # Twice, since retention may remove a call and its key between the two statements.
+        for _ in range(2):
+            if claimed == len(calls):
+                break
+            keys = sorted(calls)
+            claimed += insert_new(conn, event_key, ("project_id", "event_id"), keys)
+            if claimed < len(calls):
+                # The calls of keys that were written here are not there yet.
+                self._drop(PreparedCall, dict(_already_stored(conn, tool_call, keys)))
 
     def _drop(self, kind: type[Prepared], stored: Mapping[EventKey, int | None]) -> None:
         """Leave out the events that are *stored*, and the time each has there."""
@@ -278,6 +284,8 @@ def _store_calls(
         return
     for call, call_id in zip(calls, allocate_ids(conn, tool_call, len(calls)), strict=True):
         call.id = call_id
+        # A group that was rolled back may have found its calls another place.
+        call.chain_id = call.attempt = None
         if call.session_id is not None:
             _place(call, conversations[call.project_id, call.session_id])
     catalog.resolve(conn, [call for call in calls if not call.success])

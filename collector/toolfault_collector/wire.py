@@ -12,6 +12,8 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Raw, Struct
 
 __all__ = [
+    "MOST_AMOUNT",
+    "MOST_MILLISECONDS",
     "SCHEMA_VERSION",
     "CallCounts",
     "Change",
@@ -48,7 +50,13 @@ Stack = Annotated[str, Meta(max_length=65_536)]
 Tags = Annotated[dict[Label, Annotated[str, Meta(max_length=256)]], Meta(max_length=100)]
 # What a signed 64-bit column holds.
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-Milliseconds = Annotated[float, Meta(ge=0, le=30 * 86_400_000)]
+# What is added up: eight million of the largest still fit into 64 bits.
+MOST_AMOUNT: Final = 2**40
+Amount = Annotated[int, Meta(ge=0, le=MOST_AMOUNT)]
+# Thirty thousand years; sums of these stay finite.
+TotalMilliseconds = Annotated[float, Meta(ge=0, le=1e15)]
+MOST_MILLISECONDS: Final = 30 * 86_400_000
+Milliseconds = Annotated[float, Meta(ge=0, le=MOST_MILLISECONDS)]
 Rate = Annotated[float, Meta(gt=0, le=1)]
 
 
@@ -99,7 +107,7 @@ class Failure(Struct, forbid_unknown_fields=True, gc=False):
     received_type: Label | None = None
     snippet: String | None = None
     issues: Annotated[list[Issue], Meta(max_length=50)] = []
-    issues_total: Count | None = None
+    issues_total: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
     retryable: bool | None = None
     retry_hint: Message | None = None
     retry_context: dict[str, Any] | None = None
@@ -154,7 +162,7 @@ class _Call(Struct, forbid_unknown_fields=True, gc=False, kw_only=True):
     coercions: Annotated[list[Coercion], Meta(max_length=50)] | None = None
     validation: Validation | None = None
     schema_hash: Label | None = None
-    tokens: Count | None = None
+    tokens: Amount | None = None
     tags: Tags | None = None
     error: Failure | None = None
 
@@ -188,9 +196,9 @@ class ImportedError(ToolError, tag_field="type", tag="tool_error", kw_only=True,
 class Duration(Struct, forbid_unknown_fields=True, gc=False):
     """Latency histogram of folded successes; ``buckets`` are [upper bound in ms, calls]."""
 
-    sum: float | None = None
-    max: float | None = None
-    buckets: Annotated[list[tuple[float | None, Count]], Meta(max_length=64)] | None = None
+    sum: TotalMilliseconds | None = None
+    max: TotalMilliseconds | None = None
+    buckets: Annotated[list[tuple[float | None, Amount]], Meta(max_length=64)] | None = None
 
 
 class CallCounts(
@@ -212,11 +220,11 @@ class CallCounts(
     environment: Name | None = None
     release: Name | None = None
     variant: LongName | None = None
-    calls: Count = 0
+    calls: Amount = 0
     duration_ms: Duration | None = None
-    repairs: Annotated[dict[LongName, Count], Meta(max_length=200)] | None = None
-    conversations: Count = 0
-    calls_squared: Count = 0
+    repairs: Annotated[dict[LongName, Amount], Meta(max_length=200)] | None = None
+    conversations: Amount = 0
+    calls_squared: Amount = 0
 
 
 class ConversationEnd(
@@ -232,7 +240,7 @@ class ConversationEnd(
     event_id: Label
     occurred_at: Label
     session_id: Required
-    calls: Annotated[dict[LongName, Count], Meta(max_length=200)] = {}
+    calls: Annotated[dict[LongName, Amount], Meta(max_length=200)] = {}
 
 
 class Change(

@@ -2,8 +2,7 @@
 
 A commit costs an fsync whatever it holds, so the rate of single events is not bounded by the disk.
 While the disk is waited for, what came meanwhile is read. The answer to a request is sent after
-the commit that holds its events. A batch that cannot be stored is taken apart until only the
-events at fault are left out.
+its commit. A batch that cannot be stored is taken apart until only the events at fault are left.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from toolfault_collector.decode import Rejection
 from toolfault_collector.engine import is_sqlite, must_reopen, sqlite_path, writer_connection
 from toolfault_collector.errors import StoreUnavailable
 from toolfault_collector.fair_queue import FairQueue
-from toolfault_collector.faults import classify
+from toolfault_collector.faults import classify, let_go
 from toolfault_collector.keys import mark_used
 from toolfault_collector.metrics import Metrics
 from toolfault_collector.planner import FirstEvents
@@ -116,7 +115,7 @@ class Writer:
         engine: The database.
         settings: Limits of the queue and of a group.
         metrics: Where groups are counted.
-        quota: Is told, with each commit, what all collectors let in.
+        quota: Is told, at each commit, what all let in.
         shared: What it has in common with another one.
 
     PostgreSQL works in a process of its own, so there a second thread reads batches while the first
@@ -140,6 +139,7 @@ class Writer:
         self._connection: Connection | None = None
         self._committer = ThreadPoolExecutor(1, "toolfault-commit")
         self._ahead: _Group | None = None
+        self._expected = 1
         self._keys_noted: dict[int, int] = {}
         self._quota = quota or Quota(0)
         self._first_events = FirstEvents(engine)
@@ -184,7 +184,7 @@ class Writer:
 
     @property
     def alive(self) -> bool:
-        """Whether the thread, or both, runs."""
+        """Whether each thread runs."""
         return self._thread.is_alive() and (self._second is None or self._second.alive)
 
     def submit(
@@ -231,6 +231,8 @@ class Writer:
                 self._ahead = None
                 self._take_in(group)
                 self._queue.release(group.taken)
+                # Who was answered will send again: with who waits, one commit instead of two.
+                self._expected = len(group.taken) + self._queue.items
                 self._queued.set(self._queue.events)
                 events = sum(events for _, _, events, _ in group.taken)
                 if self._write_ahead_log is not None and self._connection is not None:
@@ -241,7 +243,7 @@ class Writer:
         self._disconnect()
 
     def _take(self, *, wait: bool) -> _Group | None:
-        taken = self._queue.take(self._group_events, wait=wait)
+        taken = self._queue.take(self._group_events, wait=wait, expected=self._expected)
         return _Group(taken) if taken else None
 
     def _take_in(self, group: _Group) -> None:
@@ -288,6 +290,7 @@ class Writer:
         kind = classify(error)
         self._metrics.write_failures.labels(kind).inc()
         _log.error("write_failed", kind=kind, error=type(error).__name__, batches=len(group))
+        let_go(error)
         if kind in ("full", "unavailable"):
             return [StoreUnavailable(kind) for _ in group]
         if len(group) > 1:
@@ -377,8 +380,7 @@ class Writer:
                     else:
                         bad.append((events[0], error))
             if len(bad) == len(submission.events) and classify(bad[0][1]) == "bug":
-                # Nothing of it can be stored by this version: let the sender keep it.
-                return bad[0][1]
+                return bad[0][1]  # nothing of it can be stored by this version: its sender keeps it
             rejected = [*submission.rejected, *(_unstorable(event) for event, _ in bad)]
             total.add(self._attempt([submission.part([], rejected)])[0])
         except Exception as error:  # noqa: BLE001 - the waiting must be answered
@@ -388,9 +390,8 @@ class Writer:
 
 def _worth_another(error: Exception, attempt: int) -> bool:
     """Return whether the same may succeed at once: a lost race, or a connection that had died."""
-    if isinstance(error, DBAPIError) and error.connection_invalidated:
-        return attempt == 1
-    return classify(error) == "again"
+    died = isinstance(error, DBAPIError) and error.connection_invalidated
+    return attempt == 1 if died else classify(error) == "again"
 
 
 def _unstorable(event: Prepared) -> Rejection:

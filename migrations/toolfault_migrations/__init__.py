@@ -29,6 +29,7 @@ __all__ = [
     "current",
     "downgrade",
     "head",
+    "here",
     "knows",
     "revisions",
     "upgrade",
@@ -36,6 +37,9 @@ __all__ = [
 
 # Any number will do as long as every process that migrates takes the same lock.
 _LOCK: Final = 7_061_746_661
+_REVISION: Final = text("SELECT version_num FROM alembic_version")
+# Writers read the first of these before anything else, readers and older collectors the second.
+_READ_FIRST: Final = ("alembic_version", "tool_call")
 
 
 class Revision(NamedTuple):
@@ -60,12 +64,33 @@ def head() -> str:
     return revisions()[-1].name
 
 
-def current(engine: Engine) -> str | None:
-    """Return the revision of the database, or None if it has no schema yet."""
+def current(engine: Engine, *, patience_ms: int = 0) -> str | None:
+    """Return the revision of the database, or None if it has no schema yet.
+
+    Args:
+        engine: The database.
+        patience_ms: How long to wait for a migration to end (PostgreSQL); 0 waits until it has.
+
+    Raises:
+        sqlalchemy.exc.OperationalError: It has not ended.
+    """
     with engine.connect() as connection:
+        if patience_ms and engine.dialect.name == "postgresql":
+            connection.execute(text(f"SET LOCAL lock_timeout = {patience_ms:d}"))
         if not inspect(connection).has_table("alembic_version"):
             return None
-        return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+        return connection.execute(_REVISION).scalar()
+
+
+def here(connection: Connection) -> str | None:
+    """Return the revision of a database that has one, inside the transaction of *connection*.
+
+    On PostgreSQL no migration begins until that transaction has ended, and one that runs is
+    waited for.
+    """
+    # Without SQLAlchemy's compiler: every write transaction begins with this.
+    found = connection.exec_driver_sql(_REVISION.text).one_or_none()
+    return None if found is None else str(found[0])
 
 
 @cache
@@ -154,21 +179,33 @@ def _migrating(engine: Engine) -> Iterator[Connection]:
     SQLite rebuilds a table by copying and dropping it; with foreign keys enforced, the drop would
     delete every child row (ON DELETE CASCADE), and silently. The pragma has no effect inside a
     transaction, so it is switched before one begins.
+
+    On PostgreSQL whoever is writing or reading comes to an end first, and others wait: nobody
+    stores by the rules of one schema what another will find, and nobody waits in a circle.
     """
     sqlite = engine.dialect.name == "sqlite"
-    with engine.connect().execution_options(toolfault_write=True) as connection:
+    options = {"toolfault_write": True, "toolfault_any_schema": True}
+    with engine.connect().execution_options(**options) as connection:
         if sqlite:
             _pragma(connection, "foreign_keys=OFF")
         try:
             with connection.begin():
                 if not sqlite:
                     connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+                    _wait_for_others(connection)
                 yield connection
                 if sqlite:
                     _refuse_orphans(connection)
         finally:
             if sqlite:
                 _pragma(connection, "foreign_keys=ON")
+
+
+def _wait_for_others(connection: Connection) -> None:
+    tables = inspect(connection)
+    for name in _READ_FIRST:
+        if tables.has_table(name):
+            connection.execute(text(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE"))
 
 
 def _pragma(connection: Connection, pragma: str) -> None:

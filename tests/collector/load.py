@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import httpx2
@@ -18,7 +18,7 @@ from toolfault_collector.projects import find_project
 from toolfault_collector.recount import recount
 from toolfault_collector.tables import tool_call
 
-__all__ = ["Sender", "load", "stored_ids"]
+__all__ = ["Sender", "load", "stored_ids", "writing"]
 
 SENDERS = 4
 BATCH = 20
@@ -116,3 +116,27 @@ def load(*collectors: RunningCollector) -> Iterator[list[Sender]]:
         assert recount(engine).right
     finally:
         engine.dispose()
+
+
+@contextmanager
+def writing(store: Callable[[int], str]) -> Iterator[list[str]]:
+    """Call *store* with 0, 1, 2 ... in a thread while the block lasts; yield what it returned.
+
+    The block begins when something was stored.
+    """
+    stop, begun = threading.Event(), threading.Event()
+    stored: list[str] = []
+
+    def write() -> None:
+        while not stop.is_set():
+            stored.append(store(len(stored)))
+            begun.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert begun.wait(60)
+        yield stored
+    finally:
+        stop.set()
+        writer.join(60)

@@ -38,7 +38,7 @@ def _newer_schema(path: Path) -> None:
 def _of_another_program(path: Path) -> None:
     path.unlink()
     engine = open_engine(f"sqlite:///{path}")
-    with write_transaction(engine) as conn:
+    with engine.begin() as conn:
         conn.exec_driver_sql("CREATE TABLE tool_call (pictures TEXT)")
     engine.dispose()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import uuid
 from typing import Any
 
@@ -184,6 +185,8 @@ def test_bad_event_is_rejected_alone(
         case(23, "model", json.dumps("m" * 300), "model", None, "truncated:model"),
         case(33, "duration_ms", "-1", "duration_ms", None, "duration"),
         case(33, "duration_ms", "1e12", "duration_ms", None, "duration"),
+        case(33, "tokens", "1099511627777", "tokens", None, "tokens"),
+        case(33, "tokens", "1099511627776", "tokens", 2**40, None),
         case(30, "occurred_at", '"9999-12-31T23:59:59Z"', "time_source", "server", "clock_skew"),
         case(31, "occurred_at", '"2016-01-01T00:00:00Z"', "time_source", "server", "clock_skew"),
         case(
@@ -207,7 +210,7 @@ def test_repaired_event_is_flagged(
 
     assert answer.json() == {"accepted": 1, "duplicate": 0, "rejected": []}
     stored = _stored(collector, event)
-    if value is not None or flag == "duration":
+    if value is not None or flag in {"duration", "tokens"}:
         assert stored[column] == value
     if flag is not None:
         assert flag in stored["flags"]
@@ -254,6 +257,57 @@ def test_one_bad_of_a_thousand(collector: RunningCollector) -> None:
 
     assert (body["accepted"], len(body["rejected"])) == (999, 1)
     assert body["rejected"][0]["index"] == 500
+
+
+BAD: tuple[tuple[dict[str, Any], str, str], ...] = (
+    ({"seq": SECRET}, "wrong_type", "/seq"),
+    ({"event_id": SECRET}, "invalid_event_id", "/event_id"),
+    ({"occurred_at": SECRET}, "invalid_time", "/occurred_at"),
+    ({"type": SECRET}, "unknown_type", "/type"),
+    ({"tool": ""}, "empty", "/tool"),
+    ({"tags": {f"{SECRET}{n}": "v" for n in range(201)}}, "too_many_keys", "/tags"),
+    (
+        {"error": {"code": "x", "issues": [{"field": SECRET}]}},
+        "missing_field",
+        "/error/issues/0/code",
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    "batches", [5, pytest.param(200, marks=[pytest.mark.long, pytest.mark.timeout(1_800)])]
+)
+def test_any_bad_of_a_thousand(collector: RunningCollector, batches: int) -> None:
+    """Whatever is bad, wherever it stands: that alone is refused, with place, code and pointer."""
+    for number in range(batches):
+        draw = random.Random(number)
+        events = [draw.choice((success, failure))(session_id=None) for _ in range(1_000)]
+        wanted = []
+        for place in sorted(draw.sample(range(1_000), draw.choice([1, 2, 30, 999]))):
+            members, code, pointer = draw.choice(BAD)
+            events[place] |= members
+            wanted.append((place, code, f"/events/{place}{pointer}"))
+
+        answer = collector.post(*events)
+
+        found = [
+            (each["index"], each["code"], each["pointer"]) for each in answer.json()["rejected"]
+        ]
+        assert found == wanted
+        assert answer.json()["accepted"] == 1_000 - len(wanted)
+        assert SECRET not in answer.text
+        bad = {place for place, _, _ in wanted}
+        good = {each["event_id"] for place, each in enumerate(events) if place not in bad}
+        assert _stored_among(collector, [each["event_id"] for each in events]) == good
+
+
+def _stored_among(collector: RunningCollector, ids: list[str]) -> set[str]:
+    engine = open_engine(collector.database_url)
+    with read_connection(engine) as conn:
+        query = select(tool_call.c.event_id).where(tool_call.c.event_id.in_(ids))
+        found = set(conn.execute(query).scalars())
+    engine.dispose()
+    return found
 
 
 def test_same_event_twice_in_a_batch(collector: RunningCollector) -> None:

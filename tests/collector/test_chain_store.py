@@ -132,7 +132,7 @@ def _as_calls(events: Sequence[dict[str, Any]]) -> dict[str, dict[str, list[Call
 
 @pytest.mark.slow
 @settings(
-    max_examples=150,
+    max_examples=100,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -212,6 +212,28 @@ def _compare_with_naive(
     assert found == expected
 
 
+def test_parallel_success_joins_a_chain_that_opens_before_it(engine: Engine) -> None:
+    """What was beside one chain as it came is the retry of the chain that opens later before it."""
+    began = now_us() - 60 * SECOND
+    late = success(at=began + 2 * SECOND, seq=3, turn="a", duration_ms=0.0)
+    first = failure(at=began, seq=0, turn="a", duration_ms=0.0)
+    recovery = success(at=began + SECOND, seq=1, duration_ms=0.0)
+    second = failure(at=began + 2 * SECOND, seq=2, duration_ms=0.0)
+    with write_transaction(engine) as conn:
+        project_id = _store(conn, "demo", [[first, late], [recovery, second]])
+
+    with read_connection(engine) as conn:
+        stored = {row["chain_id"]: row for row in _chains(conn, project_id)}
+        places = _places(conn, project_id)
+
+    assert {chain_id: row["outcome"] for chain_id, row in stored.items()} == {
+        first["event_id"]: "recovered",
+        second["event_id"]: "recovered",
+    }
+    assert places[recovery["event_id"]] == (first["event_id"], 2)
+    assert places[late["event_id"]] == (second["event_id"], 2)
+
+
 def test_untimed_calls_keep_their_order(engine: Engine) -> None:
     """Calls without times are ordered by seq, also when a later import brings the earlier ones."""
     events = [failure(seq=3), failure(seq=1), success(seq=4), success("other", seq=5)]
@@ -235,6 +257,51 @@ def test_untimed_calls_keep_their_order(engine: Engine) -> None:
     assert (stored["calls"], stored["round_trips"], stored["outcome"]) == (3, 2, "recovered")
     assert stored["chain_id"] == events[1]["event_id"]
     assert len(times) == 1
+
+
+def test_calls_of_a_clock_that_is_off_keep_their_order(engine: Engine) -> None:
+    """Calls that get the server's time are in the order of seq, however long each took."""
+    ahead = now_us() + 3_600 * SECOND
+    failed = failure(at=ahead, seq=1, duration_ms=10.0)
+    fixed = success(at=ahead + SECOND, seq=2, duration_ms=900.0)
+    with write_transaction(engine) as conn:
+        project_id = _store(conn, "demo", [[fixed, failed]])
+
+    with read_connection(engine) as conn:
+        (stored,) = _chains(conn, project_id)
+
+    assert (stored["calls"], stored["round_trips"], stored["outcome"]) == (2, 1, "recovered")
+
+
+def test_calls_begin_to_the_microsecond(engine: Engine) -> None:
+    """No length in whole microseconds moves a start, by which calls are ordered."""
+    began = now_us() - 60 * SECOND
+    lengths = (1_001, 1_003, 1_000)
+    events = [
+        failure(at=began + length, seq=place, duration_ms=length / 1_000)
+        for place, length in enumerate(lengths)
+    ]
+    with write_transaction(engine) as conn:
+        project_id = _store(conn, "demo", [events])
+        starts = select(tool_call.c.started_at).where(tool_call.c.project_id == project_id)
+        assert set(conn.execute(starts).scalars()) == {began}
+        (stored,) = _chains(conn, project_id)
+
+    assert stored["chain_id"] == events[0]["event_id"]
+
+
+def test_an_empty_turn_is_an_unknown_one(engine: Engine) -> None:
+    """Calls whose sender left the turn empty were not all issued at once, nor with one argument."""
+    began = now_us() - 60 * SECOND
+    common = {"turn": "", "args_fingerprint": "", "duration_ms": 0.0}
+    sent = [failure(at=began, seq=1, **common), success(at=began + SECOND, seq=2, **common)]
+    with write_transaction(engine) as conn:
+        project_id = _store(conn, "demo", [sent])
+
+    with read_connection(engine) as conn:
+        (stored,) = _chains(conn, project_id)
+
+    assert (stored["outcome"], stored["identical_repeats"]) == ("recovered", 0)
 
 
 def test_finished_transcript_is_over_at_once(engine: Engine) -> None:

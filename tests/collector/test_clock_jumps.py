@@ -22,7 +22,7 @@ YEARS = 10 * 365 * 24 * HOUR
 PROGRAM = (str(Path(__file__).with_name("jumping_clock.py")),)
 
 
-def _set(off: Path, seconds: int) -> None:
+def set_clock_off(off: Path, seconds: int) -> None:
     """Let the collector's clock be off by *seconds*, from one instant to the next.
 
     A file that is written in place is empty for a moment, in which the collector would have no
@@ -42,13 +42,13 @@ def _set(off: Path, seconds: int) -> None:
 def test_clock_of_the_server_jumps(database_url: str, tmp_path: Path, jumps: list[int]) -> None:
     """Whatever the clock says, each event is stored once, and kept for as long as it should be."""
     off = tmp_path / "off"
-    _set(off, 0)
+    set_clock_off(off, 0)
     sent = []
     with RunningCollector(
         database_url, folder=tmp_path, program=PROGRAM, CLOCK_IS_OFF_BY=str(off)
     ) as collector:
         for number, jump in enumerate(jumps):
-            _set(off, jump)
+            set_clock_off(off, jump)
             batch = [failure(session_id=f"c{number}"), success(session_id=f"c{number}")]
             batch += [counts(), conversation_end(f"c{number}")]
             first, again = collector.post(*batch), collector.post(*batch)

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import itertools
+import sqlite3
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, func, select
+from sqlalchemy.exc import OperationalError
 from tests.collector.load import load
 from tests.factories import failure, success
 from tests.running import RunningCollector
 
 from toolfault_collector.backup import backup
 from toolfault_collector.clock import now_us
-from toolfault_collector.engine import is_sqlite, open_engine, read_connection, write_transaction
+from toolfault_collector.engine import (
+    is_sqlite,
+    open_engine,
+    read_connection,
+    sqlite_path,
+    write_transaction,
+)
 from toolfault_collector.maintenance import settle_outcomes
 from toolfault_collector.projects import ensure_project, find_project
 from toolfault_collector.recount import recount
@@ -50,7 +58,39 @@ def _again_and_again(*tasks: Callable[[], object]) -> Iterator[None]:
         stop.set()
         for thread in threads:
             thread.join(60)
-    assert errors == []
+    if errors:
+        raise BaseExceptionGroup("what ran beside ended", errors)
+
+
+def test_who_got_no_processor_is_not_refused(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer whose time to wait passed in a few looks goes on looking, but not for ever."""
+    engine = open_engine(sqlite_url, busy_seconds=1)
+    ticks, free_at = 0, 12
+
+    def clock() -> float:
+        """A machine so busy that a fifth of a second passes from one look to the next."""
+        nonlocal ticks
+        ticks += 1
+        if ticks == free_at:
+            other.rollback()
+        return ticks / 5
+
+    with closing(sqlite3.connect(sqlite_path(engine))) as other:
+        other.execute("BEGIN IMMEDIATE")
+        monkeypatch.setattr("toolfault_collector.engine.time.monotonic", clock)
+        with write_transaction(engine) as conn:
+            ensure_project(conn, "demo")
+        assert ticks == free_at
+
+        other.execute("BEGIN IMMEDIATE")
+        ticks, free_at = 0, 10_000
+        with pytest.raises(OperationalError, match="locked"), write_transaction(engine):
+            pass
+        assert 15 <= ticks <= 20
+        other.rollback()
+    engine.dispose()
 
 
 @pytest.mark.slow

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import httpx2
 import pytest
 from sqlalchemy import select
 from tests.collector.recount import assert_counts_hold
 from tests.factories import failure, success
+from tests.live_server import LiveServer, live_server
 from tests.running import RunningCollector
 
 import toolfault
-from toolfault_collector.engine import open_engine, read_connection
+import toolfault_migrations as migrations
+from toolfault_collector.clock import now_us
+from toolfault_collector.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.projects import ensure_project
 from toolfault_collector.recount import recount
+from toolfault_collector.store import store_events
 from toolfault_collector.tables import tool_call
 
 MIB = 1024 * 1024
@@ -76,6 +85,86 @@ def test_full_disk_loses_nothing(full_soon: RunningCollector) -> None:
 
     _check(full_soon, {*acknowledged, *(str(each["event_id"]) for each in refused)})
     assert "Traceback" not in full_soon.output()
+
+
+@pytest.mark.slow
+def test_migration_without_room(small_disk: Path, sqlite_template: Path, tmp_path: Path) -> None:
+    """An older file whose copy finds no room is left as it is, and said; with room it is served."""
+    database = small_disk / "toolfault.db"
+    shutil.copyfile(sqlite_template, database)
+    database.chmod(0o600)
+    url = f"sqlite:///{database}"
+    engine = open_engine(url)
+    with write_transaction(engine) as conn:
+        kept = [failure(error={"received": "x" * 9_000}) for _ in range(300)]
+        store_events(conn, ensure_project(conn, "demo"), kept, received_at=now_us())
+    migrations.downgrade(engine, "0011")
+    engine.dispose()
+    ballast = small_disk / "ballast"
+    room = shutil.disk_usage(small_disk).free - database.stat().st_size // 2
+    ballast.write_bytes(bytes(room))
+    before = sorted(path.name for path in small_disk.iterdir())
+
+    done = subprocess.run(
+        [Path(sys.executable).with_name("toolfault"), "serve", "--port", "0"],
+        env={**os.environ, "TOOLFAULT_DATABASE_URL": url},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 1, done.stderr
+    assert "full" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+    assert sorted(path.name for path in small_disk.iterdir()) == before
+    engine = open_engine(url)
+    assert migrations.current(engine) == "0011"
+    engine.dispose()
+    ballast.unlink()
+    with live_server(tmp_path, database_url=url) as server:
+        assert server.summary("--project", "demo")["calls"] == 300
+
+
+@pytest.mark.slow
+def test_readers_are_served_on_a_full_disk(
+    small_disk: Path, sqlite_template: Path, tmp_path: Path
+) -> None:
+    """Lists, figures and files are read while nothing can be stored."""
+    database = small_disk / "toolfault.db"
+    shutil.copyfile(sqlite_template, database)
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(10 * MIB))
+    with live_server(tmp_path, database_url=f"sqlite:///{database}") as server:
+        ingest, read = (
+            server.run("keys", "create", "--project", "demo", "--kind", kind).split()[-1]
+            for kind in ("ingest", "read")
+        )
+        stored = 0
+        while True:
+            batch = [failure(error={"traceback": "x" * 2_000}) for _ in range(100)]
+            answer = _ask(server, "POST", "/v1/events", ingest, json={"events": batch})
+            if answer.status_code != 200:
+                break
+            stored += answer.json()["accepted"]
+
+        assert answer.status_code == 507
+        for path in ("failures", "chains", "summary", "exports/failures.csv"):
+            answer = _ask(server, "GET", f"/api/v1/{path}", read)
+            assert answer.status_code == 200, (path, answer.text)
+        assert _ask(server, "POST", "/v1/events", ingest, json={"events": batch}).status_code == 507
+        ballast.unlink()
+        answer = _ask(server, "POST", "/v1/events", ingest, json={"events": batch})
+        assert answer.json()["accepted"] == len(batch)
+        assert server.summary("--project", "demo")["calls"] == stored + len(batch)
+
+
+def _ask(server: LiveServer, method: str, path: str, key: str, **options: Any) -> httpx2.Response:
+    headers = {"Authorization": f"Bearer {key}"}
+    return httpx2.request(
+        method, server.address + path, headers=headers, timeout=60, trust_env=False, **options
+    )
 
 
 @pytest.mark.slow

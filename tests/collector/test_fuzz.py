@@ -60,10 +60,17 @@ def _send_all(server: RunningCollector, count: int) -> _Findings:
     return every
 
 
-def _memory(pid: int) -> int:
+def memory_of(pid: int) -> int:
     """Bytes of memory that the process has now."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) * 1024
+
+
+def handles_of(pid: int) -> tuple[int, int]:
+    """How many files and threads the process has open."""
+    return len(list(Path(f"/proc/{pid}/fd").iterdir())), len(
+        list(Path(f"/proc/{pid}/task").iterdir())
+    )
 
 
 def _explore(server: RunningCollector, count: int) -> _Findings:
@@ -109,16 +116,22 @@ runpy.run_module("toolfault_collector", run_name="__main__")
 def test_memory_stays_where_it_is(
     sqlite_url: str, tmp_path: Path, warm_up: int, count: int
 ) -> None:
-    """A hundred thousand bodies: after the first of them the process grows no more."""
+    """A hundred thousand bodies: after the first of them the process grows no more.
+
+    Neither its memory, nor its open files, nor its threads.
+    """
     with RunningCollector(sqlite_url, folder=tmp_path, program=("-c", SMALL_CACHES)) as collector:
         _send_all(collector, warm_up)
-        before = _memory(collector.pid)
+        before, handles = memory_of(collector.pid), handles_of(collector.pid)
 
         found = _explore(collector, count)
 
-        grown = _memory(collector.pid) - before
+        grown = memory_of(collector.pid) - before
+        more = [now - then for now, then in zip(handles_of(collector.pid), handles, strict=True)]
     sys.stdout.write(
         f"{dict(found.statuses)}, slowest {found.slowest:.3f} s, {grown / MIB:+.1f} MiB\n"
     )
     assert grown <= 16 * MIB
+    # Connections of senders that are just being closed, and a thread that reads for one.
+    assert max(more) <= 2 * SENDERS
     assert found.slowest < 10  # a bound on a hang; what was measured is printed

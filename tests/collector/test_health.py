@@ -9,7 +9,7 @@ from tests.factories import failure, success
 from tests.running import RunningCollector
 
 import toolfault_migrations as migrations
-from toolfault_collector.engine import open_engine, write_transaction
+from toolfault_collector.engine import open_engine
 from toolfault_collector.metrics import MAX_REASONS
 
 
@@ -58,7 +58,7 @@ def test_reasons_of_senders_are_bounded(sqlite_server: RunningCollector) -> None
 def test_alive_but_not_ready(sqlite_server: RunningCollector) -> None:
     """With a schema of another version the process lives, takes no traffic, and says why."""
     engine = open_engine(sqlite_server.database_url)
-    with write_transaction(engine) as conn:
+    with engine.begin() as conn:
         conn.exec_driver_sql("UPDATE alembic_version SET version_num = '0000'")
 
     ready = sqlite_server.get("/readyz")
@@ -66,7 +66,7 @@ def test_alive_but_not_ready(sqlite_server: RunningCollector) -> None:
     assert sqlite_server.get("/healthz").json() == {"status": "ok"}
     assert (ready.status_code, ready.json()["reason"]) == (503, "schema")
     assert int(ready.headers["retry-after"]) > 0
-    with write_transaction(engine) as conn:
+    with engine.begin() as conn:
         conn.exec_driver_sql(f"UPDATE alembic_version SET version_num = '{migrations.head()}'")
     engine.dispose()
 

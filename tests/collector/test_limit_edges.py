@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import random
+from collections.abc import Callable
 from typing import Any
 
 import httpx2
@@ -13,11 +14,12 @@ import pytest
 from sqlalchemy import Engine
 from starlette.types import Receive, Scope, Send
 from tests.collector.test_bad_input import GZIP, JSON, _send, _stored
-from tests.factories import failure, success
+from tests.factories import conversation_end, counts, failure, success
 from tests.running import RunningCollector
 
 from toolfault_collector.app import RequestScope
-from toolfault_collector.engine import is_sqlite, writer_connection
+from toolfault_collector.engine import is_sqlite, open_engine, writer_connection
+from toolfault_collector.recount import recount
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -100,6 +102,40 @@ def test_an_event_at_its_limits(
     answer = _send(collector, body).json()
 
     assert [each["code"] for each in answer["rejected"]] == ([] if code is None else [code])
+
+
+MOST = 2**40
+
+
+@pytest.mark.parametrize(
+    ("make", "pointer"),
+    [
+        (lambda most: counts(calls=most), "/calls"),
+        (lambda most: counts(conversations=most), "/conversations"),
+        (lambda most: counts(calls_squared=most), "/calls_squared"),
+        (lambda most: counts(repairs={"url": most}), "/repairs"),
+        (lambda most: conversation_end(calls={"t": most}), "/calls"),
+        (lambda most: counts(duration_ms={"sum": most * 1e15 / MOST}), "/duration_ms/sum"),
+        (lambda most: failure(error={"issues_total": most >> 9}), "/error/issues_total"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_amount_at_its_limit(
+    collector: RunningCollector, make: Callable[[int], dict[str, Any]], pointer: str
+) -> None:
+    """What is added up is bounded, so that no sum of what was taken can overflow a column."""
+    within = 2**40 - (2**9 if "total" in pointer else 0)
+    events = [make(within), make(within), make(within), make(MOST * 2)]
+
+    answer = _send(collector, json.dumps({"events": events}).encode()).json()
+
+    assert answer["accepted"] == 3
+    (rejected,) = answer["rejected"]
+    assert (rejected["index"], rejected["code"]) == (3, "out_of_range")
+    assert rejected["pointer"] == f"/events/3{pointer}"
+    engine = open_engine(collector.database_url)
+    assert recount(engine).right
+    engine.dispose()
 
 
 @pytest.mark.parametrize("count", [100, 101])

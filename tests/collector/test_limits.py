@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sqlalchemy import Engine, func, select
 from tests.factories import counts, failure, success
 from tests.running import RunningCollector, new_key
@@ -18,8 +16,6 @@ from toolfault_collector.clock import now_us
 from toolfault_collector.decode import decode_events
 from toolfault_collector.doctor import examine
 from toolfault_collector.engine import open_engine, read_connection, write_transaction
-from toolfault_collector.errors import WriterBusy
-from toolfault_collector.fair_queue import FairQueue
 from toolfault_collector.prepared import Context
 from toolfault_collector.problems import Problem
 from toolfault_collector.projects import ensure_project
@@ -35,100 +31,6 @@ from toolfault_collector.tables import (
     signature,
     tool_call,
 )
-
-
-def _queue(**limits: int) -> FairQueue[str]:
-    queue: FairQueue[str] = FairQueue(**{"max_events": 100, "max_bytes": 1_000, **limits})
-    queue.open()
-    return queue
-
-
-def test_projects_take_turns() -> None:
-    """However much one project has queued, each other one is served in every round."""
-    queue = _queue()
-    for number in range(5):
-        queue.put(f"noisy {number}", project_id=1, events=10, size=1)
-    queue.put("quiet", project_id=2, events=10, size=1)
-    queue.put("still", project_id=3, events=10, size=1)
-
-    taken = [item for _, item, _, _ in queue.take(50)]
-
-    assert taken == ["noisy 0", "quiet", "still", "noisy 1", "noisy 2"]
-
-
-def test_one_project_fills_half_at_most() -> None:
-    """A project that fills its share is refused, and the others are not."""
-    queue = _queue()
-    for _ in range(5):
-        queue.put("noisy", project_id=1, events=10, size=1)
-
-    with pytest.raises(WriterBusy, match="full"):
-        queue.put("noisy", project_id=1, events=10, size=1)
-
-    queue.put("quiet", project_id=2, events=10, size=1)
-    queue.release(queue.take(1_000))
-    queue.put("noisy", project_id=1, events=10, size=1)
-
-
-def test_large_batch_is_let_into_an_empty_queue() -> None:
-    """A batch larger than every limit is let in when nothing else waits."""
-    queue = _queue()
-
-    queue.put("large", project_id=1, events=1_000, size=10_000)
-
-    with pytest.raises(WriterBusy):
-        queue.put("small", project_id=2, events=1, size=1)
-
-
-def test_closed_queue_is_emptied() -> None:
-    """After closing nothing gets in, and what was in comes out."""
-    queue = _queue()
-    queue.put("last", project_id=1, events=1, size=1)
-
-    queue.close()
-
-    with pytest.raises(WriterBusy, match="stopping"):
-        queue.put("late", project_id=1, events=1, size=1)
-    assert [item for _, item, _, _ in queue.take(10)] == ["last"]
-    assert queue.take(10) == []
-
-
-@given(
-    st.lists(
-        st.one_of(
-            st.tuples(st.integers(1, 3), st.integers(0, 40), st.integers(0, 400)),
-            st.just(None),
-        ),
-        max_size=40,
-    )
-)
-def test_nothing_is_lost_or_counted_wrong(steps: list[tuple[int, int, int] | None]) -> None:
-    """What was let in comes out once, in order per project; an emptied queue holds nothing."""
-    queue = _queue()
-    put: list[tuple[int, str]] = []
-    got: list[tuple[int, str]] = []
-    for number, step in enumerate(steps):
-        if step is None:
-            if len(put) > len(got):
-                taken = queue.take(30)
-                got += [(project, item) for project, item, _, _ in taken]
-                queue.release(taken)
-            continue
-        project, events, size = step
-        try:
-            queue.put(str(number), project_id=project, events=events, size=size)
-        except WriterBusy:
-            continue
-        put.append((project, str(number)))
-    queue.close()
-    while taken := queue.take(30):
-        got += [(project, item) for project, item, _, _ in taken]
-        queue.release(taken)
-
-    for project in (1, 2, 3):
-        mine = [item for owner, item in put if owner == project]
-        assert mine == [item for owner, item in got if owner == project]
-    assert queue.events == 0
 
 
 def test_quota_fills_with_time() -> None:

@@ -49,6 +49,20 @@ def test_outcomes_are_settled(engine: Engine) -> None:
     assert settle_outcomes(engine, now=later) == 0
 
 
+def test_outcome_of_long_ago_is_settled_when_a_call_comes_late(engine: Engine) -> None:
+    """A success that was spooled for days still makes a switch of what was taken for abandoned."""
+    now = now_us()
+    then = now - 3 * DAY_US
+    _store(engine, failure(session_id="late", at=then))
+    settle_outcomes(engine, now=now)
+    assert _outcomes(engine) == {"late": "abandoned"}
+
+    _store(engine, success("other", session_id="late", at=then + SECOND_US))
+    settle_outcomes(engine, now=now)
+
+    assert _outcomes(engine) == {"late": "switched"}
+
+
 def test_retention_runs_by_itself(engine: Engine) -> None:
     """With a limit set, old conversations and rejects go without anybody asking."""
     old = now_us() - 20 * DAY_US

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
+from tests.collector.test_fuzz import memory_of
 from tests.factories import failure, success
 from tests.running import RunningCollector
 
@@ -20,6 +21,9 @@ import toolfault
 from toolfault_collector.engine import open_engine, read_connection
 from toolfault_collector.schema import prepare
 from toolfault_collector.tables import tool_call
+
+# Nothing that is refused is kept: what grows is what is loaded as something first fails.
+MOST_GROWN = 8 * 1024 * 1024
 
 
 @pytest.fixture
@@ -127,6 +131,7 @@ def _capture_through_an_outage(
     try:
         captured = [str(toolfault.capture_failure(ValueError("no"), tool="t"))]
         assert toolfault.flush(30), toolfault.stats()
+        before = memory_of(collector.pid)
         _stop(postgres)
         back = time.monotonic() + seconds
         while len(captured) == 1 or time.monotonic() < back:
@@ -136,6 +141,7 @@ def _capture_through_an_outage(
             assert answer.status_code == 503, answer.text
             assert 1 <= int(answer.headers["retry-after"]) <= 300
             assert collector.get("/healthz").status_code == 200
+        assert memory_of(collector.pid) - before <= MOST_GROWN
         postgres.ensure_postgres_running()
         assert collector.post(failure("later")).status_code == 200
         assert toolfault.flush(240), toolfault.stats()
@@ -153,20 +159,56 @@ def _stored(postgres: Any) -> list[str]:
     return stored
 
 
-def test_locked_sqlite_over_http(sqlite_url: str, tmp_path: Path) -> None:
-    """While another process holds the write lock the answer is 503 with Retry-After."""
+@pytest.mark.parametrize("seconds", [0.5, pytest.param(60, marks=pytest.mark.long)])
+def test_locked_sqlite_over_http(sqlite_url: str, tmp_path: Path, seconds: float) -> None:
+    """While another process holds the write lock the answer is 503 with Retry-After.
+
+    However long that is, nothing of what is refused stays in memory.
+    """
     path = sqlite_url.removeprefix("sqlite:///")
     with RunningCollector(sqlite_url, folder=tmp_path, TOOLFAULT_BUSY_SECONDS="0.1") as collector:
+        assert collector.post(success()).status_code == 200
+        before, batch = memory_of(collector.pid), [failure() for _ in range(100)]
         with closing(sqlite3.connect(path)) as other:
             other.execute("BEGIN IMMEDIATE")
-            answer = collector.post(success())
+            free = time.monotonic() + seconds
+            while time.monotonic() < free:
+                answer = collector.post(*batch)
+                assert answer.status_code == 503
+                assert answer.json()["code"] == "unavailable"
+                assert int(answer.headers["retry-after"]) >= 1
             assert collector.get("/readyz").status_code == 200
             other.rollback()
 
-        assert answer.status_code == 503
-        assert answer.json()["code"] == "unavailable"
-        assert int(answer.headers["retry-after"]) >= 1
-        assert collector.post(success()).status_code == 200
+        assert memory_of(collector.pid) - before <= MOST_GROWN
+        assert collector.post(*batch).json()["accepted"] == len(batch)
+
+
+@pytest.mark.parametrize(
+    "database_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True
+)
+def test_full_disk_of_postgres(server: RunningCollector) -> None:
+    """Where the database server has no room the answer is 507, and then all is stored."""
+    engine = open_engine(server.database_url)
+    function = (
+        "CREATE FUNCTION full_up() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE EXCEPTION SQLSTATE '53100'; END $$"
+    )
+    with engine.begin() as conn:
+        conn.exec_driver_sql(function)
+        conn.exec_driver_sql(
+            "CREATE TRIGGER full_up BEFORE INSERT ON event_key EXECUTE FUNCTION full_up()"
+        )
+    batch = [failure(), success()]
+
+    refused = server.post(*batch)
+    with engine.begin() as conn:
+        conn.exec_driver_sql("DROP TRIGGER full_up ON event_key")
+    engine.dispose()
+
+    assert (refused.status_code, refused.json()["code"]) == (507, "disk_full")
+    assert 1 <= int(refused.headers["retry-after"]) <= 300
+    assert server.post(*batch).json() == {"accepted": 2, "duplicate": 0, "rejected": []}
 
 
 def test_clean_stop_and_restart(server: RunningCollector) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Engine, Table, func, select
+from tests.collector.load import writing
 from tests.collector.recount import assert_counts_hold
 from tests.factories import conversation_end, counts, event_id, failure, success
 
@@ -61,7 +62,7 @@ def _next_partition(engine: Engine) -> None:
     with write_transaction(engine) as conn:
         newest = newest_id(conn)
         (high,) = (each.high for each in list_partitions(conn) if each.low <= newest < each.high)
-        conn.exec_driver_sql(f"SELECT setval('tool_call_id_seq', {high - 1})")
+        conn.exec_driver_sql(f"SELECT setval('tool_call_ids', {high - 1})")
     keep_ahead(engine)
 
 
@@ -100,7 +101,7 @@ def test_a_whole_partition_lies_ahead(engine: Engine) -> None:
 def test_calls_without_a_partition_are_kept(engine: Engine) -> None:
     """Calls that outrun the partitions are stored, and the next ones have a partition again."""
     with write_transaction(engine) as conn:
-        conn.exec_driver_sql(f"SELECT setval('tool_call_id_seq', {5 * WIDTH})")
+        conn.exec_driver_sql(f"SELECT setval('tool_call_ids', {5 * WIDTH})")
     _store(engine, *_talk("late", 0), days_ago=0)
 
     made = keep_ahead(engine)
@@ -233,7 +234,7 @@ def test_maintenance_drops_and_makes_partitions(engine: Engine) -> None:
     """A running collector needs nobody to see to its partitions."""
     _store(engine, *_talk("old", 20), days_ago=20)
     with write_transaction(engine) as conn:
-        conn.exec_driver_sql(f"SELECT setval('tool_call_id_seq', {WIDTH})")
+        conn.exec_driver_sql(f"SELECT setval('tool_call_ids', {WIDTH})")
     _store(engine, *_talk("new", 0), days_ago=0)
 
     Maintenance(engine, Settings(retention_days=10)).run_once()
@@ -351,21 +352,14 @@ def test_writers_go_on_while_a_partition_is_dropped(engine: Engine) -> None:
         _store(engine, *_talk(f"c{number}", 20), days_ago=20)
     _next_partition(engine)
     _store(engine, *_talk("new", 1), days_ago=1)
-    stop, stored = threading.Event(), []
 
-    def write() -> None:
-        turn = 0
-        while not stop.is_set():
-            turn += 1
-            late = success(f"c{turn % 40}", session_id=f"c{turn % 40}", at=NOW)
-            _store(engine, late, days_ago=0)
-            stored.append(late["event_id"])
+    def store(turn: int) -> str:
+        late = success(f"c{turn % 40}", session_id=f"c{turn % 40}", at=NOW)
+        _store(engine, late, days_ago=0)
+        return str(late["event_id"])
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    prune(engine, days=10, force=True, clock=lambda: NOW)
-    stop.set()
-    writer.join(60)
+    with writing(store) as stored:
+        prune(engine, days=10, force=True, clock=lambda: NOW)
 
     assert set(stored) <= set(_calls(engine))
     assert recount(engine).right

@@ -6,7 +6,7 @@ import random
 import threading
 
 from sqlalchemy import Engine, delete, select, update
-from tests.factories import conversation_end, failure, success
+from tests.factories import conversation_end, counts, failure, success
 
 from toolfault_collector.clock import SECOND_US, now_us
 from toolfault_collector.engine import read_connection, write_transaction
@@ -125,6 +125,25 @@ def test_sampled_calls_stand_for_those_not_sent(engine: Engine) -> None:
         ("http_request", ""): (0, 99_000 + 8_000 + 1_039),
         ("u", ""): (0, 99_999_999_000),
     }
+    assert recount(engine).right
+
+
+def test_times_before_1970_are_none(engine: Engine) -> None:
+    """An imported call of a clock that was never set gets the server's time, and adds up."""
+    events = [
+        failure(at=-5 * SECOND_US, duration_ms=0.0),
+        success(at=-4 * SECOND_US, duration_ms=0.0),
+        conversation_end("conv-1", at=-3 * SECOND_US),
+        counts(at=-120 * SECOND_US),
+    ]
+    with write_transaction(engine) as conn:
+        project_id = ensure_project(conn, "demo")
+        for each in events:
+            store_events(conn, project_id, [each], received_at=now_us(), time_policy="import")
+
+    with read_connection(engine) as conn:
+        times = conn.execute(select(tool_call.c.time_source, tool_call.c.flags)).all()
+    assert [tuple(each) for each in times] == [("server", ["clock_skew"])] * 2
     assert recount(engine).right
 
 

@@ -8,12 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 from sqlalchemy import Engine, func, insert, select
+from tests.collector.test_writer import POISONS, POSTGRES_POISON, SQLITE_POISON
 from tests.factories import event_id, failure, success
 
 from toolfault_collector.catalog import Catalog
 from toolfault_collector.clock import DAY_US, format_time, now_us
 from toolfault_collector.decode import decode_batch
-from toolfault_collector.engine import read_connection, write_transaction
+from toolfault_collector.engine import is_sqlite, read_connection, write_transaction
 from toolfault_collector.prepared import Context
 from toolfault_collector.projects import ensure_project
 from toolfault_collector.recount import recount
@@ -163,6 +164,22 @@ def test_odd_texts_are_kept(engine: Engine) -> None:
 
     assert kept["planet"] == "a\ud800\0b"
     assert kept["duration_ms"] != kept["duration_ms"]
+
+
+def test_what_the_database_refuses_costs_itself_alone(engine: Engine) -> None:
+    """One kept event that still cannot be stored keeps no other from being stored."""
+    bad, good = failure("poison", seq="x"), failure(seq="y")
+    _send(engine, good, bad, failure(seq="z"))
+    _understood(engine)
+    frame = SQLITE_POISON if is_sqlite(engine) else POSTGRES_POISON
+    with write_transaction(engine) as conn:
+        conn.exec_driver_sql(frame.format(POISONS[engine.dialect.name][0]))
+
+    done = retry_rejects(engine)
+
+    assert (done.accepted, done.refused) == (2, 1)
+    assert [json.loads(body)["event_id"] for body in _bodies(engine)] == [bad["event_id"]]
+    assert recount(engine).right
 
 
 def test_many_are_tried_in_parts(engine: Engine) -> None:

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 from sqlalchemy import Connection, Engine, Table, event, func, select
+from tests.collector.load import writing
 from tests.collector.recount import assert_counts_hold
 from tests.factories import conversation_end, counts, failure, success
 
@@ -188,22 +189,14 @@ def test_writers_go_on_while_old_conversations_go(engine: Engine) -> None:
     """Calls that arrive while retention removes their conversation are kept, and counted right."""
     for number in range(60):
         _store(engine, *_conversation(f"c{number}", 20), days_ago=20)
-    stop = threading.Event()
-    stored = []
 
-    def write() -> None:
-        for turn in itertools.count():
-            if stop.is_set():
-                return
-            late = success("late", session_id=f"c{turn % 60}", at=NOW)
-            _store(engine, late, days_ago=0)
-            stored.append(late["event_id"])
+    def store(turn: int) -> str:
+        late = success("late", session_id=f"c{turn % 60}", at=NOW)
+        _store(engine, late, days_ago=0)
+        return str(late["event_id"])
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    prune(engine, days=10, force=True, clock=lambda: NOW)
-    stop.set()
-    writer.join(60)
+    with writing(store) as stored:
+        prune(engine, days=10, force=True, clock=lambda: NOW)
 
     with read_connection(engine) as conn:
         left = set(conn.execute(select(tool_call.c.event_id)).scalars())

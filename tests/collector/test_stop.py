@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import socket
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import OperationalError
 from tests.collector.load import load
+from tests.factories import success
 from tests.live_server import live_server
 from tests.running import RunningCollector
 
@@ -37,6 +40,29 @@ def test_rolling_restarts_under_load(server: RunningCollector) -> None:
                 sender.refused.clear()
             server.start()
     assert "Traceback" not in server.output()
+
+
+def test_half_a_request_does_not_hold_up_the_end(database_url: str, tmp_path: Path) -> None:
+    """A batch of which half has come is refused for later and not stored; the end is in time."""
+    event = success()
+    body = json.dumps({"events": [event]}).encode()
+    with RunningCollector(database_url, folder=tmp_path, TOOLFAULT_STOP_SECONDS="1") as server:
+        head = (
+            f"POST /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.key}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as sock:
+            sock.sendall(head.encode() + body[:-10])
+            assert server.get("/healthz").status_code == 200
+            assert server.terminate() == 0
+            answer = b"".join(iter(lambda: sock.recv(4_096), b"")).decode().lower()
+
+        assert answer.startswith("http/1.1 503")
+        assert "content-type: application/problem+json" in answer
+        assert "retry-after: 2" in answer
+        server.start()
+        assert server.post(event).json()["accepted"] == 1
+        assert "Traceback" not in server.output()
 
 
 @pytest.mark.slow

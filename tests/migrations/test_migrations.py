@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -11,8 +12,9 @@ from typing import Any
 
 import pytest
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, func, insert, inspect, select, text
+from sqlalchemy import Engine, column, func, insert, inspect, select, table, text
 from tests.factories import change, conversation_end, counts, failure, success, tool_error
+from tests.statements import Statements
 from tests.tables import tables_of
 
 import toolfault_migrations as migrations
@@ -32,6 +34,8 @@ from toolfault_collector.schema import is_at_head, prepare
 from toolfault_collector.store import store_events
 from toolfault_collector.tables import metadata
 
+# Rollups are counted anew where a revision counts by more; `recount` says whether they are right.
+COUNTED_ANEW = {"0005": {"failure_counts"}}
 WEIRD = "a\tb\n'\"; DROP TABLE x; -- \u202e \U0001f600"
 
 
@@ -150,7 +154,7 @@ def test_upgrade_keeps_every_row(empty: Engine) -> None:
 
 def test_failed_migration_leaves_nothing(empty: Engine) -> None:
     """A revision that fails half-way is undone as a whole and can be run again."""
-    with write_transaction(empty) as conn:
+    with empty.begin() as conn:
         conn.exec_driver_sql("CREATE TABLE tool_call (id INTEGER)")  # in the way
 
     with pytest.raises(Exception, match="tool_call"):
@@ -158,7 +162,7 @@ def test_failed_migration_leaves_nothing(empty: Engine) -> None:
 
     assert set(inspect(empty).get_table_names()) <= {"tool_call", "alembic_version"}
     assert migrations.current(empty) is None
-    with write_transaction(empty) as conn:
+    with empty.begin() as conn:
         conn.exec_driver_sql("DROP TABLE tool_call")
     migrations.upgrade(empty)
     assert is_at_head(empty)
@@ -242,6 +246,96 @@ def test_every_revision_goes_down_one_and_up_again(engine: Engine) -> None:
         assert (
             conn.execute(select(func.count()).select_from(metadata.tables["project"])).scalar() == 0
         )
+
+
+def _rows_of(engine: Engine, columns: dict[str, list[str]]) -> dict[str, list[tuple[str, ...]]]:
+    """Every row of the tables of *columns*, as texts that compare alike on both engines."""
+    with engine.connect() as conn:
+        return {
+            name: sorted(
+                tuple(map(repr, row))
+                for row in conn.execute(select(*map(column, names)).select_from(table(name)))
+            )
+            for name, names in columns.items()
+        }
+
+
+@pytest.mark.parametrize("revision", [each.name for each in migrations.revisions() if each.down])
+def test_a_revision_keeps_what_was_stored(engine: Engine, revision: str) -> None:
+    """Rows in every table, written by the schema before it, are there unchanged after it."""
+    (before,) = (each.down for each in migrations.revisions() if each.name == revision)
+    _fill(engine)
+    migrations.downgrade(engine, before or "base")
+    found = inspect(engine)
+    partitions = migrations._partitions(engine.connect())
+    columns = {
+        name: [each["name"] for each in found.get_columns(name)]
+        for name in found.get_table_names()
+        if name not in (*partitions, "alembic_version")
+    }
+    stored = _rows_of(engine, columns)
+
+    migrations.upgrade(engine, revision)
+
+    after = _rows_of(engine, columns)
+    for name in columns.keys() - COUNTED_ANEW.get(revision, set()):
+        assert stored[name], name
+        assert after[name] == stored[name], name
+    migrations.upgrade(engine)
+    assert recount(engine).right
+
+
+KILLED = """
+import os, signal, sys
+from sqlalchemy import event
+import toolfault_migrations as migrations
+from toolfault_collector.engine import open_engine
+engine, left = open_engine(sys.argv[1]), int(sys.argv[2])
+@event.listens_for(engine, "after_cursor_execute")
+def count(*_):
+    global left
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+migrations.upgrade(engine)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kills", [4, pytest.param(20, marks=[pytest.mark.long, pytest.mark.timeout(1_800)])]
+)
+def test_killed_in_a_migration(engine: Engine, kills: int) -> None:
+    """A migration that is killed anywhere leaves the schema and rows it found; the next is whole.
+
+    All revisions at once, from the first schema to the one of today, which is one transaction.
+    """
+    _fill(engine)
+    migrations.downgrade(engine, "0001")
+    found = inspect(engine)
+    columns = {
+        name: [each["name"] for each in found.get_columns(name)] for name in found.get_table_names()
+    }
+    stored = _rows_of(engine, columns)
+    total = _statements_of_an_upgrade(engine)
+    migrations.downgrade(engine, "0001")
+    url = engine.url.render_as_string(hide_password=False)
+    for kill in range(kills):
+        left = str(total * (2 * kill + 1) // (2 * kills))
+        command = [sys.executable, "-c", KILLED, url, left]
+        assert subprocess.run(command, timeout=120, check=False).returncode == -signal.SIGKILL
+
+        assert migrations.current(engine) == "0001"
+        assert _rows_of(engine, columns) == stored
+    migrations.upgrade(engine)
+    assert migrations.check(engine, metadata) == []
+    assert recount(engine).right
+
+
+def _statements_of_an_upgrade(engine: Engine) -> int:
+    with Statements(engine) as statements:
+        migrations.upgrade(engine)
+    return len(statements)
 
 
 def test_older_sqlite_file_is_copied_first(sqlite_url: str) -> None:
