@@ -32,9 +32,17 @@ from toolfault_dashboard.api import create_api
 from toolfault_dashboard.lockout import Lockout
 from toolfault_dashboard.pages import ROUTERS
 from toolfault_dashboard.pages._ask import Services
-from toolfault_dashboard.pages.errors import error_page, query_error_page
+from toolfault_dashboard.pages._waits import Waits
+from toolfault_dashboard.pages.errors import (
+    counting_page,
+    error_page,
+    query_error_page,
+    too_slow_page,
+)
 from toolfault_dashboard.queries import CursorError
 from toolfault_dashboard.queries.deadline import TooSlow
+from toolfault_dashboard.queries.parts import keep_at_most
+from toolfault_dashboard.queries.patience import StillCounting
 from toolfault_dashboard.render import PACKAGE
 from toolfault_dashboard.search import QueryError
 from toolfault_dashboard.security import Gate, PageFaults, SameOrigin, SecurityHeaders
@@ -63,6 +71,7 @@ def create_app(
         ahead: Whether to ask the questions of large projects' pages before a reader does.
     """
     collector = collector or Collector(settings)
+    keep_at_most(collector.engine, settings.kept_rows)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -85,6 +94,7 @@ def create_app(
         forget_keys=collector.gatekeeper.forget,
         lockout=Lockout(clock),
         settings=settings,
+        waits=Waits(),
     )
     app.include_router(create_router(collector))
     for router in ROUTERS:
@@ -144,6 +154,7 @@ def _add_layers(app: FastAPI, engine: Engine, clock: Callable[[], int]) -> None:
     app.add_exception_handler(QueryError, _query_error)
     app.add_exception_handler(CursorError, _cursor_error)
     app.add_exception_handler(TooSlow, _too_slow)
+    app.add_exception_handler(StillCounting, _still_counting)
     # The last one added is the outermost.
     app.add_middleware(PageFaults, error_page=error_page)
     app.add_middleware(Gate, engine=engine, clock=clock, error_page=error_page)
@@ -186,4 +197,10 @@ def _cursor_error(request: Request, error: Exception) -> Response:
 
 
 def _too_slow(request: Request, error: Exception) -> Response:
-    return error_page(request, 503, str(error))
+    assert isinstance(error, TooSlow), "registered for TooSlow"
+    return too_slow_page(request, error)
+
+
+def _still_counting(request: Request, error: Exception) -> Response:
+    assert isinstance(error, StillCounting), "registered for StillCounting"
+    return counting_page(request, error)

@@ -23,6 +23,7 @@ from toolfault_collector.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.parts import is_asked_at_once
+from toolfault_dashboard.queries.trends import trends_by_tool
 from toolfault_dashboard.search import parse
 
 __all__ = ["start_warming", "warm"]
@@ -45,6 +46,7 @@ _QUESTIONS: Final[tuple[Callable[[Connection, Scope], Any], ...]] = (
     queries.overview,
     queries.facets,
     queries.round_trips,
+    trends_by_tool,
     queries.message_efficacy,
     queries.fix_next,
     _weeks,

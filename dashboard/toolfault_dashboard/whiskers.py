@@ -65,6 +65,7 @@ class WhiskerChart:
     zero: float  # px
     bottom: float  # px
     height: float  # px
+    cut: bool  # an interval goes beyond the edge
 
 
 def whisker_chart(
@@ -129,4 +130,5 @@ def whisker_chart(
         zero=y(0.0),
         bottom=TOP + HEIGHT,
         height=TOP + HEIGHT + _FEET,
+        cut=widest > reach,
     )

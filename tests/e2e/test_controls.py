@@ -280,7 +280,7 @@ def test_an_empty_project_turns_into_the_dashboard_by_itself(
 def test_times_are_in_the_zone_of_the_reader_and_in_utc_where_wanted(open_reader):
     """The browser's zone on the page, UTC under the pointer; one click turns the page to UTC."""
     page = open_reader(timezone_id="Asia/Tokyo", locale="en-GB").go("/changes")
-    page.wait_for_function("document.cookie.includes('zone=Asia/Tokyo')")
+    page.wait_for_function("() => document.cookie.includes('zone=Asia/Tokyo')")
     page.reload()
     time = page.locator("tbody time").first
     expect(time).to_have_text("10 Nov 2026, 21:00:00 JST")

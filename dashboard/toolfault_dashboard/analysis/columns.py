@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final, TypeVar, overload
 
 import numpy as np
@@ -17,12 +18,14 @@ __all__ = [
     "Columns",
     "Floats",
     "Layout",
+    "Names",
     "Numbers",
     "added",
     "code_columns",
     "columns_of",
     "layout_of",
     "numbered",
+    "placed",
 ]
 
 Numbers = NDArray[np.int64]
@@ -36,6 +39,36 @@ COUNTS: Final = (
 """What is counted of a cell, in the order of its fields."""
 
 
+class Names:
+    """The conversations of cells, numbered in the order in which each was first seen."""
+
+    def __init__(self, numbers: dict[str, int] | None = None) -> None:
+        self._numbers: dict[str, int] = {} if numbers is None else numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._numbers)
+
+    @cached_property
+    def in_order(self) -> tuple[str, ...]:
+        """The conversations by their numbers."""
+        return tuple(self._numbers)
+
+    def taking(self, values: Iterable[str]) -> Numbers:
+        """Return the numbers of *values*, and take in those that are new."""
+        return numbered(values, self._numbers)
+
+    def of(self, values: Iterable[str]) -> Numbers:
+        """Return the numbers of *values*, all of which are there."""
+        return np.fromiter(map(self._numbers.__getitem__, values), dtype=np.int64)
+
+    def copy(self) -> Names:
+        """Return the same, to which more can be added."""
+        return Names(self._numbers.copy())
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns(Sequence[Cell]):
     """Cells as arrays of one length; a metric reads them as it reads one cell.
@@ -47,7 +80,7 @@ class Columns(Sequence[Cell]):
         stratum: Position of its stratum in ``strata``.
     """
 
-    names: Sequence[str]
+    names: Names
     conversation: Numbers
     strata: tuple[Stratum, ...]
     stratum: Numbers
@@ -74,7 +107,7 @@ class Columns(Sequence[Cell]):
         if isinstance(place, slice):
             return [self[each] for each in range(*place.indices(len(self)))]
         return Cell(
-            self.names[self.conversation[place]],
+            self.names.in_order[self.conversation[place]],
             self.strata[self.stratum[place]],
             *(float(getattr(self, name)[place]) for name in COUNTS),
         )
@@ -92,7 +125,7 @@ class Columns(Sequence[Cell]):
         """Return the sums of *values* by conversation."""
         return added(self.conversation, values, self.conversations)
 
-    def of_strata(self, numbers: Sequence[float]) -> Floats:
+    def of_strata(self, numbers: Sequence[float] | Floats) -> Floats:
         """Return for every cell the number of its stratum."""
         return np.asarray(numbers, dtype=np.float64)[self.stratum]
 
@@ -105,60 +138,108 @@ class Columns(Sequence[Cell]):
 class Layout:
     """Where the cells of several parts come to lie when they are added up.
 
+    The largest part stays as it is and what the others have beside it comes behind, so that adding
+    an hour to a week costs what an hour costs.
+
     Attributes:
         names: The conversations of all parts.
         strata: The strata of all parts.
         conversation: Of each cell of the sum.
         stratum: Of each cell of the sum.
-        place: Of each cell of all parts, one after the other: its position in the sum.
+        base: Which of the parts is the largest.
+        place: Of each cell of the other parts, one after the other: its position in the sum.
         renumbered: Of each part: the positions of its conversations in ``names``.
+        touched: Of each conversation: whether a part other than the largest has it.
     """
 
-    names: Sequence[str]
+    names: Names
     strata: tuple[Stratum, ...]
     conversation: Numbers
     stratum: Numbers
+    base: int
     place: Numbers
     renumbered: tuple[Numbers, ...]
+    touched: NDArray[np.bool_]
 
     def sum_of(self, parts: Sequence[Columns]) -> Columns:
         """Return the sum of *parts*, cells of one conversation and stratum as one."""
         length = len(self.conversation)
-        sums = (
-            added(self.place, np.concatenate([getattr(part, name) for part in parts]), length)
-            for name in COUNTS
-        )
-        return Columns(self.names, self.conversation, self.strata, self.stratum, *sums)
+        others = [part for number, part in enumerate(parts) if number != self.base]
+
+        def sums(name: str) -> Floats:
+            more = np.concatenate([getattr(part, name) for part in others])
+            found = added(self.place, more, length)
+            found[: len(parts[self.base])] += getattr(parts[self.base], name)
+            return found
+
+        return Columns(self.names, self.conversation, self.strata, self.stratum, *map(sums, COUNTS))
 
 
 def layout_of(parts: Sequence[Columns]) -> Layout:
-    """Return where the cells of *parts* come to lie when they are added up."""
-    names: dict[str, int] = {}
-    strata: dict[Stratum, int] = {}
-    renumbered = tuple(numbered(part.names, names) for part in parts)
-    own = [numbered(part.strata, strata) for part in parts]
-    pairs = zip(renumbered, parts, strict=True)
-    conversation = np.concatenate([ids[part.conversation] for ids, part in pairs])
-    stratum = np.concatenate([ids[part.stratum] for ids, part in zip(own, parts, strict=True)])
-    # Strata are few, so both numbers fit into one.
-    keys, first, place = np.unique(
-        conversation * max(1, len(strata)) + stratum, return_index=True, return_inverse=True
+    """Return where the cells of *parts*, of which there are several, come to lie in their sum."""
+    base = max(range(len(parts)), key=lambda number: len(parts[number]))
+    largest = parts[base]
+    others = [part for number, part in enumerate(parts) if number != base]
+    names = largest.names.copy()
+    strata = {stratum: number for number, stratum in enumerate(largest.strata)}
+    renumbered = [names.taking(part.names) for part in others]
+    own = [numbered(part.strata, strata) for part in others]
+    conversation = np.concatenate(
+        [ids[part.conversation] for ids, part in zip(renumbered, others, strict=True)]
     )
-    if len(keys) == len(conversation):
-        place = np.arange(len(conversation))
-    else:
-        conversation, stratum = conversation[first], stratum[first]
-    return Layout(tuple(names), tuple(strata), conversation, stratum, place, renumbered)
+    stratum = np.concatenate([ids[part.stratum] for ids, part in zip(own, others, strict=True)])
+    touched = np.zeros(len(names), dtype=np.bool_)
+    touched[conversation] = True
+    # Strata are few, so both numbers fit into one.
+    width = max(1, len(strata))
+    place, new = placed(
+        largest.conversation * width + largest.stratum,
+        touched[largest.conversation],
+        conversation * width + stratum,
+    )
+    renumbered.insert(base, np.arange(len(largest.names)))
+    return Layout(
+        names=names,
+        strata=tuple(strata),
+        conversation=np.concatenate([largest.conversation, new // width]),
+        stratum=np.concatenate([largest.stratum, new % width]),
+        base=base,
+        place=place,
+        renumbered=tuple(renumbered),
+        touched=touched,
+    )
+
+
+def placed(
+    known: Numbers, candidates: NDArray[np.bool_], wanted: Numbers
+) -> tuple[Numbers, Numbers]:
+    """Find keys among others.
+
+    Args:
+        known: Keys, each once.
+        candidates: Which of them may be wanted; only these are looked at.
+        wanted: Keys, in any number.
+
+    Returns:
+        The position of each wanted key, in *known* or in the new ones behind it; and the new ones.
+    """
+    some = np.flatnonzero(candidates)
+    keys, own = np.unique(np.concatenate([known[some], wanted]), return_inverse=True)
+    places = np.full(len(keys), -1, dtype=np.int64)
+    places[own[: len(some)]] = some
+    is_new = places < 0
+    places[is_new] = len(known) + np.arange(np.count_nonzero(is_new))
+    return places[own[len(some) :]], keys[is_new]
 
 
 def columns_of(cells: Sequence[Cell]) -> Columns:
     """Return *cells* as columns."""
-    names: dict[str, int] = {}
+    names = Names()
     strata: dict[Stratum, int] = {}
     return Columns(
-        conversation=numbered((cell.conversation for cell in cells), names),
+        conversation=names.taking(cell.conversation for cell in cells),
         stratum=numbered((cell.stratum for cell in cells), strata),
-        names=tuple(names),
+        names=names,
         strata=tuple(strata),
         # Whole numbers up to 2 ** 53 are exact.
         **{
@@ -191,9 +272,8 @@ class CodeColumns:
 
 def code_columns(failures: Mapping[str, Mapping[str, float]], side: Columns) -> CodeColumns:
     """Return *failures*, by code and conversation, as columns beside those of their side."""
-    names = {name: number for number, name in enumerate(side.names)}
     rows = [
-        (place, names[name], count)
+        (place, name, count)
         for place, own in enumerate(failures.values())
         for name, count in own.items()
     ]
@@ -201,7 +281,7 @@ def code_columns(failures: Mapping[str, Mapping[str, float]], side: Columns) -> 
     return CodeColumns(
         tuple(failures),
         np.asarray(code, dtype=np.int64),
-        np.asarray(conversation, dtype=np.int64),
+        side.names.of(conversation),
         np.asarray(counts, dtype=np.float64),
     )
 
@@ -213,4 +293,4 @@ def numbered(values: Iterable[_Key], known: dict[_Key, int]) -> Numbers:
 
 def added(key: Numbers, values: Any, length: int) -> Floats:
     """Return the sums of *values* by *key*, a number below *length*."""
-    return np.bincount(key, weights=values, minlength=length).astype(np.float64)
+    return np.bincount(key, weights=values, minlength=length).astype(np.float64, copy=False)

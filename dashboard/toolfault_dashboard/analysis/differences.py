@@ -15,7 +15,7 @@ POWER = 0.80
 """Share of repetitions in which the smallest detectable effect would be seen."""
 
 ROUNDING = 1e-9
-"""Design effects this close to 1 are 1."""
+"""Design effects this close to 1 are 1; a weighted share this close to 0 or 1 is 0 or 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def _critical_t(degrees: float, confidence: float) -> float:
 def _design_effect(side: Estimate) -> float | None:
     """Return how much wider the clusters make the variance; None where it cannot be known."""
     ratio, variance = side.value, side.variance
-    if ratio is None or variance is None or not 0.0 < ratio < 1.0:
+    if ratio is None or variance is None or not ROUNDING < ratio < 1.0 - ROUNDING:
         return None
     # Below 1 would claim more than as many independent calls; a chance result at small numbers.
     effect = variance * side.n / (ratio * (1.0 - ratio))

@@ -10,10 +10,10 @@ follow-up data, Biometrics 41 (1985) 55-68 (weights n1 n0 / (n1 + n0) of the ris
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any, Final
 
 from toolfault_dashboard.analysis.metrics import Metric
 from toolfault_dashboard.analysis.sides import SideData, Stratum
@@ -52,22 +52,36 @@ class Estimate:
         return None if self.variance is None else sqrt(self.variance)
 
 
-@dataclass(slots=True)
-class _Sums:
-    """Numerator and denominator of one stratum on one side."""
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """What every estimate of one metric of one side begins with.
 
-    numerator: float = 0.0
-    denominator: float = 0.0
+    Attributes:
+        numerator: Of each cell.
+        denominator: Of each cell.
+        strata: Those of the cells in their order, then those that only folded calls have.
+        above: Sum of the numerators of each stratum.
+        below: Sum of the denominators, folded calls included where they belong to it.
+    """
 
-    @property
-    def ratio(self) -> float:
-        return self.numerator / self.denominator if self.denominator else 0.0
+    numerator: Any
+    denominator: Any
+    strata: tuple[Stratum, ...]
+    above: Any
+    below: Any
+
+    def merged(self) -> _Terms:
+        """Return the same with all strata as one."""
+        sums = (each.sum(keepdims=True) for each in (self.above, self.below))
+        return _Terms(self.numerator, self.denominator, _ONE, *sums)
+
+
+_ONE: Final[tuple[Stratum, ...]] = (("", "", ""),)
 
 
 def crude(metric: Metric, side: SideData) -> Estimate:
     """Return the metric of a side as it is."""
-    everything: Stratum = ("", "", "")
-    return _weighted(metric, side, {everything: 1.0}, merged=True)
+    return _weighted(metric, side, {_ONE[0]: 1.0}, merged=True)
 
 
 def standardised(metric: Metric, side: SideData, weights: Mapping[Stratum, float]) -> Estimate:
@@ -77,34 +91,39 @@ def standardised(metric: Metric, side: SideData, weights: Mapping[Stratum, float
 
 def shared_weights(metric: Metric, before: SideData, after: SideData) -> dict[Stratum, float]:
     """Return the weight of every stratum that both sides have; they add up to 1."""
-    left, right = _by_stratum(metric, before), _by_stratum(metric, after)
-    found: dict[Stratum, float] = {}
-    for key in left.keys() & right.keys():
-        a, b = left[key].denominator, right[key].denominator
-        if a > 0 and b > 0:
-            found[key] = a * b / (a + b)
+    left, right = (
+        dict(zip(terms.strata, terms.below.tolist(), strict=True))
+        for terms in (_terms(metric, before), _terms(metric, after))
+    )
+    found = {
+        key: a * b / (a + b)
+        for key, a in sorted(left.items())
+        if a > 0 and (b := right.get(key, 0.0)) > 0
+    }
     total = sum(found.values())
     return {key: weight / total for key, weight in found.items()} if total else {}
 
 
-def _by_stratum(metric: Metric, side: SideData, *, merged: bool = False) -> dict[Stratum, _Sums]:
-    found: defaultdict[Stratum, _Sums] = defaultdict(_Sums)
-    cells = side.columns
-    numerators = cells.by_stratum(metric.numerator(cells))
-    denominators = cells.by_stratum(metric.denominator(cells))
-    for stratum, above, below in zip(cells.strata, numerators, denominators, strict=True):
-        sums = found[("", "", "") if merged else stratum]
-        sums.numerator += above
-        sums.denominator += below
-    if metric.of_calls:
-        for stratum, calls in side.folded.calls.items():
-            found[("", "", "") if merged else stratum].denominator += calls
+def _terms(metric: Metric, side: SideData) -> _Terms:
+    found: _Terms | None = side.known.get(metric.name)
+    if found is None:
+        found = side.known[metric.name] = _worked_out(metric, side)
     return found
 
 
-def _added(strata: Mapping[Stratum, _Sums], keys: Iterable[Stratum]) -> _Sums:
-    own = [strata[key] for key in keys if key in strata]
-    return _Sums(sum(each.numerator for each in own), sum(each.denominator for each in own))
+def _worked_out(metric: Metric, side: SideData) -> _Terms:
+    import numpy as np
+
+    cells = side.columns
+    numerator, denominator = metric.numerator(cells), metric.denominator(cells)
+    folded = side.folded.calls if metric.of_calls else {}
+    places = {stratum: place for place, stratum in enumerate(cells.strata)}
+    of_folded = [places.setdefault(stratum, len(places)) for stratum in folded]
+    above, below = np.zeros(len(places)), np.zeros(len(places))
+    above[: len(cells.strata)] = cells.by_stratum(numerator)
+    below[: len(cells.strata)] = cells.by_stratum(denominator)
+    below[of_folded] += list(folded.values())
+    return _Terms(numerator, denominator, tuple(places), above, below)
 
 
 def _weighted(
@@ -116,41 +135,52 @@ def _weighted(
     z = sum over strata of w_s / N_s * (numerator - r_s * denominator): W. G. Cochran, Sampling
     Techniques, 3rd ed. (1977), sections 6.3 and 9A.2, with weights w_s taken as fixed.
     """
-    strata = _by_stratum(metric, side, merged=merged)
-    scale = {
-        key: weight / strata[key].denominator
-        for key, weight in weights.items()
-        if key in strata and strata[key].denominator > 0
-    }
-    if not scale:
+    import numpy as np
+
+    terms = _terms(metric, side).merged() if merged else _terms(metric, side)
+    weight = np.asarray([weights.get(stratum, 0.0) for stratum in terms.strata])
+    counts = (weight > 0) & (terms.below > 0)
+    if not counts.any():
         return Estimate(value=None, variance=None, clusters=0, n=0)
-    value = sum(weights[key] * strata[key].ratio for key in scale)
-    cells = side.columns
-    keys: list[Stratum] = [("", "", "")] * len(cells.strata) if merged else list(cells.strata)
     # A stratum without a weight is scaled by 0; its conversations count where they have another.
-    ratios = cells.of_strata([strata[key].ratio for key in keys])
-    weighted = cells.of_strata([scale.get(key, 0.0) for key in keys])
-    counted = cells.of_strata([float(key in scale) for key in keys])
-    numerator, denominator = metric.numerator(cells), metric.denominator(cells)
-    scores = cells.by_conversation(weighted * (numerator - ratios * denominator))
-    has_any = cells.by_conversation(counted * ((numerator != 0) | (denominator != 0)))
+    below = np.where(counts, terms.below, 1.0)
+    ratio, scale = (np.where(counts, each / below, 0.0) for each in (terms.above, weight))
+    cells = side.columns
+    numerator, denominator = terms.numerator, terms.denominator
+    any_of_it = (numerator != 0) | (denominator != 0)
+    if merged:
+        scores = scale[0] * cells.by_conversation(numerator - ratio[0] * denominator)
+    else:
+        scores = cells.by_conversation(
+            cells.of_strata(scale) * (numerator - cells.of_strata(ratio) * denominator)
+        )
+        any_of_it = any_of_it & counts[cells.stratum]
+    has_any = cells.by_conversation(any_of_it)
     total = float((scores * scores).sum())
     clusters = int((has_any > 0).sum())
     if metric.of_calls:
         # Folded conversations have only successes: z = - sum(scale_s r_s n_s). Their calls per
         # stratum are not known together, so each is taken to be where it weighs most.
-        heaviest = max((scale[key] * strata[key].ratio for key in scale), default=0.0)
+        heaviest = float((scale * ratio).max())
         total += heaviest * heaviest * side.folded.calls_squared
         clusters += side.folded.conversations
     variance = total * clusters / (clusters - 1) if clusters >= 2 else None
-    n, rows = sum(strata[key].denominator for key in scale), None
+    value, n, rows = float((weight * ratio).sum()), float(terms.below[counts].sum()), None
     if side.rows is not None and side.squares is not None:
-        views = [_by_stratum(metric, each, merged=merged) for each in (side.rows, side.squares)]
-        own, squared = (_added(each, scale) for each in views)
-        whole = _added(strata, scale)
-        n = equivalent(
-            Amount(int(own.numerator), whole.numerator, squared.numerator),
-            Amount(int(own.denominator), whole.denominator, squared.denominator),
+        chosen = {key for key, own in zip(terms.strata, counts.tolist(), strict=True) if own}
+        above = float(terms.above[counts].sum())
+        own, squared = (
+            _added(metric, each, chosen, merged=merged) for each in (side.rows, side.squares)
         )
-        rows = int(own.denominator)
+        n = equivalent(Amount(int(own[0]), above, squared[0]), Amount(int(own[1]), n, squared[1]))
+        rows = int(own[1])
     return Estimate(value=value, variance=variance, clusters=clusters, n=n, rows=rows)
+
+
+def _added(
+    metric: Metric, side: SideData, chosen: Set[Stratum], *, merged: bool
+) -> tuple[float, float]:
+    """Return numerator and denominator of the *chosen* strata."""
+    terms = _terms(metric, side).merged() if merged else _terms(metric, side)
+    counts = [stratum in chosen for stratum in terms.strata]
+    return float(terms.above[counts].sum()), float(terms.below[counts].sum())

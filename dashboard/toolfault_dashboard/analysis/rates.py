@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import sqrt
 from statistics import NormalDist
 
@@ -33,6 +34,7 @@ class Rate:
     weighed: bool = False  # rows were sampled, each counts 1 / its rate
 
 
+@lru_cache(maxsize=64)
 def critical_value(confidence: float) -> float:
     """Return z such that a standard normal lies within +-z with probability *confidence*."""
     if not 0.0 < confidence < 1.0:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from toolfault_dashboard.analysis.fixes import FixKey
+from toolfault_dashboard.analysis.opportunities import FixKey
 
 __all__ = ["Advice", "advice"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolfault_dashboard.analysis.weights import Amount
 
@@ -77,6 +77,11 @@ class SideData:
         from toolfault_dashboard.analysis.columns import Columns, columns_of
 
         return self.cells if isinstance(self.cells, Columns) else columns_of(self.cells)
+
+    @cached_property
+    def known(self) -> dict[str, Any]:
+        """What was worked out of this side and is needed again, by name."""
+        return {}
 
     @property
     def strata(self) -> dict[Stratum, float]:

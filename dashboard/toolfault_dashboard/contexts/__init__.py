@@ -51,11 +51,13 @@ from toolfault_dashboard.contexts.overview import (
     ToolContext,
 )
 from toolfault_dashboard.contexts.plain import (
+    CountingContext,
     ErrorContext,
     GlossaryEntry,
     HelpContext,
     QueryErrorContext,
     SignInContext,
+    TooSlowContext,
 )
 from toolfault_dashboard.contexts.settings import RejectedContext, SettingsContext
 from toolfault_dashboard.contexts.shell import Chip, Link, NavItem, Shell, View
@@ -74,6 +76,7 @@ __all__ = [
     "CodeLine",
     "CodesContext",
     "CompareContext",
+    "CountingContext",
     "ErrorContext",
     "ExperimentContext",
     "ExperimentLine",
@@ -105,6 +108,7 @@ __all__ = [
     "Step",
     "Tile",
     "TimeChart",
+    "TooSlowContext",
     "ToolContext",
     "ToolLine",
     "ToolsContext",
@@ -137,4 +141,6 @@ TEMPLATES: Final[dict[str, type]] = {
     "sign_in.html": SignInContext,
     "error.html": ErrorContext,
     "query_error.html": QueryErrorContext,
+    "too_slow.html": TooSlowContext,
+    "counting.html": CountingContext,
 }

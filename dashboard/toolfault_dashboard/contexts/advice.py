@@ -41,6 +41,7 @@ class FixLine:
     saved: Doc[str, "Round trips per week, or in the window where it has no times, in words."]
     interval: Doc[str, "Their interval; empty where there is none."]
     since: Doc[str, "What it has saved since a change of its tool; empty without one."]
+    spared: Doc[str, "The same without the change's name; empty without one."]
     href: Doc[str, "The failures behind it; empty if no query can name them."]
     added: Doc[str, "Who added it by hand too; empty if nobody did."]
 

@@ -114,6 +114,11 @@ class ToolsContext:
     view: Doc[View, "The query bar."]
     tools: Doc[tuple[ToolLine, ...], "All tools of the view."]
     columns: Doc[ColumnChoice, "Columns of the table."]
+    trends: Doc[
+        dict[str, tuple[str, str]],
+        "Tool -> (path that draws its failures over time, where they were most in words).",
+    ]
+    buckets: Doc[int, "Moments that each drawing has; 0 where none is shown."]
     scale: Doc[float, "Share at which the tracks of the failure rates end."]
     sorts: Doc[dict[str, tuple[str, str]], "Column -> (address that sorts by it, aria-sort)."]
     csv: Doc[str, "This table as CSV."]

@@ -5,10 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated as Doc
 
-from toolfault_dashboard.contexts.shell import View
+from toolfault_dashboard.contexts.shell import Link, View
 from toolfault_dashboard.search import Key
 
-__all__ = ["ErrorContext", "GlossaryEntry", "HelpContext", "QueryErrorContext", "SignInContext"]
+__all__ = [
+    "CountingContext",
+    "ErrorContext",
+    "GlossaryEntry",
+    "HelpContext",
+    "QueryErrorContext",
+    "SignInContext",
+    "TooSlowContext",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +47,27 @@ class QueryErrorContext:
     pointer: Doc[str, "Spaces up to the column at fault, then a caret."]
     suggestion: Doc[str, "The nearest valid word; empty if there is none."]
     column: Doc[int, "Column at fault, from 1."]
+
+
+@dataclass(frozen=True, slots=True)
+class TooSlowContext:
+    """`too_slow.html`."""
+
+    view: Doc[View | None, "The query bar with what was asked; none where the page has none."]
+    seconds: Doc[int, "After how many seconds it was stopped."]
+    narrower: Doc[tuple[Link, ...], "The same question over less time."]
+    again: Doc[str, "The same page once more."]
+
+
+@dataclass(frozen=True, slots=True)
+class CountingContext:
+    """`counting.html`."""
+
+    view: Doc[View | None, "The query bar with what was asked; none where the page has none."]
+    question: Doc[int, "Which of the page's questions is being counted, from 1."]
+    done: Doc[int, "Parts of the question that are known."]
+    of: Doc[int, "Parts that it has; 0 if that is not known yet."]
+    again: Doc[str, "The same page, which goes on counting."]
 
 
 @dataclass(frozen=True, slots=True)

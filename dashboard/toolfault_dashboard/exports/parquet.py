@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import Any, Final
@@ -18,8 +18,8 @@ __all__ = ["MissingParquet", "write_parquet"]
 ROW_GROUP: Final = 20_000
 """Rows of a row group: some 10 MiB of failures while they are collected."""
 
-BATCH: Final = 2_000
-"""Rows that become columns at a time."""
+BATCH: Final = 1_000
+"""Rows that become columns at a time, while the processor has them at hand."""
 
 MOST_KNOWN: Final = 20_000
 """Combinations of packed columns that are remembered at most."""
@@ -52,7 +52,15 @@ def write_parquet(stream: RowStream) -> Iterator[bytes]:
 def _written(pa: Any, pq: Any, schema: Any, stream: RowStream) -> Iterator[bytes]:
     sink = io.BytesIO()
     batches = _batches(pa, schema, stream)
-    writer = pq.ParquetWriter(_Forward(sink), schema, compression="zstd")
+    writer = pq.ParquetWriter(
+        _Forward(sink),
+        schema,
+        compression="zstd",
+        # Looking for what repeats costs most where nothing does, and the least and greatest text of
+        # 20,000 rows say nothing to a reader who looks for one.
+        use_dictionary=[name for name in stream.columns if name not in stream.varied],
+        write_statistics=[each.name for each in schema if each.type != pa.string()],
+    )
     whole = False
     # Compressing needs no interpreter: another thread does it while the next rows are fetched.
     with ThreadPoolExecutor(1) as beside:
@@ -116,20 +124,43 @@ def _type(pa: Any, name: str, stream: RowStream) -> Any:
 def _batches(pa: Any, schema: Any, stream: RowStream) -> Iterator[Any]:
     packed = stream.packed
     names = packed.names if packed else tuple((name,) for name in stream.columns)
-    makes = [_maker(pa, [schema.field(name).type for name in own]) for own in names]
-    rows = iter(packed.rows if packed else stream.rows)
-    while part := list(islice(rows, BATCH)):
+    texts = packed.texts if packed else {}
+    makes = [
+        _Known(pa, [schema.field(name).type for name in own]).arrays
+        if len(own) > 1
+        else _maker(pa, schema.field(own[0]).type, texts.get(own[0]))
+        for own in names
+    ]
+    for part in _parts(packed.parts) if packed else _batched(stream.rows):
         columns = zip(makes, zip(*part, strict=True), strict=True)
         arrays = [array for make, values in columns for array in make(values)]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _maker(pa: Any, kinds: Sequence[Any]) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """Return what makes the arrays of a column, several of one that is packed."""
-    if len(kinds) > 1:
-        return _Known(pa, kinds).arrays
-    (kind,) = kinds
-    return lambda values: (_array(pa, values, kind),)
+def _batched(rows: Iterator[Sequence[Any]]) -> Iterator[Sequence[Sequence[Any]]]:
+    while part := list(islice(rows, BATCH)):
+        yield part
+
+
+def _parts(parts: Iterator[Sequence[Sequence[Any]]]) -> Iterator[Sequence[Sequence[Any]]]:
+    """Yield *parts*, as many together as become columns at a time."""
+    whole: list[Sequence[Any]] = []
+    for part in parts:
+        whole += part
+        if len(whole) >= BATCH:
+            yield whole
+            whole = []
+    if whole:
+        yield whole
+
+
+def _maker(
+    pa: Any, kind: Any, texts: Mapping[Any, str | None] | None
+) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """Return what makes the array of a column that comes by itself, as an id or as it is."""
+    if texts is None:
+        return lambda values: (_array(pa, values, kind),)
+    return lambda values: (pa.array([texts[each] for each in values], type=kind),)
 
 
 class _Known:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import shlex
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Final
 from urllib.parse import parse_qsl
@@ -24,8 +25,10 @@ from toolfault_dashboard.contexts import TEMPLATES, Chip, Link, View
 from toolfault_dashboard.formats import shown_in
 from toolfault_dashboard.lockout import Lockout
 from toolfault_dashboard.pages._shell import clock_of, shell_of
+from toolfault_dashboard.pages._waits import Waits
 from toolfault_dashboard.policy import sees
 from toolfault_dashboard.queries.deadline import deadline
+from toolfault_dashboard.queries.patience import StillCounting, patience
 from toolfault_dashboard.queries.rows import ProjectRow
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.render import environment, query_string
@@ -33,7 +36,17 @@ from toolfault_dashboard.saved_views import PAGES as SAVEABLE
 from toolfault_dashboard.search import Clause, Query, not_restricting_calls, parse
 from toolfault_dashboard.signin import Viewer
 
-__all__ = ["DAY", "WINDOWS", "Ask", "Asked", "Services", "curl", "open_ask", "python"]
+__all__ = [
+    "DAY",
+    "WINDOWS",
+    "Ask",
+    "Asked",
+    "Services",
+    "ask_about",
+    "curl",
+    "open_ask",
+    "python",
+]
 
 DAY: Final = 86_400 * 1_000_000  # microseconds
 DEFAULT_DAYS: Final = 14
@@ -43,7 +56,7 @@ WINDOWS: Final = {
     "14d": ("14 days", "in the last 14 days"),
     "30d": ("30 days", "in the last 30 days"),
     "90d": ("90 days", "in the last 90 days"),
-    "all": ("All time", "in all time"),
+    "all": ("All time", "over all time"),
 }
 REFRESHES: Final = {0: "Off", 30: "30 s", 60: "1 min", 300: "5 min"}
 """How often a page may load itself again, in seconds; 0 for never."""
@@ -58,6 +71,7 @@ class Services:
     forget_keys: Callable[[], None]  # one was revoked: look every key up again
     lockout: Lockout
     settings: Settings
+    waits: Waits
 
 
 @dataclass(frozen=True)
@@ -172,6 +186,7 @@ class Ask:
                 for name, (label, _) in WINDOWS.items()
             ),
             window_text=WINDOWS[window][1] if window in WINDOWS else "in the time of the query",
+            everything=not query.clauses and window == "all",
             chips=tuple(
                 Chip(str(clause), link(Query(_others(query, index))))
                 for index, clause in enumerate(query.clauses)
@@ -270,24 +285,48 @@ def _others(query: Query, index: int) -> tuple[Clause, ...]:
 def open_ask(request: Request) -> Iterator[Ask]:
     """Yield the ``Ask`` of a request inside one read transaction (a FastAPI dependency)."""
     services: Services = request.app.state.services
+    waits = services.waits
     with read_connection(services.engine) as conn, deadline(conn):
-        projects = queries.projects(conn)
-        wanted = request.query_params.get("project", "")
-        found = next((each for each in projects if each.name == wanted), None)
-        if wanted and found is None:
-            raise HTTPException(404, "There is no project of that name.")
-        oldest = min(projects, key=lambda each: each.id, default=None)
-        yield Ask(
-            request=request,
-            conn=conn,
-            services=services,
-            viewer=request.state.viewer,
-            projects=projects,
-            project=found or oldest,
-            home=oldest,
-            now=services.clock(),
-            text=request.query_params.get("q", "").strip(),
-        )
+        ask = _ask(request, services, conn)
+        with patience(conn, waits.patience(request)):
+            try:
+                yield ask
+            except StillCounting:
+                waits.again(request)
+                raise
+            waits.over(request)
+
+
+@contextmanager
+def ask_about(request: Request, seconds: float = 2.0) -> Iterator[Ask]:
+    """Yield an ``Ask`` to say something about a request that was not answered, if that is quick.
+
+    Raises:
+        TooSlow: It is not.
+    """
+    services: Services = request.app.state.services
+    with read_connection(services.engine) as conn, deadline(conn, seconds):
+        yield _ask(request, services, conn)
+
+
+def _ask(request: Request, services: Services, conn: Connection) -> Ask:
+    projects = queries.projects(conn)
+    wanted = request.query_params.get("project", "")
+    found = next((each for each in projects if each.name == wanted), None)
+    if wanted and found is None:
+        raise HTTPException(404, "There is no project of that name.")
+    oldest = min(projects, key=lambda each: each.id, default=None)
+    return Ask(
+        request=request,
+        conn=conn,
+        services=services,
+        viewer=request.state.viewer,
+        projects=projects,
+        project=found or oldest,
+        home=oldest,
+        now=services.clock(),
+        text=request.query_params.get("q", "").strip(),
+    )
 
 
 Asked = Annotated[Ask, Depends(open_ask)]

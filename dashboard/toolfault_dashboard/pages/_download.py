@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import chain, islice
+from typing import TypeVar
 
 from fastapi import APIRouter, HTTPException
 from starlette.responses import Response, StreamingResponse
@@ -17,21 +19,24 @@ from toolfault_dashboard.recording import note_export
 
 __all__ = ["Table", "attached", "serve"]
 
+_T = TypeVar("_T")
+
 Table = Callable[[Ask], RowStream]
 """What answers a table: the rows of the view that was asked for."""
 
 
-def _checked(stream: RowStream) -> RowStream:
-    """Fetch the first row now, so that a failing statement is an error page and no broken file."""
-    rows = iter(stream.rows)
-    first = next(rows, None)
+def _checked(stream: RowStream, format: Format) -> RowStream:  # noqa: A002 - the option
+    """Fetch the first rows now, so that a failing statement is an error page and no broken file."""
+    if format == "csv" and (lines := stream.lines) is not None:
+        return replace(stream, lines=lambda guard: _begun(lines(guard)))
+    if format in {"csv", "parquet"} and stream.packed is not None:
+        return replace(stream, packed=replace(stream.packed, parts=_begun(stream.packed.parts)))
+    return replace(stream, rows=_begun(stream.rows))
 
-    def again() -> Iterator[Sequence[Any]]:
-        if first is not None:
-            yield first
-            yield from rows
 
-    return RowStream(stream.columns, stream.times, again(), stream.kinds, stream.inert)
+def _begun(items: Iterator[_T]) -> Iterator[_T]:
+    """Return *items*, of which the first is there."""
+    return chain(list(islice(items, 1)), items)
 
 
 def attached(name: str) -> dict[str, str]:
@@ -42,7 +47,7 @@ def attached(name: str) -> dict[str, str]:
 def _answer(ask: Ask, table: Table, name: str, format: Format) -> Response:  # noqa: A002
     excel = "excel" in ask.request.query_params
     try:
-        chunks = write(_checked(table(ask)), format, excel=excel)
+        chunks = write(_checked(table(ask), format), format, excel=excel)
     except MissingParquet as error:
         raise HTTPException(501, str(error)) from None
     note_export(

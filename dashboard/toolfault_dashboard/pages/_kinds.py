@@ -8,10 +8,9 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.charts import sparkline
 from toolfault_dashboard.contexts import Link
 from toolfault_dashboard.contexts.failures import KindLine, KindsTable
-from toolfault_dashboard.formats import plural
 from toolfault_dashboard.pages._ask import Ask
 from toolfault_dashboard.pages._lines import rows_behind
-from toolfault_dashboard.pages._time import moment_words
+from toolfault_dashboard.pages._time import peak_words
 from toolfault_dashboard.queries import KIND_ORDERS, KindOrder, KindRow, Kinds
 
 __all__ = ["by_kind", "chosen_order", "kept_kinds", "kind_tabs", "kinds_table"]
@@ -76,13 +75,5 @@ def _line(ask: Ask, found: Kinds, row: KindRow) -> KindLine:
         href=rows_behind(ask, row.query),
         share=row.failures / found.failures if found.failures else 0.0,
         drawn=sparkline(row.counts),
-        peak=_peak(found, row),
+        peak=peak_words(found.bucket, found.starts, row.counts),
     )
-
-
-def _peak(found: Kinds, row: KindRow) -> str:
-    highest = max(row.counts, default=0)
-    if not highest:
-        return ""
-    start = found.starts[row.counts.index(highest)]
-    return f"most: {plural(highest, 'failure')}, {moment_words(found.bucket, start)}"

@@ -14,7 +14,7 @@ from toolfault_dashboard.pages._ask import Ask
 from toolfault_dashboard.queries.rows import ChangeRow, FailuresOverTime, Series
 from toolfault_dashboard.search import Query, parse
 
-__all__ = ["TOP_CODES", "moment_words", "time_chart"]
+__all__ = ["TOP_CODES", "moment_words", "peak_words", "time_chart"]
 
 TOP_CODES: Final = 6  # one colour and pattern each; the seventh is "other"
 _OTHER: Final = 7
@@ -31,6 +31,15 @@ def _label(bucket: str, start: int) -> str:
     if bucket == "hour":
         return f"{moment.day} {moment:%b, %H:%M}"
     return f"{moment.day} {moment:%b}"
+
+
+def peak_words(bucket: str, starts: Sequence[int], counts: Sequence[int]) -> str:
+    """Say in which of the buckets that begin at *starts* most failures were; empty for none."""
+    highest = max(counts, default=0)
+    if not highest:
+        return ""
+    start = starts[counts.index(highest)]
+    return f"most: {plural(highest, 'failure')}, {moment_words(bucket, start)}"
 
 
 def moment_words(bucket: str, start: int) -> str:

@@ -1,8 +1,11 @@
-"""Error pages: what happened and what to do, as a page for browsers and as a problem otherwise."""
+"""Answers without an answer: what happened and what to do, or how far it is.
+
+Errors are pages for browsers and problem documents for programs.
+"""
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Final
 
@@ -11,14 +14,23 @@ from starlette.responses import HTMLResponse, Response
 
 from toolfault_collector.app import problem_response
 from toolfault_collector.problems import Problem
-from toolfault_dashboard.contexts import ErrorContext, Link, QueryErrorContext, View
-from toolfault_dashboard.pages._ask import Ask, open_ask
-from toolfault_dashboard.pages._shell import NAVIGATION, bare_shell, shell_of
+from toolfault_dashboard.contexts import (
+    CountingContext,
+    ErrorContext,
+    Link,
+    QueryErrorContext,
+    TooSlowContext,
+    View,
+)
+from toolfault_dashboard.pages._ask import WINDOWS, Ask, ask_about
+from toolfault_dashboard.pages._shell import NAVIGATION, bare_shell
 from toolfault_dashboard.policy import is_machine_path
+from toolfault_dashboard.queries.deadline import TooSlow
+from toolfault_dashboard.queries.patience import StillCounting
 from toolfault_dashboard.render import environment
 from toolfault_dashboard.search import QueryError
 
-__all__ = ["error_page", "query_error_page"]
+__all__ = ["counting_page", "error_page", "query_error_page", "too_slow_page"]
 
 _HEADLINES: Final = {
     400: "That did not make sense",
@@ -32,10 +44,22 @@ _HEADLINES: Final = {
     503: "Busy",
 }
 
+_FILES: Final = (".csv", ".json", ".ndjson", ".parquet")
+_NARROW: Final = ("24h", "7d")
+_KEPT: Final = frozenset(
+    {"by", "chain-cols", "cols", "control", "days", "group", "metric", "name", "sort"}
+)
+"""What addresses of those pages say beside query, window and project."""
+_WINDOWED: Final = frozenset(
+    {"/", "/failures", "/round-trips", "/codes", "/tools", "/tool", "/messages", "/fix-next",
+     "/experiments", "/experiment", "/live"}
+)  # fmt: skip
+"""Pages with a query box and a time window of their own."""
+
 
 def _wants_page(request: Request) -> bool:
     path = request.url.path
-    return not is_machine_path(path) and not path.endswith((".csv", ".json", ".ndjson"))
+    return not is_machine_path(path) and not path.endswith(_FILES)
 
 
 def error_page(request: Request, status: int, sentence: str) -> Response:
@@ -60,7 +84,7 @@ def query_error_page(request: Request, error: QueryError) -> Response:
     """Return the page with the query box and the error under it."""
     if not _wants_page(request):
         return error_page(request, 400, str(error))
-    with contextmanager(open_ask)(request) as ask:
+    with ask_about(request) as ask:
         path = request.url.path
         action = path if path in {"/tool", *(item[1] for item in NAVIGATION)} else "/failures"
         context = QueryErrorContext(
@@ -70,12 +94,65 @@ def query_error_page(request: Request, error: QueryError) -> Response:
             suggestion=error.suggestion or "",
             column=error.column,
         )
-        html = (
-            environment()
-            .get_template("query_error.html")
-            .render(shell=shell_of(ask, "Query"), page=context)
-        )
-    return HTMLResponse(html, status_code=400)
+        return ask.render("query_error.html", context, title="Query", status=400)
+
+
+def too_slow_page(request: Request, error: TooSlow) -> Response:
+    """Return what was asked and could not be answered in time, with ways to ask for less."""
+    if not _wants_page(request):
+        return error_page(request, 503, str(error))
+    try:
+        with ask_about(request) as ask:
+            context = TooSlowContext(
+                view=_view(ask),
+                seconds=round(error.seconds),
+                narrower=tuple(_narrower(ask)),
+                again=ask.here(),
+            )
+            return ask.render("too_slow.html", context, title="Too slow", status=503)
+    except (TooSlow, QueryError):
+        # The database does not even tell which projects there are, or the query was not yet read.
+        return error_page(request, 503, str(error))
+
+
+def counting_page(request: Request, error: StillCounting) -> Response:
+    """Return how far the answer is, as a page that asks again by itself."""
+    try:
+        with ask_about(request) as ask:
+            context = CountingContext(
+                view=_view(ask),
+                question=error.question,
+                done=error.done,
+                of=error.of,
+                again=ask.here(),
+            )
+            return ask.render("counting.html", context, title="Counting", status=202)
+    except TooSlow as slow:
+        return error_page(request, 503, str(slow))
+
+
+def _view(ask: Ask) -> View | None:
+    """Return the query bar of the page that was asked for; None if it has none."""
+    path = ask.request.url.path
+    if path not in _WINDOWED:
+        return None
+    given = ask.request.query_params.items()
+    return ask.view(path, **{key: value for key, value in given if key in _KEPT})
+
+
+def _narrower(ask: Ask) -> Iterator[Link]:
+    """Yield the same question over less time."""
+    path, now = ask.request.url.path, ask.window
+    if path.startswith("/changes/"):
+        if ask.request.query_params.get("sides") != "7d":
+            yield Link("7 days on either side", ask.here(sides="7d"), current=False)
+    elif path in _WINDOWED:
+        names = list(WINDOWS)
+        rest = str(ask.query.without("since", "until"))
+        for name in _NARROW:
+            if now not in names or names.index(name) < names.index(now):
+                href = ask.here(q=rest, window=name, cursor="")
+                yield Link(f"The same {WINDOWS[name][1]}", href, current=False)
 
 
 def _bare_view(ask: Ask, action: str) -> View:
@@ -88,6 +165,7 @@ def _bare_view(ask: Ask, action: str) -> View:
         hidden=tuple((k, v) for k, v in ask.request.query_params.items() if k == "name"),
         windows=(),
         window_text="",
+        everything=False,
         chips=(),
         save="",
         reset=ask.link(action, ""),

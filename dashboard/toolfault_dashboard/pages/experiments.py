@@ -205,6 +205,7 @@ def _balance(balance: Balance) -> str:
     if balance.p_value is None:
         return "Not enough data to check the assignment."
     p = "p < 0.001" if balance.p_value < MISMATCH else f"p = {decimal(balance.p_value, 3)}"
+    p = p.replace(" ", "\u00a0")  # in one line
     if balance.mismatch:
         return (
             f"Sample ratio mismatch ({p}): equal shares would hardly ever come out like this. Find "

@@ -9,8 +9,8 @@ from fastapi import APIRouter, HTTPException
 from starlette.responses import RedirectResponse, Response
 
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.fixes import FixKey
 from toolfault_dashboard.analysis.inference import inferred_remedies
+from toolfault_dashboard.analysis.opportunities import FixKey
 from toolfault_dashboard.analysis.remedies import advice
 from toolfault_dashboard.contexts.advice import FixLine, FixNextContext, PickedLine
 from toolfault_dashboard.formats import decimal, plural
@@ -136,7 +136,8 @@ def _line(ask: Ask, row: FixRow, most: float, added: str) -> FixLine:
         share=row.round_trips / most if most else 0.0,
         saved=_saved(row),
         interval=_interval(row),
-        since=_since(row),
+        since=_since(row, f" since “{row.changed_by}”"),
+        spared=_since(row),
         href=rows_behind(ask, row.query),
         added=added,
     )
@@ -154,11 +155,13 @@ def _interval(row: FixRow) -> str:
     return f"95%: {decimal(row.low, 1)} to {decimal(row.high, 1)}"
 
 
-def _since(row: FixRow) -> str:
-    """Say how a change of the tool turned out, with its interval."""
-    if row.saved_since is None:
+def _since(row: FixRow, when: str = "") -> str:
+    """Say how a change of the tool turned out, with the interval of the number that is named."""
+    saved, low, high = row.saved_since, row.saved_since_low, row.saved_since_high
+    if saved is None or low is None or high is None:
         return ""
-    number = plural(round(abs(row.saved_since)), "round trip")
-    word = "saved" if row.saved_since >= 0 else "more"
-    low, high = decimal(row.saved_since_low, 1), decimal(row.saved_since_high, 1)
-    return f"{number} {word} since “{row.changed_by}” (95%: {low} to {high})"
+    word = "saved"
+    if saved < 0:
+        word, saved, low, high = "more", -saved, -high, -low
+    number = plural(round(saved), "round trip")
+    return f"{number} {word}{when} (95%: {decimal(low, 1)} to {decimal(high, 1)})"

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.rates import rate
-from toolfault_dashboard.charts import estimate
+from toolfault_dashboard.charts import estimate, sparkline
 from toolfault_dashboard.contexts import FrequencyLine, Tile, ToolContext, ToolLine, ToolsContext
 from toolfault_dashboard.formats import decimal, plural
 from toolfault_dashboard.pages._ask import Ask, Asked
@@ -26,8 +26,9 @@ from toolfault_dashboard.pages._lines import (
     rate_tile,
     tool_lines,
 )
-from toolfault_dashboard.pages._time import TOP_CODES, time_chart
+from toolfault_dashboard.pages._time import TOP_CODES, peak_words, time_chart
 from toolfault_dashboard.queries.rows import Overview
+from toolfault_dashboard.queries.trends import Trends, trends_by_tool
 from toolfault_dashboard.search import Query
 
 __all__ = ["router"]
@@ -63,12 +64,13 @@ COLUMNS: Final = Columns(
         "first_try": "First-try success",
         "round_trips": "Round trips",
         "recovery": "Recovered",
+        "trend": "Over time",
         "abandoned": "Abandoned",
         "repeats": "Same again",
         "time": "Time lost",
         "tokens": "Tokens lost",
     },
-    ("calls", "failures", "rate", "first_try", "round_trips", "recovery"),
+    ("calls", "failures", "rate", "first_try", "round_trips", "recovery", "trend"),
 )
 
 
@@ -88,15 +90,27 @@ def tools(ask: Asked) -> Response:
     lines = tool_lines(ask, counted.tools, groups, rates)
     column = chosen.removeprefix("-")
     by_name = sorted(lines, key=_SORTS["name"])
+    shown = choice(ask, COLUMNS, **kept_sort)
+    trends = trends_by_tool(ask.conn, ask.scope) if "trend" in shown.shown else None
     context = ToolsContext(
         view=ask.view("/tools", **kept_sort, **kept),
         tools=tuple(sorted(by_name, key=_SORTS[column], reverse=chosen.startswith("-"))),
         scale=rate_scale(line.rate for line in lines),
         sorts={name: _sort(ask, name, chosen, **kept) for name in _SORTS},
-        columns=choice(ask, COLUMNS, **kept_sort),
+        columns=shown,
+        trends=_drawn(trends) if trends else {},
+        buckets=len(trends.starts) if trends else 0,
         csv=ask.export("/tools.csv"),
     )
     return ask.render("tools.html", context, title="Tools")
+
+
+def _drawn(trends: Trends) -> dict[str, tuple[str, str]]:
+    """Return the drawing of each tool's failures over time, and where they were most in words."""
+    return {
+        tool: (sparkline(counts), peak_words(trends.bucket, trends.starts, counts))
+        for tool, counts in trends.counts.items()
+    }
 
 
 def _sort(ask: Ask, column: str, chosen: str, **kept: str) -> tuple[str, str]:

@@ -30,6 +30,7 @@ class TooSlow(Exception):  # noqa: N818 - reads as what happened
         super().__init__(
             f"This takes longer than {seconds:g} seconds; ask for less, for example with since:7d."
         )
+        self.seconds = seconds
 
 
 @contextmanager

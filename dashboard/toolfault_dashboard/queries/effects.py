@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection
 
-from toolfault_collector.tables import tool_call
-from toolfault_dashboard.analysis.by_code import (
-    CodeAmounts,
-    CodeEffect,
-    effect_by_code,
-)
+from toolfault_dashboard.analysis.by_code import CodeEffect, effect_by_code
 from toolfault_dashboard.analysis.effect import Effect, MetricEffect, compare, compare_metric
 from toolfault_dashboard.analysis.experiments import ArmComparison, as_trial
 from toolfault_dashboard.analysis.metrics import METRICS
-from toolfault_dashboard.analysis.sides import SideData
-from toolfault_dashboard.queries.conditions import failures_of
-from toolfault_dashboard.queries.parts import as_kept, in_parts
+from toolfault_dashboard.queries.failures import count_failures
+from toolfault_dashboard.queries.parts import as_kept
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope
-from toolfault_dashboard.queries.sides import side_of
-from toolfault_dashboard.queries.weighing import counted, sampling
+from toolfault_dashboard.queries.sides import side_of, side_with_codes
 from toolfault_dashboard.search import Clause, Moment, Pattern, Query
-
-if TYPE_CHECKING:
-    from toolfault_dashboard.analysis.columns import CodeColumns
-    from toolfault_dashboard.queries.side_parts import CodePart
 
 __all__ = [
     "Comparison",
@@ -81,12 +69,14 @@ def comparison(
         confidence: Two-sided coverage of every interval.
         equal_mix: Compare at equal mix of tools, models and agents; not for randomised variants.
     """
-    left, right = side_of(conn, before, labels[0]), side_of(conn, after, labels[1])
-    own, others = (
-        _failures_by_code(conn, scope, side) for scope, side in ((before, left), (after, right))
-    )
+    left, failures, amounts = side_with_codes(conn, before, labels[0])
+    right, others, their_amounts = side_with_codes(conn, after, labels[1])
     codes = effect_by_code(
-        left, right, (own[0], others[0]), amounts=(own[1], others[1]), confidence=confidence
+        left,
+        right,
+        (failures, others),
+        amounts=(amounts, their_amounts),
+        confidence=confidence,
     )
     found = compare(left, right, confidence=confidence, equal_mix=equal_mix)
     arms = None if equal_mix else as_trial(left, right, confidence=confidence)
@@ -155,37 +145,6 @@ def sides_of_change(
 
 
 def _untimed(conn: Connection, before: Scope) -> int:
-    found: int = conn.execute(
-        select(func.count())
-        .select_from(tool_call)
-        .where(
-            failures_of(replace(before, query=before.query.without("time", "until"))),
-            tool_call.c.time_source == "none",
-        )
-    ).scalar_one()
-    return found
-
-
-def _failures_by_code(
-    conn: Connection, scope: Scope, side: SideData
-) -> tuple[CodeColumns, CodeAmounts]:
-    from toolfault_dashboard.queries.side_parts import beside_side, codes_together
-
-    parts = in_parts(conn, scope, _by_code, together=codes_together)
-    found, amounts = beside_side(codes_together(parts), side.columns)
-    return found, amounts if sampling(conn, scope.project_id).calls else {}
-
-
-def _by_code(conn: Connection, scope: Scope) -> CodePart:
-    from toolfault_dashboard.queries.side_parts import code_part
-
-    sampled = sampling(conn, scope.project_id).failures
-    key = func.coalesce(tool_call.c.session_id, tool_call.c.event_id)
-    # As an expression, or SQLite reads all of an index that is sorted by it.
-    code_of = func.coalesce(tool_call.c.code, "").label("code")
-    rows = conn.execute(
-        select(code_of, key, *counted(sampled=sampled))
-        .where(failures_of(scope))
-        .group_by(code_of, key)
-    ).all()
-    return code_part(rows)
+    untimed = Clause("time", (Pattern(("none",)),))
+    query = before.query.without("time", "until").and_(Query((untimed,)))
+    return count_failures(conn, replace(before, query=query))

@@ -12,9 +12,10 @@ from toolfault_dashboard.analysis.balance import balance
 from toolfault_dashboard.analysis.experiments import ArmEffect, Experiment, arm_effects
 from toolfault_dashboard.analysis.metrics import MetricName
 from toolfault_dashboard.queries.conditions import calls_of, counts_of
+from toolfault_dashboard.queries.once import once
 from toolfault_dashboard.queries.parts import in_parts
 from toolfault_dashboard.queries.scope import Scope
-from toolfault_dashboard.queries.sides import side_of
+from toolfault_dashboard.queries.sides import sides_of
 from toolfault_dashboard.queries.summaries import count_conversations
 from toolfault_dashboard.queries.trials import TrialLooks, before_trial, trial_looks, trial_scope
 from toolfault_dashboard.search import arms_of
@@ -22,6 +23,7 @@ from toolfault_dashboard.search import arms_of
 __all__ = ["experiment", "experiment_looks", "experiments"]
 
 
+@once
 def experiments(conn: Connection, scope: Scope) -> Mapping[str, tuple[str, ...]]:
     """Return the trials of the scope and their arms, in alphabetical order."""
     found: defaultdict[str, set[str]] = defaultdict(set)
@@ -73,7 +75,7 @@ def experiment(
     if arms is None:
         return None
     control = _control(arms, control)
-    sides = {arm: side_of(conn, trial_scope(scope, name, arm), arm) for arm in arms}
+    sides = sides_of(conn, {arm: trial_scope(scope, name, arm) for arm in arms})
     earlier = before_trial(conn, scope, name)
     effects: list[ArmEffect] = []
     for arm in arms:

@@ -12,18 +12,15 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, Text, and_, case, cast, func, select
 
 from toolfault_collector.tables import chain, issue, message, tool_call
-from toolfault_dashboard.analysis.fixes import (
+from toolfault_dashboard.analysis.fixes import Tallied, Tally, tallied, tallies
+from toolfault_dashboard.analysis.inference import inferred_remedies
+from toolfault_dashboard.analysis.opportunities import (
     FixFailure,
     FixIssue,
     FixKey,
     Opportunity,
-    Tallied,
-    Tally,
     opportunities,
-    tallied,
-    tallies,
 )
-from toolfault_dashboard.analysis.inference import inferred_remedies
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.failures import count_failures
 from toolfault_dashboard.queries.messages import next_calls

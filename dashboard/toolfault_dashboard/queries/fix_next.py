@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Connection
@@ -12,13 +12,14 @@ from sqlalchemy import Connection
 from toolfault_collector.clock import DAY_US
 from toolfault_dashboard.analysis.fixes import (
     Fix,
-    FixKey,
-    Opportunity,
+    Outline,
     Since,
     Tallied,
-    add_tallies,
+    fix_of,
+    outline,
     saved_since,
 )
+from toolfault_dashboard.analysis.opportunities import FixKey, Opportunity
 from toolfault_dashboard.analysis.remedies import advice
 from toolfault_dashboard.analysis.weights import weighed_rate
 from toolfault_dashboard.queries.changes import changes
@@ -90,14 +91,19 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> Fix
     found = evidence(conn, scope, changed.keys())
     weeks = _weeks(scope, found.first_at)
     since = _savings(conn, scope, found.found, changed)
-    fixes = [(fix, False) for fix in add_tallies(found.groups, weeks=weeks)]
-    fixes += [(fix, True) for fix in _rewordings(conn, scope, weeks)]
-    fixes.sort(key=lambda each: (_mended_by(each[0], changed) is not None, -each[0].round_trips,
-                                 -each[0].failures, each[0].key))  # fmt: skip
+    reworded = _rewordings(conn, scope)
+    groups = {**found.groups, **reworded}
+    # Ranked by what costs little to know: of thousands of fixes a reader sees fifty.
+    ranked = sorted(groups, key=lambda key: _rank(key, outline(groups[key]), changed))
     return FixList(
         rows=tuple(
-            _row(fix, changed, None if estimated else since.get(fix.key), estimated=estimated)
-            for fix, estimated in fixes[:limit]
+            _row(
+                fix_of(key, groups[key], weeks=weeks),
+                changed,
+                since.get(key),
+                estimated=key in reworded,
+            )
+            for key in ranked[:limit]
         ),
         weeks=weeks,
         failures=found.failures,
@@ -117,7 +123,14 @@ def _weeks(scope: Scope, first_at: int | None) -> float | None:
     return max((min(end, scope.now) - begin) / WEEK, 1 / 7)
 
 
-def _rewordings(conn: Connection, scope: Scope, weeks: float | None) -> list[Fix]:
+def _rank(
+    key: FixKey, found: Outline, changed: Mapping[str, ChangeRow]
+) -> tuple[bool, float, int, FixKey]:
+    mended = _mended_by(key.tool, found.last_at, changed) is not None
+    return mended, -found.round_trips, -found.failures, key
+
+
+def _rewordings(conn: Connection, scope: Scope) -> dict[FixKey, list[Tallied]]:
     """Messages after which the model fails again more often than after the others.
 
     What a better wording would save is estimated: as many of its failures would have been fixed
@@ -135,6 +148,8 @@ def _rewordings(conn: Connection, scope: Scope, weeks: float | None) -> list[Fix
         if own < FEWEST_ASKED or others < FEWEST_ASKED:
             continue
         usual = (fixed - row.fixed.rows) / others
+        if row.fixed.rows >= usual * own and not row.fixed.sampled and not row.answered.sampled:
+            continue  # its interval holds its rate
         high = weighed_rate(row.fixed, row.answered).high
         if high is None or high >= usual:
             continue  # its own interval reaches what is usual: chance
@@ -142,8 +157,8 @@ def _rewordings(conn: Connection, scope: Scope, weeks: float | None) -> list[Fix
         key = FixKey(row.tool, "", "reword", row.text)
         for part in parts:
             if (each := part.get((row.tool, row.code, row.digest))) is not None:
-                found[key].append(replace(each, round_trips=saved))
-    return add_tallies(found, weeks=weeks)
+                found[key].append(Tallied(each.tally, each.total, each.squares, saved))
+    return found
 
 
 def _changed(conn: Connection, scope: Scope) -> dict[str, ChangeRow]:
@@ -202,7 +217,7 @@ def _row(
         estimated=estimated,
         query=_evidence(key),
         last_at=fix.last_at,
-        mended_by=_mended_by(fix, changed),
+        mended_by=_mended_by(key.tool, fix.last_at, changed),
         changed_by=None if change is None else change.label,
         saved_since=since.round_trips if since else None,
         saved_since_low=since.low if since else None,
@@ -210,10 +225,10 @@ def _row(
     )
 
 
-def _mended_by(fix: Fix, changed: Mapping[str, ChangeRow]) -> str | None:
-    """Return the change of its tool after which nothing of *fix* came back, if there is one."""
-    change = changed.get(fix.key.tool)
-    gone = change is not None and fix.last_at is not None and fix.last_at < change.occurred_at
+def _mended_by(tool: str, last_at: int | None, changed: Mapping[str, ChangeRow]) -> str | None:
+    """Return the change of *tool* after which a fix's failures did not come back, if there is."""
+    change = changed.get(tool)
+    gone = change is not None and last_at is not None and last_at < change.occurred_at
     return change.label if gone and change is not None else None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
@@ -131,7 +131,7 @@ def _groups(conn: Connection, scope: Scope, by: str) -> list[_Group]:
     return parts[0] if len(parts) == 1 else _together(parts, by)
 
 
-def _together(parts: Sequence[list[_Group]], _by: str) -> list[_Group]:
+def _together(parts: Sequence[list[_Group]], *_args: Hashable) -> list[_Group]:
     members: defaultdict[tuple[Any, ...], list[_Group]] = defaultdict(list)
     for part in parts:
         for group in part:
@@ -364,13 +364,18 @@ def new_signatures(
         since: The moment, microseconds.
         limit: Most rows, those with the most failures.
     """
-    groups = _signatures(conn, scope, {}, signature.c.first_at >= since)
+    parts = in_parts(conn, scope, _new, since, together=_together)
+    groups = parts[0] if len(parts) == 1 else _together(parts, since)
     if not groups:
         return ()
     per_tool = calls_by(conn, scope, "tool")
     rows = [_row(group, None, per_tool, per_tool.total()) for group in groups]
     rows.sort(key=_most_first)
     return tuple(rows[:limit])
+
+
+def _new(conn: Connection, scope: Scope, since: int) -> list[_Group]:
+    return _signatures(conn, scope, {}, signature.c.first_at >= since)
 
 
 _GROUPS: Final[dict[str, Callable[[Connection, Scope, str], list[_Group]]]] = {

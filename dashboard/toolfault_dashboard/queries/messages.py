@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
     FromClause,
-    Row,
     Subquery,
     and_,
     case,
@@ -78,8 +77,7 @@ class MessageGroup:
     worst: MessageRow | None
 
 
-@dataclass(frozen=True, slots=True)
-class Wording:
+class Wording(NamedTuple):
     """What was counted of one wording of one tool and code; see `MessageRow`."""
 
     tool: str
@@ -95,8 +93,12 @@ class Wording:
     def and_(self, other: Wording) -> Wording:
         """Return both added up."""
         times = [at for at in (self.last_at, other.last_at) if at is not None]
-        return replace(
-            self,
+        # Written out: of a large window there are thousands.
+        return Wording(
+            tool=self.tool,
+            code=self.code,
+            digest=self.digest,
+            text=self.text,
             last_at=max(times, default=None),
             failures=self.failures + other.failures,
             asked=self.asked + other.asked,
@@ -247,8 +249,8 @@ def _counted(conn: Connection, scope: Scope) -> list[Wording]:
             each.c.tool,
             func.coalesce(each.c.code, "").label("code"),
             each.c.message_id,
-            func.count().label("failures"),
             func.max(each.c.at).label("last_at"),
+            func.count().label("failures"),
             *(func.sum(each.c[name]).label(name) for name in _STEPS),
             *weighed,
         )
@@ -262,15 +264,8 @@ def _counted(conn: Connection, scope: Scope) -> list[Wording]:
         )
     )
     return [
-        Wording(
-            row.tool,
-            row.code,
-            row.digest,
-            row.text,
-            row.last_at,
-            *(_amount(row, name) for name in ("", *_STEPS)),
-        )
-        for row in rows
+        Wording(tool, code, digest, text, last_at, *_amounts(numbers))
+        for digest, text, tool, code, _, last_at, *numbers in rows
     ]
 
 
@@ -283,11 +278,11 @@ def _factors(each: Subquery, *, sampled: bool) -> list[tuple[str, ColumnElement[
     return [("weight", each.c.weight), ("squares", each.c.weight * each.c.weight)]
 
 
-def _amount(row: Row[Any], name: str) -> Amount:
-    """Return a count of `_counted`, "" for all failures."""
-    rows = int(getattr(row, name or "failures"))
-    weight = getattr(row, f"{name}_weight", rows)
-    return Amount(rows, weight, getattr(row, f"{name}_squares", rows))
+def _amounts(numbers: Sequence[Any]) -> Iterable[Amount]:
+    """Return failures and `_STEPS` as counted in rows and, where there are, weights and squares."""
+    width = 1 + len(_STEPS)
+    rows = [int(number) for number in numbers[:width]]
+    return map(Amount, rows, numbers[width : 2 * width] or rows, numbers[2 * width :] or rows)
 
 
 def _row(row: Wording) -> MessageRow:

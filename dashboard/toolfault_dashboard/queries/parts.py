@@ -9,7 +9,8 @@ part that has one is kept where outcomes are asked for.
 
 Where answers can be added up, those of the whole days are asked for and kept day by day, and their
 sum as well: tomorrow one day is counted, not two weeks, and other windows know most of their days.
-A question that takes longer than a reader may wait has done a part of its work by then.
+A question that takes longer than a reader may wait has done a part of its work by then, and a page
+leaves off between two days to say how far it is (``queries.patience``).
 
 A question over few rows is asked at once: that costs less than looking up what is known.
 """
@@ -33,19 +34,22 @@ from toolfault_collector.rollups import HOUR_US
 from toolfault_collector.tables import chain, conversation, day_version
 from toolfault_dashboard.queries.deadline import begin_anew
 from toolfault_dashboard.queries.once import once
+from toolfault_dashboard.queries.patience import counting, day_counted, next_question, pause
 from toolfault_dashboard.queries.projects import written
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause, Moment, Query
 
-__all__ = ["as_kept", "in_parts", "is_asked_at_once"]
+__all__ = ["as_kept", "in_parts", "is_asked_at_once", "keep_at_most"]
 
 MANY: Final = 50_000
 """Calls and minutes of a window, as the versions of its days tell, from which it is cut."""
 
 MOST_ANSWERS: Final = 4_096
-MOST_ROWS: Final = 300_000
-"""How many answers are kept of one database, and how many rows they may have together."""
+MOST_ROWS: Final = 1_000_000
+"""How many answers are kept of one database, and how many rows they may have together unless
+`keep_at_most` says otherwise: the pages of a project with a million failures in 90 days put 800,000
+there in their default windows."""
 
 MOST_PIECES: Final = 100
 """Days of a window up to which each is counted by itself; beyond it they are taken together."""
@@ -84,7 +88,9 @@ def in_parts(
     """
     if is_asked_at_once(conn, scope):
         return [read(conn, scope, *args)]
+    next_question(conn)
     versions = _versions(conn, scope.project_id)
+    today = scope.now // DAY_US * DAY_US
     since, until = window(scope)
     settled = None
     if outcomes or scope.query.has("chain"):
@@ -97,7 +103,8 @@ def in_parts(
             return ask(narrowed)
         key = (read, args, scope.project_id, scope.audience, str(narrowed.query))
         version = versions.get(EVERY_DAY, 0) + _between(versions, part.begin, part.end)
-        return _kept(conn, key, version, partial(ask, narrowed))
+        past = part.end is not None and part.end <= today
+        return _kept(conn, key, version, partial(ask, narrowed), past=past)
 
     def once_more(narrowed: Scope) -> _T:
         return read(conn, narrowed, *args)
@@ -105,12 +112,26 @@ def in_parts(
     def added(pieces: Sequence[_Part], narrowed: Scope) -> _T:
         if together is None or len(pieces) < 2:
             return once_more(narrowed)
-        return together([kept(piece, once_more) for piece in pieces], *args)
+        found = []
+        for number, piece in enumerate(pieces):
+            counting(conn, number, len(pieces))
+            found.append(kept(piece, once_more))
+        counting(conn, len(pieces), len(pieces))
+        return together(found, *args)
 
     return [
         kept(part, partial(added, _pieces(part, versions)))
         for part in _cut(since, until, now=scope.now, settled=settled)
     ]
+
+
+def keep_at_most(engine: Engine, rows: int) -> None:
+    """Let the answers kept about the database of *engine* have so many *rows* together.
+
+    What was kept of it before is forgotten.
+    """
+    with _NEW:
+        _ANSWERS[engine] = _Answers(rows)
 
 
 def is_asked_at_once(conn: Connection, scope: Scope) -> bool:
@@ -267,10 +288,10 @@ def _settled_until(conn: Connection, project_id: int, now: int) -> int | None:
 class _Answers:
     """What was answered about one database, the least used of it going first."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_rows: int = MOST_ROWS) -> None:
         self._lock = threading.Lock()
         self._known: OrderedDict[Any, tuple[int, Any]] = OrderedDict()
-        self._rows = 0
+        self._rows, self._most_rows = 0, most_rows
 
     def get(self, key: Any, version: int) -> Any:
         """Return what was answered at *version*; None if nothing was."""
@@ -287,7 +308,7 @@ class _Answers:
             self._forget(self._known.pop(key, None))
             self._known[key] = (version, answer)
             self._rows += len(answer)
-            while len(self._known) > MOST_ANSWERS or self._rows > MOST_ROWS:
+            while len(self._known) > MOST_ANSWERS or self._rows > self._most_rows:
                 self._forget(self._known.popitem(last=False)[1])
 
     def _forget(self, found: tuple[int, Any] | None) -> None:
@@ -299,13 +320,23 @@ _ANSWERS: Final[WeakKeyDictionary[Engine, _Answers]] = WeakKeyDictionary()
 _NEW: Final = threading.Lock()
 
 
-def _kept(conn: Connection, key: Any, version: int, ask: Callable[[], _T]) -> _T:
+def _kept(
+    conn: Connection, key: Any, version: int, ask: Callable[[], _T], *, past: bool = False
+) -> _T:
+    """Return what is known under *key*, or count it. Before what is *past* counting may pause.
+
+    Today's rows change: who paused behind them might find them changed each time.
+    """
     with _NEW:
         answers = _ANSWERS.setdefault(conn.engine, _Answers())
     found: _T | None = answers.get(key, version)
     if found is None:
+        if past:
+            pause(conn)
         begin_anew(conn)
         found = ask()
         answers.put(key, version, found)
         begin_anew(conn)
+        if past:
+            day_counted(conn)
     return found

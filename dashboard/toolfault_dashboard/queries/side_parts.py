@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from toolfault_dashboard.analysis.columns import (
     COUNTS,
-    CodeColumns,
     Columns,
     Floats,
     Layout,
+    Names,
     Numbers,
     added,
     layout_of,
     numbered,
+    placed,
 )
 from toolfault_dashboard.analysis.sides import Stratum
 from toolfault_dashboard.analysis.weights import Amounts
@@ -29,9 +30,7 @@ __all__ = [
     "Counted",
     "Ended",
     "Part",
-    "beside_side",
     "code_part",
-    "codes_together",
     "ended_of",
     "more_calls",
     "together",
@@ -72,15 +71,20 @@ class Part:
         views: Its cells counted in rows and, where calls were sampled, in what they stand for and
             its squares; alike in everything but their counts.
         ended: What their conversations said at their end.
+        more: `more_calls` of its cells.
         counted: What senders counted.
+        codes: Its failures by code, where they were asked for.
     """
 
     views: tuple[Columns, ...]
     ended: Ended
+    more: Floats
     counted: Counted
+    codes: CodePart | None = None
 
     def __len__(self) -> int:
-        return len(self.views) * len(self.views[0]) // _HALF + 1
+        own = len(self.views) * len(self.views[0]) // _HALF + 1
+        return own if self.codes is None else own + len(self.codes)
 
 
 def views_of(rows: Sequence[Sequence[Any]], number: int) -> tuple[Columns, ...]:
@@ -91,31 +95,30 @@ def views_of(rows: Sequence[Sequence[Any]], number: int) -> tuple[Columns, ...]:
         number: Sets of counts.
     """
     columns = list(zip(*rows, strict=True)) or [()] * (4 + number * len(COUNTS))
-    names: dict[str, int] = {}
+    names = Names()
     strata: dict[Stratum, int] = {}
-    conversation = numbered(columns[0], names)
+    conversation = names.taking(columns[0])
     stratum = numbered(zip(*columns[1:4], strict=True), strata)
     counts = [np.asarray(column, dtype=np.float64) for column in columns[4:]]
     width = len(COUNTS)
     return tuple(
-        Columns(tuple(names), conversation, tuple(strata), stratum, *counts[at : at + width])
+        Columns(names, conversation, tuple(strata), stratum, *counts[at : at + width])
         for at in range(0, number * width, width)
     )
 
 
 def ended_of(ended: Mapping[str, Mapping[str, int]], cells: Columns) -> Ended:
     """Return what conversations of *cells* said at their *end*, by conversation and tool."""
-    places = {name: place for place, name in enumerate(cells.names)} if ended else {}
     tools: dict[str, int] = {}
-    conversation = [places[name] for name in ended]
+    conversation = cells.names.of(ended)
     pairs = [
         (place, tools.setdefault(tool, len(tools)), calls)
-        for place, named in zip(conversation, ended.values(), strict=True)
+        for place, named in zip(conversation.tolist(), ended.values(), strict=True)
         for tool, calls in named.items()
     ]
     of, tool, calls = zip(*pairs, strict=True) if pairs else ((), (), ())
     return Ended(
-        conversation=np.asarray(conversation, dtype=np.int64),
+        conversation=conversation,
         total=np.asarray([sum(named.values()) for named in ended.values()], dtype=np.float64),
         of=np.asarray(of, dtype=np.int64),
         tools=tuple(tools),
@@ -124,7 +127,7 @@ def ended_of(ended: Mapping[str, Mapping[str, int]], cells: Columns) -> Ended:
     )
 
 
-def together(parts: Sequence[Part]) -> Part:
+def together(parts: Sequence[Part], *_args: object) -> Part:
     """Return all *parts* as one."""
     if len(parts) == 1:
         return parts[0]
@@ -137,22 +140,29 @@ def together(parts: Sequence[Part]) -> Part:
         counted.update(part.counted[0])
         conversations += part.counted[1]
         squared += part.counted[2]
+    summed = tuple(layout.sum_of(each) for each in zip(*views, strict=True))
+    ended = _ended_together([part.ended for part in parts], layout)
     return Part(
-        views=tuple(layout.sum_of(each) for each in zip(*views, strict=True)),
-        ended=_ended_together([part.ended for part in parts], layout),
+        views=summed,
+        ended=ended,
+        more=_more_together(parts[layout.base].more, summed[0], ended, layout),
         counted=(counted, conversations, squared),
+        codes=_codes_together([part.codes for part in parts], layout),
     )
 
 
 def _ended_together(parts: Sequence[Ended], layout: Layout) -> Ended:
     """Return all of *parts* as one; a conversation is taken from the first that has it."""
-    tools: dict[str, int] = {}
+    largest = parts[layout.base]
+    tools = {tool: number for number, tool in enumerate(largest.tools)}
     taken = np.zeros(len(layout.names), dtype=np.bool_)
-    found: list[tuple[Numbers, Floats, Numbers, Numbers, Floats]] = []
-    for part, ids in zip(parts, layout.renumbered, strict=True):
+    taken[largest.conversation] = True
+    found = [(largest.conversation, largest.total, largest.of, largest.tool, largest.calls)]
+    for place, (part, ids) in enumerate(zip(parts, layout.renumbered, strict=True)):
+        if place == layout.base:
+            continue
         conversation, of = ids[part.conversation], ids[part.of]
-        own, new = numbered(part.tools, tools), ~taken[conversation]
-        pairs = ~taken[of]
+        own, new, pairs = numbered(part.tools, tools), ~taken[conversation], ~taken[of]
         taken[conversation] = True
         found.append(
             (
@@ -164,23 +174,41 @@ def _ended_together(parts: Sequence[Ended], layout: Layout) -> Ended:
     return Ended(whole[0], whole[1], whole[2], tuple(tools), whole[3], whole[4])
 
 
-def more_calls(cells: Columns, ended: Ended) -> Floats:
+def _more_together(known: Floats, cells: Columns, ended: Ended, layout: Layout) -> Floats:
+    """Return `more_calls` of a sum: of conversations that only the largest part has it is known."""
+    more = np.zeros(len(cells), dtype=np.float64)
+    more[: len(known)] = known
+    touched = np.flatnonzero(layout.touched[cells.conversation])
+    pairs = layout.touched[ended.of]
+    own = replace(ended, of=ended.of[pairs], tool=ended.tool[pairs], calls=ended.calls[pairs])
+    more[touched] = more_calls(cells, own, touched)
+    return more
+
+
+def more_calls(cells: Columns, ended: Ended, which: Numbers | None = None) -> Floats:
     """Return how many folded successes each cell has beside the calls that were reported.
 
     A conversation names its calls per tool; of several models or agents it is not known which had
     them, and always the same cell is taken.
+
+    Args:
+        cells: The cells.
+        ended: What their conversations said at their end.
+        which: Positions of the cells that are asked for, by default all: whole conversations.
     """
-    more = np.zeros(len(cells), dtype=np.float64)
-    if not len(ended.of) or not len(cells):
+    chosen = np.arange(len(cells)) if which is None else which
+    more = np.zeros(len(chosen), dtype=np.float64)
+    if not len(ended.of) or not len(chosen):
         return more
+    stratum = cells.stratum[chosen]
     tools: dict[str, int] = {}
-    of_stratum = numbered((stratum[0] for stratum in cells.strata), tools)
+    of_stratum = numbered((each[0] for each in cells.strata), tools)
     # Tools that no cell has come after those.
     of_ended = numbered(ended.tools, tools)[ended.tool]
     width = len(tools)
-    key = cells.conversation * width + of_stratum[cells.stratum]
+    key = cells.conversation[chosen] * width + of_stratum[stratum]
     pairs, place = np.unique(key, return_inverse=True)
-    reported = added(place, cells.calls, len(pairs))
+    reported = added(place, cells.calls[chosen], len(pairs))
     named = np.zeros(len(pairs), dtype=np.float64)
     wanted = ended.of * width + of_ended
     at = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
@@ -188,7 +216,7 @@ def more_calls(cells: Columns, ended: Ended) -> Floats:
     named[at[there]] = ended.calls[there]
     rank = np.empty(len(cells.strata), dtype=np.int64)
     rank[sorted(range(len(rank)), key=cells.strata.__getitem__)] = np.arange(len(rank))
-    order = np.lexsort((rank[cells.stratum], place))
+    order = np.lexsort((rank[stratum], place))
     _, first = np.unique(place[order], return_index=True)
     more[order[first]] = np.maximum(0.0, named - reported)
     return more
@@ -196,33 +224,35 @@ def more_calls(cells: Columns, ended: Ended) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CodePart:
-    """The failures of a part by code and conversation, as arrays of one length.
+    """The failures of a part by code and conversation, each pair once, as arrays of one length.
 
     Attributes:
         codes: The codes.
-        names: The conversations.
         code: Position of the code.
-        conversation: Position of the conversation in ``names``.
+        conversation: Position of the conversation among those of the part.
         failures: How many, each as what it stands for.
         amounts: Failures by code.
     """
 
     codes: tuple[str, ...]
-    names: tuple[str, ...]
     code: Numbers
     conversation: Numbers
     failures: Floats
     amounts: Amounts
 
     def __len__(self) -> int:
-        return len(self.code) // _HALF + 1
+        return len(self.code) // _HALF
 
 
-def code_part(rows: Sequence[Sequence[Any]]) -> CodePart:
-    """Return *rows* of code, conversation and the columns of `weighing.counted` as columns."""
+def code_part(rows: Sequence[Sequence[Any]], cells: Columns) -> CodePart:
+    """Return failures of *cells* as columns.
+
+    Args:
+        rows: Code, conversation and the columns of `weighing.counted`.
+        cells: The cells of the same calls.
+    """
     code, names, *counts = list(zip(*rows, strict=True)) or [()] * 3
     codes: dict[str, int] = {}
-    known: dict[str, int] = {}
     of_code = numbered(code, codes)
     sums = [added(of_code, np.asarray(each, dtype=np.float64), len(codes)) for each in counts]
     amounts = Amounts(
@@ -232,46 +262,47 @@ def code_part(rows: Sequence[Sequence[Any]]) -> CodePart:
         }
     )
     return CodePart(
-        code=of_code,
-        conversation=numbered(names, known),
-        failures=np.asarray(counts[1 if len(counts) > 1 else 0], dtype=np.float64),
         codes=tuple(codes),
-        names=tuple(known),
+        code=of_code,
+        conversation=cells.names.of(names),
+        failures=np.asarray(counts[1 if len(counts) > 1 else 0], dtype=np.float64),
         amounts=amounts,
     )
 
 
-def codes_together(parts: Sequence[CodePart]) -> CodePart:
-    """Return all *parts* as one."""
-    if len(parts) == 1:
-        return parts[0]
-    codes: dict[str, int] = {}
-    names: dict[str, int] = {}
+def _codes_together(parts: Sequence[CodePart | None], layout: Layout) -> CodePart | None:
+    """Return all of *parts* as one, the largest part of the side first."""
+    largest = parts[layout.base]
+    if largest is None:
+        return None
+    pairs = list(zip(parts, layout.renumbered, strict=True))
+    others = [
+        (part, ids)
+        for number, (part, ids) in enumerate(pairs)
+        if part is not None and number != layout.base
+    ]
+    codes = {code: number for number, code in enumerate(largest.codes)}
+    amounts = Amounts(largest.amounts)
     code, conversation = [], []
-    amounts = Amounts()
-    for part in parts:
+    for part, ids in others:
         code.append(numbered(part.codes, codes)[part.code])
-        conversation.append(numbered(part.names, names)[part.conversation])
+        conversation.append(ids[part.conversation])
         for name, own in part.amounts.items():
             amounts.add(name, own)
-    width = max(1, len(names))
-    keys, place = np.unique(
-        np.concatenate(code) * width + np.concatenate(conversation), return_inverse=True
+    width = len(layout.names)
+    place, new = placed(
+        largest.code * width + largest.conversation,
+        layout.touched[largest.conversation],
+        np.concatenate(code) * width + np.concatenate(conversation),
     )
-    failures = np.concatenate([part.failures for part in parts])
+    failures = added(
+        place, np.concatenate([part.failures for part, _ in others]), len(largest.code) + len(new)
+    )
+    failures[: len(largest.code)] += largest.failures
     return CodePart(
         codes=tuple(codes),
-        names=tuple(names),
-        code=keys // width,
-        conversation=keys % width,
-        failures=added(place, failures, len(keys)),
+        code=np.concatenate([largest.code, new // max(1, width)]),
+        conversation=np.concatenate([largest.conversation, new % max(1, width)]),
+        failures=failures,
         amounts=amounts,
     )
-
-
-def beside_side(part: CodePart, side: Columns) -> tuple[CodeColumns, Amounts]:
-    """Return the failures of a whole side with conversations numbered as in its columns."""
-    places = {name: place for place, name in enumerate(side.names)}
-    own = np.asarray([places[name] for name in part.names], dtype=np.int64)
-    found = CodeColumns(part.codes, part.code, own[part.conversation], part.failures)
-    return found, part.amounts

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Label, Select, case, func, null
+from sqlalchemy import Column, ColumnElement, Connection, Label, Select, case, func, null
 
 from toolfault_collector.engine import is_sqlite
 from toolfault_collector.tables import chain, issue, message, signature, tool_call
@@ -24,7 +24,10 @@ from toolfault_dashboard.queries.visibility import seen, sees
 __all__ = ["PackedRows", "RowStream", "iter_chains", "iter_failures", "iter_issues"]
 
 BATCH: Final = 250
-"""Rows fetched at a time: some 250 KiB of failures."""
+"""Rows fetched at a time: some 250 KiB of failures, which the processor has at hand."""
+
+MOST_KNOWN: Final = 20_000
+"""Texts of ids that are remembered at most: some 2 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +36,18 @@ class PackedRows:
 
     Most of what fetching and writing a row costs is per column, and the same combination of tool,
     code, model and so on comes again and again: who has seen it once need not look at it again.
+    Texts that stand in a table of their own come as ids, so that they are not looked up per row.
 
     Attributes:
-        names: Of each column of ``rows``: the columns of the stream that are in it. Where there are
+        names: Of each column of the rows: the columns of the stream that are in it. Where there are
             several its values are JSON arrays of theirs.
-        rows: The rows; they can be iterated once, instead of those of the stream.
+        parts: The rows, some at a time; they can be iterated once, instead of those of the stream.
+        texts: Of columns that come as ids: the text of each id, read where it is asked for.
     """
 
     names: tuple[tuple[str, ...], ...]
-    rows: Iterator[Sequence[Any]]
+    parts: Iterator[Sequence[Sequence[Any]]]
+    texts: Mapping[str, Mapping[Any, str | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,7 @@ class RowStream:
             Takes the guard against formulas, or None for texts as they are.
         packed: The same rows with columns put together, where the database does that in less time
             than it takes to fetch them one by one.
+        varied: Columns of texts that are nearly all different.
     """
 
     columns: tuple[str, ...]
@@ -68,6 +75,7 @@ class RowStream:
     inert: frozenset[str] = frozenset()
     lines: Callable[[Guard | None], Iterator[Sequence[bytes]]] | None = None
     packed: PackedRows | None = None
+    varied: frozenset[str] = frozenset()
 
 
 _FAILURE: Final = (
@@ -172,6 +180,8 @@ _INERT: Final = frozenset(
     }
 )
 
+_VARIED: Final = frozenset({"event_id", "call_id", "text", "text_system"})
+
 _FEW: Final = frozenset(
     {
         *("time_source", "event_type", "tool", "tool_requested", "code", "category", "audience"),
@@ -183,6 +193,12 @@ _FEW: Final = frozenset(
     }
 )
 """Columns of few values, also together with their neighbours."""
+
+_IDS: Final[dict[ColumnElement[Any], tuple[Column[Any], Column[Any]]]] = {
+    signature.c.fingerprint: (tool_call.c.signature_id, signature.c.fingerprint),
+    message.c.digest: (tool_call.c.message_id, message.c.digest),
+}
+"""Texts in tables of their own: which id of a call names them."""
 
 _KINDS: Final = {
     "issues_total": "integer",
@@ -273,29 +289,37 @@ def _stream(
     made = statement.with_only_columns(*ordered)
 
     if is_sqlite(conn):
-        packed, names = _packed(made)
-        rows = _raw_rows(conn, packed)
+        rows = _each(_raw_parts(conn, made))
         return RowStream(
             columns,
             frozenset(times),
-            _raw_rows(conn, made),
+            rows,
             kinds,
             inert,
-            packed=PackedRows(names, rows),
+            packed=_packed(conn, made),
+            varied=_VARIED,
         )
 
     def lines(guard: Guard | None) -> Iterator[Sequence[bytes]]:
         return read_lines(conn, made, times=frozenset(times), kinds=kinds, inert=inert, guard=guard)
 
-    return RowStream(columns, frozenset(times), _rows(conn, made), kinds, inert, lines)
+    return RowStream(
+        columns, frozenset(times), _rows(conn, made), kinds, inert, lines, varied=_VARIED
+    )
 
 
-def _packed(statement: Select[Any]) -> tuple[Select[Any], tuple[tuple[str, ...], ...]]:
-    """Return *statement* with its neighbouring columns of few values as one, and their names."""
+def _packed(conn: Connection, statement: Select[Any]) -> PackedRows:
+    """Return the rows of *statement* with neighbouring columns of few values as one."""
     runs: list[list[ColumnElement[Any]]] = []
+    texts: dict[str, _Texts] = {}
     for column in statement.selected_columns:
         if column.name in _FEW and runs and runs[-1][0].name in _FEW:
             runs[-1].append(column)
+        elif (known := _IDS.get(_unlabelled(column))) is not None:
+            # SQLite leaves out an outer join of which nothing is selected.
+            key, text = known
+            texts[column.name] = _Texts(conn, text)
+            runs.append([key.label(column.name)])
         else:
             runs.append([column])
     columns = [
@@ -303,14 +327,36 @@ def _packed(statement: Select[Any]) -> tuple[Select[Any], tuple[tuple[str, ...],
         for run in runs
     ]
     names = tuple(tuple(column.name for column in run) for run in runs)
-    return statement.with_only_columns(*columns), names
+    return PackedRows(names, _raw_parts(conn, statement.with_only_columns(*columns)), texts)
+
+
+class _Texts(dict[Any, str | None]):
+    """The texts of ids: the newest are read together, any other when it is asked for."""
+
+    def __init__(self, conn: Connection, column: Column[Any]) -> None:
+        super().__init__()
+        self._driver: Any = conn.connection.driver_connection
+        self._from = f"id, {column.name} FROM {column.table.name}"
+
+    def __missing__(self, key: int | None) -> str | None:
+        if not self:
+            newest = f"SELECT {self._from} ORDER BY id DESC LIMIT ?"
+            self.update(self._driver.execute(newest, (MOST_KNOWN // 2,)).fetchall())
+            self[None] = None
+            return self[key]
+        if len(self) > MOST_KNOWN:
+            self.clear()
+            return self[key]
+        row = self._driver.execute(f"SELECT {self._from} WHERE id = ?", (key,)).fetchone()
+        text = self[key] = None if row is None else row[1]
+        return text
 
 
 def _unlabelled(column: ColumnElement[Any]) -> ColumnElement[Any]:
     return column.element if isinstance(column, Label) else column
 
 
-def _raw_rows(conn: Connection, statement: Select[Any]) -> Iterator[Sequence[Any]]:
+def _raw_parts(conn: Connection, statement: Select[Any]) -> Iterator[Sequence[Sequence[Any]]]:
     """Yield rows as the driver of SQLite makes them, at half the cost of SQLAlchemy's."""
     compiled = statement.compile(dialect=conn.dialect, compile_kwargs={"render_postcompile": True})
     names = compiled.positiontup or ()
@@ -319,10 +365,15 @@ def _raw_rows(conn: Connection, statement: Select[Any]) -> Iterator[Sequence[Any
     try:
         cursor.execute(str(compiled), [compiled.params[name] for name in names])
         while part := cursor.fetchmany(BATCH):
-            yield from part
+            yield part
     finally:
         with suppress(sqlite3.ProgrammingError):  # the connection was closed first
             cursor.close()
+
+
+def _each(parts: Iterator[Sequence[Sequence[Any]]]) -> Iterator[Sequence[Any]]:
+    for part in parts:
+        yield from part
 
 
 def _rows(conn: Connection, statement: Select[Any]) -> Iterator[Sequence[Any]]:

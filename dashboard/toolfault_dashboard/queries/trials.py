@@ -16,14 +16,14 @@ from toolfault_dashboard.analysis.metrics import METRICS, MetricName
 from toolfault_dashboard.analysis.rates import Interval
 from toolfault_dashboard.queries.conditions import calls_of, counts_of
 from toolfault_dashboard.queries.scope import Scope
-from toolfault_dashboard.queries.sides import side_of
+from toolfault_dashboard.queries.sides import growing_sides
 from toolfault_dashboard.queries.windows import window
-from toolfault_dashboard.search import Clause, Moment, Pattern, Query
+from toolfault_dashboard.search import Clause, Pattern, Query
 
 __all__ = ["MOST_LOOKS", "TrialLook", "TrialLooks", "before_trial", "trial_looks", "trial_scope"]
 
 MOST_LOOKS: Final = 30
-"""Moments at which a trial is looked at: each costs what the whole trial costs."""
+"""Moments at which a trial is looked at: for each all of its estimates are made anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +113,9 @@ def trial_looks(
     begin, end = _extent(conn, scope, name)
     days = max(1, -(-((end - begin) // DAY_US + 1) // MOST_LOOKS)) if end > begin else 1
     looks: list[TrialLook] = []
-    for until in _ends(begin, end, days * DAY_US):
-        seen = replace(scope, query=scope.query.and_(Query((_before(until),))))
-        sides = {arm: side_of(conn, trial_scope(seen, name, arm), arm) for arm in arms}
+    ends = _ends(begin, end, days * DAY_US)
+    scopes = {arm: trial_scope(scope, name, arm) for arm in arms}
+    for until, sides in zip(ends, growing_sides(conn, scopes, ends) if ends else (), strict=True):
         for arm in arms:
             if arm == control:
                 continue
@@ -129,25 +129,19 @@ def trial_looks(
     return TrialLooks(name, metric, control, days, tuple(looks))
 
 
-def _before(until: int) -> Clause:
-    return Clause("until", (Moment(at=until),))
-
-
 def _extent(conn: Connection, scope: Scope, name: str) -> tuple[int, int]:
     """Return when the trial began, as far as its reported calls tell, and when it ended."""
-    at = tool_call.c.occurred_at
+    ours, at = trial_scope(scope, name), tool_call.c.occurred_at
+    # Successes may have been counted after the last call that was reported.
+    counted = select(func.max(call_counts.c.minute)).where(counts_of(ours)).scalar_subquery()
     row = conn.execute(
-        select(func.min(at), func.max(at)).where(
-            calls_of(trial_scope(scope, name)), tool_call.c.time_source != "none"
+        select(func.min(at), func.max(at), counted).where(
+            calls_of(ours), tool_call.c.time_source != "none"
         )
     ).one()
     if row[0] is None:
         return 0, 0
-    # Successes may have been counted after the last call that was reported.
-    counted = conn.execute(
-        select(func.max(call_counts.c.minute)).where(counts_of(trial_scope(scope, name)))
-    ).scalar_one()
-    last = max(int(row[1]) + 1, 0 if counted is None else int(counted) + MINUTE_US)
+    last = max(int(row[1]) + 1, 0 if row[2] is None else int(row[2]) + MINUTE_US)
     _, until = window(scope)
     return int(row[0]), min(last, until if until is not None else scope.now)
 

@@ -26,6 +26,7 @@
       try {
         await navigator.clipboard.writeText(source.value ?? source.textContent);
         button.textContent = "Copied";
+        button.dataset.copied = "";
       } catch {
         button.textContent = "Press Ctrl+C";
         getSelection().selectAllChildren(source);
@@ -51,13 +52,19 @@
     try {
       const answer = await fetch(waiting.dataset.await, { redirect: "manual" });
       if (answer.ok && !(await answer.text()).includes("data-await")) {
-        location.assign(waiting.dataset.await);
+        // A key is shown this once: who may not have taken it yet is told, and stays.
+        const taken = !doc.getElementById("dsn") || doc.querySelector("[data-copied]");
+        if (taken) location.assign(waiting.dataset.await);
+        else doc.getElementById("arrived").hidden = false;
         return;
       }
     } catch { /* The server is away for a moment: look again. */ }
     setTimeout(look, 3000);
   };
-  if (waiting && !doc.getElementById("dsn")) setTimeout(look, 3000);
+  if (waiting) setTimeout(look, 3000);
+
+  /* A page that is still being counted goes on at once, after it has been drawn. */
+  if (doc.querySelector("[data-again]")) setTimeout(() => location.reload(), 100);
 
   /* Live: rows are built from text alone, newest on top, and the oldest fall off. */
   const live = doc.getElementById("live");

@@ -209,3 +209,25 @@ def test_sides_with_no_tool_in_common_are_not_compared() -> None:
     assert found.verdict == "not enough data"
     assert found.comparable == 0.0
     assert found.metrics[0].before is not None
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_the_rounding_of_a_share_moves_no_interval(share: float) -> None:
+    """A share that is 0 or 1 but for the rounding of its sum has the interval of 0 or 1."""
+    other = Estimate(value=0.6, variance=0.03, clusters=20, n=40)
+    beside = abs(share - 2**-52)
+    found = [
+        difference_of_rates(Estimate(value=value, variance=0.0, clusters=20, n=30), other)
+        for value in (share, beside)
+    ]
+    exact, rounded = found
+    assert exact is not None
+    assert rounded is not None
+    assert (rounded.low, rounded.high) == pytest.approx((exact.low, exact.high), abs=1e-6)
+
+
+def test_strata_are_added_in_one_order() -> None:
+    """The order does not depend on the process, or the last digits of a comparison would."""
+    names = [f"tool {number}" for number in range(40)]
+    made = SideData("x", "", tuple(cell(name, name, calls=3, failures=1) for name in names))
+    assert list(shared_weights(RATE, made, made)) == sorted((name, "m", "a") for name in names)

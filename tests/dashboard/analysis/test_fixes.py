@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from toolfault_dashboard.analysis.fixes import (
+from toolfault_dashboard.analysis.fixes import add_up
+from toolfault_dashboard.analysis.inference import inferred_remedies
+from toolfault_dashboard.analysis.opportunities import (
     FixFailure,
     FixIssue,
     FixKey,
-    add_up,
     opportunities,
 )
-from toolfault_dashboard.analysis.inference import inferred_remedies
 from toolfault_dashboard.analysis.remedies import advice
 
 

@@ -9,6 +9,7 @@ import pytest
 from tests.dashboard.api.asked import Asked, counts_of, is_rate
 
 __all__ = [
+    "arms_of",
     "change_effect",
     "changes",
     "compare",
@@ -16,6 +17,8 @@ __all__ = [
     "experiment_looks",
     "experiments",
     "export_comparison",
+    "is_comparison",
+    "sides_of",
 ]
 
 
@@ -35,7 +38,8 @@ def _is_side(asked: Asked, side: dict[str, Any], metric: float | None) -> None:
         assert metric == pytest.approx(len(failures) / side["calls"])
 
 
-def _is_comparison(asked: Asked, found: dict[str, Any]) -> None:
+def is_comparison(asked: Asked, found: dict[str, Any]) -> None:
+    """Counts and rates of both sides of *found* are those of the rows that its queries find."""
     effect = found["effect"]
     rate = effect["metrics"][0]
     assert rate["metric"] == "failure_rate"
@@ -49,20 +53,21 @@ def _is_comparison(asked: Asked, found: dict[str, Any]) -> None:
         assert {c["code"]: c[side]["count"] for c in found["codes"] if c[side]["count"]} == expected
 
 
-def _sides(asked: Asked) -> tuple[str, str]:
+def sides_of(asked: Asked) -> tuple[str, str]:
+    """Two queries that share no failure: one tool, and all others."""
     tools = sorted(counts_of(asked.failures["tool"]))
     return f'tool:"{tools[0]}"', f'-tool:"{tools[0]}"'
 
 
 def compare(asked: Asked) -> None:
     """Both sides of a comparison are their rows."""
-    before, after = _sides(asked)
-    _is_comparison(asked, asked.get("/compare", before=before, after=after))
+    before, after = sides_of(asked)
+    is_comparison(asked, asked.get("/compare", before=before, after=after))
 
 
 def export_comparison(asked: Asked) -> None:
     """The exported comparison is the comparison."""
-    before, after = _sides(asked)
+    before, after = sides_of(asked)
     shown = asked.get("/compare", before=before, after=after)["effect"]["metrics"]
     rows = asked.get("/exports/comparison.json", before=before, after=after)
     assert [row["difference"] for row in rows] == [each["difference"] for each in shown]
@@ -72,10 +77,11 @@ def change_effect(asked: Asked) -> None:
     """Both sides of every change are their rows."""
     for change in asked.get("/changes", detected=True)["changes"][:4]:
         found = asked.get(f"/changes/{quote(change['event_id'])}/effect")
-        _is_comparison(asked, found)
+        is_comparison(asked, found)
 
 
-def _arms(asked: Asked) -> dict[str, set[str]]:
+def arms_of(asked: Asked) -> dict[str, set[str]]:
+    """Experiment -> its arms, as calls carry them."""
     found: dict[str, set[str]] = {}
     for variant in asked.calls["variant"].dropna().unique():
         for entry in variant.split(","):
@@ -88,12 +94,12 @@ def _arms(asked: Asked) -> dict[str, set[str]]:
 def experiments(asked: Asked) -> None:
     """The trials are those that calls carry."""
     rows = asked.get("/experiments")["experiments"]
-    assert {row["name"]: set(row["arms"]) for row in rows} == _arms(asked)
+    assert {row["name"]: set(row["arms"]) for row in rows} == arms_of(asked)
 
 
 def experiment(asked: Asked) -> None:
     """Calls, failures and conversations of each arm are those of its rows."""
-    for name, arms in _arms(asked).items():
+    for name, arms in arms_of(asked).items():
         found = asked.get(f"/experiments/{quote(name)}")
         if len(arms) < 2:
             assert found["effects"] == []
@@ -118,7 +124,7 @@ def experiment(asked: Asked) -> None:
 
 def experiment_looks(asked: Asked) -> None:
     """The last look at a trial is the trial, and calls only grow."""
-    for name, arms in _arms(asked).items():
+    for name, arms in arms_of(asked).items():
         if len(arms) < 2:
             continue
         whole = asked.get(f"/experiments/{quote(name)}")

@@ -15,15 +15,19 @@ import re
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 from fastapi.openapi.utils import get_openapi
 from sqlalchemy import Engine
+from tests.dashboard.addresses import LISTS
 from tests.dashboard.api.asked import Asked, steady
+from tests.dashboard.api.command_recounts import compared_changes, compared_variants, weekly
+from tests.dashboard.api.page_recounts import PAGES, WITHOUT_FIGURES
 from tests.dashboard.api.recounts import RECOUNTS
+from tests.dashboard.api.shown import Shown
 from tests.dashboard.generated import sampled
 from tests.live_server import LiveServer, live_server
 
@@ -53,6 +57,7 @@ def filled(server: LiveServer):
             asyncio.run(
                 live_through(dsn=server.dsn(source), seed=3, until=time.time() - 7_200, days=7)
             )
+            refuse(server.dsn(source), 3)
         else:
             server.run("import", str(folder), "--project", source)
         said = server.run("keys", "create", "--project", source, "--kind", "read")
@@ -60,6 +65,18 @@ def filled(server: LiveServer):
         return Asked(server.address, said.strip().splitlines()[-1].strip(), source, path)
 
     return fill
+
+
+def refuse(dsn: str, number: int) -> None:
+    """Send *number* events that cannot be stored."""
+    scheme, _, rest = dsn.partition("://")
+    key, _, host = rest.partition("@")
+    events = [{"type": "tool_call", "tool": number} for number in range(number)]
+    body = json.dumps({"schema_version": 1, "events": events}).encode()
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    request = urllib.request.Request(f"{scheme}://{host}/v1/events", body, headers)
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        assert len(json.load(answer)["rejected"]) == number
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +137,14 @@ def test_the_command_line_says_the_same(server: LiveServer, asked: Asked) -> Non
     assert said["effect"]["metrics"] == answer["effect"]["metrics"]
 
 
+@pytest.mark.parametrize("recount", [weekly, compared_changes, compared_variants])
+def test_reports_and_comparisons_of_the_command_line(
+    recount: Callable[[LiveServer, Asked], None], server: LiveServer, asked: Asked
+) -> None:
+    """The week, ``compare --change`` and ``compare --variants`` say what the rows say."""
+    recount(server, asked)
+
+
 @pytest.fixture(scope="module")
 def signed_in(server: LiveServer) -> urllib.request.OpenerDirector:
     """A browser without a screen, signed in as an administrator."""
@@ -169,3 +194,16 @@ def test_the_tables_of_the_pages_say_the_same(
         digits = re.sub(r"(?<=\d)\s(?=\d)", "", answer.read().decode())  # thin spaces
     for name in ("calls", "failures", "round_trips", "conversations"):
         assert re.search(rf"\b{summary[name]}\b", digits), name
+
+
+def test_every_page_has_a_recount() -> None:
+    """A page of the navigation is recounted or counts nothing; a new one has to be either."""
+    assert set(LISTS) <= {*PAGES, *WITHOUT_FIGURES}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_shows_what_the_rows_say(
+    page: str, asked: Asked, signed_in: urllib.request.OpenerDirector
+) -> None:
+    """Every figure in the HTML of a page is counted again from the exported rows."""
+    PAGES[page](Shown(asked, signed_in))

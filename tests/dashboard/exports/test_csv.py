@@ -18,9 +18,9 @@ from tests.dashboard.generated import NOW
 
 from toolfault_collector.engine import is_sqlite
 from toolfault_dashboard import queries
-from toolfault_dashboard.exports import parquet, table_stream, write, writers
+from toolfault_dashboard.exports import csv_cells, parquet, table_stream, write
 from toolfault_dashboard.exports.cells import guard
-from toolfault_dashboard.queries import RowStream, Scope
+from toolfault_dashboard.queries import RowStream, Scope, streams
 from toolfault_dashboard.queries.lines import read_lines
 from toolfault_dashboard.queries.rows import FrequencyRow
 
@@ -229,7 +229,7 @@ def test_packed_columns_are_the_columns(
     """Columns that come together are written as if each came by itself, remembered or not."""
     if not is_sqlite(conn):
         pytest.skip("PostgreSQL makes the lines itself")
-    for module in (writers, parquet):
+    for module in (csv_cells, parquet, streams):
         monkeypatch.setattr(module, "MOST_KNOWN", known)
     assert any(len(names) > 1 for names in rows(conn, scope).packed.names)
     for options in ({"raw": False}, {"raw": True}):

@@ -51,11 +51,16 @@ class Browser:
 
 
 def open_browser(
-    engine: Engine, *, role: Role | None = "admin", now: int = NOW, quota: int = 0
+    engine: Engine,
+    *,
+    role: Role | None = "admin",
+    now: int = NOW,
+    quota: int = 0,
+    trace_url: str = "",
 ) -> Iterator[Browser]:
     """Yield the application on *engine*, signed in as *role* (None: not at all)."""
     url = engine.url.render_as_string(hide_password=False)
-    settings = Settings(database_url=url, quota_events_per_minute=quota)
+    settings = Settings(database_url=url, quota_events_per_minute=quota, trace_url=trace_url)
     app = create_app(settings, collector=Collector(settings, engine=engine), clock=lambda: now)
     statements: list[str] = []
 

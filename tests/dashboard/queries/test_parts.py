@@ -26,6 +26,7 @@ from toolfault_dashboard.queries.matrices import matrix
 from toolfault_dashboard.queries.parts import in_parts
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.sides import side_of
+from toolfault_dashboard.queries.trends import trends_by_tool
 from toolfault_dashboard.search import parse
 
 WINDOWS = (
@@ -56,6 +57,29 @@ def _change(conn: Connection, scope: Scope) -> Any:
     return found.before, found.after  # of sums of floats the last digit is nobody's
 
 
+def _compared(conn: Connection, scope: Scope) -> Any:
+    """Return the codes of one tool beside those of all others."""
+    sides = scope.narrowed("tool:search"), scope.narrowed("-tool:search")
+    found = queries.comparison(conn, *sides)
+    return found.effect.before, found.effect.after, [
+        (each.code, each.before, each.after) for each in found.codes
+    ]  # fmt: skip
+
+
+def _trial(conn: Connection, scope: Scope) -> Any:
+    """Return how many calls the arms of a trial had at every look, and how many failed."""
+    looked = queries.experiment_looks(conn, scope, "b")
+    return looked and [
+        (each.until_at, each.arm, each.n_control, each.n_treatment, _rounded(each.control),
+         _rounded(each.treatment), _rounded(each.always and each.always.low))
+        for each in looked.looks
+    ]  # fmt: skip
+
+
+def _rounded(value: float | None) -> float | None:
+    return value if value is None else round(value, 9)
+
+
 QUESTIONS: dict[str, Callable[[Connection, Scope], Any]] = {
     "overview": queries.overview,
     "round_trips": queries.round_trips,
@@ -65,9 +89,12 @@ QUESTIONS: dict[str, Callable[[Connection, Scope], Any]] = {
     "failures": lambda conn, scope: queries.failure_list(conn, scope, limit=5),
     "chains": lambda conn, scope: queries.chain_list(conn, scope, limit=5),
     "over_time": queries.failures_over_time,
+    "trends": trends_by_tool,
     "messages": queries.message_efficacy,
     "fixes": queries.fix_next,
     "change": lambda conn, scope: _change(conn, scope),
+    "compared": lambda conn, scope: _compared(conn, scope),
+    "trial": lambda conn, scope: _trial(conn, scope),
     "side": lambda conn, scope: _side(conn, scope),
     "codes": lambda conn, scope: matrix(conn, scope, "code"),
     "fields": lambda conn, scope: matrix(conn, scope, "field"),
@@ -266,3 +293,30 @@ def test_tomorrow_few_days_are_counted_anew(
     assert count("since:14d", NOW) > 10
     assert count("since:14d", NOW + DAY_US) <= 5
     assert count("since:10d until:3d", NOW) <= 5
+
+
+def test_what_has_no_room_is_counted_anew(
+    history: Engine, project: int, cut: Callable[[bool], None]
+) -> None:
+    """Answers that have more rows together than are kept are right, and forgotten."""
+    asked: list[str] = []
+
+    def read(conn: Connection, scope: Scope) -> tuple[int]:
+        asked.append(str(scope.query))
+        return (conn.execute(select(func.count()).where(failures_of(scope))).scalar_one(),)
+
+    def count() -> int:
+        asked.clear()
+        with read_connection(history) as conn:
+            return sum(n for (n,) in in_parts(conn, scope, read, together=None))
+
+    cut(True)
+    scope = Scope(project, parse("since:14d"), NOW)
+    parts.keep_at_most(history, 1_000)
+    found = count()
+    assert count() == found
+    remembered = len(asked)
+    parts.keep_at_most(history, 0)
+    assert [count(), count()] == [found, found]
+    assert len(asked) > remembered
+    parts.keep_at_most(history, parts.MOST_ROWS)

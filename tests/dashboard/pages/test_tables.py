@@ -1,0 +1,158 @@
+"""Every table of every page: its files hold what it shows, and its columns are the reader's."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+from pyarrow import parquet
+from sqlalchemy import text
+from tests.dashboard.addresses import COMPARED
+from tests.dashboard.api.serving import key_of
+from tests.dashboard.generated import NOW
+from tests.dashboard.pages.conftest import Browser
+from tests.dashboard.pages.places import GENERATED, details, generated
+
+from toolfault_collector.engine import write_transaction
+from toolfault_dashboard.formats import plural
+from toolfault_dashboard.pages._ask import DAY
+
+
+@pytest.mark.parametrize(
+    "query", ["", "code:wrong_type", "tool:search -code:timeout", "chain:none"]
+)
+def test_the_csv_of_failures_has_the_rows_that_the_page_counts(browser: Browser, query: str):
+    """The CSV behind the button has as many rows as the page says failures."""
+    soup = browser.page(f"/failures?{GENERATED}&q={query}")
+    href = soup.select_one("a[download]")["href"]
+    answer = browser.get(href)
+    assert answer.headers["content-type"].startswith("text/csv")
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert soup.select_one(".lede").get_text().startswith(plural(len(rows), "failure"))
+
+
+TABLES = {
+    "/": ("overview", "over-time", "tools", "codes", "failures"),
+    "/failures": ("failures",),
+    "/failures?group=kind": ("kinds",),
+    "/round-trips": ("round-trips", "chains", "chain-lengths", "chain-ends"),
+    "/round-trips?by=argument": ("round-trips",),
+    "/codes": ("codes", "fields", "matrix", "field-matrix", "over-time"),
+    "/tools": ("tools",),
+    "/tool?name=http_request": ("over-time", "codes", "fields", "failures"),
+    "/messages": ("messages",),
+    "/fix-next": ("fix-next",),
+    "/changes": ("changes",),
+    COMPARED: ("comparison", "comparison-codes"),
+    "/experiment?name=b": ("experiment", "experiment-costs", "over-time"),
+    "/experiment?name=b&days=1": ("experiment-days",),
+    "/experiments": ("experiments",),
+    "/settings": ("keys", "people", "audit"),
+}
+
+
+@pytest.mark.parametrize("path", TABLES)
+def test_every_table_is_there_as_csv_ndjson_and_parquet(browser: Browser, path: str):
+    """Beside each table stand three files; they hold the same rows, and more than none."""
+    with key_of(browser.engine, "generated"):  # or Settings has no table of keys
+        _has_every_table(browser, path)
+
+
+def test_what_is_new_since_a_change_is_a_file(own_browser: Browser):
+    """The file beside the table has the kinds that the page shows, named by their arguments."""
+    with write_transaction(own_browser.engine) as conn:
+        conn.execute(text("UPDATE change SET occurred_at = :at"), {"at": NOW - 2 * DAY})
+    (path,) = [each for each in details(own_browser.engine) if each.startswith("/changes/")]
+    soup = own_browser.page(f"{path}?project=generated")
+    shown = soup.select("[aria-labelledby=new-title] tbody tr")
+    assert shown
+    links = [a["href"] for a in soup.select("[aria-labelledby=new-title] a[download]")]
+    assert [link.split("?")[0] for link in links] == [
+        f"/new-since.{suffix}" for suffix in ("csv", "ndjson", "parquet")
+    ]
+    rows = list(csv.DictReader(io.StringIO(own_browser.get(links[0]).text)))
+    assert len(rows) >= len(shown)
+    for row, line in zip(rows, shown, strict=False):
+        said = line.th.get_text().replace("\u200b", "")
+        assert said.startswith(" · ".join(filter(None, (row["code"], row["fields"]))))
+
+
+def _has_every_table(browser: Browser, path: str) -> None:
+    links = [a["href"] for a in browser.page(generated(path)).select("a[download]")]
+    for name in TABLES[path]:
+        numbers = []
+        for suffix in ("csv", "ndjson", "parquet"):
+            href = next(link for link in links if link.startswith(f"/{name}.{suffix}"))
+            answer = browser.get(href)
+            assert answer.status_code == 200, href
+            assert f".{suffix}" in answer.headers["content-disposition"]
+            # The audit log grows by each file that was taken, of itself too.
+            taken = len(numbers) if name == "audit" else 0
+            numbers.append(_rows(answer.content, suffix) - taken)
+        assert len(set(numbers)) == 1, f"{name}: {numbers}"
+        assert numbers[0] > 0, name
+
+
+def _rows(content: bytes, suffix: str) -> int:
+    if suffix == "parquet":
+        return int(parquet.read_table(io.BytesIO(content)).num_rows)
+    lines = content.decode()
+    if suffix == "csv":
+        return len(list(csv.DictReader(io.StringIO(lines))))
+    return len([json.loads(line) for line in lines.splitlines()])
+
+
+COLUMNS = {
+    "/failures": ("cols", "model,duration", ("Model", "Duration"), ()),
+    "/tools": ("cols", "failures,tokens", ("Failures", "Tokens lost"), ("Calls", "Round trips")),
+    "/messages": ("cols", "failures,fixed", ("Failures", "Fixed"), ("Answered",)),
+    "/codes": ("cols", "first", ("First seen (UTC)",), ("Share", "Rate")),
+    "/round-trips": (
+        "cols",
+        "abandoned,tokens,money",
+        ("Abandoned", "Money lost"),
+        ("Same again",),
+    ),
+}
+
+
+@pytest.mark.parametrize("path", COLUMNS)
+def test_columns_are_chosen_by_the_address(browser: Browser, path: str):
+    """The address alone decides; the form writes it and keeps what else it says."""
+    parameter, wanted, there, gone = COLUMNS[path]
+    soup = browser.page(generated(f"{path}?{parameter}={wanted}"))
+    tables = soup.select("main table")
+    table = tables[{"/round-trips": 2, "/codes": 1}.get(path, 0)]  # after those of charts
+    heads = [each.get_text(strip=True) for each in table.select("thead th")]
+    assert set(there) <= set(heads)
+    assert not set(gone) & set(heads)
+    for row in table.select("tbody tr"):
+        assert len(row.find_all(["td", "th"])) == len(heads)
+    form = soup.select_one("details.columns form")
+    fields = [(each["name"], each.get("value", "")) for each in form.select("input[type=hidden]")]
+    ticked = [("col", each["value"]) for each in form.select("input[checked]")]
+    assert ",".join(value for _, value in ticked) == wanted
+    answer = browser.client.get(form["action"], params=[*fields, *ticked], follow_redirects=False)
+    assert answer.status_code == 303
+    assert f"{parameter}={wanted.replace(',', '%2C')}" in answer.headers["location"]
+    none = browser.client.get(form["action"], params=fields, follow_redirects=False)
+    assert browser.get(none.headers["location"]).status_code == 200
+    if path != "/failures":
+        assert f"{parameter}=none" in none.headers["location"]
+
+
+def test_the_columns_of_two_tables_do_not_meet(browser: Browser):
+    """On Round trips each table has its own; links of the page keep both."""
+    soup = browser.page(generated("/round-trips?cols=abandoned&chain-cols=model,variant&by=code"))
+    chains = soup.select("#chains thead th")
+    assert [each.get_text(strip=True) for each in chains][-2:] == ["Model", "Variant"]
+    assert len(soup.select("#chains tbody tr")[0].find_all(["td", "th"])) == len(chains)
+    for tab in soup.select("#by .segmented[aria-label='Group by'] a"):
+        assert "cols=abandoned" in tab["href"]
+        assert "chain-cols=model" in tab["href"]
+    form = soup.select_one("#chains details.columns form")
+    kept = {each["name"]: each["value"] for each in form.select("input[type=hidden]")}
+    assert kept["by"] == "code"
+    assert kept["cols"] == "abandoned"
