@@ -1,6 +1,6 @@
 """Durable failures per second through HTTP, counted in the database afterwards.
 
-    python benchmarks/ingest/durable.py [MODE...] [--events N] [--growth N]
+    python benchmarks/ingest/durable.py [MODE...] [--events N] [--growth N] [--filled FILE]
 
 Starts the real server (`toolfault serve`; SQLite with `synchronous=FULL`) on an empty database and
 sends failures from this process, which shares the machine with it. Every mode prints one line of
@@ -11,6 +11,8 @@ and rollups, or the run fails.
     single         one failure per request over 32 connections
     conversation   one conversation of 50,000 calls, 100 per request, one connection
     growth         batches until the database has --growth failures: last rate to first
+    filled         batches into an empty database and into --filled, a file that queries/fill.py
+                   has filled (and that grows by them), in turns: rate of the second to the first
     postgresql     batches into PostgreSQL, with one collector process and with two
 """
 
@@ -20,7 +22,9 @@ import argparse
 import itertools
 import json
 import random
+import statistics
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -32,10 +36,13 @@ sys.path.insert(0, str(HERE))
 from databases import count_rows, postgres_database, sqlite_database  # noqa: E402
 from events import bodies, failures  # noqa: E402
 from load import Result, request, run  # noqa: E402
-from processes import Server, collector, new_key  # noqa: E402
+from machine import loop_ms  # noqa: E402
+from processes import Server, collector, new_key, settle  # noqa: E402
 
-MODES = ("batches", "single", "conversation", "growth", "postgresql")
+MODES = ("batches", "single", "conversation", "growth", "filled", "postgresql")
 GROWTH_STEP = 50_000
+FILLED_ROUNDS = 4
+FILLED_PROJECT = "shop"  # of queries/fill.py
 
 
 @dataclass
@@ -53,9 +60,11 @@ class Target:
         before = count_rows(self.url)
         cpu = sum(server.cpu_seconds() for server in self.servers)
         threads = self._threads()
+        speed = [loop_ms()]
         result = run([server.port for server in self.servers], requests, connections=connections)
         cpu = sum(server.cpu_seconds() for server in self.servers) - cpu
         busiest = max(used - threads.get(thread, 0) for thread, used in self._threads().items())
+        speed.append(loop_ms())
         rows = {name: count - before[name] for name, count in count_rows(self.url).items()}
         stored = rows["tool_call"]
         if not stored or rows["counted"] != stored or set(result.statuses) != {200}:
@@ -75,6 +84,7 @@ class Target:
             load_cpu_us_per_failure=round(result.cpu_seconds / stored * 1e6, 1),
             peak_mib=[round(server.peak_mib()) for server in self.servers],
             stored=rows,
+            machine_ms=round(statistics.mean(speed), 1),
             in_database=before["tool_call"] + stored,
         )
         return result
@@ -148,6 +158,29 @@ def growth(until: int) -> None:
     show(benchmark="ingest growth", failures=until, last_to_first=round(last / first, 2))
 
 
+def filled(path: Path | None) -> None:
+    """Batches into an empty database and into a large one, in turns; the first of each warms up."""
+    if path is None:
+        return
+    rates: tuple[list[float], list[float]] = ([], [])
+    generator = random.Random(6)
+    with ExitStack() as stack:
+        empty = on_sqlite(stack)
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        large = _start(stack, (f"sqlite:///{path.resolve()}", folder), processes=1)
+        large.key = new_key(large.url, project=FILLED_PROJECT)  # beside what is there, not apart
+        settle(large.servers)
+        for _ in range(FILLED_ROUNDS):
+            for mode, target, of_target in zip(
+                ("empty", "filled"), (empty, large), rates, strict=True
+            ):
+                step = failures(GROWTH_STEP, generator=generator)
+                seconds = target.measure(mode, step, batch=100, connections=8).seconds
+                of_target.append(GROWTH_STEP / seconds)
+    ratios = [large / empty for empty, large in zip(*rates, strict=True)][1:]
+    show(benchmark="ingest filled", filled_to_empty=round(sum(ratios) / len(ratios), 2))
+
+
 def postgresql(events: int) -> None:
     """Batches into PostgreSQL through one collector process, then through two."""
     for processes in (1, 2):
@@ -168,6 +201,7 @@ def main() -> None:
     parser.add_argument("mode", nargs="*", choices=[[], *MODES], help="all of them by default")
     parser.add_argument("--events", type=int, default=60_000, help="failures per run")
     parser.add_argument("--growth", type=int, default=500_000, help="failures in the end")
+    parser.add_argument("--filled", type=Path, help="a filled SQLite file, for the mode filled")
     chosen = parser.parse_args()
     wanted = chosen.mode or MODES
     for mode, measure in (
@@ -175,6 +209,7 @@ def main() -> None:
         ("single", lambda: single(chosen.events)),
         ("conversation", conversation),
         ("growth", lambda: growth(chosen.growth)),
+        ("filled", lambda: filled(chosen.filled)),
         ("postgresql", lambda: postgresql(chosen.events)),
     ):
         if mode in wanted:

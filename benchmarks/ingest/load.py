@@ -10,24 +10,44 @@ import re
 import selectors
 import socket
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
+REFUSED = (429, 503, 507)
+
 
 @dataclass
 class Result:
-    """What one run saw: seconds, answers by status, latencies in milliseconds, own CPU time."""
+    """What one run saw: seconds, answers by status, latencies in milliseconds, own CPU time.
+
+    ``refused`` are answers of `REFUSED`; those that do not say when to come again are
+    ``without_retry_after``.
+    """
 
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     statuses: dict[int, int] = field(default_factory=dict)
     latencies_ms: list[float] = field(default_factory=list)
+    accepted_ms: list[float] = field(default_factory=list)
+    refused: int = 0
+    without_retry_after: int = 0
 
-    def percentile(self, share: float) -> float:
-        """Return the latency that *share* of the requests stayed under."""
-        ordered = sorted(self.latencies_ms)
+    def note(self, status: int, milliseconds: float, head: bytes) -> None:
+        """Take in one answer."""
+        self.statuses[status] = self.statuses.get(status, 0) + 1
+        self.latencies_ms.append(milliseconds)
+        if status == 200:
+            self.accepted_ms.append(milliseconds)
+        elif status in REFUSED:
+            self.refused += 1
+            self.without_retry_after += b"\r\nretry-after: " not in head.lower()
+
+    def percentile(self, share: float, *, accepted: bool = False) -> float:
+        """Return the latency that *share* of the requests (that were accepted) stayed under."""
+        ordered = sorted(self.accepted_ms if accepted else self.latencies_ms)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
@@ -57,17 +77,19 @@ def run(
     *,
     connections: int,
     at_most_seconds: float = 3_600.0,
+    again: bool = False,
 ) -> Result:
-    """Send *requests* once each over so many *connections*, as fast as they are answered.
+    """Send *requests* over so many *connections*, as fast as they are answered.
 
     Args:
         ports: Where to; connections are dealt out evenly.
         requests: The bytes of each request.
         connections: How many.
         at_most_seconds: After this no further request is sent.
+        again: Whether what is refused comes again, after all others. Else each is sent once.
     """
     result = Result()
-    pending = iter(requests)
+    pending = deque(requests)
     selector = selectors.DefaultSelector()
     for number in range(connections):
         connection = _Connection(ports[number % len(ports)])
@@ -75,16 +97,17 @@ def run(
     began, cpu = time.perf_counter(), time.process_time()
     open_connections = 0
     for key in list(selector.get_map().values()):
-        open_connections += key.data.send(next(pending, None))
+        open_connections += key.data.send(pending.popleft() if pending else None)
     while open_connections:
         for key, _ in selector.select():
             status = key.data.receive()
             if status is None:
                 continue
-            result.statuses[status] = result.statuses.get(status, 0) + 1
-            result.latencies_ms.append(key.data.milliseconds)
-            late = time.perf_counter() - began > at_most_seconds
-            if not key.data.send(None if late else next(pending, None)):
+            result.note(status, key.data.milliseconds, key.data.head)
+            if again and status in REFUSED:
+                pending.append(key.data.sent)
+            late = not pending or time.perf_counter() - began > at_most_seconds
+            if not key.data.send(None if late else pending.popleft()):
                 selector.unregister(key.fileobj)
                 open_connections -= 1
             elif key.data.socket is not key.fileobj:  # the server had closed the connection
@@ -104,6 +127,7 @@ class _Connection:
         self._began = 0.0
         self._closing = False
         self.milliseconds = 0.0
+        self.head = self.sent = b""
         self.socket = self._connect()
 
     def send(self, data: bytes | None) -> bool:
@@ -114,6 +138,7 @@ class _Connection:
         if self._closing:
             self.socket = self._connect()
             self._closing = False
+        self.sent = data
         self._began = time.perf_counter()
         self.socket.sendall(data)
         return True
@@ -131,6 +156,7 @@ class _Connection:
         self.milliseconds = (time.perf_counter() - self._began) * 1_000
         self._closing = not chunk or b"connection: close" in head.lower()
         self._data = b""
+        self.head = head
         return int(head[9:12])
 
     def _connect(self) -> socket.socket:

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Self
 
 TICKS = os.sysconf("SC_CLK_TCK")
+SETTLED_SECONDS = 3
 TOOLFAULT = str(Path(sys.executable).parent / "toolfault")
 
 
@@ -151,9 +152,18 @@ def collector(database_url: str, folder: Path, **settings: str) -> Server:
     )
 
 
-def new_key(database_url: str) -> str:
-    """Return a new ingest key of the project ``bench``."""
-    command = [TOOLFAULT, "keys", "create", "--project", "bench", "--kind", "ingest"]
+def settle(servers: Sequence[Server]) -> None:
+    """Wait until *servers* have done what they do at their start for a large project."""
+    busy = True
+    while busy:
+        before = sum(server.cpu_seconds() for server in servers)
+        time.sleep(SETTLED_SECONDS)
+        busy = sum(server.cpu_seconds() for server in servers) - before > 0.1 * SETTLED_SECONDS
+
+
+def new_key(database_url: str, *, project: str = "bench", kind: str = "ingest") -> str:
+    """Return a new key of *project*."""
+    command = [TOOLFAULT, "keys", "create", "--project", project, "--kind", kind]
     done = subprocess.run(
         [*command, "--database-url", database_url], capture_output=True, text=True, check=True
     )

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Engine, Table, func, select, text, update
 
 from toolfault_collector.bulk import insert_rows
 from toolfault_collector.clock import DAY_US, MINUTE_US, format_time
+from toolfault_collector.dialect import id_sequence
 from toolfault_collector.engine import is_sqlite, open_engine, write_transaction
 from toolfault_collector.projects import ensure_project
 from toolfault_collector.rollups import add_counts, counted_by_sql
@@ -29,6 +30,7 @@ from toolfault_collector.tables import (
     conversation,
     conversation_end,
     day_version,
+    event_key,
     failure_counts,
     issue,
     message,
@@ -46,6 +48,7 @@ _BATCH: Final = 500
 _RELEASES: Final = 8
 
 _COPIED: Final = (conversation, conversation_end, tool_call, issue, chain, call_counts)
+_KEYS: Final = "INSERT INTO event_key SELECT project_id, event_id FROM tool_call"
 _TIMES: Final = frozenset(
     [
         "first_at",
@@ -101,6 +104,8 @@ def fill(
             for table in metadata.sorted_tables:
                 if "id" in table.c:
                     _set_sequence(conn, table)
+            conn.execute(event_key.delete())
+            conn.execute(text(_KEYS))
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
         conn.execute(text("ANALYZE" if is_sqlite(engine) else "VACUUM ANALYZE"))
     engine.dispose()
@@ -211,7 +216,7 @@ def _widen(conn: Connection, *, by: int) -> None:
 def _set_sequence(conn: Connection, table: Table) -> None:
     highest = conn.execute(select(func.max(table.c.id))).scalar_one()
     if highest is not None:
-        conn.execute(select(func.setval(f"{table.name}_id_seq", highest)))
+        conn.execute(select(func.setval(id_sequence(table), highest)))
 
 
 def _store_versions(conn: Connection) -> None:
