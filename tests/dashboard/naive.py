@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from toolfault_collector.clock import MINUTE_US
 from toolfault_dashboard.search import TEXT, Clause, Moment, NumberRange, Pattern, Query
 
-__all__ = ["Tables", "load", "matches"]
+__all__ = ["Tables", "beside", "load", "matches"]
 
 COUNTED = {"tool", "agent", "model", "release", "environment", "variant"}
 OF_CALLS = COUNTED | {"conversation", "since", "until", "time"}
@@ -105,6 +105,13 @@ def load(conn: Connection, project: int, now: int) -> Tables:
         counts=_records(conn, "SELECT * FROM call_counts WHERE project_id = :p", project),
         changes=_records(conn, "SELECT * FROM change WHERE project_id = :p", project),
     )
+
+
+def beside(call: dict[str, Any], failure: dict[str, Any]) -> bool:
+    """Say whether the model had not seen *failure* when it issued *call*."""
+    if call["turn"] is not None and failure["turn"] is not None:
+        return bool(call["turn"] == failure["turn"])
+    return call["time_source"] != "none" and bool(call["started_at"] < failure["occurred_at"])
 
 
 def _outcome(

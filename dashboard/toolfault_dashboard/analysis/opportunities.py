@@ -38,6 +38,7 @@ class FixFailure(NamedTuple):
     switched: bool  # its chain ended with a success of another tool
     occurred_at: int | None
     issues: tuple[FixIssue, ...]
+    round_trip: bool = True  # False: the model had not seen the chain's error when it issued it
 
 
 class FixKey(NamedTuple):
@@ -172,7 +173,9 @@ def _one_at_a_time(members: Sequence[FixFailure]) -> list[Opportunity]:
     found = []
     for failure in members[1:]:
         fields = {each.field for each in failure.issues}
-        if fields and not fields & named and _covered(failure) is None:
+        # A call beside the others was no round trip; it would have been made all the same.
+        new = failure.round_trip and fields and not fields & named
+        if new and _covered(failure) is None:
             found.append(
                 Opportunity(
                     FixKey(failure.tool, "", "all_at_once"),

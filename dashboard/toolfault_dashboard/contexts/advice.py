@@ -57,6 +57,7 @@ class FixNextContext:
     mended: Doc[tuple[FixLine, ...], "What has not come back since a change."]
     failures: Doc[int, "Failures looked at."]
     complete: Doc[bool, "Whether all failures of the view were looked at."]
+    looked_from: Doc[int | None, "Where not all were: since when, as far as they have times."]
     csv: Doc[str, "This list as CSV."]
     picked_csv: Doc[str, "What was added by hand as CSV."]
 

@@ -52,6 +52,7 @@ def fix_next(ask: Asked) -> Response:
         done=_DONE.get(ask.request.query_params.get("done", ""), ""),
         failures=found.failures,
         complete=found.complete,
+        looked_from=found.looked_from,
         csv=ask.export("/fix-next.csv"),
         picked_csv=ask.link("/picked-fixes.csv", "", window=""),
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Text, and_, case, cast, func, select
@@ -25,6 +25,7 @@ from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.failures import count_failures
 from toolfault_dashboard.queries.messages import next_calls
 from toolfault_dashboard.queries.parts import in_parts, is_asked_at_once
+from toolfault_dashboard.queries.retries import calls_of_chain, round_trips
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search.outcomes import outcome_at
@@ -47,12 +48,14 @@ class Evidence:
         found: The opportunities themselves, of the tools that were asked for.
         failures: How many were looked at.
         first_at: When the first of them ended; None where none has a time.
+        complete: Whether they are all failures of the scope, or only its newest.
     """
 
     groups: Mapping[FixKey, list[Tallied]]
     found: Mapping[FixKey, list[Opportunity]]
     failures: int
     first_at: int | None
+    complete: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +95,12 @@ def evidence(conn: Connection, scope: Scope, tools: Collection[str]) -> Evidence
             groups[key].append(each)
         for key, group in part.found.items():
             found[key] += group
+    failures = sum(part.failures for part in parts)
     return Evidence(
         groups=groups,
         found=found,
-        failures=sum(part.failures for part in parts),
+        failures=failures,
+        complete=failures < MOST_FAILURES or count_failures(conn, scope) == failures,
         first_at=min((at for part in parts if (at := part.first_at) is not None), default=None),
     )
 
@@ -138,28 +143,47 @@ def _of(failures: Iterable[FixFailure], tools: Collection[str]) -> _Part:
     return _Part(tallies(found), apart)
 
 
+class _Row(NamedTuple):
+    """A failure with its chain, in the order in which `_rows` selects."""
+
+    id: int
+    started_at: int | None
+    failed_until: int
+    calls: int
+    each_call: str | None  # where any was issued beside another
+    # What stands in a failure, from here on:
+    tool: str
+    code: str | None
+    reason: str | None
+    conversation: str
+    chain_id: str | None
+    attempt: int
+    occurred_at: int | None
+    switched: bool | None
+
+
+_ABOUT: Final = _Row._fields.index("tool")
+
+
 def _read(
     conn: Connection, scope: Scope, tools: tuple[str, ...], *, most: int | None = None
 ) -> _Part:
     since, until = window(scope)
     inside: list[FixFailure] = []
     beyond: list[FixFailure] = []
-    first_at: int | None = None
-    failures = 0
     issues = _issues(conn, scope, most)
-    for number, started_at, failed_until, *about in conn.execute(_rows(scope, most)).all():
-        failure = _failure(about, tuple(issues.get(number, ())))
-        failures += 1
-        if failure.occurred_at is not None and (first_at is None or failure.occurred_at < first_at):
-            first_at = failure.occurred_at
+    rows = [_Row(*row) for row in conn.execute(_rows(conn, scope, most))]
+    for row in rows:
+        failure = _failure(row, tuple(issues.get(row.id, ())))
         # A chain's failures end between its start and the latest of their ends.
-        goes_beyond = started_at is not None and (
-            (since is not None and started_at < since)
-            or (until is not None and failed_until >= until)
+        goes_beyond = row.started_at is not None and (
+            (since is not None and row.started_at < since)
+            or (until is not None and row.failed_until >= until)
         )
         (beyond if goes_beyond and most is None else inside).append(failure)
+    first_at = min((row.occurred_at for row in rows if row.occurred_at is not None), default=None)
     found = _of(inside, tools)
-    return replace(found, beyond=beyond, failures=failures, first_at=first_at)
+    return replace(found, beyond=beyond, failures=len(rows), first_at=first_at)
 
 
 def _which(scope: Scope, most: int | None) -> ColumnElement[bool]:
@@ -208,7 +232,7 @@ def _issue(
     return FixIssue(pattern, name, code, remedies)
 
 
-def _rows(scope: Scope, most: int | None) -> Any:
+def _rows(conn: Connection, scope: Scope, most: int | None) -> Any:
     source = tool_call.outerjoin(
         chain,
         and_(
@@ -216,19 +240,17 @@ def _rows(scope: Scope, most: int | None) -> Any:
             chain.c.chain_id == tool_call.c.chain_id,
         ),
     )
-    # In the order in which `_read` and `_failure` take them.
     return (
         select(
             tool_call.c.id,
-            chain.c.started_at.label("chain_started_at"),
-            chain.c.failed_until,
+            *(chain.c[name] for name in ("started_at", "failed_until")),
+            chain.c.calls,
+            calls_of_chain(conn).label("each_call"),
             *(tool_call.c[name] for name in ("tool", "code", "reason")),
             func.coalesce(tool_call.c.session_id, tool_call.c.event_id).label("conversation"),
             tool_call.c.chain_id,
             func.coalesce(tool_call.c.attempt, 1).label("attempt"),
             case((tool_call.c.time_source != "none", tool_call.c.occurred_at)).label("at"),
-            chain.c.calls,
-            chain.c.round_trips,
             # Whether it was given up for another tool is asked only of a tool that is not there.
             _switched(scope).label("switched"),
         )
@@ -241,10 +263,9 @@ def _switched(scope: Scope) -> ColumnElement[bool]:
     return case((tool_call.c.code == "not_available", outcome_at(scope.now) == "switched"))
 
 
-def _failure(about: Sequence[Any], issues: tuple[FixIssue, ...]) -> FixFailure:
-    tool, code, reason, conversation, chain_id, attempt, at, calls, round_trips, switched = about
-    # Calls issued beside a failure are no round trips, so neither number alone is the rest.
-    after = min(round_trips, calls - attempt) if calls is not None else 0
+def _failure(row: _Row, issues: tuple[FixIssue, ...]) -> FixFailure:
+    after, round_trip = _round_trips(row)
+    tool, code, reason, conversation, chain_id, attempt, at, switched = row[_ABOUT:]
     return FixFailure(
         tool=tool,
         code=code or "",
@@ -252,8 +273,20 @@ def _failure(about: Sequence[Any], issues: tuple[FixIssue, ...]) -> FixFailure:
         conversation=conversation,
         chain_id=chain_id,
         attempt=attempt,
-        calls_after=max(0, after),
+        calls_after=after,
         switched=bool(switched),
         occurred_at=at,
         issues=issues,
+        round_trip=round_trip,
     )
+
+
+def _round_trips(row: _Row) -> tuple[int, bool]:
+    """Return the round trips of its chain after a failure, and whether it is one itself."""
+    if row.chain_id is None or row.started_at is None:
+        return 0, False
+    if row.each_call is None:
+        return max(0, row.calls - row.attempt), row.attempt > 1
+    attempts = round_trips(row.each_call)
+    after = sum(trip for attempt, trip in attempts if attempt > row.attempt)
+    return after, dict(attempts)[row.attempt]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlalchemy import Connection
@@ -24,7 +24,7 @@ from toolfault_dashboard.analysis.remedies import advice
 from toolfault_dashboard.analysis.weights import weighed_rate
 from toolfault_dashboard.queries.changes import changes
 from toolfault_dashboard.queries.effects import sides_of_change
-from toolfault_dashboard.queries.fix_evidence import MOST_FAILURES, answers, evidence
+from toolfault_dashboard.queries.fix_evidence import answers, evidence
 from toolfault_dashboard.queries.messages import wordings
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope
@@ -32,7 +32,7 @@ from toolfault_dashboard.queries.summaries import calls_by, chain_totals
 from toolfault_dashboard.queries.visibility import sees
 from toolfault_dashboard.queries.weighing import sampling
 from toolfault_dashboard.queries.windows import window
-from toolfault_dashboard.search import Clause, Pattern, QueryError
+from toolfault_dashboard.search import Clause, Moment, Pattern, Query, QueryError
 
 __all__ = ["FixList", "FixRow", "fix_next"]
 
@@ -75,8 +75,9 @@ class FixList:
     rows: tuple[FixRow, ...]
     weeks: float | None
     failures: int  # looked at
-    complete: bool  # all failures of the scope were looked at
+    complete: bool  # all failures of the scope were looked at, else its newest
     unweighed: bool = False  # calls were sampled: figures are of rows, not of what they stand for
+    looked_from: int | None = None  # where not all were: since when, and so are the weeks
 
 
 def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> FixList:
@@ -89,6 +90,10 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> Fix
         raise QueryError("Your role may not see what would have been accepted.")
     changed = _changed(conn, scope)
     found = evidence(conn, scope, changed.keys())
+    if not found.complete and found.first_at is not None:
+        # What was not looked at must not make a week look calm: the window is the shorter one.
+        scope = _from(scope, found.first_at)
+        changed = _changed(conn, scope)
     weeks = _weeks(scope, found.first_at)
     since = _savings(conn, scope, found.found, changed)
     reworded = _rewordings(conn, scope)
@@ -107,9 +112,14 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> Fix
         ),
         weeks=weeks,
         failures=found.failures,
-        complete=found.failures < MOST_FAILURES,
+        complete=found.complete,
+        looked_from=None if found.complete else found.first_at,
         unweighed=sampling(conn, scope.project_id).calls,
     )
+
+
+def _from(scope: Scope, at: int) -> Scope:
+    return replace(scope, query=scope.query.and_(Query((Clause("since", (Moment(at=at),)),))))
 
 
 def _weeks(scope: Scope, first_at: int | None) -> float | None:
@@ -179,13 +189,14 @@ def _savings(
     """Return what the fixes of changed tools have saved since."""
     operations = {
         tool: [_operations(conn, side) for side in sides_of_change(scope, changed[tool])]
-        for tool in {key.tool for key in groups}
+        for tool in {key.tool for key in groups} & changed.keys()
     }
     sums = {
         key: saved_since(
             group, changed[key.tool].occurred_at, (operations[key.tool][0], operations[key.tool][1])
         )
         for key, group in groups.items()
+        if key.tool in changed
     }
     return {key: since for key, since in sums.items() if since is not None}
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from toolfault_dashboard.analysis.columns import (
@@ -33,11 +34,16 @@ __all__ = [
     "code_part",
     "ended_of",
     "more_calls",
+    "said_by",
     "together",
     "views_of",
 ]
 
+_DECODE = msgspec.json.Decoder(dict[str, int])
 _HALF = 2  # cells that take as much memory as a row of another answer
+
+Said = tuple[Mapping[str, int], int, int, int]
+"""Of a conversation that has ended: its calls per tool, its first and last call, and its end."""
 
 Counted = tuple[Counter[Stratum], int, int]
 """Folded calls by stratum, and conversations and squared calls as senders counted them."""
@@ -50,6 +56,9 @@ class Ended:
     Attributes:
         conversation: The conversations that have ended, as positions among those of the part.
         total: All calls that each of them named.
+        first: When its first call began that was reported, in microseconds.
+        last: When its last call ended that was reported.
+        at: When it ended.
         of: Position of the conversation of each pair of conversation and tool.
         tool: Position of its tool in ``tools``.
         calls: Calls of each pair.
@@ -57,6 +66,9 @@ class Ended:
 
     conversation: Numbers
     total: Floats
+    first: Numbers
+    last: Numbers
+    at: Numbers
     of: Numbers
     tools: tuple[str, ...]
     tool: Numbers
@@ -107,19 +119,30 @@ def views_of(rows: Sequence[Sequence[Any]], number: int) -> tuple[Columns, ...]:
     )
 
 
-def ended_of(ended: Mapping[str, Mapping[str, int]], cells: Columns) -> Ended:
+def said_by(row: Sequence[Any]) -> Said:
+    """Return what a row says: calls as JSON, model, agent, and the three moments."""
+    calls, _model, _agent, *moments = row[:6]
+    first, last, at = (int(moment) for moment in moments)
+    return _DECODE.decode(calls), first, last, at
+
+
+def ended_of(ended: Mapping[str, Said], cells: Columns) -> Ended:
     """Return what conversations of *cells* said at their *end*, by conversation and tool."""
     tools: dict[str, int] = {}
     conversation = cells.names.of(ended)
     pairs = [
         (place, tools.setdefault(tool, len(tools)), calls)
-        for place, named in zip(conversation.tolist(), ended.values(), strict=True)
+        for place, (named, *_) in zip(conversation.tolist(), ended.values(), strict=True)
         for tool, calls in named.items()
     ]
     of, tool, calls = zip(*pairs, strict=True) if pairs else ((), (), ())
+    moments = np.asarray([said[1:] for said in ended.values()], dtype=np.int64).reshape(-1, 3)
     return Ended(
         conversation=conversation,
-        total=np.asarray([sum(named.values()) for named in ended.values()], dtype=np.float64),
+        total=np.asarray([sum(named.values()) for named, *_ in ended.values()], dtype=np.float64),
+        first=moments[:, 0],
+        last=moments[:, 1],
+        at=moments[:, 2],
         of=np.asarray(of, dtype=np.int64),
         tools=tuple(tools),
         tool=np.asarray(tool, dtype=np.int64),
@@ -157,7 +180,13 @@ def _ended_together(parts: Sequence[Ended], layout: Layout) -> Ended:
     tools = {tool: number for number, tool in enumerate(largest.tools)}
     taken = np.zeros(len(layout.names), dtype=np.bool_)
     taken[largest.conversation] = True
-    found = [(largest.conversation, largest.total, largest.of, largest.tool, largest.calls)]
+    of_each = ("total", "first", "last", "at")
+    found = [
+        (
+            *(largest.conversation, *(getattr(largest, name) for name in of_each)),
+            *(largest.of, largest.tool, largest.calls),
+        )
+    ]
     for place, (part, ids) in enumerate(zip(parts, layout.renumbered, strict=True)):
         if place == layout.base:
             continue
@@ -166,12 +195,13 @@ def _ended_together(parts: Sequence[Ended], layout: Layout) -> Ended:
         taken[conversation] = True
         found.append(
             (
-                *(conversation[new], part.total[new]),
+                *(conversation[new], *(getattr(part, name)[new] for name in of_each)),
                 *(of[pairs], own[part.tool[pairs]], part.calls[pairs]),
             )
         )
     whole = [np.concatenate(column) for column in zip(*found, strict=True)]
-    return Ended(whole[0], whole[1], whole[2], tuple(tools), whole[3], whole[4])
+    conversation, total, first, last, at, of, tool, calls = whole
+    return Ended(conversation, total, first, last, at, of, tuple(tools), tool, calls)
 
 
 def _more_together(known: Floats, cells: Columns, ended: Ended, layout: Layout) -> Floats:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 from sqlalchemy import (
     ColumnElement,
     CompoundSelect,
@@ -26,7 +25,7 @@ from sqlalchemy import (
 
 from toolfault_collector.clock import MINUTE_US
 from toolfault_collector.tables import call_counts, chain, conversation, tool_call
-from toolfault_dashboard.analysis.sides import Folded, SideData, Stratum
+from toolfault_dashboard.analysis.sides import SideData, Stratum
 from toolfault_dashboard.queries import weighing
 from toolfault_dashboard.queries.conditions import calls_of, chains_of, counts_of, failures_of
 from toolfault_dashboard.queries.parts import in_parts, is_asked_at_once
@@ -38,18 +37,18 @@ from toolfault_dashboard.search.outcomes import outcome_at
 
 if TYPE_CHECKING:
     from toolfault_dashboard.analysis.by_code import CodeAmounts
-    from toolfault_dashboard.analysis.columns import CodeColumns, Columns
-    from toolfault_dashboard.queries.side_parts import Counted, Part
+    from toolfault_dashboard.analysis.columns import CodeColumns
+    from toolfault_dashboard.queries.side_parts import Counted, Part, Said
 
 __all__ = ["growing_sides", "side_of", "side_with_codes", "sides_of"]
 
-_DECODE = msgspec.json.Decoder(dict[str, int])
 
 _COUNTS = (
     "calls", "failures", "chains", "unchained", "round_trips", "recovered", "closed", "timed",
     "time_lost_ms", "tokens_lost", "told",
 )  # fmt: skip
 _STRATUM = ("tool", "model", "agent")
+_MOMENTS = ("first_at", "last_at", "ended_at")
 _CELL: Final = "cell"
 _COUNTED: Final = "counted"
 _ENDED: Final = "ended"
@@ -58,7 +57,9 @@ _FEW: Final = 1_000  # conversations that are looked up by name
 
 def side_of(conn: Connection, scope: Scope, label: str) -> SideData:
     """Read the conversations of *scope* and what senders counted for it."""
-    return _of(label, scope, _whole(conn, scope, codes=False))
+    from toolfault_dashboard.queries.side_data import side_data
+
+    return side_data(label, scope, _whole(conn, scope, codes=False))
 
 
 def side_with_codes(
@@ -66,13 +67,14 @@ def side_with_codes(
 ) -> tuple[SideData, CodeColumns, CodeAmounts]:
     """Read the same with its failures by code: as columns, and as amounts where any is sampled."""
     from toolfault_dashboard.analysis.columns import CodeColumns
+    from toolfault_dashboard.queries.side_data import side_data
 
     found = _whole(conn, scope, codes=True)
     codes = found.codes
     assert codes is not None, "they were asked for"
     columns = CodeColumns(codes.codes, codes.code, codes.conversation, codes.failures)
-    sampled = sampling(conn, scope.project_id).calls
-    return _of(label, scope, found), columns, codes.amounts if sampled else {}
+    weighed = codes.amounts if sampling(conn, scope.project_id).calls else {}
+    return side_data(label, scope, found), columns, weighed
 
 
 def _whole(conn: Connection, scope: Scope, *, codes: bool) -> Part:
@@ -81,28 +83,6 @@ def _whole(conn: Connection, scope: Scope, *, codes: bool) -> Part:
     if is_asked_at_once(conn, scope):
         return _read(conn, scope, codes, whole=True)
     return together(in_parts(conn, scope, _read, codes, outcomes=True, together=together))
-
-
-def _of(label: str, scope: Scope, found: Part) -> SideData:
-    """Return what was read as a side, with the successes that senders counted."""
-    counted, conversations, squared = found.counted
-    if not counted:
-        return _side(label, scope, found.views, Folded())
-    more = found.more
-    by_stratum = dict(zip(found.views[0].strata, found.views[0].by_stratum(more), strict=True))
-    # The counters hold every conversation that ended, those with a failure too.
-    own = found.ended.total
-    folded = Folded(
-        calls={
-            key: rest
-            for key, calls in counted.items()
-            if (rest := calls - int(by_stratum.get(key, 0))) > 0
-        },
-        conversations=max(0, conversations - len(own)),
-        calls_squared=max(0.0, float(squared - (own * own).sum())),
-    )
-    # A success that was only counted stands for itself.
-    return _side(label, scope, tuple(view.with_calls(more) for view in found.views), folded)
 
 
 def _read(conn: Connection, scope: Scope, codes: bool, *, whole: bool = False) -> Part:
@@ -136,10 +116,12 @@ def _read(conn: Connection, scope: Scope, codes: bool, *, whole: bool = False) -
 
 def sides_of(conn: Connection, scopes: Mapping[str, Scope]) -> dict[str, SideData]:
     """Read several sides by label: with as many statements as one, where they are few rows."""
+    from toolfault_dashboard.queries.side_data import side_data
+
     if not all(is_asked_at_once(conn, scope) for scope in scopes.values()):
         return {label: side_of(conn, scope, label) for label, scope in scopes.items()}
     (found,) = _at_once(conn, scopes, (0,))
-    return {label: _of(label, scopes[label], part) for label, part in found.items()}
+    return {label: side_data(label, scopes[label], part) for label, part in found.items()}
 
 
 def growing_sides(
@@ -152,6 +134,7 @@ def growing_sides(
         scopes: Sides by label.
         ends: Moments in microseconds, ascending.
     """
+    from toolfault_dashboard.queries.side_data import side_data
     from toolfault_dashboard.queries.side_parts import together
 
     upto = {label: _bounded(scope, None, ends[-1]) for label, scope in scopes.items()}
@@ -164,7 +147,7 @@ def growing_sides(
         for label, part in new.items():
             known[label] = together([known[label], part]) if label in known else part
         yield {
-            label: _of(label, _bounded(scopes[label], None, until), part)
+            label: side_data(label, _bounded(scopes[label], None, until), part)
             for label, part in known.items()
         }
 
@@ -194,6 +177,7 @@ def _at_once(
     conn: Connection, scopes: Mapping[str, Scope], ends: Sequence[int]
 ) -> Iterator[dict[str, Part]]:
     """Yield the same, all of it read by one statement."""
+    from toolfault_dashboard.queries import side_parts
     from toolfault_dashboard.queries.side_parts import Part, ended_of, more_calls, views_of
 
     found: defaultdict[tuple[str, str, int], list[Sequence[Any]]] = defaultdict(list)
@@ -207,7 +191,7 @@ def _at_once(
     for label, kind, step, *row in conn.execute(of_all):
         found[label, kind, step].append(row)
     said = {
-        label: {name: _DECODE.decode(calls) for name, calls, *_ in found[label, _ENDED, 0]}
+        label: {row[0]: side_parts.said_by(row[1:]) for row in found[label, _ENDED, 0]}
         for label in scopes
     }
     for step in range(len(ends)):
@@ -239,14 +223,6 @@ def _failures_by_code(conn: Connection, scope: Scope, sampled: Sampling) -> Sequ
         .where(failures_of(scope))
         .group_by(code_of, key)
     ).all()
-
-
-def _side(label: str, scope: Scope, views: Sequence[Columns], folded: Folded) -> SideData:
-    rows, *others = (SideData(label, str(scope.query), cells, folded) for cells in views)
-    if not others:
-        return rows
-    weighed, squares = others
-    return replace(weighed, rows=rows, squares=squares)
 
 
 def _cells(scope: Scope, sampled: Sampling, ends: Sequence[int] = ()) -> Select[Any]:
@@ -332,6 +308,7 @@ def _said(scope: Scope) -> Select[Any]:
         conversation.c.session_id,
         cast(conversation.c.end_calls, Text).label("calls"),
         *no_name,
+        *(conversation.c[name] for name in _MOMENTS),
     ).where(
         conversation.c.project_id == scope.project_id,
         conversation.c.end_event_id.is_not(None),
@@ -372,11 +349,17 @@ def _counted(rows: Iterable[Sequence[Any]], *, of_tools: bool) -> Counted:
     return found, conversations, squared
 
 
-def _ended(conn: Connection, scope: Scope, known: Set[str]) -> dict[str, dict[str, int]]:
-    """Return the calls per tool that ``conversation_end`` named for conversations of the side."""
+def _ended(conn: Connection, scope: Scope, known: Set[str]) -> dict[str, Said]:
+    """Return what ``conversation_end`` said of the conversations of the side."""
+    from toolfault_dashboard.queries.side_parts import said_by
+
     # As text: of a long history most conversations are not of this side and need no reading.
+    no_name = (literal("").label(name) for name in _STRATUM[1:])
     statement = select(
-        conversation.c.session_id, cast(conversation.c.end_calls, Text).label("calls")
+        conversation.c.session_id,
+        cast(conversation.c.end_calls, Text).label("calls"),
+        *no_name,
+        *(conversation.c[name] for name in _MOMENTS),
     ).where(
         conversation.c.project_id == scope.project_id,
         conversation.c.end_event_id.is_not(None),
@@ -389,7 +372,7 @@ def _ended(conn: Connection, scope: Scope, known: Set[str]) -> dict[str, dict[st
         if until is not None:
             statement = statement.where(conversation.c.first_at < until)
     return {
-        session: _DECODE.decode(calls)
-        for session, calls in conn.execute(statement)
-        if session in known and calls
+        session: said_by(row)
+        for session, *row in conn.execute(statement)
+        if session in known and row[0]
     }

@@ -12,6 +12,8 @@ from sqlalchemy import (
     Connection,
     FromClause,
     Select,
+    and_,
+    case,
     func,
     literal,
     not_,
@@ -158,7 +160,7 @@ def first_try(calls: Amount, round_trips: Amount, failed: Amount) -> Rate:
         failed: Operations that failed.
     """
     operations = calls - round_trips
-    if operations.weight < failed.weight:  # a chain that began before the window
+    if operations.weight < failed.weight:  # a chain that goes on outside
         operations = failed
     return weighed_rate(operations - failed, operations)
 
@@ -307,11 +309,17 @@ def _conversations(conn: Connection, scope: Scope) -> Select[Any]:
 
 def _stored_conversations(scope: Scope) -> Select[Any]:
     """Count the conversations that are stored, and those of them that a sender said have ended."""
-    numbers: tuple[Any, ...] = func.count(), func.count(conversation.c.ended_at)
+    since, until = window(scope)
+    # Counters have it in the minute of its end: one that ends elsewhere is not in those counted.
+    within: list[ColumnElement[bool]] = [conversation.c.ended_at.is_not(None)]
+    if since is not None:
+        within.append(conversation.c.ended_at >= since)
+    if until is not None:
+        within.append(conversation.c.ended_at < until)
+    numbers: tuple[Any, ...] = func.count(), func.count(case((and_(*within), 1)))
     restricting = {clause.key for clause in scope.query.clauses} & RESTRICTING_CALLS
     if restricting == {"since"}:
         # A conversation has a call at or after a moment when its last call is.
-        since, _ = window(scope)
         return select(*numbers).where(
             conversation.c.project_id == scope.project_id, conversation.c.last_at >= since
         )

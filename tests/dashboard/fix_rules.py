@@ -1,0 +1,210 @@
+"""What could be mended, once more and as naively as can be: the rules of docs/statistics.md.
+
+Plain Python over rows: failures with their issues, and the calls of their chains. Nothing of the
+product is used.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from scipy.stats import binomtest
+from tests.dashboard.naive import beside
+
+__all__ = ["Found", "Key", "fixes", "ranked", "rewordings"]
+
+Key = tuple[str, str, str, str]
+"""Tool, field, remedy and detail."""
+
+Row = Mapping[str, Any]
+
+
+@dataclass
+class Found:
+    """What one fix would have done."""
+
+    failures: int = 0
+    chains: set[str] = field(default_factory=set)
+    saved: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    times: list[int] = field(default_factory=list)
+
+    @property
+    def round_trips(self) -> float:
+        """Saved in the window."""
+        return sum(self.saved.values())
+
+    def count(self, row: Row, saved: float) -> None:
+        """Take in one failure."""
+        self.failures += 1
+        self.saved[row["conversation"]] += saved
+        if row["chain_id"]:
+            self.chains.add(row["chain_id"])
+        if row["at"] is not None:
+            self.times.append(row["at"])
+
+
+def fixes(failures: Iterable[Row], members: Mapping[str, Sequence[Row]]) -> dict[Key, Found]:
+    """Return each fix with what it covers.
+
+    Args:
+        failures: tool, code, reason, conversation, chain_id, attempt, at, outcome and issues.
+        members: All calls of each chain, in order.
+    """
+    found: defaultdict[Key, Found] = defaultdict(Found)
+    chains: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in failures:
+        if row["chain_id"]:
+            chains[row["chain_id"]].append(row)
+        elif (key := covering(row)) is not None:
+            found[key].count(row, 0.0)
+    for chain_id, own in chains.items():
+        calls = list(members[chain_id])
+        trips = {
+            call["attempt"]: place > 0 and not any(beside(call, each) for each in calls[:place])
+            for place, call in enumerate(calls)
+        }
+        seen: set[Key] = set()
+        named: set[str] = set()
+        first = min(row["attempt"] for row in own)
+        serial = next(row for row in own if row["attempt"] == first)["issues"]
+        for row in sorted(own, key=lambda each: each["attempt"]):
+            key = covering(row)
+            patterns = {issue["field_pattern"] for issue in row["issues"]}
+            if key is not None:
+                after = sum(
+                    1 for attempt, trip in trips.items() if trip and attempt > row["attempt"]
+                )
+                extra = 1 if key[2] == "expose" and row["outcome"] == "switched" else 0
+                found[key].count(row, 0.0 if key in seen else after + extra)
+                seen.add(key)
+            elif (
+                serial
+                and row["attempt"] > first
+                and trips[row["attempt"]]
+                and patterns
+                and not patterns & named
+            ):
+                found[row["tool"], "", "all_at_once", ""].count(row, 1.0)
+            named |= patterns
+    return dict(found)
+
+
+def covering(row: Row) -> Key | None:
+    """Return the one fix that would have let the call succeed."""
+    tool, issues = row["tool"], row["issues"]
+    if row["code"] == "not_available" and row["reason"] in (None, "not_registered"):
+        return tool, "", "expose", ""
+    if len({issue["field_pattern"] for issue in issues}) == 1:
+        for issue in issues:
+            for remedy in issue["near_miss"] or _read(issue):
+                if remedy != "alias":
+                    return tool, issue["field_pattern"], remedy, ""
+    missing = [issue["field_pattern"] for issue in issues if issue["code"] == "missing_field"]
+    unknown = [issue["field"] for issue in issues if issue["code"] == "unknown_field"]
+    if len(missing) == len(unknown) == 1 and len(issues) == 2 and _alike(missing[0], unknown[0]):
+        return tool, missing[0], "alias", unknown[0]
+    if len(missing) == len(issues) == 1:
+        return tool, missing[0], "default", ""
+    return None
+
+
+def _alike(wanted: str, written: str) -> bool:
+    a, b = (name.replace("-", "_").lower() for name in (wanted, written))
+    words, others = set(a.split("_")), set(b.split("_"))
+    if words <= others or others <= words:
+        return True
+    common = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
+    for i, x in enumerate(a, 1):
+        for j, y in enumerate(b, 1):
+            common[i][j] = (
+                common[i - 1][j - 1] + 1 if x == y else max(common[i - 1][j], common[i][j - 1])
+            )
+    return 200 * common[-1][-1] / (len(a) + len(b)) >= 75
+
+
+def _read(issue: Row) -> list[str]:
+    """What was expected and received leaves no doubt about."""
+    expected, received = issue["expected"], issue["received"]
+    if not expected or not received or len(received) > 2_000:
+        return []
+    text = None
+    if received[0] in "'\"":
+        try:
+            text = ast.literal_eval(received)
+        except (ValueError, SyntaxError):
+            text = received[1:]
+    if expected == "array" and issue["received_type"] not in ("list", "tuple", "NoneType", "dict"):
+        as_json = text is not None and text.lstrip().startswith("[")
+        return ["json_from_string" if as_json else "wrap_in_list"]
+    if text is None:
+        return []
+    if expected == "boolean":
+        words = ("true", "false", "yes", "no", "on", "off", "1", "0")
+        return ["bool_from_string"] if text.strip().lower() in words else []
+    if expected == "integer":
+        return ["int_from_string"] if re.fullmatch(r"\s*[+-]?\d{1,18}\s*", text) else []
+    if expected == "number":
+        try:
+            float(text)
+        except ValueError:
+            return []
+        return ["float_from_string"] if re.search(r"\d", text) and "_" not in text else []
+    if expected == "object":
+        return ["json_from_string"] if text.lstrip().startswith("{") else []
+    cased = re.fullmatch(r"pattern (\^\[(A-Z|a-z)\](\{\d+(,\d+)?\}|\+)\$)", expected)
+    if cased and text.isascii() and text.isalpha():
+        folded = text.upper() if cased[2] == "A-Z" else text.lower()
+        return ["fold_case"] if folded != text and re.fullmatch(cased[1], folded) else []
+    return []
+
+
+def rewordings(failures: Iterable[Row], members: Mapping[str, Sequence[Row]]) -> dict[Key, Found]:
+    """Return the messages after which less succeeds than after all others, beyond chance.
+
+    Args:
+        failures: Those above, with message_digest and message_text; parameter failures only.
+        members: All calls of each chain, in order.
+    """
+    read: defaultdict[tuple[str, str, str, str], list[tuple[Row, bool]]] = defaultdict(list)
+    for row in failures:
+        if row["message_digest"] is None or not row["chain_id"]:
+            continue
+        calls = {call["attempt"]: call for call in members[row["chain_id"]]}
+        following = calls.get(row["attempt"] + 1)
+        if following is not None and not beside(following, calls[row["attempt"]]):
+            wording = (row["tool"], row["code"], row["message_digest"], row["message_text"])
+            read[wording].append((row, bool(following["success"])))
+    answered = sum(map(len, read.values()))
+    fixed = sum(success for own in read.values() for _, success in own)
+    found: defaultdict[Key, Found] = defaultdict(Found)
+    for (tool, _, _, text), own in read.items():
+        mended, others = sum(success for _, success in own), answered - len(own)
+        if len(own) < 10 or others < 10:
+            continue
+        usual = (fixed - mended) / others
+        high = binomtest(mended, len(own)).proportion_ci(method="wilson").high
+        if mended < usual * len(own) and high < usual:
+            for row, _ in own:
+                found[tool, "", "reword", text].count(row, usual - mended / len(own))
+    return dict(found)
+
+
+def ranked(found: Mapping[Key, Found], changed: Mapping[str, int]) -> list[Key]:
+    """Return the fixes as they are listed: what a change has mended last, then by what they save.
+
+    Args:
+        found: The fixes.
+        changed: When each tool was changed last.
+    """
+
+    def place(key: Key) -> tuple[bool, float, int, Key]:
+        own = found[key]
+        gone = key[0] in changed and bool(own.times) and max(own.times) < changed[key[0]]
+        return gone, -round(own.round_trips, 9), -own.failures, key
+
+    return sorted(found, key=place)

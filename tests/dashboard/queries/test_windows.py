@@ -1,0 +1,235 @@
+"""Conversations that reach beyond a window: every figure takes the same part of them."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Engine
+from tests.dashboard.fix_rules import fixes, ranked, rewordings
+from tests.dashboard.generated import NOW
+from tests.dashboard.naive import Tables, load
+
+from toolfault_collector.clock import DAY_US, MINUTE_US, SECOND_US, format_time
+from toolfault_collector.engine import read_connection, write_transaction
+from toolfault_collector.projects import ensure_project, find_project
+from toolfault_collector.store import store_events
+from toolfault_dashboard import queries
+from toolfault_dashboard.queries import FixList, Scope, fix_evidence
+from toolfault_dashboard.queries.rows import ChangeRow
+from toolfault_dashboard.search import parse
+
+MOMENT = NOW - 3 * DAY_US
+
+
+@pytest.fixture(scope="module")
+def stored(history: Engine) -> Tables:
+    """All rows of the generated project."""
+    with read_connection(history) as conn:
+        return load(conn, find_project(conn, "generated") or 0, NOW)
+
+
+def _event(conversation: str, at: int, *, success: bool, turn: str | None = None) -> dict[str, Any]:
+    event: dict[str, Any] = {
+        "type": "tool_call",
+        "event_id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{conversation}-{at}-{turn}")),
+        "session_id": conversation,
+        "occurred_at": format_time(at),
+        "tool": "search",
+        "turn": turn,
+        "duration_ms": 5,
+        "success": success,
+    }
+    if not success:
+        event["error"] = {"code": "wrong_type", "category": "parameter"}
+    return event
+
+
+def _long_conversations() -> list[dict[str, Any]]:
+    """Thirty conversations that fail ten times, five on each side of a moment, and then recover.
+
+    Each had 40 successes before and 60 after the moment, which the sender only counted, and beside
+    every second there was one that was never reported and ended before it.
+    """
+    events: list[dict[str, Any]] = []
+    for number in range(30):
+        name = f"long-{number}"
+        for place in range(-5, 5):
+            events.append(_event(name, MOMENT + (2 * place + 1) * MINUTE_US, success=False))
+        events.append(_event(name, MOMENT + 11 * MINUTE_US, success=True))
+        end = MOMENT + 20 * MINUTE_US
+        events.append(
+            {
+                "type": "conversation_end",
+                "event_id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{name}-end")),
+                "occurred_at": format_time(end),
+                "session_id": name,
+                "calls": {"search": 111},
+            }
+        )
+        for tool, minute, calls, ended in (
+            ("search", MOMENT - 30 * MINUTE_US, 40, 0),
+            ("search", MOMENT + 15 * MINUTE_US, 60, 1),
+            (None, MOMENT + 15 * MINUTE_US, 0, 1),
+            (None, MOMENT - 30 * MINUTE_US, 0, number % 2),
+        ):
+            minute = minute // MINUTE_US * MINUTE_US
+            events.append(
+                {
+                    "type": "tool_call_counts",
+                    "event_id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{name}-{tool}-{minute}")),
+                    "occurred_at": format_time(minute + MINUTE_US),
+                    "minute": format_time(minute),
+                    "tool": tool,
+                    "calls": calls,
+                    "conversations": ended,
+                    "calls_squared": 111 * 111 * ended,
+                }
+            )
+    return events
+
+
+@pytest.fixture
+def long(engine: Engine) -> Scope:
+    """A project of conversations that go on across a moment."""
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "long")
+        sent = _long_conversations()
+        receipt = store_events(conn, project, sent, received_at=NOW, time_policy="import")
+        assert not receipt.rejected
+    return Scope(project, parse(""), NOW)
+
+
+def test_a_long_conversation_before_and_after_a_change(engine: Engine, long: Scope) -> None:
+    """Calls that a conversation made on one side of a change are not counted on the other."""
+    change = ChangeRow("", MOMENT, "", None, "manual", "api")
+    with read_connection(engine) as conn:
+        found = queries.change_effect(conn, long, change)
+    assert (found.before.calls, found.after.calls) == (30 * 45, 30 * 66)
+    assert (found.before.conversations, found.after.conversations) == (45, 30)
+    shown = {each.metric: each for each in found.metrics}
+    assert shown["failure_rate"].before == pytest.approx(5 / 45)
+    assert shown["failure_rate"].after == pytest.approx(5 / 66)
+
+
+def test_calls_that_were_only_counted_lie_in_their_minute(engine: Engine, long: Scope) -> None:
+    """A side has as many calls as its summary, however its conversations go on elsewhere."""
+    found = []
+    for text in (
+        f"until:{format_time(MOMENT - 20 * MINUTE_US)}",
+        f"until:{format_time(MOMENT)}",
+        f"since:{format_time(MOMENT - 4 * MINUTE_US)} until:{format_time(MOMENT)}",
+        f"since:{format_time(MOMENT - 20 * MINUTE_US)}",
+        f"since:{format_time(MOMENT + 8 * MINUTE_US + SECOND_US)}",
+    ):
+        asked = long.narrowed(text)
+        with read_connection(engine) as conn:
+            summary = queries.summary(conn, asked)
+            side = queries.comparison(conn, asked, asked).effect.before
+        assert (side.calls, side.conversations) == (summary.calls, summary.conversations), text
+        found.append((summary.calls, summary.conversations))
+    assert found == [(1200, 15), (30 * 45, 45), (60, 30), (30 * 71, 30), (30 * 62, 30)]
+
+
+def _rows(stored: Tables, asked: Scope) -> list[dict[str, Any]]:
+    """The failures of a scope as the naive rules take them."""
+    return [
+        row
+        | {
+            "conversation": row["session_id"] or row["event_id"],
+            "at": row["occurred_at"] if row["time_source"] != "none" else None,
+            "outcome": row["chain_outcome"],
+        }
+        for row in stored.failures(asked.query, NOW)
+    ]
+
+
+def _members(stored: Tables) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in sorted(stored.calls, key=lambda call: call["attempt"] or 0):
+        found.setdefault(row["chain_id"], []).append(row)
+    return found
+
+
+def _is_ranking(found: FixList, stored: Tables, asked: Scope) -> None:
+    rows, members = _rows(stored, asked), _members(stored)
+    parameters = [row for row in rows if row["category"] == "parameter"]
+    expected = fixes(rows, members) | rewordings(parameters, members)
+    shown = {(row.tool, row.field, row.remedy, row.detail): row for row in found.rows}
+    assert shown.keys() == expected.keys()
+    for key, own in expected.items():
+        row = shown[key]
+        assert (row.failures, row.chains) == (own.failures, len(own.chains)), key
+        assert row.round_trips == pytest.approx(own.round_trips), key
+        assert row.last_at == max(own.times, default=None)
+        if found.weeks is not None:
+            assert row.low is not None
+            assert row.high is not None
+            reach = 1.959963984540054 * sum(part**2 for part in own.saved.values()) ** 0.5
+            assert row.per_week == pytest.approx(own.round_trips / found.weeks)
+            assert row.low == pytest.approx(max(0.0, own.round_trips - reach) / found.weeks)
+            assert row.high == pytest.approx((own.round_trips + reach) / found.weeks)
+    changed = {row["tool"]: row["occurred_at"] for row in stored.changes if row["tool"]}
+    assert list(shown) == ranked(expected, changed)
+
+
+@pytest.mark.parametrize("text", ["", "tool:http_request,search since:14d", "code:wrong_type"])
+def test_fixes_are_those_of_the_naive_rules(
+    conn: Connection, scope: Scope, stored: Tables, text: str
+) -> None:
+    """Failures, chains and round trips of every fix, its interval and its place are the rows'."""
+    asked = scope.narrowed(text)
+    _is_ranking(queries.fix_next(conn, asked), stored, asked)
+
+
+def _turns(name: str, at: int, turns: str) -> list[dict[str, Any]]:
+    """One letter a call: its turn, as a capital where it failed."""
+    return [
+        _event(name, at + place * SECOND_US, success=turn.islower(), turn=f"{name}-{turn.lower()}")
+        for place, turn in enumerate(turns)
+    ]
+
+
+def test_calls_of_one_turn_are_saved_once(engine: Engine) -> None:
+    """What comes after a failure is counted in turns: calls side by side are one round trip."""
+    sent = [*_turns("talk", MOMENT, "ABBBc"), *_turns("other", MOMENT, "ABBBc")]
+    for event, name in zip([each for each in sent if not each["success"]], "abcdefgh", strict=True):
+        # Of each conversation one call of the second turn is mended by itself: its last, its first.
+        remedies = ["int_from_string"] if name in "df" else []
+        issue = {"field": name, "code": "wrong_type", "message": "", "near_miss": remedies}
+        event["error"]["issues"] = [issue]
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "turns")
+        assert not store_events(conn, project, sent, received_at=NOW, time_policy="import").rejected
+    with read_connection(engine) as conn:
+        found = queries.fix_next(conn, Scope(project, parse(""), NOW))
+        stored = load(conn, project, NOW)
+    assert {(row.field, row.remedy): (row.round_trips, row.failures) for row in found.rows} == {
+        ("d", "int_from_string"): (1.0, 1),
+        ("f", "int_from_string"): (1.0, 1),
+        # Told of everything at once the model had been spared the second turn, once.
+        ("", "all_at_once"): (1.0, 1),
+    }
+    _is_ranking(found, stored, Scope(project, parse(""), NOW))
+
+
+def test_a_part_of_the_failures_is_a_shorter_window(
+    conn: Connection, scope: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where only the newest failures are looked at, a week is counted over their time alone."""
+    timed = scope.narrowed("since:28d -time:none")
+    whole = queries.fix_next(conn, timed)
+    monkeypatch.setattr(fix_evidence, "MOST_FAILURES", whole.failures)
+    exactly = queries.fix_next(conn, timed)
+    assert exactly.complete
+    assert exactly == whole
+    monkeypatch.setattr(fix_evidence, "MOST_FAILURES", whole.failures // 4)
+    part = queries.fix_next(conn, timed)
+    assert (part.complete, part.failures) == (False, whole.failures // 4)
+    assert part.looked_from is not None
+    assert part.weeks == pytest.approx((NOW - part.looked_from) / (7 * DAY_US))
+    own = queries.fix_next(conn, timed.narrowed(f"since:{format_time(part.looked_from)}"))
+    assert own.complete
+    assert own.weeks == part.weeks
+    assert list(own.rows) == list(part.rows)
