@@ -29,6 +29,11 @@ _TYPES: Final = {
     "date_from_string": ("Accept dates in more ways of writing", "toolfault.coerce.LLMDate"),
 }
 
+_CHOICES: Final = {
+    "close_choice": "Accept a close choice",
+    "fold_case": "Ignore upper and lower case",
+}
+
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -41,9 +46,9 @@ def advice(key: FixKey) -> Advice:
     if key.remedy in _TYPES:
         title, kind = _TYPES[key.remedy]
         return Advice(f"{title} in {_shown(key)}", f"{field}: {kind}")
-    if key.remedy in {"fold_case", "close_choice"}:
+    if key.remedy in _CHOICES:
         return Advice(
-            f"Accept a close choice in {_shown(key)}",
+            f"{_CHOICES[key.remedy]} in {_shown(key)}",
             f"{field}: Annotated[Choice, BeforeValidator(lambda value: str(value).lower())]",
         )
     if key.remedy == "clamp":

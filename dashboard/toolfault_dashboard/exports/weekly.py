@@ -6,13 +6,14 @@ import csv
 import html
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from toolfault_collector.clock import format_time
 from toolfault_dashboard.exports.cells import guarded
 from toolfault_dashboard.exports.comparisons import HEADINGS, comparison_lines
 from toolfault_dashboard.exports.markdown import markdown_table, markdown_text
+from toolfault_dashboard.queries.fix_next import FixRow
 from toolfault_dashboard.queries.rows import FrequencyRow, Overview
 from toolfault_dashboard.queries.weekly import Week
 
@@ -32,7 +33,7 @@ class _Part:
 def weekly_report(week: Week, project: str, format: ReportFormat) -> str:  # noqa: A002 - the option
     """Return the report of *week* for *project* as text."""
     title = f"Tool-call failures of {project}, {_day(week.begin)} to {_day(week.end)}"
-    parts = [part for part in _parts(week) if part.rows]
+    parts = [_told_apart(part) for part in _parts(week) if part.rows]
     if format == "csv":
         return _csv(parts)
     if format == "markdown":
@@ -52,9 +53,11 @@ def _parts(week: Week) -> list[_Part]:
             [(row.name[:12], row.tool, row.code, row.failures) for row in week.new],
         ),
         _Part(
-            "Fix next",
+            "Fix next"
+            if week.fixes_of is None
+            else f"Fix next, of the newest {week.fixes_of} failures",
             ("what to do", "round trips saved per week", "failures"),
-            [(row.title, _per_week(row), row.failures) for row in week.fixes],
+            [(_to_do(row), _per_week(row), row.failures) for row in week.fixes],
         ),
         _Part(
             "Changes",
@@ -62,6 +65,28 @@ def _parts(week: Week) -> list[_Part]:
             [(row.label, row.tool or "all", format_time(row.occurred_at)) for row in week.changes],
         ),
     ]
+
+
+def _to_do(row: FixRow) -> str:
+    # Of one tool several messages may want other words.
+    return f"{row.title}: {row.detail}" if row.remedy == "reword" else row.title
+
+
+def _told_apart(part: _Part) -> _Part:
+    """Return *part* with a number behind every name that stands there already.
+
+    A label may be used twice, and a row of CSV has nothing but its name to be known by.
+    """
+    taken: set[str] = set()
+    rows: list[Sequence[object]] = []
+    for name, *cells in part.rows:
+        shown, number = name, 1
+        while str(guarded(shown)) in taken:
+            number += 1
+            shown = f"{name} ({number})"
+        taken.add(str(guarded(shown)))
+        rows.append((shown, *cells))
+    return replace(part, rows=rows)
 
 
 def _figures(week: Week) -> list[tuple[object, ...]]:

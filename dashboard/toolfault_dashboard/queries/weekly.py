@@ -35,6 +35,7 @@ class Week:
     tools: tuple[FrequencyRow, ...]
     new: tuple[FrequencyRow, ...]  # signatures first seen this week
     fixes: tuple[FixRow, ...]
+    fixes_of: int | None  # failures that they are of, the newest, where not all were looked at
     changes: tuple[ChangeRow, ...]
 
 
@@ -43,6 +44,7 @@ def weekly(conn: Connection, scope: Scope, *, end: int | None = None) -> Week:
     end = scope.now if end is None else end
     begin = end - 7 * DAY_US
     this, last = _between(scope, begin, end), _between(scope, begin - 7 * DAY_US, begin)
+    fixes = fix_next(conn, this, limit=TOP)
     return Week(
         begin=begin,
         end=end,
@@ -52,7 +54,8 @@ def weekly(conn: Connection, scope: Scope, *, end: int | None = None) -> Week:
         codes=frequency(conn, this, "code", limit=TOP).rows,
         tools=frequency(conn, this, "tool", limit=TOP).rows,
         new=new_signatures(conn, this, begin, limit=TOP),
-        fixes=fix_next(conn, this, limit=TOP).rows,
+        fixes=fixes.rows,
+        fixes_of=None if fixes.complete else fixes.failures,
         changes=changes(conn, this),
     )
 

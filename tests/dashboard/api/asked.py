@@ -21,6 +21,7 @@ from urllib.parse import urlencode
 import pandas as pd
 import pytest
 from scipy.stats import binomtest
+from tests.dashboard.naive import beside
 
 __all__ = ["DAY", "Asked", "counts_of", "is_rate", "steady"]
 
@@ -49,8 +50,12 @@ class Asked:
 
     def exported(self, table: str, **parameters: Any) -> pd.DataFrame:
         """A table as exported."""
+        return pd.DataFrame(self.lines(table, **parameters))
+
+    def lines(self, table: str, **parameters: Any) -> list[dict[str, Any]]:
+        """The same as plain rows."""
         lines = self.text(f"/exports/{table}.ndjson", **parameters).splitlines()
-        return pd.DataFrame([json.loads(line) for line in lines])
+        return [json.loads(line) for line in lines]
 
     def stored(self, table: str) -> pd.DataFrame:
         """The rows of a table of the database that belong to the project."""
@@ -111,6 +116,27 @@ class Asked:
         reported["sent"], folded["sent"] = 1, folded["calls"]
         both = pd.concat([reported, folded[folded["tool"].notna()]], ignore_index=True)
         return both.astype({"calls": int, "sent": int})
+
+    @cached_property
+    def members(self) -> dict[str, list[dict[str, Any]]]:
+        """All calls of each chain, in order."""
+        calls = self.stored("tool_call").astype(object)
+        calls = calls.where(calls.notna(), None)
+        found: dict[str, list[dict[str, Any]]] = {}
+        for row in calls[calls["chain_id"].notna()].sort_values("attempt").to_dict("records"):
+            found.setdefault(row["chain_id"], []).append(row)
+        return found
+
+    @cached_property
+    def retries(self) -> pd.DataFrame:
+        """The calls that are round trips, each with what its chain stands for."""
+        rows = [
+            call | {"stands": self.weights[chain_id]}
+            for chain_id, members in self.members.items()
+            for place, call in enumerate(members)
+            if place and not any(beside(call, each) for each in members[:place])
+        ]
+        return pd.DataFrame(rows, columns=[*self.stored("tool_call").columns, "stands"])
 
     def calls_by(self, column: str) -> dict[str, int]:
         """Calls by a column, "" where they carry nothing."""

@@ -41,6 +41,7 @@ def _reported(server: LiveServer, asked: Asked, until: str) -> Parts:
     parts: Parts = defaultdict(lambda: defaultdict(dict))
     cells = defaultdict(list)
     for row in csv.DictReader(io.StringIO(run("csv"), newline="")):
+        assert row["column"] not in parts[row["part"]][row["row"]], row  # every name is there once
         parts[row["part"]][row["row"]][row["column"]] = row["value"]
         cells[row["part"]].append(row["value"].removeprefix("'"))
     soup = BeautifulSoup(run("html"), "html.parser")
@@ -81,7 +82,9 @@ def weekly(server: LiveServer, asked: Asked) -> None:
         assert seen["failure rate"] == _share(len(failures), n, 1)
         closed = int((chains["outcome"] != "open").sum())
         assert seen["recovery rate"] == _share(recovered, closed, 1)
-        operations = n - int(chains["round_trips"].sum())
+        retried = pd.to_datetime(asked.retries["occurred_at"], unit="us", utc=True)
+        within = asked.retries[(retried >= begin) & (retried < over)]
+        operations = n - int(within[within["time_source"] != "none"]["stands"].sum())
         first = operations - len(chains) - int(failures["chain_id"].isna().sum())
         if operations >= first >= 0:
             assert seen["first try"] == _share(first, operations, 1)
@@ -113,13 +116,17 @@ def weekly(server: LiveServer, asked: Asked) -> None:
         assert int(row["failures"]) == counts[_plain(name)]
     query = f"since:{end - week:%Y-%m-%dT%H:%M:%SZ} until:{until} -time:none"
     fixes = asked.get("/fix-next", q=query, limit=TOP)["rows"]
-    titled = {each["title"]: each["failures"] for each in fixes}
+    titled = {
+        f"{each['title']}: {each['detail']}" if each["remedy"] == "reword" else each["title"]:
+        each["failures"] for each in fixes
+    }  # fmt: skip
+    assert len(titled) == len(fixes)
     assert {_plain(name): int(row["failures"]) for name, row in parts["Fix next"].items()} == titled
     changes = asked.stored("change")
     at = pd.to_datetime(changes["occurred_at"], unit="us", utc=True)
-    assert {_plain(name) for name in parts["Changes"]} == set(
-        changes[(at >= end - week) & (at < end)]["label"]
-    )
+    labels = changes[(at >= end - week) & (at < end)]["label"].tolist()
+    assert len(parts["Changes"]) == len(labels)
+    assert {re.sub(r" \(\d+\)$", "", _plain(name)) for name in parts["Changes"]} == set(labels)
 
 
 def _plain(name: str) -> str:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 import io
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection
+from tests.dashboard.generated import NOW
 
+from toolfault_collector.clock import DAY_US
 from toolfault_dashboard import queries
+from toolfault_dashboard.analysis.opportunities import FixKey
+from toolfault_dashboard.analysis.remedies import advice
 from toolfault_dashboard.exports import table_stream, write
 from toolfault_dashboard.exports.weekly import weekly_report
 from toolfault_dashboard.queries import RowStream, Scope
@@ -98,3 +104,32 @@ def test_weekly_report(conn: Connection, scope: Scope, format_: Any) -> None:
         parser.feed(text)
         assert "script" not in parser.tags
         assert parser.tags.count("table") >= 5
+
+
+def test_the_lines_of_a_week_are_told_apart(conn: Connection, scope: Scope) -> None:
+    """No two lines of a part have the same name, whatever labels and messages are alike."""
+    week = queries.weekly(conn, scope, end=NOW - 5 * DAY_US)
+    assert len({change.label for change in week.changes}) < len(week.changes)
+    fixes = [
+        replace(week.fixes[0], remedy=key.remedy, title=advice(key).title, detail=key.detail)
+        for key in (
+            FixKey("search", "kind", "fold_case"),
+            FixKey("search", "kind", "close_choice"),
+            FixKey("search", "", "reword", "no such page"),
+            FixKey("search", "", "reword", "no such shelf"),
+            FixKey("search", "", "reword", "=1"),
+            FixKey("search", "", "reword", "=1"),
+        )
+    ]
+    text = weekly_report(replace(week, fixes=tuple(fixes), fixes_of=7), "project", "csv")
+    cells = [(row["part"], row["row"], row["column"]) for row in csv.DictReader(io.StringIO(text))]
+    assert len(cells) == len(set(cells))
+    names = [name for part, name, column in cells if column == "failures" and "newest 7" in part]
+    assert names == [
+        "Ignore upper and lower case in search.kind",
+        "Accept a close choice in search.kind",
+        *(
+            f"Reword this message of search: say which argument to change, and to what: {text}"
+            for text in ("no such page", "no such shelf", "=1", "=1 (2)")
+        ),
+    ]
