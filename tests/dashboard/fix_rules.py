@@ -31,7 +31,7 @@ class Found:
     failures: int = 0
     chains: set[str] = field(default_factory=set)
     saved: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    times: list[int] = field(default_factory=list)
+    times: list[Any] = field(default_factory=list)
 
     @property
     def round_trips(self) -> float:
@@ -194,12 +194,12 @@ def rewordings(failures: Iterable[Row], members: Mapping[str, Sequence[Row]]) ->
     return dict(found)
 
 
-def ranked(found: Mapping[Key, Found], changed: Mapping[str, int]) -> list[Key]:
+def ranked(found: Mapping[Key, Found], changed: Mapping[str, Any]) -> list[Key]:
     """Return the fixes as they are listed: what a change has mended last, then by what they save.
 
     Args:
         found: The fixes.
-        changed: When each tool was changed last.
+        changed: When each tool was changed last, in the form of the times of the failures.
     """
 
     def place(key: Key) -> tuple[bool, float, int, Key]:

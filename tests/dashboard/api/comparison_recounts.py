@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from tests.dashboard.api.arm_recounts import arms_are_rows
 from tests.dashboard.api.asked import Asked, counts_of, is_rate
 
 __all__ = [
@@ -104,6 +105,7 @@ def experiment(asked: Asked) -> None:
         if len(arms) < 2:
             assert found["effects"] == []
             continue
+        arms_are_rows(asked, name, found)
         carried = asked.calls["variant"].fillna("").str.split(",")
         for arm in arms:
             own = asked.calls[[f"{name}={arm}" in entries for entries in carried]]

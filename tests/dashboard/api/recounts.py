@@ -18,6 +18,7 @@ from tests.dashboard.api.comparison_recounts import (
     experiments,
     export_comparison,
 )
+from tests.dashboard.api.fix_recounts import fix_next
 
 __all__ = ["RECOUNTS"]
 
@@ -313,29 +314,6 @@ def silent_successes(asked: Asked) -> None:
     )
     for row in rows:
         is_rate(row["rate"], row["calls"], asked.calls_by("tool")[row["tool"]])
-
-
-def fix_next(asked: Asked) -> None:
-    """Each fix is of failures that its query finds; a week's saving is the sum by its weeks."""
-    found = asked.get("/fix-next", limit=10_000)
-    assert found["failures"] == len(asked.sent_failures)
-    named = {"alias", "default", "all_at_once", "expose", "reword"}
-    if len(asked.issues) and asked.project != "sampled":  # there a remedy is drawn with any code
-        issues = asked.issues.assign(first=[(m or [""])[0] for m in asked.issues["near_miss"]])
-        one = issues.groupby("event_id")["field_pattern"].nunique() == 1
-        alone = issues[issues["event_id"].isin(one[one].index)].drop_duplicates("event_id")
-        expected = alone[alone["first"] != ""].groupby(["tool", "field_pattern", "first"]).size()
-        for key, n in expected.to_dict().items():
-            (row,) = (r for r in found["rows"] if (r["tool"], r["field"], r["remedy"]) == key)
-            if key[2] not in named and "near_miss" in row["query"]:
-                assert row["failures"] == n
-    for row in found["rows"]:
-        total = asked.get("/failures", q=row["query"], limit=1)["total"]
-        assert row["remedy"] == "all_at_once" or 0 < row["failures"] <= total
-        assert row["round_trips"] <= asked.sent_chains["round_trips"].sum() + len(asked.sent_chains)
-        if found["weeks"] is not None:
-            assert row["per_week"] == pytest.approx(row["round_trips"] / found["weeks"])
-            assert row["low"] <= row["per_week"] <= row["high"]
 
 
 def export(asked: Asked) -> None:
