@@ -97,6 +97,7 @@ def load(conn: Connection, project: int, now: int) -> Tables:
             chain, own, talks[chain["session_id"]], successes.get(chain["session_id"], []), now
         )
     for row in calls:
+        row.setdefault("retry", False)
         chain = chains.get(row["chain_id"])
         row["chain_outcome"] = chain["outcome_now"] if chain else None
     return Tables(

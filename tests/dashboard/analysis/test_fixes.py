@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolfault_dashboard.analysis.fixes import add_up
+from toolfault_dashboard.analysis.fixes import add_up, fix_of, tallies
 from toolfault_dashboard.analysis.inference import inferred_remedies
 from toolfault_dashboard.analysis.opportunities import (
     FixFailure,
@@ -129,6 +129,18 @@ def test_failures_outside_conversations_cost_no_round_trip() -> None:
     assert _found(failure(bad, chain=None, after=0)) == {
         FixKey("t", "port", "int_from_string"): (0.0, 1)
     }
+
+
+def test_parts_of_a_window_make_one_fix() -> None:
+    """A conversation whose failures are read in several parts is one, in the interval too."""
+    bad = issue("port", "wrong_type", "int_from_string")
+    rows = [
+        failure(bad, chain=f"c{n}", after=1 + n % 3, conversation=f"talk {n % 4}")
+        for n in range(12)
+    ]
+    whole = add_up(opportunities(rows), weeks=2.0)[0]
+    parts = [tallies(opportunities(part))[whole.key] for part in (rows[:7], rows[7:9], rows[9:])]
+    assert fix_of(whole.key, parts, weeks=2.0) == whole
 
 
 def test_the_interval_is_of_conversations() -> None:

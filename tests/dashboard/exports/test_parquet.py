@@ -119,6 +119,7 @@ def test_the_lines_of_a_week_are_told_apart(conn: Connection, scope: Scope) -> N
             FixKey("search", "", "reword", "no such shelf"),
             FixKey("search", "", "reword", "=1"),
             FixKey("search", "", "reword", "=1"),
+            FixKey("search", "", "reword", "=1 (2)"),
         )
     ]
     text = weekly_report(replace(week, fixes=tuple(fixes), fixes_of=7), "project", "csv")
@@ -130,6 +131,6 @@ def test_the_lines_of_a_week_are_told_apart(conn: Connection, scope: Scope) -> N
         "Accept a close choice in search.kind",
         *(
             f"Reword this message of search: say which argument to change, and to what: {text}"
-            for text in ("no such page", "no such shelf", "=1", "=1 (2)")
+            for text in ("no such page", "no such shelf", "=1", "=1 (2)", "=1 (2) (2)")
         ),
     ]

@@ -18,6 +18,7 @@ from toolfault_collector.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import FixList, Scope, fix_evidence
 from toolfault_dashboard.queries.rows import ChangeRow
+from toolfault_dashboard.queries.sides import side_of
 from toolfault_dashboard.search import parse
 
 MOMENT = NOW - 3 * DAY_US
@@ -130,6 +131,35 @@ def test_calls_that_were_only_counted_lie_in_their_minute(engine: Engine, long: 
         assert (side.calls, side.conversations) == (summary.calls, summary.conversations), text
         found.append((summary.calls, summary.conversations))
     assert found == [(1200, 15), (30 * 45, 45), (60, 30), (30 * 71, 30), (30 * 62, 30)]
+
+
+def test_a_conversation_has_its_own_calls_where_it_is_whole(engine: Engine, long: Scope) -> None:
+    """What was only counted is a conversation's own only where all of it is in the window."""
+    for text, own, folded in (
+        ("", 111, 0),
+        (f"until:{format_time(MOMENT)}", 5, 30 * 40),
+        (f"since:{format_time(MOMENT)}", 6, 30 * 60),
+    ):
+        with read_connection(engine) as conn:
+            side = side_of(conn, long.narrowed(text), "")
+        assert {cell.calls for cell in side.cells} == {own}, text
+        assert side.folded.total == folded, text
+
+
+def test_calls_beside_each_other_on_both_sides_of_a_moment(engine: Engine) -> None:
+    """A failure beside a retry is no retry, on whichever side of a change it ends."""
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "beside")
+        sent = _turns("talk", MOMENT - 2 * SECOND_US, "ABBBc")
+        assert not store_events(conn, project, sent, received_at=NOW, time_policy="import").rejected
+    change = ChangeRow("", MOMENT, "", None, "manual", "api")
+    with read_connection(engine) as conn:
+        found = queries.change_effect(conn, Scope(project, parse(""), NOW), change)
+    shown = {each.metric: each for each in found.metrics}
+    first, trips = shown["first_try_success"], shown["round_trips_per_operation"]
+    assert (found.before.calls, found.after.calls) == (2, 3)
+    assert (first.n_before, first.n_after) == (1, 2)
+    assert (trips.before, trips.after) == (2.0, 0.0)
 
 
 def _rows(stored: Tables, asked: Scope) -> list[dict[str, Any]]:
