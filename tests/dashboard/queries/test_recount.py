@@ -113,6 +113,9 @@ def test_overview(conn: Connection, asked: Scope, stored: Tables) -> None:
         assert found.first_try.n == operations
         assert found.first_try.count == operations - found.summary.chains - outside
     assert found.untimed_failures == sum(1 for c in failures if c["time_source"] == "none")
+    outcomes = Counter(chain["outcome_now"] for chain in stored.opened(asked.query, NOW))
+    assert found.recovery_rate.count == outcomes["recovered"]
+    assert found.recovery_rate.n == outcomes.total() - outcomes["open"]
     if found.failure_rate.n:
         interval = wilson(found.failure_rate.count, found.failure_rate.n)
         assert (found.failure_rate.low, found.failure_rate.high) == (interval.low, interval.high)
@@ -190,6 +193,10 @@ def test_round_trips(conn: Connection, asked: Scope, stored: Tables) -> None:
             chains, column, "identical_repeats"
         )
         assert sum(g.recovered for g in groups) == found.funnel.recovered
+        for group in groups:
+            own = Counter(c["outcome_now"] for c in chains if (c[column] or "") == group.name)
+            assert group.recovery_rate.count == own["recovered"]
+            assert group.recovery_rate.n == own.total() - own["open"]
 
 
 def test_facets(conn: Connection, asked: Scope, stored: Tables) -> None:
