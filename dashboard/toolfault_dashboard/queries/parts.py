@@ -40,7 +40,7 @@ from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause, Moment, Query
 
-__all__ = ["as_kept", "in_parts", "is_asked_at_once", "keep_at_most"]
+__all__ = ["as_kept", "first_open_chain", "in_parts", "is_asked_at_once", "keep_at_most"]
 
 MANY: Final = 50_000
 """Calls and minutes of a window, as the versions of its days tell, from which it is cut."""
@@ -94,7 +94,7 @@ def in_parts(
     since, until = window(scope)
     settled = None
     if outcomes or scope.query.has("chain"):
-        settled = _settled_until(conn, scope.project_id, scope.now)
+        settled = first_open_chain(conn, scope.project_id, scope.now)
     rest = scope.query.without("since", "until")
 
     def kept(part: _Part, ask: Callable[[Scope], _T]) -> _T:
@@ -159,7 +159,7 @@ def as_kept(conn: Connection, scopes: Sequence[Scope], ask: Callable[[], _T], *k
     held = sum(_between(versions, *each) for each in windows)
     if held < MANY:
         return ask()
-    settled = _settled_until(conn, first.project_id, first.now)
+    settled = first_open_chain(conn, first.project_id, first.now)
     if settled is not None and any(end is None or end > settled for _, end in windows):
         return ask()
     version = versions.get(EVERY_DAY, 0) + held
@@ -260,12 +260,14 @@ def _between(versions: dict[int, int], begin: int | None, end: int | None) -> in
 
 
 @once
-def _settled_until(conn: Connection, project_id: int, now: int) -> int | None:
+def first_open_chain(conn: Connection, project_id: int, now: int) -> int | None:
     """Return when the first chain began that is open at *now*; None if there is none."""
     alive = conversation.c
-    # As a scalar, so that no planner begins with the chains: few conversations are alive.
+    # As a scalar, so that no planner begins with the chains: few conversations are alive. Of a sum,
+    # since SQLite looks for the least of a column by going through an index of it, here all chains
+    # of the project up to the one of the conversation.
     of_conversation = (
-        select(func.min(chain.c.first_failed_at))
+        select(func.min(chain.c.first_failed_at + 0))
         .where(
             chain.c.project_id == alive.project_id,
             chain.c.session_id == alive.session_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -246,6 +247,30 @@ def test_an_open_chain_is_given_up_in_time(written: Engine, cut: Callable[[bool]
     agent.check()
     later = NOW + 31 * MINUTE_US
     assert agent.check(now=later)["overview"].summary.open == 0
+
+
+def test_an_open_chain_is_found_beside_any_number_of_others(
+    tmp_path: Path, cut: Callable[[bool], None]
+) -> None:
+    """SQLite looks at the chains of conversations that go on, not at all that began before them."""
+    engine = open_engine(f"sqlite:///{tmp_path / 'toolfault.db'}")
+    prepare(engine, migrate=True)
+    agent = _Agent(engine, cut)
+    agent.send(agent.call(5 * MINUTE_US, "alive", failed=True))
+    steps: list[int] = []
+    for _ in range(2):
+        many = [agent.call(4 * DAY_US, f"old{agent.events}", failed=True) for _ in range(500)]
+        agent.send(*many)
+        with read_connection(engine) as conn:
+            driver: Any = conn.connection.driver_connection
+            counted = itertools.count()
+            driver.set_progress_handler(lambda counted=counted: next(counted) < 0, 1)
+            cut(True)
+            assert parts.first_open_chain(conn, agent.project, NOW) == NOW - 5 * MINUTE_US
+            driver.set_progress_handler(None, 0)
+        steps.append(next(counted))
+    assert steps[1] < 1.2 * steps[0]
+    engine.dispose()
 
 
 def test_what_was_written_and_undone_is_not_kept(
