@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sqlalchemy import ColumnElement, and_, case, literal, select
 
 from toolfault_collector import chains
 from toolfault_collector.tables import chain, conversation
 
-__all__ = ["outcome_at"]
+__all__ = ["outcome_at", "outcome_in"]
 
 
 def outcome_at(now: int) -> ColumnElement[str]:
@@ -29,3 +31,13 @@ def outcome_at(now: int) -> ColumnElement[str]:
         .scalar_subquery()
     )
     return case((chain.c.recovered_at.is_not(None), literal("recovered")), else_=of_conversation)
+
+
+def outcome_in(now: int, outcomes: Collection[str]) -> ColumnElement[bool]:
+    """Return whether the outcome at *now* is one of *outcomes*.
+
+    That a chain recovered is known without its conversation.
+    """
+    if set(outcomes) == {"recovered"}:
+        return chain.c.recovered_at.is_not(None)
+    return outcome_at(now).in_(outcomes)

@@ -6,12 +6,14 @@ it can read another project. Every value is a bound parameter; nothing of a quer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
+from operator import itemgetter
 from typing import Any, Final
 
 from sqlalchemy import (
     ColumnElement,
     FromClause,
+    Select,
     and_,
     exists,
     false,
@@ -24,14 +26,14 @@ from sqlalchemy import (
 )
 
 from toolfault_collector.clock import MINUTE_US
-from toolfault_collector.tables import call_counts, chain, issue, message, signature, tool_call
+from toolfault_collector.tables import call_counts, chain, message, signature, tool_call
+from toolfault_dashboard.search import of_issues
 from toolfault_dashboard.search.ast import TEXT, Clause, NumberRange, Pattern, Query
 from toolfault_dashboard.search.keys import KEYS, TAG_PREFIX
-from toolfault_dashboard.search.outcomes import outcome_at
+from toolfault_dashboard.search.outcomes import outcome_in
 from toolfault_dashboard.search.sql import (
     arms_match,
     contains_folded,
-    json_list_holds,
     matches_any,
     patterns_of,
 )
@@ -88,10 +90,7 @@ def failures_where(
     return and_(
         table.c.project_id == project_id,
         table.c.success == false(),
-        *(
-            _call_clause(clause, table, project_id, now)
-            for clause in sorted(query.clauses, key=_cost)
-        ),
+        *_call_clauses(query.clauses, table, project_id, now),
     )
 
 
@@ -150,7 +149,7 @@ def chains_where(project_id: int, query: Query, now: int) -> _Condition:
                 .where(
                     opening.c.project_id == project_id,
                     opening.c.event_id == chain.c.chain_id,
-                    *(_call_clause(clause, opening, project_id, now) for clause in of_opening),
+                    *_call_clauses(of_opening, opening, project_id, now),
                 )
                 .correlate(chain)
             )
@@ -158,21 +157,42 @@ def chains_where(project_id: int, query: Query, now: int) -> _Condition:
     return and_(*conditions)
 
 
-def _cost(clause: Clause) -> int:
-    """Return a number that is higher the more it costs to look whether a row matches.
+def _call_clauses(
+    clauses: Iterable[Clause], table: FromClause, project_id: int, now: int
+) -> list[_Condition]:
+    """Return the conditions of *clauses* on calls, in the order in which to look at them.
 
     An engine looks at conditions in the order in which they are written, as far as it knows no
-    better: who is out by a column needs no look into another table.
+    better. First come columns, then what costs little for each failure that it leaves out.
     """
-    if clause.key == "chain":
-        return 3
-    if clause.key in _OF_ISSUES or (clause.key == "has" and _OF_ISSUES & {*_names(clause)}):
-        return 2
-    return 1 if clause.key == TEXT else 0
+    at_once = [clause for clause in clauses if of_issues.is_one_of_none(clause)]
+    others = [clause for clause in clauses if clause not in at_once]
+    found = [(_turn(clause), _call_clause(clause, table, project_id, now)) for clause in others]
+    if at_once:
+        found.append((_turn(at_once[0]), of_issues.none_of(table, at_once)))
+    return [condition for _, condition in sorted(found, key=itemgetter(0))]
 
 
-_OF_ISSUES: Final = frozenset({"field", "field_pattern", "issue", "near_miss"})
-"""Keys whose values are those of the issues of a failure."""
+_TURNS: Final = {
+    "field": 1,
+    "field_pattern": 1,
+    "issue": 1,
+    TEXT: 2,  # reads the row
+    "near_miss": 3,  # every third failure has one
+    "chain": 7,
+}
+_TURNS_OF_NEGATED: Final = {TEXT: 6, "chain": 7}  # others of the table above: 5
+
+
+def _turn(clause: Clause) -> int:
+    """Return when to look whether a row matches: a number that is lower the earlier."""
+    if clause.key == "has":
+        return 0 if of_issues.KEYS.isdisjoint(_names(clause)) else 5
+    if clause.key == "chain" and not clause.negated and "recovered" not in _names(clause):
+        return 4  # most chains recover
+    if clause.negated and clause.key in _TURNS:
+        return _TURNS_OF_NEGATED.get(clause.key, 5)
+    return _TURNS.get(clause.key, 0)
 
 
 def _signed(clause: Clause, condition: _Condition) -> _Condition:
@@ -215,48 +235,7 @@ def _call_condition(clause: Clause, table: FromClause, project_id: int, now: int
         return or_(*(_carries(name, table) for name in _names(clause)))
     if key in _KEPT_APART:
         return _KEPT_APART[key](table, patterns_of(clause), project_id)
-    return _RELATED[key](table, patterns_of(clause))
-
-
-def _field(table: FromClause, patterns: tuple[Pattern, ...]) -> _Condition:
-    # A link from a table asks for the root of an argument; a person types its path or pattern.
-    columns = (issue.c.root_field, issue.c.field_pattern, issue.c.field)
-    named = tuple(pattern for pattern in patterns if pattern.exact != "")
-    found: list[_Condition] = []
-    if named:
-        found.append(_issues(table, [c for col in columns for c in matches_any(col, named)]))
-    if len(named) < len(patterns):
-        found.append(not_(_carries("field", table)))
-    return or_(*found)
-
-
-def _field_pattern(table: FromClause, patterns: tuple[Pattern, ...]) -> _Condition:
-    return _issues(table, matches_any(issue.c.field_pattern, patterns))
-
-
-def _issue_code(table: FromClause, patterns: tuple[Pattern, ...]) -> _Condition:
-    return _issues(table, matches_any(issue.c.code, patterns))
-
-
-def _near_miss(table: FromClause, patterns: tuple[Pattern, ...]) -> _Condition:
-    return _issues(
-        table,
-        [
-            json_list_holds(
-                issue.c.near_miss, Pattern(("", "")) if pattern.exact == "any" else pattern
-            )
-            for pattern in patterns
-        ],
-    )
-
-
-def _issues(table: FromClause, conditions: Sequence[_Condition]) -> _Condition:
-    return exists(
-        select(literal(1))
-        .select_from(issue)
-        .where(issue.c.tool_call_id == table.c.id, or_(*conditions))
-        .correlate(table)
-    )
+    return of_issues.condition(table, key, patterns_of(clause))
 
 
 def _signature(table: FromClause, patterns: tuple[Pattern, ...], project_id: int) -> _Condition:
@@ -265,7 +244,7 @@ def _signature(table: FromClause, patterns: tuple[Pattern, ...], project_id: int
         signature.c.project_id == project_id,
         or_(*matches_any(signature.c.fingerprint, patterns)),
     )
-    return _or_nothing(table.c.signature_id, table.c.signature_id.in_(found), patterns)
+    return _or_nothing(table.c.signature_id, found, patterns)
 
 
 def _message(table: FromClause, patterns: tuple[Pattern, ...], project_id: int) -> _Condition:
@@ -273,23 +252,18 @@ def _message(table: FromClause, patterns: tuple[Pattern, ...], project_id: int) 
         message.c.project_id == project_id,
         or_(*matches_any(message.c.digest, patterns), *matches_any(message.c.text, patterns)),
     )
-    return _or_nothing(table.c.message_id, table.c.message_id.in_(found), patterns)
+    return _or_nothing(table.c.message_id, found, patterns)
 
 
 def _or_nothing(
-    column: ColumnElement[Any], condition: _Condition, patterns: tuple[Pattern, ...]
+    column: ColumnElement[Any], found: Select[tuple[int]], patterns: tuple[Pattern, ...]
 ) -> _Condition:
+    # Whether there is any is asked once: where there is none, no row has to be read to know it.
+    condition = and_(exists(found), column.in_(found))
     if any(pattern.exact == "" for pattern in patterns):
         return or_(column.is_(None), condition)
     return condition
 
-
-_RELATED: Final[dict[str, Callable[[FromClause, tuple[Pattern, ...]], _Condition]]] = {
-    "field": _field,
-    "field_pattern": _field_pattern,
-    "issue": _issue_code,
-    "near_miss": _near_miss,
-}
 
 _KEPT_APART: Final[dict[str, Callable[[FromClause, tuple[Pattern, ...], int], _Condition]]] = {
     "signature": _signature,
@@ -302,12 +276,8 @@ def _carries(name: str, table: FromClause) -> _Condition:
     if name in _CALL_COLUMNS:
         column = table.c[_CALL_COLUMNS[name]]
         return and_(column.is_not(None), column != "")
-    if name in {"field", "field_pattern"}:
-        return _issues(table, [issue.c.root_field != ""])
-    if name == "issue":
-        return _issues(table, [true()])
-    if name == "near_miss":
-        return _near_miss(table, (Pattern(("any",)),))
+    if name in of_issues.KEYS:
+        return of_issues.carries(table, name)
     column = {
         "chain": table.c.chain_id,
         "attempt": table.c.attempt,
@@ -350,7 +320,7 @@ def _minute(clause: Clause, now: int) -> _Condition:
 
 
 def _outcome(clause: Clause, now: int) -> _Condition:
-    return outcome_at(now).in_([name for name in _names(clause) if name != "none"])
+    return outcome_in(now, [name for name in _names(clause) if name != "none"])
 
 
 def _outcome_of_call(clause: Clause, table: FromClause, now: int) -> _Condition:
@@ -367,7 +337,7 @@ def _outcome_of_call(clause: Clause, table: FromClause, now: int) -> _Condition:
                 .where(
                     chain.c.project_id == table.c.project_id,
                     chain.c.chain_id == table.c.chain_id,
-                    outcome_at(now).in_(wanted),
+                    outcome_in(now, wanted),
                 )
                 .correlate(table)
             )

@@ -98,6 +98,12 @@ def test_any_query_runs(number: int, conn: Connection, stored: tuple[int, Tables
         "conversation:conv-7", "detection:soft*", "exception:TimeoutError", "user:u-7",
         "message:*light*", 'message:""', "category:parameter,internal", "-audience:user,llm",
         "issue:wrong_type -code:wrong_type", "phase:validation reason:paused",
+        "-field:port -issue:missing_field -near_miss:any", "-has:field -field_pattern:it*",
+        "-has:issue,near_miss -field:port", "-has:model,issue -issue:timeout",
+        '-field:"",port -issue:wrong_type -no', "field:port -issue:timeout chain:abandoned no",
+        "chain:recovered,switched", "-chain:open,recovered", "signature:nothing",
+        "-message:nothing", "-signature:nothing message:*light*",
+        'signature:nothing,""', "chain:recovered -chain:none", "-chain:recovered has:chain",
         "model:claude-x,gpt-5 code:wrong_type,missing_field chain:switched since:20d",
     ],
 )  # fmt: skip
