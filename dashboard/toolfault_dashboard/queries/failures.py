@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from sqlalchemy import Connection, RowMapping, Select, and_, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func, select, tuple_
 
 from toolfault_collector.tables import chain, message, signature, tool_call
-from toolfault_dashboard.queries import rollups
 from toolfault_dashboard.queries.chains import chain_detail
 from toolfault_dashboard.queries.conditions import failures_of
+from toolfault_dashboard.queries.found import found
 from toolfault_dashboard.queries.issues import issues_of
-from toolfault_dashboard.queries.once import once
 from toolfault_dashboard.queries.pages import read_page
-from toolfault_dashboard.queries.parts import in_parts
 from toolfault_dashboard.queries.rows import (
     FailureDetail,
     FailurePage,
@@ -83,8 +81,11 @@ _DETAIL_COLUMNS: Final = (
 )
 
 
-def failures_statement(scope: Scope) -> Select[Any]:
-    """Return the select of failure rows, unordered, with ``_at`` and ``_row`` as its sort key."""
+def failures_statement(scope: Scope, where: ColumnElement[bool] | None = None) -> Select[Any]:
+    """Return the select of failure rows, unordered, with ``_at`` and ``_row`` as its sort key.
+
+    *where* is the condition for the failures of *scope*, if it is known in another form.
+    """
     text = "text_llm" if sees(scope, "text_llm") else "text_user"
     return (
         select(
@@ -105,26 +106,13 @@ def failures_statement(scope: Scope) -> Select[Any]:
                 ),
             )
         )
-        .where(failures_of(scope))
+        .where(failures_of(scope) if where is None else where)
     )
 
 
-@once
 def count_failures(conn: Connection, scope: Scope) -> int:
     """Return the number of failures in the scope."""
-    if rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
-        pairs = rollups.failures_by_pair(conn, scope).values()
-        return sum(failures for failures, _ in pairs)
-    return sum(number for (number,) in in_parts(conn, scope, _number, together=_all_together))
-
-
-def _number(conn: Connection, scope: Scope) -> tuple[int]:
-    counted = select(func.count()).select_from(tool_call).where(failures_of(scope))
-    return (conn.execute(counted).scalar_one(),)
-
-
-def _all_together(numbers: Sequence[tuple[int]]) -> tuple[int]:
-    return (sum(number for (number,) in numbers),)
+    return found(conn, scope).number
 
 
 def failure_list(
@@ -142,16 +130,20 @@ def failure_list(
     Raises:
         CursorError: The cursor belongs to another list.
     """
+    where = None
     if total is None:
-        total = count_failures(conn, scope)
+        counted = found(conn, scope)
+        total = counted.number
         if not total and not cursor:
             # Looking for the newest of none would read all that there is once more.
             return FailurePage(rows=(), total=0, next_cursor=None, previous_cursor=None)
+        if counted.rows is not None:
+            where = _is_one_of(scope, counted.rows)
     page = read_page(
         conn,
         scope,
         kind="failures",
-        statement=failures_statement(scope),
+        statement=failures_statement(scope, where),
         key=(tool_call.c.occurred_at, tool_call.c.id),
         cursor=cursor,
         limit=limit,
@@ -162,6 +154,11 @@ def failure_list(
         next_cursor=page.next_cursor,
         previous_cursor=page.previous_cursor,
     )
+
+
+def _is_one_of(scope: Scope, rows: tuple[int, ...]) -> ColumnElement[bool]:
+    # Of a sum, or SQLite, which knows no numbers of rows, goes through the project by an index.
+    return and_(tool_call.c.project_id + 0 == scope.project_id, tool_call.c.id.in_(rows))
 
 
 def _failure(values: RowMapping) -> FailureRow:

@@ -6,11 +6,14 @@ import dataclasses
 import itertools
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 from tests.dashboard.generated import NOW
 
+from toolfault_collector.tables import tool_call
 from toolfault_dashboard import queries
-from toolfault_dashboard.queries import CursorError, Scope
+from toolfault_dashboard.queries import CursorError, Scope, found
+from toolfault_dashboard.queries.conditions import failures_of
+from toolfault_dashboard.queries.found import FEW
 from toolfault_dashboard.search import QueryError, parse
 
 
@@ -25,6 +28,37 @@ def test_pages_go_back_the_way_they_came(conn: Connection, scope: Scope) -> None
     assert again.rows == first.rows
     assert first.previous_cursor is None
     assert again.previous_cursor is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "model:claude* has:issue", "signature:nothing", "field:port chain:abandoned",
+        "-field:port -issue:wrong_type", '"no" -near_miss:any', "time:none has:field",
+        "message:*light* since:14d", "user:u-7 until:5d",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("few", [0, FEW])
+def test_every_page_is_what_a_naive_reading_gives(
+    conn: Connection, scope: Scope, monkeypatch: pytest.MonkeyPatch, text: str, few: int
+) -> None:
+    """Page by page a list has every failure of the scope once, newest first, and their number."""
+    monkeypatch.setattr(found, "FEW", few)
+    narrowed = scope.narrowed(text)
+    order = (tool_call.c.occurred_at.desc(), tool_call.c.id.desc())
+    wanted = conn.execute(
+        select(tool_call.c.event_id).where(failures_of(narrowed)).order_by(*order)
+    )
+    listed: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = queries.failure_list(conn, narrowed, cursor=cursor, limit=101)
+        listed += [row.event_id for row in page.rows]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert listed == list(wanted.scalars())
+    assert page.total == len(listed)
 
 
 def test_chain_pages(conn: Connection, scope: Scope) -> None:

@@ -1,0 +1,56 @@
+"""How many failures a scope has and, where they are few, which: both from one look at its rows.
+
+A narrow list would otherwise read its window twice: to count, and for the newest of the few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection, String, cast, func, select
+
+from toolfault_collector.tables import tool_call
+from toolfault_dashboard.queries import rollups
+from toolfault_dashboard.queries.conditions import failures_of
+from toolfault_dashboard.queries.once import once
+from toolfault_dashboard.queries.parts import in_parts
+from toolfault_dashboard.queries.scope import Scope
+
+__all__ = ["FEW", "Found", "found"]
+
+FEW: Final = 500
+"""Failures of a scope up to which it is remembered which they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The failures of a scope: how many, and their row numbers in any order; None if not known."""
+
+    number: int
+    rows: tuple[int, ...] | None
+
+
+@once
+def found(conn: Connection, scope: Scope) -> Found:
+    """Return how many failures are in the scope and, of at most `FEW`, which."""
+    if rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
+        pairs = rollups.failures_by_pair(conn, scope).values()
+        return Found(sum(failures for failures, _ in pairs), None)
+    number, *rows = _all_together(in_parts(conn, scope, _found, together=_all_together))
+    return Found(number, tuple(rows) if len(rows) == number else None)
+
+
+def _found(conn: Connection, scope: Scope) -> tuple[int, ...]:
+    """Return the number of failures and, if they are few, their row numbers behind it."""
+    rows = func.aggregate_strings(cast(tool_call.c.id, String), ",")
+    number, text = conn.execute(select(func.count(), rows).where(failures_of(scope))).one()
+    return (number, *map(int, text.split(","))) if 0 < number <= FEW else (number,)
+
+
+def _all_together(found: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    number = sum(each[0] for each in found)
+    if number > FEW or any(len(each) <= each[0] for each in found):
+        return (number,)
+    return (number, *(row for each in found for row in each[1:]))
