@@ -20,8 +20,13 @@ from toolfault_dashboard.queries.scope import Scope
 
 __all__ = ["FEW", "Found", "found"]
 
-FEW: Final = 500
+FEW: Final = 200
 """Failures of a scope up to which it is remembered which they are."""
+
+_OF_INDEX: Final = frozenset(
+    {"since", "until", "tool", "code", "category", "audience", "detection", "time"}
+)
+"""Keys that the index of failures answers: reading it twice costs less than noting rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class Found:
 
 @once
 def found(conn: Connection, scope: Scope) -> Found:
-    """Return how many failures are in the scope and, of at most `FEW`, which."""
+    """Return how many failures are in the scope and, of at most `FEW`, which if that is known."""
     if rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
         pairs = rollups.failures_by_pair(conn, scope).values()
         return Found(sum(failures for failures, _ in pairs), None)
@@ -44,6 +49,9 @@ def found(conn: Connection, scope: Scope) -> Found:
 
 def _found(conn: Connection, scope: Scope) -> tuple[int, ...]:
     """Return the number of failures and, if they are few, their row numbers behind it."""
+    if {clause.key for clause in scope.query.clauses} <= _OF_INDEX:
+        counted = select(func.count()).select_from(tool_call).where(failures_of(scope))
+        return (conn.execute(counted).scalar_one(),)
     rows = func.aggregate_strings(cast(tool_call.c.id, String), ",")
     number, text = conn.execute(select(func.count(), rows).where(failures_of(scope))).one()
     return (number, *map(int, text.split(","))) if 0 < number <= FEW else (number,)
