@@ -5,12 +5,13 @@ All of them are case-exact or fold ASCII only, so that the same query finds the 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from sqlalchemy import Boolean, ColumnElement, String, Text, cast, func, literal
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.sql.operators import OperatorType
 
 from toolfault_dashboard.search.ast import Clause, Pattern
 
@@ -20,6 +21,7 @@ __all__ = [
     "json_list_holds",
     "matches_any",
     "patterns_of",
+    "rare",
 ]
 
 
@@ -82,6 +84,38 @@ def _strpos_late(element: _ContainsLate, compiler: SQLCompiler, **kw: Any) -> st
 @compiles(_ContainsLate, "sqlite")
 def _instr_late(element: _ContainsLate, compiler: SQLCompiler, **kw: Any) -> str:
     return f"(SELECT {_instr(element, compiler, **kw)})"
+
+
+class _Rare(FunctionElement[bool]):
+    """The condition itself; SQLite is told that it holds for few rows."""
+
+    name = "toolfault_rare"
+    type = Boolean()
+    inherit_cache = True
+
+    def self_group(self, against: OperatorType | None = None) -> Self:
+        """Return the condition as it is: SQLite sees the hint in none that is compared with 1."""
+        return self
+
+
+@compiles(_Rare)
+def _itself(element: _Rare, compiler: SQLCompiler, **kw: Any) -> str:
+    (condition,) = element.clauses
+    return f"({compiler.process(condition, **kw)})"
+
+
+@compiles(_Rare, "sqlite")
+def _unlikely(element: _Rare, compiler: SQLCompiler, **kw: Any) -> str:
+    (condition,) = element.clauses
+    return f"unlikely({compiler.process(condition, **kw)})"
+
+
+def rare(condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Say of *condition* that an index that finds its rows beats one that finds a window.
+
+    SQLite has no statistics and takes the index with the most columns that are asked for.
+    """
+    return _Rare(condition)
 
 
 def _glob_pattern(pattern: Pattern) -> str:

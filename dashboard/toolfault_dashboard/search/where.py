@@ -36,6 +36,7 @@ from toolfault_dashboard.search.sql import (
     contains_folded,
     matches_any,
     patterns_of,
+    rare,
 )
 from toolfault_dashboard.search.times import Moment
 
@@ -202,7 +203,8 @@ def _signed(clause: Clause, condition: _Condition) -> _Condition:
 
 def _column_matches(clause: Clause, column: ColumnElement[Any]) -> _Condition:
     matching = arms_match if clause.key == "variant" else matches_any
-    return or_(*matching(column, patterns_of(clause)))
+    found = or_(*matching(column, patterns_of(clause)))
+    return rare(found) if clause.key == "conversation" and all(_names(clause)) else found
 
 
 def _names(clause: Clause) -> list[str]:
