@@ -53,8 +53,10 @@
       const answer = await fetch(waiting.dataset.await, { redirect: "manual" });
       if (answer.ok && !(await answer.text()).includes("data-await")) {
         // A key is shown this once: who may not have taken it yet is told, and stays.
-        const taken = !doc.getElementById("dsn") || doc.querySelector("[data-copied]");
-        if (taken) location.assign(waiting.dataset.await);
+        const key = doc.getElementById("dsn")?.textContent.match(/\/\/(.*)@/)[1];
+        const copied = [...doc.querySelectorAll("[data-copied]")];
+        const holds = (button) => doc.getElementById(button.dataset.copy).textContent.includes(key);
+        if (!key || copied.some(holds)) location.assign(waiting.dataset.await);
         else doc.getElementById("arrived").hidden = false;
         return;
       }
@@ -63,8 +65,16 @@
   };
   if (waiting) setTimeout(look, 3000);
 
-  /* A page that is still being counted goes on at once, after it has been drawn. */
-  if (doc.querySelector("[data-again]")) setTimeout(() => location.reload(), 100);
+  /* A page that is still being counted goes on at once, after it has been drawn: never under the
+   * fingers of somebody who types, and never in the way of somebody who is already leaving. */
+  if (doc.querySelector("[data-again]")) {
+    const again = () => {
+      const typing = doc.activeElement?.closest("input, textarea, select");
+      if (typing) timer = setTimeout(again, 1000); else location.reload();
+    };
+    let timer = setTimeout(again, 100);
+    window.addEventListener("beforeunload", () => clearTimeout(timer));
+  }
 
   /* Live: rows are built from text alone, newest on top, and the oldest fall off. */
   const live = doc.getElementById("live");

@@ -156,12 +156,16 @@
     doc.addEventListener("keydown", (event) => { if (event.key === "Escape") stop(); });
   }
 
-  /* Loading again by itself, never under the fingers of somebody who types or marks text. */
+  /* Loading again by itself, never under the fingers of somebody who types or marks text, and not
+   * while another page is on its way: that would bring the reader back to this one. */
   const seconds = Number(doc.body.dataset.refresh);
   if (seconds) {
+    let leaving = -Infinity;
+    window.addEventListener("beforeunload", () => { leaving = Date.now(); });
     setInterval(() => {
       const typing = doc.activeElement?.closest("input, textarea, select");
-      if (!typing && !doc.hidden && getSelection().isCollapsed) location.reload();
+      const stays = Date.now() > leaving + 20_000;
+      if (stays && !typing && !doc.hidden && getSelection().isCollapsed) location.reload();
     }, seconds * 1000);
   }
 })();
