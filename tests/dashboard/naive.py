@@ -96,6 +96,9 @@ def load(conn: Connection, project: int, now: int) -> Tables:
         chain["outcome_now"] = _outcome(
             chain, own, talks[chain["session_id"]], successes.get(chain["session_id"], []), now
         )
+        members = sorted(own, key=lambda call: call["attempt"])
+        for place, call in enumerate(members):
+            call["retry"] = place > 0 and not any(beside(call, each) for each in members[:place])
     for row in calls:
         row.setdefault("retry", False)
         chain = chains.get(row["chain_id"])

@@ -61,6 +61,7 @@ class FacetGroup:
     title: Doc[str, "The key in words."]
     lines: Doc[tuple[FacetLine, ...], "Its most frequent values."]
     more: Doc[int, "Values left out."]
+    newest: Doc[int, "Failures, the newest, that it counts; 0 if it counts all of them."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +111,8 @@ class FailuresContext:
     rows: Doc[tuple[FailureLine, ...], "This page of failures, newest first."]
     total: Doc[int, "Failures of the view."]
     facets: Doc[tuple[FacetGroup, ...], "Facets with live counts."]
-    facets_exact: Doc[bool, "Whether the facets count all failures of the view."]
-    facets_counted: Doc[int, "Failures that the facets count."]
+    facets_exact: Doc[bool, "Whether every facet counts all failures of the view."]
+    facets_counted: Doc[int, "Failures, the newest, that the other facets count."]
     pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]
     csv: Doc[str, "This list as CSV."]
     columns: Doc[ColumnChoice, "The columns that can be added."]

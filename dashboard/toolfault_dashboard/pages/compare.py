@@ -123,8 +123,8 @@ def _presets(ask: Ask) -> tuple[Link, ...]:
 
 
 def _releases(ask: Ask) -> list[str]:
-    (found,) = queries.facets(ask.conn, ask.scope, keys=("release",), limit=20, total=0).facets
-    return sorted((value.value for value in found.values), key=_version, reverse=True)
+    found = queries.values_of(ask.conn, ask.scope, "release", limit=20)
+    return sorted((value.value for value in found), key=_version, reverse=True)
 
 
 def _version(text: str) -> tuple[tuple[int, str], ...]:

@@ -101,9 +101,8 @@ def _stored(ask: Ask, key: str, wanted: str, rest: str) -> list[_Item]:
     except QueryError:
         query = parse("")
     scope = ask.scope_of(query.and_(ask.window_query(query)))
-    (found,) = queries.facets(ask.conn, scope, keys=(key,), limit=_VALUES_READ, total=0).facets
     return [
         _Item(str(Pattern((value.value,))), plural(value.failures, "failure"))
-        for value in found.values
+        for value in queries.values_of(ask.conn, scope, key, limit=_VALUES_READ)
         if value.value and wanted in value.value.lower() and visible(value.value) == value.value
     ]

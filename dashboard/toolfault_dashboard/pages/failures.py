@@ -136,6 +136,7 @@ def _facet(ask: Ask, facet: Facet) -> FacetGroup:
         title=_TITLES.get(facet.key, facet.key),
         lines=lines,
         more=max(0, facet.distinct - len(lines)),
+        newest=0 if facet.exact else facet.counted,
     )
 
 

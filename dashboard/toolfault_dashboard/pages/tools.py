@@ -144,7 +144,7 @@ def tool(ask: Asked, name: str = "") -> Response:
         tiles=_tiles(narrowed, found),
         time=time_chart(narrowed, over_time, queries.changes(ask.conn, scope)),
         codes=code_lines(narrowed, found.summary, queries.rates_by_code(ask.conn, scope)),
-        fields=_fields(narrowed, found, total),
+        fields=_fields(narrowed, found),
         newest=tuple(failure_line(narrowed, row) for row in newest.rows),
         failures=found.summary.failures,
         links={
@@ -159,13 +159,13 @@ def tool(ask: Asked, name: str = "") -> Response:
     return ask.render("tool.html", context, title=tool)
 
 
-def _fields(ask: Ask, found: Overview, total: int | None) -> tuple[FrequencyLine, ...]:
+def _fields(ask: Ask, found: Overview) -> tuple[FrequencyLine, ...]:
     """Return the arguments the tool fails on; a failure on two of them is in two lines."""
     if found.sampled:  # a facet counts rows
         return frequency_lines(ask, queries.frequency(ask.conn, ask.scope, "field", limit=15))
-    (facet,) = queries.facets(ask.conn, ask.scope, keys=("field",), limit=15, total=total).facets
+    values = queries.values_of(ask.conn, ask.scope, "field", limit=15)
     failures, calls = found.summary.failures, found.summary.calls
-    rates = {each.value: rate(each.failures, calls) for each in facet.values}
+    rates = {each.value: rate(each.failures, calls) for each in values}
     scale = rate_scale(rates.values())
     return tuple(
         FrequencyLine(
@@ -180,7 +180,7 @@ def _fields(ask: Ask, found: Overview, total: int | None) -> tuple[FrequencyLine
             href=ask.link("/failures", exactly(ask.query, "field", each.value)),
             meaning="",
         )
-        for each in facet.values
+        for each in values
     )
 
 

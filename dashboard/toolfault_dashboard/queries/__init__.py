@@ -26,7 +26,7 @@ from toolfault_dashboard.queries.effects import (
     sides_of_change,
 )
 from toolfault_dashboard.queries.experiments import experiment, experiment_looks, experiments
-from toolfault_dashboard.queries.facets import FACET_KEYS, facets
+from toolfault_dashboard.queries.facets import FACET_KEYS, facets, values_of
 from toolfault_dashboard.queries.failures import count_failures, failure_detail, failure_list
 from toolfault_dashboard.queries.fix_next import FixList, FixRow, fix_next
 from toolfault_dashboard.queries.frequencies import (
@@ -140,6 +140,7 @@ __all__ = [
     "sides_of_change",
     "silent_successes",
     "summary",
+    "values_of",
     "weekly",
     "window",
 ]

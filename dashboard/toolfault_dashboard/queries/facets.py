@@ -6,19 +6,20 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from toolfault_collector.tables import chain, issue, tool_call
 from toolfault_dashboard.queries import rollups
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.failures import count_failures
-from toolfault_dashboard.queries.parts import in_parts
+from toolfault_dashboard.queries.newest import newest
+from toolfault_dashboard.queries.parts import in_parts, is_asked_at_once
 from toolfault_dashboard.queries.rows import Facet, Facets, FacetValue
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.search import Query, arms_of
 from toolfault_dashboard.search.outcomes import outcome_at
 
-__all__ = ["EXACT_UP_TO", "FACET_KEYS", "facets"]
+__all__ = ["EXACT_UP_TO", "FACET_KEYS", "facets", "values_of"]
 
 FACET_KEYS: Final = (
     "tool",
@@ -36,7 +37,8 @@ FACET_KEYS: Final = (
 )
 
 EXACT_UP_TO: Final = 200_000
-"""Failures up to which facets count all of them; beyond it they count the newest this many."""
+"""Failures up to which facets count all of them, whatever the filter; beyond it they count the
+newest this many where no rollup holds the figures."""
 
 
 def facets(
@@ -46,21 +48,46 @@ def facets(
     keys: Sequence[str] = FACET_KEYS,
     limit: int = 10,
     total: int | None = None,
+    most: int | None = None,
 ) -> Facets:
     """Count the values of *keys* among the failures of the scope.
 
     The counts of a key ignore what the query selects of that same key, so that they say how many
-    failures choosing a value would leave. Selected values are always in the list. A caller that has
-    counted the failures of the scope already passes their *total*.
+    failures choosing a value would leave. Selected values are always in the list.
+
+    Args:
+        conn: Open connection in a read transaction.
+        scope: The failures.
+        keys: What to count the values of.
+        limit: Values of each key, the most frequent ones; those selected are added.
+        total: The failures of the scope, from a caller that has counted them already.
+        most: Failures beyond which only the newest are counted, where rows have to be;
+            `EXACT_UP_TO` if not given.
     """
+    most = EXACT_UP_TO if most is None else most
     scopes = {key: _without(scope, key) for key in keys}
     sizes = _sizes(conn, scope, set(scopes.values()), total)
-    counts = _values(conn, scopes, sizes)
+    counts, cut = _values(conn, scopes, {each: most for each in sizes if sizes[each] > most})
     return Facets(
-        facets=tuple(_facet(scope.query, key, counts[key], limit) for key in keys),
-        counted=min(sizes[scope], EXACT_UP_TO),
-        exact=all(sizes[each] <= EXACT_UP_TO for each in scopes.values()),
+        facets=tuple(
+            Facet(
+                key=key,
+                values=_ranked(scope.query, key, counts[key], limit),
+                distinct=len(counts[key]),
+                counted=most if key in cut else sizes[scopes[key]],
+                exact=key not in cut,
+            )
+            for key in keys
+        ),
+        counted=min(sizes[scope], most),
+        exact=not cut,
     )
+
+
+def values_of(conn: Connection, scope: Scope, key: str, *, limit: int) -> tuple[FacetValue, ...]:
+    """Count the values of one key among all failures of the scope, however many; see `facets`."""
+    counts, _ = _values(conn, {key: _without(scope, key)}, {})
+    return _ranked(scope.query, key, counts[key], limit)
 
 
 def _without(scope: Scope, key: str) -> Scope:
@@ -75,7 +102,7 @@ def _sizes(
     found = {scope: count_failures(conn, scope) if total is None else total}
     others = []
     for each in wanted - found.keys():
-        if rollups.usable(conn, each, keys=rollups.PAIR_KEYS):
+        if not is_asked_at_once(conn, each) or rollups.usable(conn, each, keys=rollups.PAIR_KEYS):
             found[each] = count_failures(conn, each)
         else:
             others.append(each)
@@ -89,36 +116,44 @@ def _sizes(
 
 
 def _values(
-    conn: Connection, scopes: dict[str, Scope], sizes: dict[Scope, int]
-) -> dict[str, Counter[str]]:
-    """Count the values of every key; those that are columns of a call together where they can."""
+    conn: Connection, scopes: dict[str, Scope], most: dict[Scope, int]
+) -> tuple[dict[str, Counter[str]], set[str]]:
+    """Count the values of every key; those that are columns of a call together where they can.
+
+    Args:
+        conn: Open connection in a read transaction.
+        scopes: The failures of each key.
+        most: How many of the newest to count, of scopes that are too large.
+
+    Returns:
+        The values of each key, and the keys of which not all failures are counted.
+    """
     found: dict[str, Counter[str]] = {key: Counter() for key in scopes}
     together: defaultdict[tuple[Scope, str], list[str]] = defaultdict(list)
     for key, scope in scopes.items():
-        exact = sizes[scope] <= EXACT_UP_TO
-        added = _added_up(conn, scope, key) if exact else None
-        if added is not None:
+        if (added := _added_up(conn, scope, key)) is not None:
             found[key] = added
         elif key in _JOINED:
             together[scope, key].append(key)
         else:
             together[scope, "indexed" if key in _INDEXED else "rows"].append(key)
     for (scope, _), keys in together.items():
-        for key, value, failures in _counted(conn, scope, tuple(keys), sizes[scope]):
+        for key, value, failures in _counted(conn, scope, tuple(keys), most.get(scope)):
             found[key][value] += failures
-    return found
+    cut = {key for (scope, _), keys in together.items() if scope in most for key in keys}
+    return found, cut
 
 
 def _counted(
-    conn: Connection, scope: Scope, keys: tuple[str, ...], size: int
+    conn: Connection, scope: Scope, keys: tuple[str, ...], most: int | None
 ) -> Iterable[tuple[str, str, int]]:
-    """Yield key, value and failures; a value may come more than once."""
-    if size > EXACT_UP_TO:
-        yield from _of_rows(conn, scope, keys, False)
-        return
+    """Yield key, value and failures of all, or of the newest; a value may come more than once."""
+    if most is not None:
+        begin = newest(conn, scope, most)
+        yield from _where(conn, begin.same, begin.of_same(), keys)
+        scope = begin.later
     outcomes = "chain" in keys
-    parts = in_parts(conn, scope, _of_rows, keys, outcomes=outcomes, together=_together)
-    for part in parts:
+    for part in in_parts(conn, scope, _of_rows, keys, outcomes=outcomes, together=_together):
         yield from part
 
 
@@ -132,13 +167,13 @@ def _together(
     return [(key, value, failures) for (key, value), failures in found.items()]
 
 
-def _of_rows(
-    conn: Connection,
-    scope: Scope,
-    keys: tuple[str, ...],
-    exact: bool = True,
+def _of_rows(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> list[tuple[str, str, int]]:
+    return _where(conn, scope, failures_of(scope), keys)
+
+
+def _where(
+    conn: Connection, scope: Scope, where: ColumnElement[bool], keys: tuple[str, ...]
 ) -> list[tuple[str, str, int]]:
-    where = _rows(conn, scope, exact)
     if keys[0] in _JOINED:
         key = keys[0]
         rows = conn.execute(_JOINED[key](scope, where))
@@ -175,35 +210,15 @@ def _by_columns(
     return [(key, value, failures) for (key, value), failures in found.items()]
 
 
-def _facet(query: Query, key: str, counts: Counter[str], limit: int) -> Facet:
+def _ranked(query: Query, key: str, counts: Counter[str], limit: int) -> tuple[FacetValue, ...]:
+    """Return the most frequent values and those that are selected."""
     chosen = [value for value in counts if query.selects(key, value)]
     ranked = sorted(counts, key=lambda value: (-counts[value], value))
     shown = dict.fromkeys((*ranked[:limit], *chosen))
-    return Facet(
-        key=key,
-        values=tuple(
-            FacetValue(value, counts[value], selected=value in chosen)
-            for value in sorted(shown, key=ranked.index)
-        ),
-        distinct=len(counts),
+    return tuple(
+        FacetValue(value, counts[value], selected=value in chosen)
+        for value in sorted(shown, key=ranked.index)
     )
-
-
-def _rows(conn: Connection, scope: Scope, exact: bool) -> ColumnElement[bool]:
-    """Return the condition for the failures that are counted: all, or the newest of them."""
-    where = failures_of(scope)
-    if exact:
-        return where
-    key = (tool_call.c.occurred_at, tool_call.c.id)
-    oldest = conn.execute(
-        select(*key)
-        .where(where)
-        .order_by(*(column.desc() for column in key))
-        .offset(EXACT_UP_TO - 1)
-        .limit(1)
-    ).one()
-    # Said of the time alone too, since that is what an index finds.
-    return and_(where, key[0] >= oldest[0], tuple_(*key) >= tuple_(*oldest))
 
 
 def _by_field(_: Scope, where: ColumnElement[bool]) -> Select[Any]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, String, cast, func, select
+from sqlalchemy import Connection, String, case, cast, func, select
 
 from toolfault_collector.tables import tool_call
 from toolfault_dashboard.queries import rollups
@@ -53,8 +53,9 @@ def _found(conn: Connection, scope: Scope) -> tuple[int, ...]:
         counted = select(func.count()).select_from(tool_call).where(failures_of(scope))
         return (conn.execute(counted).scalar_one(),)
     rows = func.aggregate_strings(cast(tool_call.c.id, String), ",")
-    number, text = conn.execute(select(func.count(), rows).where(failures_of(scope))).one()
-    return (number, *map(int, text.split(","))) if 0 < number <= FEW else (number,)
+    few = case((func.count() <= FEW, rows))
+    number, text = conn.execute(select(func.count(), few).where(failures_of(scope))).one()
+    return (number, *map(int, text.split(","))) if text else (number,)
 
 
 def _all_together(found: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

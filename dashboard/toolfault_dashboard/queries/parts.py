@@ -20,7 +20,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
@@ -37,8 +37,8 @@ from toolfault_dashboard.queries.once import once
 from toolfault_dashboard.queries.patience import counting, day_counted, next_question, pause
 from toolfault_dashboard.queries.projects import written
 from toolfault_dashboard.queries.scope import Scope
-from toolfault_dashboard.queries.windows import window
-from toolfault_dashboard.search import Clause, Moment, Query
+from toolfault_dashboard.queries.windows import between, window
+from toolfault_dashboard.search import Moment
 
 __all__ = ["as_kept", "first_open_chain", "in_parts", "is_asked_at_once", "keep_at_most"]
 
@@ -95,10 +95,9 @@ def in_parts(
     settled = None
     if outcomes or scope.query.has("chain"):
         settled = first_open_chain(conn, scope.project_id, scope.now)
-    rest = scope.query.without("since", "until")
 
     def kept(part: _Part, ask: Callable[[Scope], _T]) -> _T:
-        narrowed = replace(scope, query=_bounded(rest, part))
+        narrowed = between(scope, part.begin, part.end)
         if not part.keep:
             return ask(narrowed)
         key = (read, args, scope.project_id, scope.audience, str(narrowed.query))
@@ -228,15 +227,6 @@ def _pieces(part: _Part, versions: dict[int, int]) -> Sequence[_Part]:
     if not 1 < len(days) <= MOST_PIECES:
         return (part,)
     return [_Part(day, day + DAY_US, keep=True) for day in days]
-
-
-def _bounded(rest: Query, part: _Part) -> Query:
-    clauses = [
-        Clause(key, (Moment(at=at),))
-        for key, at in (("since", part.begin), ("until", part.end))
-        if at is not None
-    ]
-    return Query((*clauses, *rest.clauses))
 
 
 @once

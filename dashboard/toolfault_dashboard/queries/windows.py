@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from toolfault_dashboard.queries.scope import Scope
-from toolfault_dashboard.search import Moment
+from dataclasses import replace
 
-__all__ = ["window"]
+from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.search import Clause, Moment, Query
+
+__all__ = ["between", "window"]
+
+
+def between(scope: Scope, begin: int | None, end: int | None) -> Scope:
+    """Return *scope* with the window [begin, end) in microseconds instead of its own."""
+    bounds = [
+        Clause(key, (Moment(at=at),))
+        for key, at in (("since", begin), ("until", end))
+        if at is not None
+    ]
+    rest = scope.query.without("since", "until")
+    return replace(scope, query=Query((*bounds, *rest.clauses)))
 
 
 def window(scope: Scope) -> tuple[int | None, int | None]:

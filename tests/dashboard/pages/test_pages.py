@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from importlib import import_module
 
 import pytest
 from sqlalchemy import Engine
@@ -20,6 +21,7 @@ from toolfault_dashboard.formats import count, plural
 from toolfault_dashboard.queries import deadline
 
 MOST = 12
+FACETS = import_module("toolfault_dashboard.queries.facets")  # the package has a function so named
 
 
 @pytest.mark.parametrize("path", LISTS)
@@ -189,6 +191,35 @@ def test_every_link_of_every_page_leads_somewhere(browser: Browser):
         links |= {link for group in by_kind.values() for link in group[:6]}
     broken = {link: browser.get(link).status_code for link in links}
     assert {link: status for link, status in broken.items() if status not in (200, 303)} == {}
+
+
+def test_a_facet_that_counts_a_part_says_so(browser: Browser, monkeypatch: pytest.MonkeyPatch):
+    """Each facet that counts the newest failures alone has that under its title, and no other."""
+    path = "/failures?project=generated&window=30d&q=tool%3Asearch"
+    whole = browser.page(path)
+    assert "newest" not in whole.select_one(".facets").get_text()
+    size = 1 + len(whole.select("table.failures tbody tr")) // 2
+    assert size > 5
+    monkeypatch.setattr(FACETS, "EXACT_UP_TO", size)
+    soup = browser.page(path)
+    said = soup.select(".facet h2 .sub")
+    assert {each.get_text() for each in said} == {f"of the newest {size}"}
+    assert len(said) == len(soup.select(".facet")) > 5
+    assert f"the newest {size} failures alone" in soup.select_one(".facets > .hint").get_text()
+    for facet in soup.select(".facet"):
+        counted = sum(int(each.get_text()) for each in facet.select("li .n"))
+        if facet.h2.contents[0].strip() == "Code":
+            assert counted == size
+
+
+def test_the_arguments_of_a_tool_are_never_counted_in_part(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+):
+    """Their rates are of all calls: the failures must be all of them too, whatever the filter."""
+    path = "/tool?name=search&project=generated&window=all&q=model%3Agpt-5"
+    whole = browser.page(path).main.get_text()
+    monkeypatch.setattr(FACETS, "EXACT_UP_TO", 3)
+    assert browser.page(path).main.get_text() == whole
 
 
 def test_a_facet_count_is_what_choosing_it_leaves(browser: Browser):

@@ -232,6 +232,27 @@ def test_what_is_kept_follows_every_write(
     assert agent.check()["failures"].total < 20
 
 
+def test_what_daily_counts_hold_is_no_part_however_many_there_are(written: Engine) -> None:
+    """Tool, code and field of more failures than are counted stay exact, and say so each."""
+    agent = _Agent(written, lambda _: None)
+    agent.send(
+        *(agent.call(3 * DAY_US + n, f"c{n}", failed=True) for n in range(6)),
+        *(agent.call(2 * DAY_US + n, f"d{n}", failed=True, tool="other") for n in range(5)),
+    )
+    for text, exact in (("", {"tool", "code", "field"}), ("code:wrong_type", {"tool", "code"})):
+        with read_connection(written) as conn:
+            found = queries.facets(conn, Scope(agent.project, parse(text), NOW), most=7)
+        facets = {each.key: each for each in found.facets}
+        assert {key for key, facet in facets.items() if facet.exact} == exact
+        assert (found.exact, found.counted) == (False, 7)
+        counts = {value.value: value.failures for value in facets["tool"].values}
+        assert counts == {"t": 6, "other": 5}
+        for key, facet in facets.items():
+            counted = 11 if key in exact else 7
+            assert facet.counted == counted
+            assert sum(value.failures for value in facet.values) == counted, key
+
+
 def test_an_open_chain_is_given_up_in_time(written: Engine, cut: Callable[[bool], None]) -> None:
     """A chain that nobody writes to any more is abandoned half an hour later, kept or not."""
     agent = _Agent(written, cut)

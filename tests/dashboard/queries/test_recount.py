@@ -15,7 +15,7 @@ from toolfault_collector.engine import read_connection
 from toolfault_collector.projects import find_project
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.rates import wilson
-from toolfault_dashboard.queries import FACET_KEYS, FREQUENCIES, Scope
+from toolfault_dashboard.queries import FACET_KEYS, FREQUENCIES, Scope, parts
 from toolfault_dashboard.search import parse
 
 TEXTS = (
@@ -213,6 +213,49 @@ def test_facets(conn: Connection, asked: Scope, stored: Tables) -> None:
             chosen = kept.toggled(facet.key, value.value)
             assert value.failures == len(stored.failures(chosen, NOW)), (facet.key, value)
             assert value.selected == asked.query.selects(facet.key, value.value)
+
+
+@pytest.mark.parametrize("most", [1, 40, 150])
+@pytest.mark.parametrize("many", [0, 2**62], ids=["parts", "whole"])
+def test_facets_of_more_than_can_be_counted_say_which_failures_they_count(
+    history: Engine,
+    asked: Scope,
+    stored: Tables,
+    monkeypatch: pytest.MonkeyPatch,
+    most: int,
+    many: int,
+) -> None:
+    """A facet counts all failures or exactly the newest, and says so, kept by day or not."""
+    monkeypatch.setattr(parts, "MANY", many)
+    for _ in range(2):  # the second time from what is kept
+        with read_connection(history) as conn:
+            found = queries.facets(conn, asked, limit=1_000, most=most)
+        rows = stored.failures(asked.query, NOW)
+        assert found.counted == min(most, len(rows))
+        assert found.exact == all(facet.exact for facet in found.facets)
+        for facet in found.facets:
+            kept = type(asked.query)(
+                tuple(c for c in asked.query.clauses if c.key != facet.key or c.negated)
+            )
+            every = [c["event_id"] for c in stored.failures(kept, NOW)]
+            assert facet.counted == (len(every) if facet.exact else most)
+            assert facet.exact or len(every) > most
+            counted = set(every[: facet.counted])
+            assert facet.distinct == len(facet.values)
+            seen = set()
+            for value in facet.values:
+                chosen = stored.failures(kept.toggled(facet.key, value.value), NOW)
+                expected = counted & {c["event_id"] for c in chosen}
+                assert value.failures == len(expected) > 0, (facet.key, value)
+                seen |= expected
+            assert seen == counted, facet.key
+
+
+def test_values_are_of_all_failures_however_many(conn: Connection, asked: Scope) -> None:
+    """Values that are asked for by themselves are those of a facet that counts all failures."""
+    whole = {each.key: each.values for each in queries.facets(conn, asked, limit=20).facets}
+    for key in FACET_KEYS:
+        assert queries.values_of(conn, asked, key, limit=20) == whole[key]
 
 
 def test_lists_and_streams_hold_the_same_rows(

@@ -146,44 +146,6 @@ def test_a_conversation_has_its_own_calls_where_it_is_whole(engine: Engine, long
         assert side.folded.total == folded, text
 
 
-def test_calls_beside_each_other_on_both_sides_of_a_moment(engine: Engine) -> None:
-    """A failure beside a retry is no retry, on whichever side of a change it ends."""
-    with write_transaction(engine) as conn:
-        project = ensure_project(conn, "beside")
-        sent = _turns("talk", MOMENT - 2 * SECOND_US, "ABBBc")
-        assert not store_events(conn, project, sent, received_at=NOW, time_policy="import").rejected
-    change = ChangeRow("", MOMENT, "", None, "manual", "api")
-    with read_connection(engine) as conn:
-        found = queries.change_effect(conn, Scope(project, parse(""), NOW), change)
-    shown = {each.metric: each for each in found.metrics}
-    first, trips = shown["first_try_success"], shown["round_trips_per_operation"]
-    assert (found.before.calls, found.after.calls) == (2, 3)
-    assert (first.n_before, first.n_after) == (1, 2)
-    assert (trips.before, trips.after) == (2.0, 0.0)
-
-
-def test_a_chain_that_goes_on_is_in_no_recovery_rate(engine: Engine) -> None:
-    """Of a recovered, an abandoned and an open chain one of two recovered, wherever it is said."""
-    sent = [
-        *_turns("recovered", NOW - DAY_US, "ABc"),
-        *_turns("abandoned", NOW - DAY_US, "AB"),
-        *_turns("open", NOW - MINUTE_US, "AB"),
-    ]
-    with write_transaction(engine) as conn:
-        project = ensure_project(conn, "going on")
-        assert not store_events(conn, project, sent, received_at=NOW, time_policy="import").rejected
-    asked = Scope(project, parse(""), NOW)
-    with read_connection(engine) as conn:
-        overview, trips = queries.overview(conn, asked), queries.round_trips(conn, asked)
-        effect = queries.comparison(conn, asked, asked).effect
-    summary = overview.summary
-    assert (summary.recovered, summary.abandoned, summary.open) == (1, 1, 1)
-    rates = [overview.recovery_rate, *(group.recovery_rate for group in trips.by_tool)]
-    assert {(rate.count, rate.n) for rate in rates} == {(1, 2)}
-    (shown,) = (each for each in effect.metrics if each.metric == "recovery_rate")
-    assert (shown.before, shown.n_before) == (0.5, 2)
-
-
 def _rows(stored: Tables, asked: Scope) -> list[dict[str, Any]]:
     """The failures of a scope as the naive rules take them."""
     return [

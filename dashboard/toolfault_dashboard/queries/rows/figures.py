@@ -129,20 +129,26 @@ class FacetValue:
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """The most frequent values of one key under the current filter."""
+    """The most frequent values of one key under the current filter.
+
+    Exact up to 200,000 failures, beyond that also where daily counts hold the key: tool, code and
+    field of a list that is filtered by nothing but tool, code and time (field: not by code).
+    """
 
     key: str
     values: tuple[FacetValue, ...]
-    distinct: int  # distinct values in all
+    distinct: int  # distinct values among the failures that are counted
+    counted: int  # failures that are counted: all that the filter leaves without this key, or
+    exact: bool  # the newest of them, if this is false
 
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """All facets of a list. Exact up to 200,000 failures, beyond that on the newest of them."""
+    """All facets of a list; each says whether it counts all failures or the newest of them."""
 
     facets: tuple[Facet, ...]
-    counted: int
-    exact: bool
+    counted: int  # failures of the list, at most 200,000: what a facet that is not exact counts
+    exact: bool  # whether all facets are
 
 
 @dataclass(frozen=True, slots=True)
