@@ -118,7 +118,7 @@ class PageFaults:
             if started:
                 raise
             number = scope.get("state", {}).get("request_id", "")
-            sentence = f"Something went wrong here. The server's log has more under {number}."
+            sentence = f"It is no fault of yours. The server's log says more under {number}."
             await self._error_page(Request(scope), 500, sentence)(scope, receive, send)
 
 

@@ -57,6 +57,7 @@ class TooSlowContext:
     seconds: Doc[int, "After how many seconds it was stopped."]
     narrower: Doc[tuple[Link, ...], "The same question over less time."]
     again: Doc[str, "The same page once more."]
+    address: Doc[str, "Its address, for reading: what a page without a query bar was asked."]
 
 
 @dataclass(frozen=True, slots=True)

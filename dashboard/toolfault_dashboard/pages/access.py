@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from toolfault_dashboard import signin
 from toolfault_dashboard.contexts import SignInContext
+from toolfault_dashboard.formats import plural
 from toolfault_dashboard.pages._ask import Services
 from toolfault_dashboard.pages._forms import Submitted
 from toolfault_dashboard.pages._shell import bare_shell
@@ -95,7 +96,10 @@ def _refusal(request: Request, error: signin.SignInError) -> Response:
     wait = services.lockout.fail(_address(request))
     if not wait:
         return _page(request, SignInContext("", str(error), "/"), status=410)
-    sentence = "Too many links from your address did not work. Wait some minutes, or ask for one."
+    sentence = (
+        "Too many links from your address did not work."
+        f" Wait {plural(-(-wait // 60), 'minute')}; a link that works is let in even now."
+    )
     response = _page(request, SignInContext("", sentence, "/"), status=429)
     response.headers["Retry-After"] = str(wait)
     return response

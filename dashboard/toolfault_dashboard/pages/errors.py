@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import unquote_plus
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -22,6 +23,7 @@ from toolfault_dashboard.contexts import (
     TooSlowContext,
     View,
 )
+from toolfault_dashboard.formats import visible
 from toolfault_dashboard.pages._ask import WINDOWS, Ask, ask_about
 from toolfault_dashboard.pages._shell import NAVIGATION, bare_shell
 from toolfault_dashboard.policy import is_machine_path
@@ -108,6 +110,7 @@ def too_slow_page(request: Request, error: TooSlow) -> Response:
                 seconds=round(error.seconds),
                 narrower=tuple(_narrower(ask)),
                 again=ask.here(),
+                address=visible(unquote_plus(ask.here())),
             )
             return ask.render("too_slow.html", context, title="Too slow", status=503)
     except (TooSlow, QueryError):
