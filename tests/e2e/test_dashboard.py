@@ -83,6 +83,26 @@ def test_no_page_breaks_the_accessibility_rules(open_reader, scheme: str, size: 
     assert found == {}
 
 
+@pytest.mark.parametrize("width", [1280, 1000])
+def test_headings_of_a_table_stand_beside_each_other_in_line(open_reader, width: int):
+    """No heading reaches into the next one, in no choice of columns; all stand equally high."""
+    every = "failures,recovery,answered,fixed,when_answered,last"
+    for path in (f"/messages?cols={every}", "/messages", "/tools"):
+        page = open_reader(viewport={"width": width, "height": 800}).go(path)
+        drawn = page.locator("thead").first.evaluate(
+            """head => [...head.querySelectorAll("th")].map(th => {
+                const text = document.createRange();
+                text.selectNodeContents(th);
+                const box = th.getBoundingClientRect(), words = text.getBoundingClientRect();
+                const middle = (words.top + words.bottom) / 2;
+                return [words.right - box.right, box.left - words.left, middle];
+            })"""
+        )
+        assert max(max(right, left) for right, left, _ in drawn) <= 0, path
+        middles = [middle for _, _, middle in drawn]
+        assert max(middles) - min(middles) < 1, path
+
+
 def test_pages_without_a_session_and_errors_are_accessible(open_reader):
     """Sign-in, not found and a query that cannot be read pass axe too."""
     reader = open_reader(complain=False)

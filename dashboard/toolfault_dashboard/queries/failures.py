@@ -24,12 +24,7 @@ from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import seen, sees
 from toolfault_dashboard.search.outcomes import outcome_at
 
-__all__ = [
-    "count_failures",
-    "failure_detail",
-    "failure_list",
-    "failures_statement",
-]
+__all__ = ["count_failures", "failure_detail", "failure_list", "failures_statement"]
 
 _ROW_COLUMNS: Final = (
     "event_id",

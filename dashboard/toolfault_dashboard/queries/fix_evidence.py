@@ -151,7 +151,6 @@ class _Row(NamedTuple):
     failed_until: int
     calls: int
     each_call: str | None  # where any was issued beside another
-    # What stands in a failure, from here on:
     tool: str
     code: str | None
     reason: str | None
@@ -160,9 +159,6 @@ class _Row(NamedTuple):
     attempt: int
     occurred_at: int | None
     switched: bool | None
-
-
-_ABOUT: Final = _Row._fields.index("tool")
 
 
 def _read(
@@ -265,17 +261,16 @@ def _switched(scope: Scope) -> ColumnElement[bool]:
 
 def _failure(row: _Row, issues: tuple[FixIssue, ...]) -> FixFailure:
     after, round_trip = _round_trips(row)
-    tool, code, reason, conversation, chain_id, attempt, at, switched = row[_ABOUT:]
     return FixFailure(
-        tool=tool,
-        code=code or "",
-        reason=reason,
-        conversation=conversation,
-        chain_id=chain_id,
-        attempt=attempt,
+        tool=row.tool,
+        code=row.code or "",
+        reason=row.reason,
+        conversation=row.conversation,
+        chain_id=row.chain_id,
+        attempt=row.attempt,
         calls_after=after,
-        switched=bool(switched),
-        occurred_at=at,
+        switched=bool(row.switched),
+        occurred_at=row.occurred_at,
         issues=issues,
         round_trip=round_trip,
     )
