@@ -162,13 +162,17 @@ def fixes_of(server: LiveServer, *query: str) -> list[dict[str, Any]]:
 
 
 def test_fix_next_ranks_the_planted_problems_first(server: LiveServer, planted: str):
-    """All planted problems are found, in their order, and the top of the list is theirs alone."""
-    rows = [(row["tool"], row["field"], row["remedy"]) for row in fixes_of(server)]
+    """All planted problems are found, in their order, and the top of the list is theirs alone.
+
+    On any day of the week: three weeks hold both that were lived through.
+    """
+    rows = [(row["tool"], row["field"], row["remedy"]) for row in fixes_of(server, "since:21d")]
     known = [(one.tool, one.field or "", one.remedy) for one in (*PLANTED, *PLANTED_OTHERWISE)]
     assert set(known) <= set(rows)
     places = [rows.index(one) for one in known[: len(PLANTED)]]
     assert places == sorted(places)
-    assert set(rows[:8]) <= set(known)
+    # A message that names one mistake of three helps less than others: it is there twice.
+    assert {row[:2] for row in rows[:8]} <= {one[:2] for one in known}
 
 
 def true_saving(week: list[Assignment], start: float) -> int:
