@@ -74,6 +74,16 @@ class FairQueue(Generic[Item]):
             self._closed = True
             self._changed.notify_all()
 
+    def is_full(self, project_id: int) -> bool:
+        """Say whether nothing more of the project would be let in, however small it is."""
+        events, size = self._held.get(project_id, (0, 0))
+        return self._events > 0 and (
+            self._events >= self._max_events
+            or self._bytes >= self._max_bytes
+            or events >= SHARE * self._max_events
+            or size >= SHARE * self._max_bytes
+        )
+
     def put(
         self, item: Item, *, project_id: int, events: int, size: int, wake: bool = True
     ) -> None:

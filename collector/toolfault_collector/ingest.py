@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import structlog
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from toolfault_collector.collector import Collector
 
 __all__ = ["IngestEndpoint"]
+
+# How long who finds the queue full waits for the refusal: about as long as what is queued takes.
+REFUSAL_SECONDS: Final = 0.5
 
 _log = structlog.get_logger(__name__)
 
@@ -74,6 +77,11 @@ class IngestEndpoint:
         except SQLAlchemyError as error:
             let_go(error)
             raise _unavailable() from error
+        if self._collector.writer.is_full(key.project_id):
+            # Before its body is unpacked, which is most of what it costs; and not at once: who does
+            # not wait as long as is said would be back before anything was stored.
+            await asyncio.sleep(REFUSAL_SECONDS)
+            raise _unavailable()
         body = await read_body(receive, headers, self._collector.settings)
         receipt = await self._store(body, key)
         self._count(receipt)

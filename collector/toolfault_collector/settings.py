@@ -82,9 +82,9 @@ class Settings(BaseSettings):
     """How long who asked may take nothing of a long answer: an export holds a snapshot of the
     database, which nobody may keep by not reading."""
 
-    queue_events: int = Field(default=20_000, ge=1_000)
-    """Events waiting to be stored before 503 is answered: about two seconds of work, so that those
-    who are let in are answered before they give up."""
+    queue_events: int = Field(default=5_000, ge=1_000)
+    """Events waiting to be stored before 503 is answered, half of them of one project: half a
+    second of work each, so that who is let in is answered soon, however many come."""
 
     queue_bytes: int = Field(default=64 * MIB, ge=MIB)
     """Bytes waiting to be stored before 503 is answered; bounds the memory of the queue."""

@@ -140,8 +140,7 @@ class Writer:
         self._committer = ThreadPoolExecutor(1, "toolfault-commit")
         self._ahead: _Group | None = None
         self._expected = 1
-        self._keys_noted: dict[int, int] = {}
-        self._quota = quota or Quota(0)
+        self._keys_noted, self._quota = dict[int, int](), quota or Quota(0)
         self._first_events = FirstEvents(engine)
         first = shared is None
         shared = shared or _Shared(
@@ -159,6 +158,7 @@ class Writer:
             )
             metrics.watch_log(self._write_ahead_log)
         self._queue, self._limits = shared.queue, shared.limits
+        self.is_full = shared.queue.is_full  # of a project: any batch would be refused now
         self._second: Writer | None = None
         if first and not is_sqlite(engine):
             self._second = Writer(

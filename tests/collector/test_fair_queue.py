@@ -178,3 +178,21 @@ def test_two_who_take_end_only_with_the_queue() -> None:
         got = [name for each in both for name in each.result(FOREVER)]
 
     assert sorted(got, key=int) == names
+
+
+def test_a_full_share_is_known_before_anything_is_put() -> None:
+    """A queue is full of a project where nothing of it would be let in, and only then."""
+    queue: FairQueue[str] = FairQueue(max_events=10, max_bytes=1_000)
+    queue.open()
+    assert not queue.is_full(1)
+    queue.put("a", project_id=1, events=4, size=10)
+    assert not queue.is_full(1)
+    queue.put("b", project_id=1, events=1, size=10)
+    assert queue.is_full(1)
+    assert not queue.is_full(2)
+    with pytest.raises(WriterBusy):
+        queue.put("c", project_id=1, events=1, size=1)
+    queue.put("d", project_id=2, events=5, size=10)
+    assert queue.is_full(3)
+    queue.release(queue.take(100))
+    assert not queue.is_full(1)

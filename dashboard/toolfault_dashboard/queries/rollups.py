@@ -171,6 +171,13 @@ _NOT_SENT: Final[tuple[tuple[_By, list[Any]], ...]] = (
 
 def calls_per_day(conn: Connection, scope: Scope) -> dict[int, float]:
     """Return calls by day number, time // day, folded successes included; keys: a window."""
+    found: Counter[int] = Counter()
+    for part in in_parts(conn, scope, _calls_per_day):
+        found.update(part)
+    return dict(found)
+
+
+def _calls_per_day(conn: Connection, scope: Scope) -> dict[int, float]:
     table = failure_counts.c
     sampled = sampling(conn, scope.project_id).calls
     reported = func.sum(weight()) if sampled else func.count()
