@@ -40,6 +40,14 @@ def _leads_to_its_rows(page: Page, link: Locator) -> None:
     assert _number(page.locator(".lede").inner_text()) == said > 0
 
 
+def test_what_is_laid_out_later_is_there_soon(open_reader):
+    """Cards below the first screen are drawn without anybody scrolling, one after the other."""
+    page = open_reader(java_script_enabled=True).go("/codes")
+    expect(page.locator(".later")).to_have_count(0)
+    cells = page.get_by_role("group", name="Failures by tool and field", exact=True)
+    assert cells.inner_text()
+
+
 @SCRIPTS
 def test_a_mistake_is_named_under_the_box(open_reader, script):
     """The query stays in the box, below it stand what is wrong, where, and what was meant."""

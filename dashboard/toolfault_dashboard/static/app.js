@@ -76,6 +76,15 @@
     window.addEventListener("beforeunload", () => clearTimeout(timer));
   }
 
+  /* What is laid out later is laid out card by card, when there is nothing else to do. */
+  const later = [...doc.querySelectorAll(".later")];
+  const lay = () => {
+    later.shift()?.classList.remove("later");
+    if (later.length) idle(lay);
+  };
+  const idle = window.requestIdleCallback || ((then) => setTimeout(then, 50));
+  if (later.length) idle(lay);
+
   /* Live: rows are built from text alone, newest on top, and the oldest fall off. */
   const live = doc.getElementById("live");
   if (live && window.EventSource) {
