@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
+import gc
 import logging
 import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from itertools import count
 from pathlib import Path
 
@@ -25,9 +27,22 @@ from toolfault_collector.schema import prepare
 REPOSITORY = Path(__file__).resolve().parent.parent
 _databases = count(1)
 
+MakeFile = Callable[[Path], None]
+
 # No test is a stopwatch: an example that takes long on a busy machine is no failure.
 settings.register_profile("untimed", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("untimed")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _frozen_heap() -> None:
+    """Let garbage collection of one module not walk what earlier modules keep.
+
+    Session fixtures, compiled statements and imported libraries grow to millions of objects in a
+    worker, and every full collection would visit all of them.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +55,30 @@ def _own_logging() -> Iterator[None]:
     root.handlers[:] = handlers
     root.setLevel(level)
     structlog.reset_defaults()
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, MakeFile], Path]:
+    """A function that makes a file once for all workers of a run.
+
+    It takes the file's name and a function that writes the file at a given path, and returns the
+    path. Nobody may change that file: tests that write work on a copy.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+
+    def made(name: str, make: MakeFile) -> Path:
+        path = folder / name
+        with (folder / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not path.exists():
+                unfinished = folder / f"{name}.unfinished"
+                make(unfinished)
+                unfinished.rename(path)
+        return path
+
+    return made
 
 
 @pytest.fixture(scope="session")
@@ -92,13 +131,15 @@ def postgres_template(postgres_url: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sqlite_template(made_once: Callable[[str, MakeFile], Path]) -> Path:
     """A migrated SQLite file that others are copied from."""
-    path = tmp_path_factory.mktemp("template") / "template.db"
-    engine = open_engine(f"sqlite:///{path}")
-    prepare(engine, migrate=True)
-    engine.dispose()
-    return path
+
+    def migrate(path: Path) -> None:
+        engine = open_engine(f"sqlite:///{path}")
+        prepare(engine, migrate=True)
+        engine.dispose()
+
+    return made_once("template.db", migrate)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
@@ -23,19 +23,40 @@ _copies = count(1)
 ENGINES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]
 
 
-@pytest.fixture(scope="session", params=ENGINES)
-def history_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """URL of a database with the generated history of two projects; nobody writes to it."""
-    if request.param == "sqlite":
-        path = tmp_path_factory.mktemp("history") / "toolfault.db"
-        shutil.copyfile(request.getfixturevalue("sqlite_template"), path)
-        url = f"sqlite:///{path}"
-    else:
-        url = copied_database(request, "history")
+@pytest.fixture(scope="session")
+def filled_sqlite(
+    sqlite_template: Path, made_once: Callable[[str, Callable[[Path], None]], Path]
+) -> Path:
+    """A SQLite file with the generated history of two projects; tests that write copy it."""
+
+    def make(path: Path) -> None:
+        shutil.copyfile(sqlite_template, path)
+        engine = open_engine(f"sqlite:///{path}")
+        fill(engine)
+        engine.dispose()
+
+    return made_once("history.db", make)
+
+
+@pytest.fixture(scope="session")
+def filled_postgres(request: pytest.FixtureRequest) -> str:
+    """URL of a PostgreSQL database with the generated history; nobody writes to it."""
+    url = copied_database(request, "history")
     engine = open_engine(url)
     fill(engine)
     engine.dispose()
     return url
+
+
+@pytest.fixture(scope="session", params=ENGINES)
+def history_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """URL of a database with the generated history of two projects, once per engine."""
+    if request.param == "postgresql":
+        return str(request.getfixturevalue("filled_postgres"))
+    # A copy for each worker: pages add accounts.
+    path = tmp_path_factory.mktemp("history") / "toolfault.db"
+    shutil.copyfile(request.getfixturevalue("filled_sqlite"), path)
+    return f"sqlite:///{path}"
 
 
 def copied_database(request: pytest.FixtureRequest, name: str) -> str:

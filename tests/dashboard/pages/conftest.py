@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +13,10 @@ from bs4 import BeautifulSoup
 from fastapi.testclient import TestClient
 from httpx2 import Response
 from sqlalchemy import Engine, event
-from tests.dashboard.generated import NOW, fill
+from tests.dashboard.generated import NOW
 
 from toolfault_collector.collector import Collector
 from toolfault_collector.engine import open_engine
-from toolfault_collector.schema import prepare
 from toolfault_collector.settings import Settings
 from toolfault_dashboard import signin
 from toolfault_dashboard.app import create_app
@@ -92,11 +92,10 @@ def browser(engine: Engine) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def own_engine(tmp_path: Path) -> Iterator[Engine]:
+def own_engine(filled_sqlite: Path, tmp_path: Path) -> Iterator[Engine]:
     """A database of this test alone, with the generated history, that may be written to."""
+    shutil.copyfile(filled_sqlite, tmp_path / "toolfault.db")
     engine = open_engine(f"sqlite:///{tmp_path / 'toolfault.db'}")
-    prepare(engine, migrate=True)
-    fill(engine)
     yield engine
     engine.dispose()
 
