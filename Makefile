@@ -1,7 +1,8 @@
 # Every target makes the environment it needs; nothing is reinstalled while its pins are unchanged.
 #
 #   make PYTHON=/path/to/python3.12 test     another interpreter (3.11 or newer)
-#   make test PYTEST_ARGS="tests/sdk -x"     other arguments for pytest
+#   make test PYTEST_ARGS="tests/sdk -x"     further arguments for pytest
+#   make bench PROGRAM=benchmarks/sdk/hot_path.py BENCH_ARGS="--help"
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,7 +13,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-long check bench format requirements chromium clean
+.PHONY: help demo test test-quick test-long test-breaks check bench format requirements chromium clean
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -21,13 +22,16 @@ demo: $(VENV)/.server ## a server on a fresh database and a fleet of simulated a
 	@exec $(BIN)/toolfault demo $(DEMO_ARGS)
 
 test: $(VENV)/.dev chromium ## every test but the long ones
-	$(PYTEST) -m "not long" $(PYTEST_ARGS)
+	$(PYTEST) -m "not long" --durations 20 $(PYTEST_ARGS)
 
-test-quick: $(VENV)/.dev ## the tests that run in under three minutes
-	$(PYTEST) -m "not long and not slow and not browser" $(PYTEST_ARGS)
+test-quick: $(VENV)/.dev ## the fast tests: no browser, no PostgreSQL
+	$(PYTEST) -m "not long and not slow and not browser and not postgres" $(PYTEST_ARGS)
 
-test-long: $(VENV)/.dev chromium ## the tests that take more than some minutes
-	$(PYTEST) -m "long" --timeout 3600 $(PYTEST_ARGS)
+test-long: $(VENV)/.dev chromium ## only the long ones: full matrices, kills, disks, outages
+	$(PYTEST) -m "long" --timeout 3600 --durations 20 $(PYTEST_ARGS)
+
+test-breaks: $(VENV)/.dev chromium ## break the product on purpose, once per promise; the tests must notice
+	$(BIN)/python tests/breaks/run.py $(BREAKS_ARGS)
 
 check: $(VENV)/.dev ## format, lint, types and import contracts
 	$(BIN)/ruff format --check .
@@ -35,9 +39,12 @@ check: $(VENV)/.dev ## format, lint, types and import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-bench: $(VENV)/.dev ## measure; every program of benchmarks/, one after the other
-	@set -e; for program in $$(grep -l "^def main" benchmarks/*/*.py); do \
-		echo "== $$program"; $(BIN)/python "$$program" $(BENCH_ARGS); done
+bench: $(VENV)/.dev ## measure: PROGRAM=benchmarks/...; without it, list the programs
+ifdef PROGRAM
+	$(BIN)/python $(PROGRAM) $(BENCH_ARGS)
+else
+	@grep -l "^def main" benchmarks/*/*.py
+endif
 
 format: $(VENV)/.dev ## format the code and fix what lint can fix
 	$(BIN)/ruff format .

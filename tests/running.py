@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -15,7 +17,7 @@ from typing import Any, Self
 import httpx2
 
 from toolfault_collector.engine import open_engine, write_transaction
-from toolfault_collector.keys import create_key
+from toolfault_collector.keys import KeyKind, create_key
 from toolfault_collector.projects import ensure_project
 
 __all__ = ["RunningCollector", "new_key"]
@@ -24,14 +26,19 @@ __all__ = ["RunningCollector", "new_key"]
 READY_SECONDS = 90.0
 
 
-def new_key(database_url: str, *, project: str = "demo", kind: str = "ingest") -> str:
+def new_key(database_url: str, *, project: str = "demo", kind: KeyKind = "ingest") -> str:
     """A new key of *project*, made beside whatever is running."""
     engine = open_engine(database_url)
     try:
         with write_transaction(engine) as conn:
-            return create_key(conn, ensure_project(conn, project), kind)  # type: ignore[arg-type]
+            return create_key(conn, ensure_project(conn, project), kind)
     finally:
         engine.dispose()
+
+
+def _client(key: str) -> httpx2.Client:
+    headers = {"Authorization": f"Bearer {key}"}
+    return httpx2.Client(headers=headers, timeout=30, trust_env=False)
 
 
 class RunningCollector:
@@ -49,7 +56,7 @@ class RunningCollector:
         database_url: str,
         *,
         folder: Path,
-        program: tuple[str, ...] = ("-m", "toolfault_collector"),
+        program: Sequence[str] = ("-m", "toolfault_collector"),
         **environment: str,
     ) -> None:
         self.database_url = database_url
@@ -59,9 +66,7 @@ class RunningCollector:
         self._program = program
         self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
-        self.client = httpx2.Client(
-            headers={"Authorization": f"Bearer {self.key}"}, timeout=30, trust_env=False
-        )
+        self.client = _client(self.key)
 
     def __enter__(self) -> Self:
         self.start()
@@ -77,6 +82,13 @@ class RunningCollector:
         self.kill()
         if error is not None:
             error.add_note(f"output of the collector:\n{self.output()[-4_000:]}")
+
+    def of_project(self, project: str) -> RunningCollector:
+        """The same process, as it is seen with a new key of *project*."""
+        seen = copy(self)
+        seen.key = new_key(self.database_url, project=project)
+        seen.client = _client(seen.key)
+        return seen
 
     @property
     def url(self) -> str:

@@ -150,7 +150,8 @@ class FairQueue(Generic[Item]):
                     self._gather(expected, max_events)
                 if self._waiting:  # and not taken by another one meanwhile
                     break
-                self._changed.wait()
+                if not self._closed:  # which may have happened while it gathered
+                    self._changed.wait()
             while self._waiting and events < max_events:
                 project_id = next(iter(self._waiting))
                 items = self._waiting.pop(project_id)

@@ -14,18 +14,27 @@ from tests.running import RunningCollector
 SMALL_DISK_MIB = 16
 
 
-@pytest.fixture(scope="module")
-def collector(
+@pytest.fixture(scope="session")
+def shared_collector(
     sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningCollector]:
-    """One collector for the whole module: what one request does must not matter to the next."""
-    folder = tmp_path_factory.mktemp("bad_input")
+    """One collector process for all tests that neither end it nor set it up in their own way."""
+    folder = tmp_path_factory.mktemp("shared")
     database = folder / "toolfault.db"
     database.write_bytes(sqlite_template.read_bytes())
-    patience = {"TOOLFAULT_BODY_TIMEOUT_SECONDS": "1", "TOOLFAULT_HEAD_TIMEOUT_SECONDS": "1"}
-    with RunningCollector(f"sqlite:///{database}", folder=folder, **patience) as running:
+    with RunningCollector(f"sqlite:///{database}", folder=folder) as running:
         yield running
-        assert running.post(success()).json()["accepted"] == 1
+
+
+@pytest.fixture(scope="module")
+def collector(
+    shared_collector: RunningCollector, request: pytest.FixtureRequest
+) -> Iterator[RunningCollector]:
+    """The shared collector with a project of this module: no request may matter to the next."""
+    seen = shared_collector.of_project(request.node.path.stem)
+    yield seen
+    assert seen.post(success()).json()["accepted"] == 1
+    seen.client.close()
 
 
 @pytest.fixture

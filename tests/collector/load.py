@@ -18,39 +18,34 @@ from toolfault_collector.projects import find_project
 from toolfault_collector.recount import recount
 from toolfault_collector.tables import tool_call
 
-__all__ = ["Sender", "load", "stored_ids", "writing"]
+__all__ = ["Load", "load", "stored_ids", "writing"]
 
 SENDERS = 4
 BATCH = 20
+SECONDS = 120  # bounds a hang; what is waited for takes a moment
 
 
-class Sender(threading.Thread):
+class _Sender(threading.Thread):
     """An agent that sends batches and sends each again until it is acknowledged.
 
     Args:
-        collectors: Where to; a batch that one does not take is sent to the next.
         number: Names its conversations.
-        stop: Set when it shall end.
+        common: Where to, until when, and what became of it; a batch that one collector does not
+            take is sent to the next.
     """
 
-    def __init__(
-        self, collectors: Sequence[RunningCollector], number: int, stop: threading.Event
-    ) -> None:
+    def __init__(self, number: int, common: Load) -> None:
         super().__init__(name=f"sender-{number}")
-        self._collectors = collectors
         self._number = number
-        self._stop_sending = stop
+        self._common = common
         self._tries = number
-        self.sent: set[str] = set()
-        self.acknowledged: set[str] = set()
-        self.refused: list[str] = []
 
     def run(self) -> None:
         """Send until told to stop."""
-        headers = {"Authorization": f"Bearer {self._collectors[0].key}"}
+        headers = {"Authorization": f"Bearer {self._common.collectors[0].key}"}
         with httpx2.Client(headers=headers, timeout=10, trust_env=False) as client:
             turn = 0
-            while not self._stop_sending.is_set():
+            while not self._common.stop.is_set():
                 turn += 1
                 self._deliver(client, self._batch(turn))
 
@@ -60,22 +55,54 @@ class Sender(threading.Thread):
         return [make[place % 3](session_id=session, event_id=event_id()) for place in range(BATCH)]
 
     def _deliver(self, client: httpx2.Client, batch: list[dict[str, object]]) -> None:
+        common = self._common
         ids = {str(event["event_id"]) for event in batch}
-        self.sent |= ids
-        while not self._stop_sending.is_set():
+        common.note_sent(ids)
+        while not common.stop.is_set():
             self._tries += 1
-            collector = self._collectors[self._tries % len(self._collectors)]
+            collector = common.collectors[self._tries % len(common.collectors)]
             try:
                 answer = client.post(f"{collector.url}/v1/events", json={"events": batch})
             except httpx2.TransportError:
-                self._stop_sending.wait(0.01)
+                common.stop.wait(0.02)  # nobody listens: as an agent does, try again later
                 continue
             if answer.status_code == 200:
                 body = answer.json()
                 assert body["accepted"] + body["duplicate"] == len(batch), body
-                self.acknowledged |= ids
+                common.note_acknowledged(ids)
                 return
-            self.refused.append(answer.text)
+            common.refused.append(answer.text)
+
+
+class Load:
+    """Senders, and the ledger of what they sent and what they were promised."""
+
+    def __init__(self, collectors: Sequence[RunningCollector]) -> None:
+        self.collectors = collectors
+        self.stop = threading.Event()
+        self.refused: list[str] = []
+        self.sent: set[str] = set()
+        self.acknowledged: set[str] = set()
+        self._batches = 0
+        self._changed = threading.Condition()
+
+    def note_sent(self, ids: set[str]) -> None:
+        """Note that *ids* are about to be sent."""
+        with self._changed:
+            self.sent |= ids
+
+    def note_acknowledged(self, ids: set[str]) -> None:
+        """Note that a batch with *ids* was answered."""
+        with self._changed:
+            self.acknowledged |= ids
+            self._batches += 1
+            self._changed.notify_all()
+
+    def wait_for(self, batches: int) -> None:
+        """Return when so many more *batches* were acknowledged."""
+        with self._changed:
+            wanted = self._batches + batches
+            assert self._changed.wait_for(lambda: self._batches >= wanted, SECONDS)
 
 
 def stored_ids(engine: Engine) -> Counter[str]:
@@ -87,30 +114,28 @@ def stored_ids(engine: Engine) -> Counter[str]:
 
 
 @contextmanager
-def load(*collectors: RunningCollector) -> Iterator[list[Sender]]:
+def load(*collectors: RunningCollector) -> Iterator[Load]:
     """Send while the block lasts, then compare what is stored with what was promised.
 
-    Yields the senders; none of them may have been refused.
+    None of the senders may have been refused, unless the block takes that off the ledger.
     """
-    stop = threading.Event()
-    senders = [Sender(collectors, number, stop) for number in range(SENDERS)]
+    ledger = Load(collectors)
+    senders = [_Sender(number, ledger) for number in range(SENDERS)]
     for sender in senders:
         sender.start()
     try:
-        yield senders
+        yield ledger
     finally:
-        stop.set()
+        ledger.stop.set()
         for sender in senders:
             sender.join(30)
-    acknowledged = set().union(*(sender.acknowledged for sender in senders))
-    sent = set().union(*(sender.sent for sender in senders))
-    assert acknowledged, collectors[0].output()
-    assert [refused for sender in senders for refused in sender.refused] == []
+    assert ledger.acknowledged, collectors[0].output()
+    assert ledger.refused == []
     engine = open_engine(collectors[0].database_url)
     try:
         stored = stored_ids(engine)
-        assert acknowledged <= stored.keys(), "an acknowledged event was lost"
-        assert stored.keys() <= sent
+        assert ledger.acknowledged <= stored.keys(), "an acknowledged event was lost"
+        assert stored.keys() <= ledger.sent
         assert set(stored.values()) == {1}, "an event was stored twice"
         assert_counts_hold(engine)
         assert recount(engine).right

@@ -22,7 +22,7 @@ TOKENS: Final = (
     b"\xef\xbb\xbf", b"1970-01-01T00:00:00Z", b"9999-12-31T23:59:60+23:59", b"//", b"%s%n",
     b"' OR 1=1 --", b"=cmd|x", b"<script>", b"\xe2\x80\xae", b"../../etc/passwd", b"tool_call",
 )  # fmt: skip
-VALUES: Final = (
+VALUES: Final[tuple[Any, ...]] = (
     None, True, False, 0, -1, 2**31, 2**53, 2**63, -(2**63) - 1, 1.5, -0.0, 1e308, "", "x" * 300,
     "x" * 20_000, "\x00", "\u202e", "é" * 9_000, [], {}, [[]], {"": {}}, [None] * 60, ["a"] * 400,
     {str(n): n for n in range(250)}, "2026-02-30T00:00:00Z", "-1", "NaN",

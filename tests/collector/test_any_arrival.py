@@ -202,8 +202,18 @@ class AnyArrival(RuleBasedStateMachine):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "examples",
-    [15, pytest.param(300, marks=[pytest.mark.long, pytest.mark.timeout(3_600)])],
+    ("database_url", "examples"),
+    [
+        ("sqlite", 15),
+        pytest.param("postgresql", 4, marks=pytest.mark.postgres),
+        pytest.param("sqlite", 300, marks=[pytest.mark.long, pytest.mark.timeout(3_600)]),
+        pytest.param(
+            "postgresql",
+            300,
+            marks=[pytest.mark.long, pytest.mark.timeout(3_600), pytest.mark.postgres],
+        ),
+    ],
+    indirect=["database_url"],
 )
 def test_any_arrival_stores_the_same(engine: Engine, examples: int) -> None:
     """Any permutation, split, repetition and interleaving gives identical tables and aggregates."""

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
-import threading
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine
+from tests.collector.load import writing
 from tests.factories import failure, success
 from tests.running import RunningCollector
 
 from toolfault_collector.backup import backup, restore
-from toolfault_collector.engine import is_sqlite, open_engine, sqlite_path, write_transaction
+from toolfault_collector.clock import now_us
+from toolfault_collector.engine import open_engine, sqlite_path, write_transaction
 from toolfault_collector.errors import BackupError, SchemaTooNew
+from toolfault_collector.projects import ensure_project
 from toolfault_collector.recount import recount
+from toolfault_collector.store import store_events
 
 
 def _ids(path: Path) -> set[str]:
@@ -23,34 +28,28 @@ def _ids(path: Path) -> set[str]:
         return {row[0] for row in raw.execute("SELECT event_id FROM tool_call")}
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("backups", [2, pytest.param(100, marks=pytest.mark.long)])
 def test_backup_under_load_holds_what_was_acknowledged(
-    sqlite_server: RunningCollector, tmp_path: Path
+    collector: RunningCollector, tmp_path: Path, backups: int
 ) -> None:
-    """Each of five backups holds every event that was acknowledged before it began."""
+    """Each backup holds every event that was acknowledged before it began."""
     acknowledged: set[str] = set()
-    stop = threading.Event()
 
-    def send() -> None:
-        while not stop.is_set():
-            batch = [failure(), failure(), success()]
-            assert sqlite_server.post(*batch).status_code == 200
-            acknowledged.update(str(event["event_id"]) for event in batch)
+    def send(_: int) -> str:
+        batch = [failure(), failure(), success()]
+        assert collector.post(*batch).status_code == 200
+        acknowledged.update(str(event["event_id"]) for event in batch)
+        return ""
 
-    sender = threading.Thread(target=send)
-    sender.start()
-    engine = open_engine(sqlite_server.database_url)
-    try:
-        for number in range(5):
+    engine = open_engine(collector.database_url)
+    with writing(send):
+        for number in range(backups):
             before = set(acknowledged)
             made = backup(engine, tmp_path / f"{number}.db")
             assert before <= _ids(made.path)
             assert made.path.stat().st_mode & 0o777 == 0o600
             assert made.calls == len(_ids(made.path))
-    finally:
-        stop.set()
-        sender.join(30)
-        engine.dispose()
+    engine.dispose()
 
 
 def test_restore_drill(sqlite_url: str, tmp_path: Path) -> None:
@@ -81,21 +80,28 @@ def test_restore_drill(sqlite_url: str, tmp_path: Path) -> None:
 
 def test_restore_after_a_kill(sqlite_url: str, tmp_path: Path) -> None:
     """The log of a server that was killed does not leak into the restored database."""
-    copy = tmp_path / "copy.db"
-    with RunningCollector(sqlite_url, folder=tmp_path) as collector:
-        collector.post(kept := success())
-        engine = open_engine(sqlite_url)
-        backup(engine, copy)
-        engine.dispose()
-        collector.post(failure())
-        collector.kill()
-
-    restore(copy, sqlite_url)
-
+    killed, copy = tmp_path / "killed", tmp_path / "copy.db"
+    killed.mkdir()
     engine = open_engine(sqlite_url)
+    _store(engine, kept := success())
+    backup(engine, copy)
+    _store(engine, failure())
+    for file in tmp_path.glob("toolfault.db*"):  # what a kill leaves, its log with it
+        shutil.copyfile(file, killed / file.name)
+    engine.dispose()
+    assert (killed / "toolfault.db-wal").stat().st_size > 0
+
+    restore(copy, f"sqlite:///{killed / 'toolfault.db'}")
+
+    engine = open_engine(f"sqlite:///{killed / 'toolfault.db'}")
     assert _ids(sqlite_path(engine)) == {kept["event_id"]}
     assert recount(engine).right
     engine.dispose()
+
+
+def _store(engine: Engine, event: dict[str, Any]) -> None:
+    with write_transaction(engine) as conn:
+        store_events(conn, ensure_project(conn, "demo"), [event], received_at=now_us())
 
 
 def test_restore_to_a_new_place(sqlite_url: str, tmp_path: Path) -> None:
@@ -146,11 +152,11 @@ def test_backup_does_not_overwrite(sqlite_url: str, tmp_path: Path) -> None:
     engine.dispose()
 
 
+@pytest.mark.parametrize(
+    "database_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True
+)
 def test_postgres_has_its_own_tools(engine: Engine, tmp_path: Path) -> None:
     """For PostgreSQL the message names the tool."""
-    if is_sqlite(engine):
-        pytest.skip("SQLite is backed up here")
-
     with pytest.raises(BackupError, match="pg_dump"):
         backup(engine, tmp_path / "copy.db")
 
@@ -160,23 +166,17 @@ def test_backup_of_a_busy_database_ends(sqlite_url: str, tmp_path: Path) -> None
     engine = open_engine(sqlite_url)
     with write_transaction(engine) as conn:
         conn.exec_driver_sql("CREATE TABLE ballast (id INTEGER PRIMARY KEY, body BLOB)")
-        conn.exec_driver_sql("INSERT INTO ballast (body) VALUES (zeroblob(64000000))")
-    stop, wrote = threading.Event(), threading.Event()
+        conn.exec_driver_sql("INSERT INTO ballast (body) VALUES (zeroblob(32000000))")
 
-    def write() -> None:
-        while not stop.is_set():
-            with write_transaction(engine) as conn:
-                conn.exec_driver_sql("INSERT INTO ballast (body) VALUES (zeroblob(5000))")
-            wrote.set()
+    def write(_: int) -> str:
+        with write_transaction(engine) as conn:
+            conn.exec_driver_sql("INSERT INTO ballast (body) VALUES (zeroblob(5000))")
+        return ""
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    assert wrote.wait(20)
-    made = backup(engine, tmp_path / "copy.db")
-    stop.set()
-    writer.join(20)
+    with writing(write):
+        made = backup(engine, tmp_path / "copy.db")
 
-    assert made.size > 64_000_000
+    assert made.size > 32_000_000
     engine.dispose()
 
 

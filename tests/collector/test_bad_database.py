@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
+import json
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -59,46 +60,75 @@ DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
+# One process for all: each file is served, which must come to its end at once.
+SERVE = """
+import json, sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from toolfault_dashboard.cli.app import run
+said = {}
+for name, url in json.loads(sys.argv[1]).items():
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        code = run(["serve", "--port", "0", "--database-url", url])
+    said[name] = code, out.getvalue(), err.getvalue()
+print(json.dumps(said))
+"""
+
+
+@dataclass
+class _Served:
+    """What the server said of a file, and what the file was before."""
+
+    path: Path
+    before: bytes
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="module")
+def served(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, _Served]:
+    """Every damaged database, and one of no engine that is known, as the server found it."""
+    urls, before = {"no engine": "mysql://root:hunter2@localhost/x"}, {}
+    paths = {name: tmp_path_factory.mktemp("damaged") / "toolfault.db" for name in DAMAGE}
+    for name, (damage, _) in DAMAGE.items():
+        shutil.copyfile(sqlite_template, paths[name])
+        damage(paths[name])
+        before[name] = _content(paths[name])
+        urls[name] = f"sqlite:///{paths[name]}"
+    done = subprocess.run(
+        [sys.executable, "-c", SERVE, json.dumps(urls)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return {
+        name: _Served(paths.get(name, Path()), before.get(name, b""), *said)
+        for name, said in json.loads(done.stdout).items()
+    }
+
+
+def _content(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
+
+
 @pytest.mark.parametrize("name", DAMAGE)
-def test_server_says_what_is_wrong(sqlite_template: Path, tmp_path: Path, name: str) -> None:
+def test_server_says_what_is_wrong(served: dict[str, _Served], name: str) -> None:
     """The server ends with exit code 1, one sentence, no traceback, and the file as it was."""
-    damage, word = DAMAGE[name]
-    path = tmp_path / "toolfault.db"
-    shutil.copyfile(sqlite_template, path)
-    damage(path)
-    before = path.read_bytes() if path.is_file() else b""
+    found = served[name]
 
-    done = subprocess.run(
-        [Path(sys.executable).with_name("toolfault"), "serve", "--port", "0"],
-        env={**os.environ, "TOOLFAULT_DATABASE_URL": f"sqlite:///{path}"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert done.stdout == ""
-    (sentence,) = done.stderr.splitlines()
+    assert (found.code, found.out) == (1, ""), found.err
+    (sentence,) = found.err.splitlines()
     assert sentence.startswith("toolfault: ")
-    assert word in sentence
-    assert "Traceback" not in done.stderr
-    assert (path.read_bytes() if path.is_file() else b"") == before
+    assert DAMAGE[name][1] in sentence
+    assert _content(found.path) == found.before
 
 
-def test_address_of_no_engine(tmp_path: Path) -> None:
+def test_address_of_no_engine(served: dict[str, _Served]) -> None:
     """A database URL of an engine that is not supported is a wrong use: exit code 2."""
-    done = subprocess.run(
-        [Path(sys.executable).with_name("toolfault"), "serve", "--port", "0"],
-        env={**os.environ, "TOOLFAULT_DATABASE_URL": "mysql://root:hunter2@localhost/x"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    found = served["no engine"]
 
-    assert done.returncode == 2
-    assert "hunter2" not in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    assert found.code == 2
+    assert "hunter2" not in found.err
+    assert len(found.err.splitlines()) == 1

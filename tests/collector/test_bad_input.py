@@ -1,4 +1,7 @@
-"""Bad input: every row of the reliability table that concerns the server, over real HTTP."""
+"""Bad input over real HTTP: a clear answer to each, and nothing lost beside it.
+
+The rows are those of the table of bad inputs that the collector was designed against.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from typing import Any
 import httpx2
 import pytest
 from sqlalchemy import select
-from tests.factories import event_id, failure, success
+from tests.factories import failure, success
 from tests.running import RunningCollector, new_key
 
-from toolfault_collector.clock import DAY_US, format_time, now_us
+from toolfault_collector.clock import DAY_US, format_time, now_us, parse_time
 from toolfault_collector.engine import open_engine, read_connection, write_transaction
 from toolfault_collector.keys import list_keys, revoke_key
 from toolfault_collector.tables import rejected_event, tool_call
@@ -26,7 +29,7 @@ SECRET = "hunter2-correct-horse"
 
 
 def case(row: int, *values: Any) -> Any:
-    """Values of one test, and the row of the table (`bad_input_rows`) that they belong to."""
+    """Values of one test, and the row of the table of bad inputs that they belong to."""
     return pytest.param(*values, id=f"row {row}: {values[0]!r} {values[1]!r}"[:60])
 
 
@@ -218,7 +221,8 @@ def test_repaired_event_is_flagged(
 
 def test_unknown_members_are_kept(collector: RunningCollector) -> None:
     """Members of a newer protocol, and names that mean something to Python, are plain data."""
-    event = failure(planet="mars", **{"__proto__": {"a": 1}, "a.b.c": 1, "": 2, "__class__": "x"})
+    odd: dict[str, Any] = {"__proto__": {"a": 1}, "a.b.c": 1, "": 2, "__class__": "x"}
+    event = failure(planet="mars", **odd)
     event["error"]["colour"] = "red"
 
     assert collector.post(event).json()["accepted"] == 1
@@ -231,12 +235,12 @@ def test_unknown_members_are_kept(collector: RunningCollector) -> None:
 
 def test_million_keys(collector: RunningCollector) -> None:
     """An object of more keys than an event has room for is rejected by size, fewer by count."""
-    large = {f"k{n}": 1 for n in range(20_000)}
+    large = {f"k{n}": 1 for n in range(40_000)}
 
     answer = collector.post(failure(planet=large), failure(planet=dict(list(large.items())[:300])))
 
     codes = [rejected["code"] for rejected in answer.json()["rejected"]]
-    assert codes == ["event_too_large", "too_many_keys"] or codes == ["too_many_keys"] * 2
+    assert codes == ["event_too_large", "too_many_keys"]
 
 
 def test_colliding_keys(collector: RunningCollector) -> None:
@@ -246,17 +250,6 @@ def test_colliding_keys(collector: RunningCollector) -> None:
     answer = collector.post(failure(planet=crafted))
 
     assert answer.json()["rejected"][0]["code"] == "too_many_keys"
-
-
-def test_one_bad_of_a_thousand(collector: RunningCollector) -> None:
-    """A bad event among a thousand costs one rejection."""
-    events = [success(session_id=None) for _ in range(999)]
-    events.insert(500, {"event_id": event_id(), "type": "tool_call"})
-
-    body = collector.post(*events).json()
-
-    assert (body["accepted"], len(body["rejected"])) == (999, 1)
-    assert body["rejected"][0]["index"] == 500
 
 
 BAD: tuple[tuple[dict[str, Any], str, str], ...] = (
@@ -275,7 +268,7 @@ BAD: tuple[tuple[dict[str, Any], str, str], ...] = (
 
 
 @pytest.mark.parametrize(
-    "batches", [5, pytest.param(200, marks=[pytest.mark.long, pytest.mark.timeout(1_800)])]
+    "batches", [3, pytest.param(200, marks=[pytest.mark.long, pytest.mark.timeout(1_800)])]
 )
 def test_any_bad_of_a_thousand(collector: RunningCollector, batches: int) -> None:
     """Whatever is bad, wherever it stands: that alone is refused, with place, code and pointer."""
@@ -488,8 +481,6 @@ def test_client_clock(collector: RunningCollector, offset_us: int, source: str) 
 )
 def test_times_are_normalised(raw: str, normal: str) -> None:
     """Any RFC 3339 time becomes microseconds in UTC."""
-    from toolfault_collector.clock import parse_time
-
     assert format_time(parse_time(raw)) == normal
 
 

@@ -40,22 +40,28 @@ def _stored(engine: Engine) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in conn.execute(query)]
 
 
-@pytest.mark.parametrize("count", COUNTS)
-def test_any_number_of_rows_is_inserted_and_added_to(engine: Engine, count: int) -> None:
+def _empty(engine: Engine) -> None:
+    with write_transaction(engine) as conn:
+        conn.execute(failure_counts.delete())
+
+
+def test_any_number_of_rows_is_inserted_and_added_to(engine: Engine) -> None:
     """Each of any number of rows is stored once, and added to once."""
-    with write_transaction(engine) as conn:
-        insert_rows(conn, failure_counts, NAMES, _rows(count))
-    assert _stored(engine) == _rows(count)
-    with write_transaction(engine) as conn:
-        upsert_rows(conn, failure_counts, NAMES, key=KEY, rows=_rows(count, calls=2), add=True)
-    assert _stored(engine) == [(*row[:5], 2 * row[5], 3) for row in _rows(count)]
+    for count in COUNTS:
+        with write_transaction(engine) as conn:
+            insert_rows(conn, failure_counts, NAMES, _rows(count))
+        assert _stored(engine) == _rows(count), count
+        with write_transaction(engine) as conn:
+            upsert_rows(conn, failure_counts, NAMES, key=KEY, rows=_rows(count, calls=2), add=True)
+        assert _stored(engine) == [(*row[:5], 2 * row[5], 3) for row in _rows(count)], count
+        _empty(engine)
 
 
-@pytest.mark.parametrize("bad", [0, ROWS_AT_ONCE // 2, ROWS_AT_ONCE - 1])
-def test_a_row_that_cannot_be_stored_leaves_nothing_behind(engine: Engine, bad: int) -> None:
+def test_a_row_that_cannot_be_stored_leaves_nothing_behind(engine: Engine) -> None:
     """A statement may fail among its rows; with its transaction all of them are gone."""
-    rows = _rows(ROWS_AT_ONCE)
-    rows[bad] = rows[bad - 1]  # its name is there already
-    with pytest.raises(REFUSALS), write_transaction(engine) as conn:
-        insert_rows(conn, failure_counts, NAMES, rows)
-    assert _stored(engine) == []
+    for bad in (0, ROWS_AT_ONCE // 2, ROWS_AT_ONCE - 1):
+        rows = _rows(ROWS_AT_ONCE)
+        rows[bad] = rows[bad - 1]  # its name is there already
+        with pytest.raises(REFUSALS), write_transaction(engine) as conn:
+            insert_rows(conn, failure_counts, NAMES, rows)
+        assert _stored(engine) == [], bad

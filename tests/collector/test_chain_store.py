@@ -25,6 +25,7 @@ from toolfault_collector.tables import chain, conversation, tool_call
 
 _projects = itertools.count()
 SECOND = 1_000_000
+SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 calls = st.fixed_dictionaries(
     {
@@ -131,45 +132,54 @@ def _as_calls(events: Sequence[dict[str, Any]]) -> dict[str, dict[str, list[Call
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=100,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+@pytest.mark.parametrize(
+    ("database_url", "examples"),
+    [
+        ("sqlite", 60),
+        pytest.param("postgresql", 15, marks=pytest.mark.postgres),
+        pytest.param("postgresql", 200, marks=[pytest.mark.long, pytest.mark.postgres]),
+    ],
+    indirect=["database_url"],
 )
-@given(
-    drawn=st.lists(calls, min_size=1, max_size=16),
-    end_times=ends,
-    data=st.data(),
-    age=st.sampled_from([0, 29 * MINUTE_US, 31 * MINUTE_US]),
-)
-def test_any_arrival_gives_the_same_chains(
-    engine: Engine,
-    drawn: list[dict[str, Any]],
-    end_times: list[tuple[str, int]],
-    data: st.DataObject,
-    age: int,
-) -> None:
+def test_any_arrival_gives_the_same_chains(engine: Engine, examples: int) -> None:
     """Any permutation, split and repetition stores the chains that the naive reading gives."""
-    now = now_us()
-    sent = _events(drawn, now)
-    ended = [
-        conversation_end(session, at=now - 60 * SECOND + at * SECOND) for session, at in end_times
-    ]
-    shuffled = data.draw(st.permutations(sent + ended))
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(shuffled)), max_size=4)))
-    bounds = [0, *cuts, len(shuffled)]
-    batches = [shuffled[low:high] for low, high in itertools.pairwise(bounds)]
-    repeated = data.draw(st.lists(st.sampled_from(batches), max_size=2))
 
-    number = next(_projects)
-    with write_transaction(engine) as conn:
-        together = _store(conn, f"together {number}", [sent + ended])
-        apart = _store(conn, f"apart {number}", [*batches, *repeated])
-    with read_connection(engine) as conn:
-        assert _chains(conn, apart) == _chains(conn, together)
-        assert _places(conn, apart) == _places(conn, together)
-        assert _conversations(conn, apart) == _conversations(conn, together)
-        _compare_with_naive(conn, apart, sent, ended=ended, now=now + age)
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(
+        drawn=st.lists(calls, min_size=1, max_size=16),
+        end_times=ends,
+        data=st.data(),
+        age=st.sampled_from([0, 29 * MINUTE_US, 31 * MINUTE_US]),
+    )
+    def explore(
+        drawn: list[dict[str, Any]],
+        end_times: list[tuple[str, int]],
+        data: st.DataObject,
+        age: int,
+    ) -> None:
+        now = now_us()
+        sent = _events(drawn, now)
+        ended = [
+            conversation_end(session, at=now - 60 * SECOND + at * SECOND)
+            for session, at in end_times
+        ]
+        shuffled = data.draw(st.permutations(sent + ended))
+        cuts = sorted(data.draw(st.lists(st.integers(0, len(shuffled)), max_size=4)))
+        bounds = [0, *cuts, len(shuffled)]
+        batches = [shuffled[low:high] for low, high in itertools.pairwise(bounds)]
+        repeated = data.draw(st.lists(st.sampled_from(batches), max_size=2))
+
+        number = next(_projects)
+        with write_transaction(engine) as conn:
+            together = _store(conn, f"together {number}", [sent + ended])
+            apart = _store(conn, f"apart {number}", [*batches, *repeated])
+        with read_connection(engine) as conn:
+            assert _chains(conn, apart) == _chains(conn, together)
+            assert _places(conn, apart) == _places(conn, together)
+            assert _conversations(conn, apart) == _conversations(conn, together)
+            _compare_with_naive(conn, apart, sent, ended=ended, now=now + age)
+
+    explore()
 
 
 def _compare_with_naive(
@@ -234,6 +244,7 @@ def test_parallel_success_joins_a_chain_that_opens_before_it(engine: Engine) -> 
     assert places[late["event_id"]] == (second["event_id"], 2)
 
 
+@SQLITE
 def test_untimed_calls_keep_their_order(engine: Engine) -> None:
     """Calls without times are ordered by seq, also when a later import brings the earlier ones."""
     events = [failure(seq=3), failure(seq=1), success(seq=4), success("other", seq=5)]
@@ -259,6 +270,7 @@ def test_untimed_calls_keep_their_order(engine: Engine) -> None:
     assert len(times) == 1
 
 
+@SQLITE
 def test_calls_of_a_clock_that_is_off_keep_their_order(engine: Engine) -> None:
     """Calls that get the server's time are in the order of seq, however long each took."""
     ahead = now_us() + 3_600 * SECOND
@@ -273,6 +285,7 @@ def test_calls_of_a_clock_that_is_off_keep_their_order(engine: Engine) -> None:
     assert (stored["calls"], stored["round_trips"], stored["outcome"]) == (2, 1, "recovered")
 
 
+@SQLITE
 def test_calls_begin_to_the_microsecond(engine: Engine) -> None:
     """No length in whole microseconds moves a start, by which calls are ordered."""
     began = now_us() - 60 * SECOND
@@ -290,10 +303,11 @@ def test_calls_begin_to_the_microsecond(engine: Engine) -> None:
     assert stored["chain_id"] == events[0]["event_id"]
 
 
+@SQLITE
 def test_an_empty_turn_is_an_unknown_one(engine: Engine) -> None:
     """Calls whose sender left the turn empty were not all issued at once, nor with one argument."""
     began = now_us() - 60 * SECOND
-    common = {"turn": "", "args_fingerprint": "", "duration_ms": 0.0}
+    common: dict[str, Any] = {"turn": "", "args_fingerprint": "", "duration_ms": 0.0}
     sent = [failure(at=began, seq=1, **common), success(at=began + SECOND, seq=2, **common)]
     with write_transaction(engine) as conn:
         project_id = _store(conn, "demo", [sent])
@@ -337,7 +351,8 @@ def test_long_conversation_is_not_read_again(engine: Engine) -> None:
             with Statements(engine, conn) as sent:
                 store_events(conn, project_id, [last], received_at=now_us())
             statements.append(sent)
-        states = conn.execute(select(func.max(func.length(cast(chain.c.state, String))))).scalar()
+        longest = select(func.max(func.length(cast(chain.c.state, String))))
+        states = conn.execute(longest).scalar_one()
 
     assert statements[0] == statements[1]
     assert states < 10_000

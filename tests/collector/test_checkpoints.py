@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from sqlalchemy import Connection, Engine
 
 from toolfault_collector.checkpoints import Checkpoints
-from toolfault_collector.engine import open_engine, sqlite_path, writer_connection
+from toolfault_collector.engine import sqlite_path, writer_connection
 from toolfault_collector.wal import WriteAheadLog
 
 KIB = 1024
 
 
 @pytest.fixture
-def engine(sqlite_url: str) -> Iterator[Engine]:
+def engine(sqlite_engine: Engine) -> Engine:
     """An open SQLite database."""
-    engine = open_engine(sqlite_url)
-    yield engine
-    engine.dispose()
+    return sqlite_engine
 
 
 def _write(conn: Connection) -> None:

@@ -10,7 +10,6 @@ from tests.collector.recount import assert_counts_hold
 from tests.factories import conversation_end, counts, failure, success
 from tests.running import RunningCollector
 
-from toolfault_collector.clock import DAY_US, now_us
 from toolfault_collector.engine import open_engine, read_connection
 from toolfault_collector.maintenance import Maintenance
 from toolfault_collector.recount import recount
@@ -33,11 +32,20 @@ def set_clock_off(off: Path, seconds: int) -> None:
     new.replace(off)
 
 
+JUMPS = [0, YEARS, 0, -YEARS, 0, 5 * HOUR, -HOUR, 2, 0]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "jumps",
-    [[0, YEARS, 0], [0, -YEARS, 0], [0, 5 * HOUR, -HOUR, 2, 0], [YEARS, 0]],
-    ids=["ahead", "behind", "hours", "from the start"],
+    ("database_url", "jumps"),
+    [
+        pytest.param("sqlite", JUMPS, id="sqlite"),
+        pytest.param("sqlite", [YEARS, 0], id="sqlite, from the start", marks=pytest.mark.long),
+        pytest.param(
+            "postgresql", JUMPS, id="postgresql", marks=[pytest.mark.long, pytest.mark.postgres]
+        ),
+    ],
+    indirect=["database_url"],
 )
 def test_clock_of_the_server_jumps(database_url: str, tmp_path: Path, jumps: list[int]) -> None:
     """Whatever the clock says, each event is stored once, and kept for as long as it should be."""
@@ -67,18 +75,3 @@ def test_clock_of_the_server_jumps(database_url: str, tmp_path: Path, jumps: lis
     assert recount(engine).right
     assert_counts_hold(engine)
     engine.dispose()
-
-
-def test_clock_of_a_client_is_off(server: RunningCollector) -> None:
-    """A client's time that cannot be is replaced by the server's, and the event says so."""
-    for off in (3_650 * DAY_US, -3_650 * DAY_US, 2 * 60_000_000):
-        assert server.post(failure(at=now_us() + off)).json()["accepted"] == 1
-    assert server.post(failure(at=now_us() - 2_000_000)).json()["accepted"] == 1
-
-    engine = open_engine(server.database_url)
-    with read_connection(engine) as conn:
-        rows = conn.execute(select(tool_call).order_by(tool_call.c.id)).all()
-    engine.dispose()
-    assert [row.time_source for row in rows] == ["server", "server", "server", "client"]
-    assert all("clock_skew" in row.flags for row in rows[:3])
-    assert all(abs(row.occurred_at - row.received_at) < DAY_US for row in rows)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
-import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -35,31 +34,27 @@ from toolfault_collector.store import store_events
 from toolfault_collector.tables import tool_call
 from toolfault_collector.wal import LONG_BYTES, WriteAheadLog
 
+LONG = [pytest.mark.long, pytest.mark.timeout(3_600)]
 
-@contextmanager
-def _again_and_again(*tasks: Callable[[], object]) -> Iterator[None]:
-    """Run each of *tasks* in a thread of its own until the block ends; raise what they raised."""
-    stop = threading.Event()
-    errors: list[BaseException] = []
 
-    def run(task: Callable[[], object]) -> None:
+def _beside_each_other(rounds: int, *tasks: Callable[[], object]) -> None:
+    """Run each of *tasks* in a thread of its own until all have run so often, or one failed."""
+    runs = [0] * len(tasks)
+    failed = threading.Event()
+
+    def run(place: int) -> None:
         try:
-            while not stop.is_set():
-                task()
-        except BaseException as error:
-            errors.append(error)
+            while min(runs) < rounds and not failed.is_set():
+                tasks[place]()
+                runs[place] += 1
+        except BaseException:
+            failed.set()
+            raise
 
-    threads = [threading.Thread(target=run, args=(task,)) for task in tasks]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join(60)
-    if errors:
-        raise BaseExceptionGroup("what ran beside ended", errors)
+    with ThreadPoolExecutor(len(tasks)) as pool:
+        ended = [pool.submit(run, place) for place in range(len(tasks))]
+    for each in ended:
+        each.result()
 
 
 def test_who_got_no_processor_is_not_refused(
@@ -79,7 +74,7 @@ def test_who_got_no_processor_is_not_refused(
 
     with closing(sqlite3.connect(sqlite_path(engine))) as other:
         other.execute("BEGIN IMMEDIATE")
-        monkeypatch.setattr("toolfault_collector.engine.time.monotonic", clock)
+        monkeypatch.setattr("time.monotonic", clock)
         with write_transaction(engine) as conn:
             ensure_project(conn, "demo")
         assert ticks == free_at
@@ -95,9 +90,15 @@ def test_who_got_no_processor_is_not_refused(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "seconds", [5, pytest.param(600, marks=[pytest.mark.long, pytest.mark.timeout(1_800)])]
+    ("database_url", "rounds"),
+    [
+        ("sqlite", 2),
+        pytest.param("sqlite", 200, marks=LONG),
+        pytest.param("postgresql", 200, marks=[*LONG, pytest.mark.postgres]),
+    ],
+    indirect=["database_url"],
 )
-def test_everything_at_once(database_url: str, tmp_path: Path, seconds: float) -> None:
+def test_everything_at_once(database_url: str, tmp_path: Path, rounds: int) -> None:
     """Two collectors take all that is sent while others read, back up, prune and count again."""
     engine = open_engine(database_url)
     numbers = itertools.count()
@@ -113,11 +114,12 @@ def test_everything_at_once(database_url: str, tmp_path: Path, seconds: float) -
             store_events(conn, project_id, [*many, success(session_id=None)], received_at=now_us())
 
     def read_long() -> None:
+        """Read what was there before twenty batches more were stored, beside others who do."""
         nonlocal longest
         with read_connection(engine) as conn:
             count = select(func.count()).select_from(tool_call)
             before = conn.execute(count).scalar_one()
-            threading.Event().wait(1)
+            ledger.wait_for(20)
             assert conn.execute(count).scalar_one() == before
             longest = max(longest, log.size)
 
@@ -134,24 +136,22 @@ def test_everything_at_once(database_url: str, tmp_path: Path, seconds: float) -
         pruned.append(prune(engine, max_calls=100, project_id=project_id, force=True).calls)
         settle_outcomes(engine, now=now_us())
 
-    crowd()
+    for _ in range(3):
+        crowd()
     with (
         RunningCollector(database_url, folder=tmp_path) as first,
         RunningCollector(database_url, folder=tmp_path) as second,
     ):
-        until = time.monotonic() + seconds
-        with load(first, second), _again_and_again(crowd, read_long, copy, care):
-            while time.monotonic() < until or (not sum(pruned) and time.monotonic() < until + 60):
-                threading.Event().wait(0.1)
+        with load(first, second) as ledger:
+            _beside_each_other(rounds, crowd, read_long, copy, care)
         assert sum(pruned) > 0
         for collector in (first, second):
             assert "locked" not in collector.output()
             assert "Traceback" not in collector.output()
-        # Somebody reads all the time, each for a second, and yet the log ends; nothing pins it.
+        # Somebody reads nearly all the time, and yet the log ends; nothing pins it.
         # A copy of what some minutes bring is read for longer than writers are held up.
-        assert longest <= (2 if seconds < 60 else 16) * LONG_BYTES
+        assert longest <= (2 if rounds < 10 else 16) * LONG_BYTES
         assert _emptied_log(engine) <= 1024 * 1024
-    sys.stdout.write(f"longest log {longest / 2**20:.0f} MiB\n")
     engine.dispose()
 
 

@@ -51,12 +51,16 @@ def _future(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "name", "says"),
+    ("database_url", "damage", "name", "says"),
     [
-        (_newer, "schema", "upgrade the server"),
-        (_older, "schema", "toolfault db upgrade"),
-        (_future, "clock", "set the clock"),
+        ("sqlite", _newer, "schema", "upgrade the server"),
+        ("sqlite", _older, "schema", "toolfault db upgrade"),
+        pytest.param(
+            "postgresql", _older, "schema", "toolfault db upgrade", marks=pytest.mark.postgres
+        ),
+        ("sqlite", _future, "clock", "set the clock"),
     ],
+    indirect=["database_url"],
 )
 def test_fault_of_either_engine(
     engine: Engine, damage: Callable[[Engine], None], name: str, says: str
@@ -70,24 +74,22 @@ def test_fault_of_either_engine(
     assert says in finding.text
 
 
-def test_public_address(engine: Engine) -> None:
+def test_public_address(sqlite_engine: Engine) -> None:
     """A public address is a problem without an account and a warning with one."""
-    assert _found(engine, "address", host="0.0.0.0").level == "problem"
-    with write_transaction(engine) as conn:
+    assert _found(sqlite_engine, "address", host="0.0.0.0").level == "problem"
+    with write_transaction(sqlite_engine) as conn:
         row = {"name": "ada", "role": "admin", "created_at": now_us()}
         conn.execute(insert(user_account).values(row))
 
-    assert _found(engine, "address", host="0.0.0.0").level == "warning"
-    assert _found(engine, "address", host="127.0.0.1").level == "ok"
+    assert _found(sqlite_engine, "address", host="0.0.0.0").level == "warning"
+    assert _found(sqlite_engine, "address", host="127.0.0.1").level == "ok"
 
 
-def test_readable_files(sqlite_url: str) -> None:
+def test_readable_files(sqlite_engine: Engine) -> None:
     """A database file that others can read is a problem."""
-    engine = open_engine(sqlite_url)
-    sqlite_path(engine).chmod(0o644)
+    sqlite_path(sqlite_engine).chmod(0o644)
 
-    assert "chmod 600" in _found(engine, "file mode").text
-    engine.dispose()
+    assert "chmod 600" in _found(sqlite_engine, "file mode").text
 
 
 def test_journal_mode(sqlite_url: str) -> None:
@@ -104,45 +106,36 @@ def test_journal_mode(sqlite_url: str) -> None:
     engine.dispose()
 
 
-@pytest.mark.parametrize(
-    ("version", "level"),
-    [
-        ((3, 40, 1), "warning"),
-        ((3, 51, 2), "warning"),
-        ((3, 50, 7), "ok"),
-        ((3, 51, 3), "ok"),
-        ((3, 53, 0), "ok"),
-    ],
-)
-def test_sqlite_version(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, version: tuple[int, int, int], level: str
-) -> None:
+def test_sqlite_version(sqlite_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Versions with the WAL-reset race are named."""
-    monkeypatch.setattr(sqlite3, "sqlite_version_info", version)
-    engine = open_engine(sqlite_url)
+    found = {}
+    for version in ((3, 40, 1), (3, 51, 2), (3, 50, 7), (3, 51, 3), (3, 53, 0)):
+        monkeypatch.setattr(sqlite3, "sqlite_version_info", version)
+        found[version] = _found(sqlite_engine, "sqlite").level
 
-    assert _found(engine, "sqlite").level == level
-    engine.dispose()
+    assert found == {
+        (3, 40, 1): "warning",
+        (3, 51, 2): "warning",
+        (3, 50, 7): "ok",
+        (3, 51, 3): "ok",
+        (3, 53, 0): "ok",
+    }
 
 
-def test_little_space(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_little_space(sqlite_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Less free space than the limit is a problem."""
     monkeypatch.setattr(doctor, "MIN_FREE_BYTES", 2**60)
-    engine = open_engine(sqlite_url)
 
-    assert _found(engine, "disk").level == "problem"
-    engine.dispose()
+    assert _found(sqlite_engine, "disk").level == "problem"
 
 
-def test_network_file_system(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_network_file_system(sqlite_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file system whose locks do not hold is a problem."""
-    engine = open_engine(sqlite_url)
-    here = doctor._file_system(sqlite_path(engine))
-    monkeypatch.setattr(doctor, "NETWORK_FILE_SYSTEMS", frozenset({here}))
+    mounts = Path("/proc/self/mounts").read_text("utf-8").splitlines()
+    here = frozenset(line.split(" ")[2] for line in mounts)
+    monkeypatch.setattr(doctor, "NETWORK_FILE_SYSTEMS", here)
 
-    assert here
-    assert _found(engine, "file system").level == "problem"
-    engine.dispose()
+    assert _found(sqlite_engine, "file system").level == "problem"
 
 
 def test_database_that_is_gone() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
@@ -119,9 +120,10 @@ def test_expected_items_are_taken_together() -> None:
     queue = _queue(gather_seconds=FOREVER)
     with ThreadPoolExecutor(1) as taker:
         group = taker.submit(queue.take, 50, expected=3)
-        for name in ("first", "second", "third"):
-            assert not wait([group], timeout=0.05).done
+        for name in ("first", "second"):
             queue.put(name, project_id=1, events=1, size=1)
+        assert not wait([group], timeout=0.05).done  # nothing tells that somebody waits
+        queue.put("third", project_id=1, events=1, size=1)
 
         assert _names(group.result(FOREVER)) == ["first", "second", "third"]
 
@@ -178,6 +180,25 @@ def test_two_who_take_end_only_with_the_queue() -> None:
         got = [name for each in both for name in each.result(FOREVER)]
 
     assert sorted(got, key=int) == names
+
+
+def test_closing_ends_everybody_who_gathers() -> None:
+    """Of two that gather for one item one gets it, and the other ends with the queue."""
+    queue = _queue(gather_seconds=FOREVER)
+    queue.put("alone", project_id=1, events=1, size=1)
+    got: list[list[str]] = []
+    takers = [
+        threading.Thread(target=lambda: got.append(_names(queue.take(50, expected=2))), daemon=True)
+        for _ in range(2)
+    ]
+    for taker in takers:
+        taker.start()
+    takers[1].join(0.05)  # nothing tells that somebody gathers
+    queue.close()
+    for taker in takers:
+        taker.join(20)
+
+    assert sorted(got) == [[], ["alone"]]
 
 
 def test_a_full_share_is_known_before_anything_is_put() -> None:

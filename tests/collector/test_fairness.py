@@ -28,7 +28,7 @@ AHEAD = 3
 
 
 @contextmanager
-def _nothing_is_stored(engine: Engine) -> Iterator[None]:
+def nothing_is_stored(engine: Engine) -> Iterator[None]:
     """Hold up every writer for the length of the block."""
     with write_transaction(engine) as conn:
         if not is_sqlite(conn):
@@ -36,13 +36,19 @@ def _nothing_is_stored(engine: Engine) -> Iterator[None]:
         yield
 
 
-def _queued(collector: RunningCollector) -> int:
+def queued_events(collector: RunningCollector) -> int:
+    """Return how many events wait in the queue of *collector*."""
     found = re.search(r"^toolfault_queued_events (\S+)$", collector.get("/metrics").text, re.M)
     assert found is not None
     return int(float(found[1]))
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "database_url",
+    ["sqlite", pytest.param("postgresql", marks=[pytest.mark.long, pytest.mark.postgres])],
+    indirect=True,
+)
 def test_noisy_project_does_not_starve_a_quiet_one(database_url: str, tmp_path: Path) -> None:
     """The noisy one is refused beyond half of the queue; the other comes last and is next."""
     engine = open_engine(database_url)
@@ -57,15 +63,15 @@ def test_noisy_project_does_not_starve_a_quiet_one(database_url: str, tmp_path: 
 
     with RunningCollector(database_url, folder=tmp_path, **SETTINGS) as collector:
         other = new_key(database_url, project="quiet")
-        with _nothing_is_stored(engine):
+        with nothing_is_stored(engine):
             threads = [threading.Thread(target=make_noise) for _ in range(BATCHES)]
             for thread in threads:
                 thread.start()
-            while len(answers) < BATCHES - 10 or _queued(collector) < 10 * EVENTS:
-                assert _queued(collector) <= 10 * EVENTS  # half of the queue
+            while len(answers) < BATCHES - 10 or queued_events(collector) < 10 * EVENTS:
+                assert queued_events(collector) <= 10 * EVENTS  # half of the queue
             last = threading.Thread(target=be_quiet)
             last.start()
-            while not quiet and _queued(collector) <= 10 * EVENTS:
+            while not quiet and queued_events(collector) <= 10 * EVENTS:
                 pass
         for thread in (*threads, last):
             thread.join(60)

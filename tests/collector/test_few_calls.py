@@ -126,14 +126,25 @@ def _naive(drawn: Sequence[dict[str, Any]]) -> list[tuple[int | None, ...]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("remembered", "examples"),
+    ("database_url", "remembered", "examples"),
     [
-        (chains.REMEMBERED, 25),
-        (1, 15),
+        ("sqlite", chains.REMEMBERED, 20),
+        ("sqlite", 1, 8),
+        pytest.param("postgresql", chains.REMEMBERED, 5, marks=pytest.mark.postgres),
         pytest.param(
-            chains.REMEMBERED, 3_000, marks=[pytest.mark.long, pytest.mark.timeout(3_600)]
+            "sqlite",
+            chains.REMEMBERED,
+            3_000,
+            marks=[pytest.mark.long, pytest.mark.timeout(3_600)],
+        ),
+        pytest.param(
+            "postgresql",
+            chains.REMEMBERED,
+            1_000,
+            marks=[pytest.mark.long, pytest.mark.timeout(3_600), pytest.mark.postgres],
         ),
     ],
+    indirect=["database_url"],
 )
 def test_few_calls_come_in_every_way(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, remembered: int, examples: int
@@ -155,17 +166,17 @@ def test_few_calls_come_in_every_way(
                 arriving[batch].append(_event(one, session, int(session[1:]), place))
         with write_transaction(engine) as conn:
             assert ensure_project(conn, "demo") == 1
-            for batch in arriving:
-                generator.shuffle(batch)
-                receipt = store_events(conn, 1, batch, received_at=now_us())
-                assert receipt.accepted == len(batch)
+            for events in arriving:
+                generator.shuffle(events)
+                receipt = store_events(conn, 1, events, received_at=now_us())
+                assert receipt.accepted == len(events)
         with read_connection(engine) as conn:
             stored = _stored(conn, list(ways))
             placed: dict[str, list[Any]] = {session: [] for session in ways}
             for row in conn.execute(_of(tool_call, list(ways))):
                 if row.chain_id is not None:
-                    place = (_place(row.event_id), _place(row.chain_id), row.attempt)
-                    placed[row.session_id].append(place)
+                    found = (_place(row.event_id), _place(row.chain_id), row.attempt)
+                    placed[row.session_id].append(found)
 
         by_content = {repr(rows): ways[session] for session, rows in stored.items()}
         assert len(by_content) == 1, by_content

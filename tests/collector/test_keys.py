@@ -7,17 +7,15 @@ import asyncio
 import pytest
 from sqlalchemy import Engine, select
 from starlette.datastructures import Headers
-from tests.factories import success
-from tests.running import RunningCollector
 from tests.tables import tables_of
 
-from toolfault_collector.clock import now_us
-from toolfault_collector.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.engine import read_connection, write_transaction
 from toolfault_collector.gatekeeper import REMEMBER_SECONDS, Gatekeeper
 from toolfault_collector.keys import authenticate, create_key, list_keys, revoke_key, rotate_key
 from toolfault_collector.problems import Problem
 from toolfault_collector.projects import ensure_project, find_project, list_projects
-from toolfault_collector.tables import api_key
+
+SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 
 def test_key_is_known_by_its_digest(engine: Engine) -> None:
@@ -36,6 +34,7 @@ def test_key_is_known_by_its_digest(engine: Engine) -> None:
     assert not any(token in text for text in stored)
 
 
+@SQLITE
 def test_keys_differ(engine: Engine) -> None:
     """No two keys are the same."""
     with write_transaction(engine) as conn:
@@ -45,13 +44,15 @@ def test_keys_differ(engine: Engine) -> None:
     assert len(tokens) == 50
 
 
-@pytest.mark.parametrize("token", ["", "x", "tf_ingest_", "tf_ingest_" + "a" * 43, "é", "' OR 1=1"])
-def test_unknown_key(engine: Engine, token: str) -> None:
+@SQLITE
+def test_unknown_key(engine: Engine) -> None:
     """What is no key authenticates nobody."""
+    tokens = ["", "x", "tf_ingest_", "tf_ingest_" + "a" * 43, "é", "' OR 1=1"]
     with read_connection(engine) as conn:
-        assert authenticate(conn, token) is None
+        assert [token for token in tokens if authenticate(conn, token) is not None] == []
 
 
+@SQLITE
 def test_revoked_key(engine: Engine) -> None:
     """A revoked key stays listed, authenticates nobody, and is revoked once."""
     with write_transaction(engine) as conn:
@@ -89,6 +90,7 @@ def test_rotated_key(engine: Engine) -> None:
         assert authenticate(conn, new) is None
 
 
+@SQLITE
 def test_revoked_key_is_forgotten_at_once(engine: Engine) -> None:
     """A process that revokes a key looks it up again; others remember it for two seconds."""
     gatekeeper = Gatekeeper(engine)
@@ -108,25 +110,14 @@ def test_revoked_key_is_forgotten_at_once(engine: Engine) -> None:
     assert REMEMBER_SECONDS <= 5  # the promise: a revoked key is refused within five seconds
 
 
+@SQLITE
 def test_kind_is_checked(engine: Engine) -> None:
     """There are two kinds of keys."""
     with write_transaction(engine) as conn, pytest.raises(ValueError, match="ingest or read"):
         create_key(conn, 1, "admin")  # type: ignore[arg-type]
 
 
-def test_last_use_is_noted(server: RunningCollector) -> None:
-    """When a key was last used is written with the events, at most once a minute."""
-    began = now_us()
-    server.post(success())
-    server.post(success())
-
-    engine = open_engine(server.database_url)
-    with read_connection(engine) as conn:
-        used = conn.execute(select(api_key.c.last_used_at)).scalar_one()
-    engine.dispose()
-    assert began <= used <= now_us()
-
-
+@SQLITE
 def test_projects(engine: Engine) -> None:
     """A project is made once and found by its name."""
     with write_transaction(engine) as conn:
@@ -137,8 +128,9 @@ def test_projects(engine: Engine) -> None:
         assert [project.name for project in list_projects(conn)] == ["another", "demo"]
 
 
-@pytest.mark.parametrize("name", ["", "  ", "x" * 129, "a\nb", "a\x00b"])
-def test_odd_project_names(engine: Engine, name: str) -> None:
+@SQLITE
+def test_odd_project_names(engine: Engine) -> None:
     """A name that could not be shown on one line is refused."""
-    with write_transaction(engine) as conn, pytest.raises(ValueError, match="project name"):
-        ensure_project(conn, name)
+    for name in ("", "  ", "x" * 129, "a\nb", "a\x00b"):
+        with write_transaction(engine) as conn, pytest.raises(ValueError, match="project name"):
+            ensure_project(conn, name)

@@ -11,18 +11,34 @@ from typing import Any
 
 import httpx2
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 from starlette.types import Receive, Scope, Send
-from tests.collector.test_bad_input import GZIP, JSON, _send, _stored
 from tests.factories import conversation_end, counts, failure, success
 from tests.running import RunningCollector
 
 from toolfault_collector.app import RequestScope
-from toolfault_collector.engine import is_sqlite, open_engine, writer_connection
+from toolfault_collector.engine import is_sqlite, open_engine, read_connection, writer_connection
 from toolfault_collector.recount import recount
+from toolfault_collector.tables import tool_call
 
+JSON = {"Content-Type": "application/json"}
+GZIP = {**JSON, "Content-Encoding": "gzip"}
 KIB = 1024
 MIB = 1024 * KIB
+
+
+def _send(collector: RunningCollector, body: bytes, **headers: str) -> httpx2.Response:
+    address = f"{collector.url}/v1/events"
+    return collector.client.post(address, content=body, headers=headers or JSON)
+
+
+def _stored(collector: RunningCollector, sent: dict[str, Any]) -> dict[str, Any]:
+    engine = open_engine(collector.database_url)
+    with read_connection(engine) as conn:
+        query = select(tool_call).where(tool_call.c.event_id == sent["event_id"])
+        found = dict(conn.execute(query).mappings().one())
+    engine.dispose()
+    return found
 
 
 def _padded(size: int, *events: Any) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,10 @@ from tests.running import RunningCollector, new_key
 from toolfault_collector.cardinality import NameLimits
 from toolfault_collector.catalog import Catalog
 from toolfault_collector.clock import now_us
+from toolfault_collector.collector import Collector
 from toolfault_collector.decode import decode_events
 from toolfault_collector.doctor import examine
-from toolfault_collector.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.engine import read_connection, write_transaction
 from toolfault_collector.prepared import Context
 from toolfault_collector.problems import Problem
 from toolfault_collector.projects import ensure_project
@@ -31,6 +31,8 @@ from toolfault_collector.tables import (
     signature,
     tool_call,
 )
+
+SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 
 def test_quota_fills_with_time() -> None:
@@ -91,32 +93,27 @@ def test_quota_holds_for_all_collectors(engine: Engine) -> None:
 
 
 @pytest.mark.slow
-def test_quota_over_two_collectors(database_url: str, tmp_path: Path) -> None:
-    """What one collector let in is missing at the other, as soon as that has stored something."""
+def test_quota_over_two_collectors(sqlite_url: str, tmp_path: Path) -> None:
+    """Over the quota is 429 with Retry-After, whichever collector let the rest in.
+
+    What one let in is missing at the other as soon as that has stored something; another project
+    is not touched.
+    """
     settings = {"TOOLFAULT_QUOTA_EVENTS_PER_MINUTE": "10"}
     with (
-        RunningCollector(database_url, folder=tmp_path, **settings) as one,
-        RunningCollector(database_url, folder=tmp_path, **settings) as two,
+        RunningCollector(sqlite_url, folder=tmp_path, **settings) as one,
+        RunningCollector(sqlite_url, folder=tmp_path, **settings) as two,
     ):
+        other = new_key(sqlite_url, project="other")
         assert one.post(*[success() for _ in range(10)]).status_code == 200
         assert two.post(*[success() for _ in range(5)]).status_code == 200
 
-        assert two.post(*[success() for _ in range(5)]).status_code == 429
-
-
-def test_quota_over_http(sqlite_url: str, tmp_path: Path) -> None:
-    """Over the quota is 429 with Retry-After; another project is not touched."""
-    settings = {"TOOLFAULT_QUOTA_EVENTS_PER_MINUTE": "10"}
-    with RunningCollector(sqlite_url, folder=tmp_path, **settings) as collector:
-        other = new_key(sqlite_url, project="other")
-        assert collector.post(*[success() for _ in range(10)]).status_code == 200
-
-        refused = collector.post(success(), success())
-
-        assert refused.status_code == 429
-        assert 1 <= int(refused.headers["retry-after"]) <= 300
-        assert refused.json()["code"] == "over_quota"
-        assert collector.post(success(), key=other).status_code == 200
+        for collector in (one, two):
+            refused = collector.post(*[success() for _ in range(5)])
+            assert refused.status_code == 429
+            assert 1 <= int(refused.headers["retry-after"]) <= 300
+            assert refused.json()["code"] == "over_quota"
+            assert collector.post(success(), key=other).status_code == 200
 
 
 def test_names_beyond_the_limit_are_other(engine: Engine) -> None:
@@ -139,6 +136,7 @@ def test_names_beyond_the_limit_are_other(engine: Engine) -> None:
     assert recount(engine).right
 
 
+@SQLITE
 def test_arguments_beyond_the_limit_are_other(engine: Engine) -> None:
     """Further arguments are counted as "other", and the issue keeps its own name."""
     fields = ["items.0.port", "items.1.port", "url", "made_up", "made_up.too"]
@@ -163,6 +161,7 @@ def test_arguments_beyond_the_limit_are_other(engine: Engine) -> None:
     assert recount(engine).right
 
 
+@SQLITE
 def test_folded_tools_count_towards_the_limit(engine: Engine) -> None:
     """Tools that only ever succeed fill the same limit, in this process and in the next."""
     with write_transaction(engine) as conn:
@@ -178,29 +177,29 @@ def test_folded_tools_count_towards_the_limit(engine: Engine) -> None:
         assert conn.execute(select(tool_call.c.tool)).scalar_one() == "other"
 
 
-def test_what_is_counted_as_other_is_visible(database_url: str, tmp_path: Path) -> None:
+def test_what_is_counted_as_other_is_visible(sqlite_engine: Engine) -> None:
     """Folded successes have no room for a flag: a metric and the doctor say that they are other."""
-    settings = {"TOOLFAULT_MAX_TOOLS": "2", "TOOLFAULT_MAX_CODES": "1"}
-    with RunningCollector(database_url, folder=tmp_path, **settings) as collector:
-        collector.post(counts("a", calls=5), failure("b", code="timeout"))
-        assert _renamed(collector) == {}
-        collector.post(counts("c", calls=7), counts("d", calls=4), failure("e", code="not_found"))
+    settings = Settings(max_tools=2, max_codes=1)
+    collector = Collector(settings, engine=sqlite_engine)
+    collector.start()
 
-        assert _renamed(collector) == {"folded_tool": 2, "tool": 1, "code": 1}
-    engine = open_engine(database_url)
-    findings = {each.name: each for each in examine(Settings(max_tools=2), engine)}
-    engine.dispose()
+    def store(*events: dict[str, object]) -> dict[str, float | None]:
+        with write_transaction(sqlite_engine) as conn:
+            context = Context(ensure_project(conn, "demo"), now_us())
+        collector.writer.store(prepare_batch(decode_events([*events], imported=False), context))
+        value = collector.metrics.registry.get_sample_value
+        kinds = ("folded_tool", "tool", "code")
+        return {kind: value("toolfault_names_over_limit_total", {"kind": kind}) for kind in kinds}
+
+    nothing = dict.fromkeys(("folded_tool", "tool", "code"))
+    assert store(counts("a", calls=5), failure("b", code="timeout")) == nothing
+    more = store(counts("c", calls=7), counts("d", calls=4), failure("e", code="not_found"))
+    collector.stop()
+
+    assert more == {"folded_tool": 2, "tool": 1, "code": 1}
+    findings = {each.name: each for each in examine(settings, sqlite_engine)}
     assert findings["names"].level == "warning"
     assert "project demo has used 2 names of tools, and 12 calls" in findings["names"].text
-
-
-def _renamed(collector: RunningCollector) -> dict[str, float]:
-    found = re.findall(
-        r'^toolfault_names_over_limit_total{kind="(\w+)"} (\S+)$',
-        collector.get("/metrics").text,
-        re.MULTILINE,
-    )
-    return {kind: float(count) for kind, count in found}
 
 
 def test_names_are_remembered_across_processes(engine: Engine) -> None:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from sqlalchemy import Engine, select
 from tests.factories import conversation_end, failure, success
 
 from toolfault_collector.chains import IDLE_US
 from toolfault_collector.clock import DAY_US, MINUTE_US, SECOND_US, ClockWatch, now_us
-from toolfault_collector.engine import is_sqlite, read_connection, write_transaction
-from toolfault_collector.maintenance import Maintenance, _alone, settle_outcomes
+from toolfault_collector.engine import read_connection, write_transaction
+from toolfault_collector.maintenance import Maintenance, settle_outcomes
 from toolfault_collector.projects import ensure_project
 from toolfault_collector.settings import Settings
 from toolfault_collector.store import store_events
 from toolfault_collector.tables import chain, rejected_event, tool_call
+
+SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+POSTGRESQL = pytest.mark.parametrize(
+    "database_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True
+)
 
 
 def _store(engine: Engine, *events: dict[str, object], received_at: int | None = None) -> None:
@@ -26,6 +33,11 @@ def _outcomes(engine: Engine) -> dict[str, str]:
     with read_connection(engine) as conn:
         rows = conn.execute(select(chain.c.session_id, chain.c.outcome))
         return {row.session_id: row.outcome for row in rows}
+
+
+def _calls(engine: Engine) -> int:
+    with read_connection(engine) as conn:
+        return len(conn.execute(select(tool_call.c.id)).all())
 
 
 def test_outcomes_are_settled(engine: Engine) -> None:
@@ -63,6 +75,7 @@ def test_outcome_of_long_ago_is_settled_when_a_call_comes_late(engine: Engine) -
     assert _outcomes(engine) == {"late": "switched"}
 
 
+@SQLITE
 def test_retention_runs_by_itself(engine: Engine) -> None:
     """With a limit set, old conversations and rejects go without anybody asking."""
     old = now_us() - 20 * DAY_US
@@ -76,6 +89,7 @@ def test_retention_runs_by_itself(engine: Engine) -> None:
         assert conn.execute(select(rejected_event)).all() == []
 
 
+@SQLITE
 def test_clock_that_jumped_removes_nothing(
     engine: Engine, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -136,25 +150,28 @@ def test_clock_is_believed_while_it_goes_on(
     assert found == believed
 
 
+@POSTGRESQL
 def test_only_one_collector_at_a_time(engine: Engine) -> None:
-    """While another collector does it nothing is done here; SQLite's writers take turns."""
+    """While another collector does it nothing is done here; SQLite's writers take turns anyway."""
     old = now_us() - 20 * DAY_US
     _store(engine, failure(session_id="old", at=old), received_at=old)
     _store(engine, failure(session_id="new"))
-    care = Maintenance(engine, Settings(retention_days=10))
+    settings = Settings(retention_days=10)
+    left: list[int] = []
 
-    with _alone(engine) as alone:
-        assert alone
-        care.run_once()
+    def another_comes() -> int:
+        Maintenance(engine, settings).run_once()
+        left.append(_calls(engine))
+        return now_us()
 
-    with read_connection(engine) as conn:
-        left = len(conn.execute(select(tool_call.c.id)).all())
-    assert left == (1 if is_sqlite(engine) else 2)
-    care.run_once()
-    with read_connection(engine) as conn:
-        assert len(conn.execute(select(tool_call.c.id)).all()) == 1
+    Maintenance(engine, settings, clock=another_comes).run_once()
+
+    assert left
+    assert set(left) == {2}
+    assert _calls(engine) == 1
 
 
+@SQLITE
 def test_nothing_is_removed_by_default(engine: Engine) -> None:
     """Without a limit everything stays."""
     old = now_us() - 4_000 * DAY_US
@@ -162,10 +179,10 @@ def test_nothing_is_removed_by_default(engine: Engine) -> None:
 
     Maintenance(engine, Settings()).run_once()
 
-    with read_connection(engine) as conn:
-        assert len(conn.execute(select(tool_call.c.id)).all()) == 1
+    assert _calls(engine) == 1
 
 
+@SQLITE
 def test_a_failing_step_does_not_end_it(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
     """What fails is logged, and the next step runs."""
     old = now_us() - 20 * DAY_US
@@ -180,11 +197,14 @@ def test_a_failing_step_does_not_end_it(engine: Engine, capsys: pytest.CaptureFi
     assert "maintenance_failed" in capsys.readouterr().out
 
 
+@SQLITE
 def test_it_ends_when_told(engine: Engine) -> None:
     """The thread ends at once, although it waits for minutes between its rounds."""
+    before = set(threading.enumerate())
     care = Maintenance(engine, Settings())
     care.start()
+    (thread,) = set(threading.enumerate()) - before
 
     care.stop(10)
 
-    assert not care._thread.is_alive()
+    assert not thread.is_alive()

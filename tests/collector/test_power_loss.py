@@ -29,6 +29,7 @@ SECTOR = 512
 TRACED = "pwrite64,write,fsync,fdatasync,ftruncate"
 PROGRAM = str(Path(__file__).with_name("power_loss_writer.py"))
 REPOSITORY = Path(__file__).parents[2]
+LONG = [pytest.mark.long, pytest.mark.timeout(3_600)]
 
 _ENTERED = re.compile(r'(\d+) +(\w+)\(\d+<([^>]*)>(?:, "([\\x0-9a-f]*)")?((?:, \d+)*)')
 _RESUMED = re.compile(r"(\d+) +<\.\.\. (\w+) resumed>")
@@ -160,12 +161,14 @@ def _trace(path: Path, synchronous: str, batches: int) -> Iterator[str]:
         yield from lines
 
 
-@pytest.mark.parametrize("synchronous", ["FULL", "NORMAL"])
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("batches", "moments"),
+    ("synchronous", "batches", "moments"),
     [
-        pytest.param(5, 30, marks=pytest.mark.slow),
-        pytest.param(60, 1_000, marks=[pytest.mark.long, pytest.mark.timeout(3_600)]),
+        ("FULL", 5, 25),
+        pytest.param("NORMAL", 5, 25, marks=pytest.mark.long),
+        pytest.param("FULL", 60, 1_000, marks=LONG),
+        pytest.param("NORMAL", 60, 1_000, marks=LONG),
     ],
 )
 def test_power_is_lost(

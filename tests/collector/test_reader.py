@@ -6,10 +6,9 @@ import json
 import os
 import select
 import signal
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -26,9 +25,9 @@ from toolfault_collector.submission import Submission
 
 
 @pytest.fixture
-def server(database_url: str, tmp_path: Path) -> Iterator[RunningCollector]:
+def server(sqlite_url: str, tmp_path: Path) -> Iterator[RunningCollector]:
     """A collector process that has large batches read beside it."""
-    with RunningCollector(database_url, folder=tmp_path, TOOLFAULT_READER="true") as running:
+    with RunningCollector(sqlite_url, folder=tmp_path, TOOLFAULT_READER="true") as running:
         yield running
 
 
@@ -85,9 +84,8 @@ def _begun(reader: Reader, request: Request) -> Reading:
     """Have *request* read by the other process, and wait until it has been asked."""
     reading = reader.begin(request)
     assert reading is not None
-    pause = threading.Event()
     while not reading.running() and not reading.done():
-        pause.wait(0.01)
+        wait([reading], timeout=0.01)
     return reading
 
 
@@ -217,12 +215,13 @@ def test_a_killed_collector_leaves_no_process_behind(server: RunningCollector) -
 
 def test_readers_killed_under_load_lose_nothing(server: RunningCollector) -> None:
     """While its readers are killed a collector answers every batch, and stops in time."""
-    batches = [[failure() for _ in range(100)] for _ in range(24)]
+    batches = [[failure() for _ in range(100)] for _ in range(12)]
     with ThreadPoolExecutor(4) as senders:
         answers = [senders.submit(server.post, *batch) for batch in batches]
         for answer_to in answers:
             for child in _children(server.pid):
-                os.kill(child, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # it was killed before, and is gone by now
+                    os.kill(child, signal.SIGKILL)
             assert answer_to.result(60).json()["accepted"] == 100
     assert server.terminate() == 0
     assert "Traceback" not in server.output()

@@ -8,19 +8,21 @@ from typing import Any
 import msgspec
 import pytest
 from sqlalchemy import Engine, func, insert, select
-from tests.collector.test_writer import POISONS, POSTGRES_POISON, SQLITE_POISON
+from tests.collector.poisons import poison
 from tests.factories import event_id, failure, success
 
 from toolfault_collector.catalog import Catalog
 from toolfault_collector.clock import DAY_US, format_time, now_us
 from toolfault_collector.decode import decode_batch
-from toolfault_collector.engine import is_sqlite, read_connection, write_transaction
+from toolfault_collector.engine import read_connection, write_transaction
 from toolfault_collector.prepared import Context
 from toolfault_collector.projects import ensure_project
 from toolfault_collector.recount import recount
 from toolfault_collector.retry import retry_rejects
 from toolfault_collector.store import Receipt, prepare_batch, store_group
 from toolfault_collector.tables import rejected_event, tool_call
+
+SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 
 def _send(engine: Engine, *events: Any, received_at: int | None = None, **members: Any) -> Receipt:
@@ -34,7 +36,8 @@ def _send(engine: Engine, *events: Any, received_at: int | None = None, **member
 
 def _bodies(engine: Engine) -> list[str]:
     with read_connection(engine) as conn:
-        return list(conn.execute(select(rejected_event.c.body)).scalars())
+        query = select(rejected_event.c.body).order_by(rejected_event.c.id)
+        return list(conn.execute(query).scalars())
 
 
 def _understood(engine: Engine) -> None:
@@ -69,6 +72,7 @@ def test_understood_events_are_stored(engine: Engine) -> None:
     assert recount(engine).right
 
 
+@SQLITE
 def test_a_second_try_changes_nothing(engine: Engine) -> None:
     """An event that came again meanwhile is a duplicate; trying twice stores nothing twice."""
     event = failure(seq="x")
@@ -84,6 +88,7 @@ def test_a_second_try_changes_nothing(engine: Engine) -> None:
         assert conn.execute(select(func.count()).select_from(tool_call)).scalar_one() == 1
 
 
+@SQLITE
 def test_a_dry_run_stores_nothing(engine: Engine) -> None:
     """It only says how many could be stored."""
     _send(engine, failure(seq="x"), failure(seq="x", event_id="no id"))
@@ -95,6 +100,7 @@ def test_a_dry_run_stores_nothing(engine: Engine) -> None:
     assert len(_bodies(engine)) == 2
 
 
+@SQLITE
 def test_only_what_was_asked_for(engine: Engine) -> None:
     """Projects and codes are left alone unless they are meant."""
     _send(engine, failure(seq="x"), failure(seq=-1))
@@ -105,6 +111,7 @@ def test_only_what_was_asked_for(engine: Engine) -> None:
     assert retry_rejects(engine).accepted == 1
 
 
+@SQLITE
 def test_time_is_believed_as_when_it_arrived(engine: Engine) -> None:
     """A client's time that was sound when the event arrived is sound a month later."""
     arrived = now_us() - 40 * DAY_US
@@ -119,6 +126,7 @@ def test_time_is_believed_as_when_it_arrived(engine: Engine) -> None:
     assert (format_time(row.occurred_at), row.time_source) == (event["occurred_at"], "client")
 
 
+@SQLITE
 def test_what_is_cut_stays(engine: Engine) -> None:
     """An event too large to be kept whole is kept in part, shown, and not tried."""
     _send(engine, failure(seq="x", planet="y" * 40_000))
@@ -127,29 +135,28 @@ def test_what_is_cut_stays(engine: Engine) -> None:
     assert retry_rejects(engine).refused == 1
 
 
-@pytest.mark.parametrize(
-    "secrets",
-    [
-        {"password": "hunter2-correct"},
-        {"password": 12345678},
-        {"api_key": ["hunter2-correct", {"x": 12345678}]},
-        {"note": "password=hunter2-correct, and so on"},
-        {"note": json.dumps({"token": "hunter2-correct", "n": [1]})},
-        {"note": "say 'password': 'hunter2-correct'"},
-        {"note": "Authorization: Bearer hunter2-correct"},
-        {"auth": {"client_secret": "hunter2-correct", "pwd": None}},
-    ],
-)
-def test_what_is_kept_is_json_without_secrets(engine: Engine, secrets: dict[str, Any]) -> None:
+SECRETS: list[dict[str, Any]] = [
+    {"password": "hunter2-correct"},
+    {"password": 12345678},
+    {"api_key": ["hunter2-correct", {"x": 12345678}]},
+    {"note": "password=hunter2-correct, and so on"},
+    {"note": json.dumps({"token": "hunter2-correct", "n": [1]})},
+    {"note": "say 'password': 'hunter2-correct'"},
+    {"note": "Authorization: Bearer hunter2-correct"},
+    {"auth": {"client_secret": "hunter2-correct", "pwd": None}},
+]
+
+
+@SQLITE
+def test_what_is_kept_is_json_without_secrets(engine: Engine) -> None:
     """Redaction leaves the event readable, so that it can be tried again."""
-    _send(engine, failure(seq="x", **secrets))
+    _send(engine, *(failure(seq="x", **secrets) for secrets in SECRETS))
 
-    (body,) = _bodies(engine)
-
-    assert "hunter2" not in body
-    assert "12345678" not in body
-    assert "[redacted:" in body
-    assert set(json.loads(body)) >= {"event_id", "type", "tool", *secrets}
+    for body, secrets in zip(_bodies(engine), SECRETS, strict=True):
+        assert "hunter2" not in body
+        assert "12345678" not in body
+        assert "[redacted:" in body
+        assert set(json.loads(body)) >= {"event_id", "type", "tool", *secrets}
 
 
 def test_odd_texts_are_kept(engine: Engine) -> None:
@@ -171,9 +178,8 @@ def test_what_the_database_refuses_costs_itself_alone(engine: Engine) -> None:
     bad, good = failure("poison", seq="x"), failure(seq="y")
     _send(engine, good, bad, failure(seq="z"))
     _understood(engine)
-    frame = SQLITE_POISON if is_sqlite(engine) else POSTGRES_POISON
     with write_transaction(engine) as conn:
-        conn.exec_driver_sql(frame.format(POISONS[engine.dialect.name][0]))
+        poison(conn)
 
     done = retry_rejects(engine)
 
@@ -182,6 +188,7 @@ def test_what_the_database_refuses_costs_itself_alone(engine: Engine) -> None:
     assert recount(engine).right
 
 
+@SQLITE
 def test_many_are_tried_in_parts(engine: Engine) -> None:
     """More than one transaction's worth is tried, each once."""
     with write_transaction(engine) as conn:

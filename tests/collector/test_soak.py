@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Engine, func, select
+from tests.collector.process import handles_of, memory_of
 from tests.collector.recount import assert_counts_hold
 from tests.collector.test_clock_jumps import PROGRAM, set_clock_off
-from tests.collector.test_fuzz import handles_of, memory_of
 from tests.factories import change, conversation_end, counts, failure, success
 from tests.running import RunningCollector
 
@@ -47,12 +47,18 @@ def _hour(day: int, hour: int, generator: random.Random) -> list[list[dict[str, 
     return [*batches, [change(at=ended)]]
 
 
+LONG = [pytest.mark.long, pytest.mark.timeout(3_600)]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("days", "warm_up"),
+    ("database_url", "days", "warm_up"),
     [
-        pytest.param(2, 1, marks=pytest.mark.slow),
-        pytest.param(200, 20, marks=[pytest.mark.long, pytest.mark.timeout(3_600)]),
+        ("sqlite", 2, 1),
+        pytest.param("sqlite", 200, 20, marks=LONG),
+        pytest.param("postgresql", 200, 20, marks=[*LONG, pytest.mark.postgres]),
     ],
+    indirect=["database_url"],
 )
 def test_days_of_traffic(database_url: str, tmp_path: Path, days: int, warm_up: int) -> None:
     """After the first days: no more memory, files or threads, and no larger database.

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 from sqlalchemy import Engine, select
-from tests.collector.test_writer import POISONS, POSTGRES_POISON, SQLITE_POISON, _submission
+from tests.collector.poisons import poison
+from tests.collector.test_writer import submission_of
 from tests.factories import failure, success
 
 from toolfault_collector.collector import Collector
-from toolfault_collector.engine import is_sqlite, read_connection, write_transaction
+from toolfault_collector.engine import read_connection, write_transaction
 from toolfault_collector.recount import recount
 from toolfault_collector.settings import Settings
 from toolfault_collector.tables import chain, conversation, issue, message, signature, tool_call
@@ -27,7 +28,7 @@ def collector(engine: Engine) -> Iterator[Collector]:
 
 def _store(collector: Collector, *fields: str) -> None:
     events = [failure(field=name) for name in fields]
-    collector.writer.store(_submission(collector.engine, *events))
+    collector.writer.store(submission_of(collector.engine, *events))
 
 
 def _remove_everything(engine: Engine) -> None:
@@ -73,12 +74,10 @@ def test_rows_of_one_batch_are_not_mixed_up(collector: Collector) -> None:
 
 def test_success_beside_a_poison_event_ends_no_chain(collector: Collector) -> None:
     """What was the retry of a failure that the database then refused is stored as no retry."""
-    frame = SQLITE_POISON if is_sqlite(collector.engine) else POSTGRES_POISON
-    poison = POISONS[collector.engine.dialect.name][0]
     with write_transaction(collector.engine) as conn:
-        conn.exec_driver_sql(frame.replace("new.tool = 'poison'", "NOT new.success").format(poison))
+        poison(conn, when="NOT new.success")
 
-    receipt = collector.writer.store(_submission(collector.engine, failure(), success()))
+    receipt = collector.writer.store(submission_of(collector.engine, failure(), success()))
 
     assert (receipt.accepted, [each.code for each in receipt.rejected]) == (1, ["unstorable"])
     with read_connection(collector.engine) as conn:

@@ -9,33 +9,33 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, Engine
-from tests.collector.test_doctor import _found
 from tests.factories import failure
-from tests.running import RunningCollector
 from tests.statements import Statements
 
 from toolfault_collector.clock import now_us
+from toolfault_collector.collector import Collector
+from toolfault_collector.decode import decode_events
+from toolfault_collector.doctor import examine
 from toolfault_collector.engine import (
     LOG_KEPT_BYTES,
-    open_engine,
     read_connection,
     sqlite_path,
     write_transaction,
     writer_connection,
 )
+from toolfault_collector.prepared import Context
 from toolfault_collector.projects import ensure_project
-from toolfault_collector.store import store_events
+from toolfault_collector.settings import Settings
+from toolfault_collector.store import prepare_batch, store_events
 from toolfault_collector.wal import LONG_BYTES, WriteAheadLog
 
 MIB = 1024 * 1024
 
 
 @pytest.fixture
-def engine(sqlite_url: str) -> Iterator[Engine]:
+def engine(sqlite_engine: Engine) -> Engine:
     """An open SQLite database."""
-    engine = open_engine(sqlite_url)
-    yield engine
-    engine.dispose()
+    return sqlite_engine
 
 
 def _write(conn: Connection, size: int = MIB) -> None:
@@ -137,29 +137,33 @@ def test_space_is_given_back_after_a_long_read(engine: Engine) -> None:
         assert log.size <= LOG_KEPT_BYTES
 
 
-def test_the_collector_tends_it(sqlite_server: RunningCollector) -> None:
-    """The server says how long the log is, and begins it anew although readers overlap."""
-    engine = open_engine(sqlite_server.database_url)
+def test_the_collector_tends_it(engine: Engine) -> None:
+    """The collector says how long the log is, and begins it anew although readers overlap."""
+    collector = Collector(Settings(), engine=engine)
+    collector.start()
     log = WriteAheadLog(sqlite_path(engine))
     with writer_connection(engine) as conn, _never_without_a_reader(engine):
         with read_connection(engine) as reader:
             _read(reader)
             while log.size <= LONG_BYTES:
                 _write(conn, 16 * MIB)
-        assert _gauge(sqlite_server) == log.size
-        assert sqlite_server.post(failure()).json()["accepted"] == 1
+        gauge = collector.metrics.registry.get_sample_value("toolfault_wal_bytes")
+        assert gauge == log.size
+        assert _stored_one(collector) == 1
 
-        assert sqlite_server.post(failure()).json()["accepted"] == 1
+        assert _stored_one(collector) == 1
         assert log.size < LOG_KEPT_BYTES
-    engine.dispose()
+    collector.stop()
 
 
-def _gauge(server: RunningCollector) -> float:
-    lines = server.get("/metrics").text.splitlines()
-    return float(next(line for line in lines if line.startswith("toolfault_wal_bytes ")).split()[1])
+def _stored_one(collector: Collector) -> int:
+    with write_transaction(collector.engine) as conn:
+        context = Context(ensure_project(conn, "demo"), now_us())
+    batch = prepare_batch(decode_events([failure()], imported=False), context)
+    return collector.writer.store(batch).accepted
 
 
-def test_the_doctor_sees_a_long_one(engine: Engine, sqlite_url: str) -> None:
+def test_the_doctor_sees_a_long_one(engine: Engine) -> None:
     """A log that somebody holds is a warning that says what to look for."""
     with write_transaction(engine) as conn:
         store_events(conn, ensure_project(conn, "demo"), [failure()], received_at=now_us())
@@ -167,7 +171,7 @@ def test_the_doctor_sees_a_long_one(engine: Engine, sqlite_url: str) -> None:
     with Path(f"{path}-wal").open("r+b") as file:
         file.truncate(2 * LONG_BYTES + 1)  # of nothing: what follows the last frame is not read
 
-    finding = _found(engine, "log")
+    (finding,) = (each for each in examine(Settings(), engine) if each.name == "log")
 
     assert finding.level == "warning"
     assert "export" in finding.text

@@ -7,9 +7,11 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine, event, func, select
+from tests.collector.poisons import POISONS, poison
 from tests.factories import failure, success
 from tests.statements import Statements
 
@@ -32,6 +34,11 @@ from toolfault_collector.tables import (
 )
 from toolfault_collector.writer import READ_AHEAD_EVENTS, Deliver, Result, Ticket
 
+SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+POSTGRESQL = pytest.mark.parametrize(
+    "database_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True
+)
+
 
 @pytest.fixture
 def collector(engine: Engine) -> Iterator[Collector]:
@@ -43,7 +50,8 @@ def collector(engine: Engine) -> Iterator[Collector]:
     running.stop()
 
 
-def _submission(engine: Engine, *events: object) -> Submission:
+def submission_of(engine: Engine, *events: object) -> Submission:
+    """Prepare *events* as they would come over HTTP."""
     with write_transaction(engine) as conn:
         context = Context(ensure_project(conn, "demo"), now_us())
     return prepare_batch(decode_batch(json.dumps({"events": events}).encode()), context)
@@ -128,7 +136,7 @@ class _Results:
 
 def test_waiting_batches_share_a_commit(collector: Collector) -> None:
     """Batches that arrive during a commit are stored by the next one, together."""
-    submissions = [_submission(collector.engine, failure(), success()) for _ in range(20)]
+    submissions = [submission_of(collector.engine, failure(), success()) for _ in range(20)]
     results = _Results(20)
     release = _hold(collector)
     for submission in submissions:
@@ -142,13 +150,12 @@ def test_waiting_batches_share_a_commit(collector: Collector) -> None:
     assert _count(collector.engine) == 40 + _writers(collector)
 
 
+@POSTGRESQL
 def test_batch_that_waits_for_a_row_holds_up_no_other(collector: Collector) -> None:
     """On PostgreSQL a second thread stores what comes while the first waits for the database."""
-    if is_sqlite(collector.engine):
-        pytest.skip("SQLite has one writer")
-    slow = _submission(collector.engine, failure("slow", session_id="slow"))
-    quick = _submission(collector.engine, failure("quick", session_id="quick"))
-    known = _submission(collector.engine, success("slow", session_id="slow"))
+    slow = submission_of(collector.engine, failure("slow", session_id="slow"))
+    quick = submission_of(collector.engine, failure("quick", session_id="quick"))
+    known = submission_of(collector.engine, success("slow", session_id="slow"))
     collector.writer.store(known)
     results = _Results(1)
     with write_transaction(collector.engine) as conn:
@@ -164,14 +171,13 @@ def test_batch_that_waits_for_a_row_holds_up_no_other(collector: Collector) -> N
     assert [receipt.accepted for receipt in results.wait() if isinstance(receipt, Receipt)] == [1]
 
 
+@SQLITE
 def test_next_group_is_read_during_a_commit(engine: Engine) -> None:
     """While one group is committed the next is read, and both are stored."""
-    if not is_sqlite(engine):
-        pytest.skip("a second writer reads meanwhile")
     running = Collector(Settings(group_events=1), engine=engine)
     running.start()
     results, read = _Results(2), threading.Event()
-    first, second = (_submission(engine, failure()) for _ in range(2))
+    first, second = (submission_of(engine, failure()) for _ in range(2))
 
     def read_second() -> Submission:
         read.set()
@@ -193,11 +199,12 @@ def test_next_group_is_read_during_a_commit(engine: Engine) -> None:
     assert in_time == [True]
 
 
+@SQLITE
 def test_full_queue_is_refused(collector: Collector) -> None:
     """Beyond the share of its project nothing is taken in, and what was is stored."""
     many = [success(session_id=None) for _ in range(400)]
     results = _Results(1)
-    first, second = _submission(collector.engine, *many), _submission(collector.engine, *many[:200])
+    first, second = (submission_of(collector.engine, *many[:size]) for size in (400, 200))
     release = _hold(collector)
     _submit(collector, first, results)
 
@@ -209,9 +216,10 @@ def test_full_queue_is_refused(collector: Collector) -> None:
     assert _count(collector.engine) == 400 + _writers(collector)
 
 
+@SQLITE
 def test_stop_stores_what_is_queued(collector: Collector) -> None:
     """Stopping answers what was taken in, and takes in no more."""
-    submission, late = (_submission(collector.engine, failure()) for _ in range(2))
+    submission, late = (submission_of(collector.engine, failure()) for _ in range(2))
     results = _Results(1)
     release = _hold(collector)
     _submit(collector, submission, results)
@@ -225,41 +233,23 @@ def test_stop_stores_what_is_queued(collector: Collector) -> None:
         _submit(collector, late, results)
 
 
-SQLITE_POISON = (
-    "CREATE TRIGGER poison BEFORE INSERT ON tool_call WHEN new.tool = 'poison' BEGIN {}; END"
-)
-POSTGRES_POISON = """
-CREATE FUNCTION poison() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN IF new.tool = 'poison' THEN {}; END IF; RETURN new; END $$;
-CREATE TRIGGER poison BEFORE INSERT ON tool_call FOR EACH ROW EXECUTE FUNCTION poison();
-"""
-POISONS = {
-    "sqlite": [
-        "SELECT RAISE(ABORT, 'no')",
-        "SELECT RAISE(FAIL, 'no')",
-        "INSERT INTO issue (id) VALUES (1)",
-    ],
-    "postgresql": [
-        f"RAISE EXCEPTION SQLSTATE '{state}'"
-        for state in ("22001", "22003", "22021", "22P02", "23502", "23503", "23505", "23514")
-    ]
-    + ["RAISE EXCEPTION 'no'", "RAISE EXCEPTION SQLSTATE '54000'"],
-}
+def _ways_to_refuse() -> Iterator[Any]:
+    """Yield engines with the ways in which each may refuse an event; three of each are enough."""
+    for name, poisons in POISONS.items():
+        marks = [pytest.mark.postgres] if name == "postgresql" else []
+        for which in range(len(poisons)):
+            yield pytest.param(name, which, marks=[*marks, *[pytest.mark.long] * (which > 2)])
 
 
-@pytest.mark.parametrize("which", range(10))
+@pytest.mark.parametrize(("database_url", "which"), [*_ways_to_refuse()], indirect=["database_url"])
 def test_poison_event_is_left_out(collector: Collector, which: int) -> None:
     """An event the database refuses costs itself alone, whatever the error."""
-    poisons = POISONS[collector.engine.dialect.name]
-    if which >= len(poisons):
-        pytest.skip("no further kind of error on this engine")
-    frame = SQLITE_POISON if is_sqlite(collector.engine) else POSTGRES_POISON
     with write_transaction(collector.engine) as conn:
-        conn.exec_driver_sql(frame.format(poisons[which]))
+        poison(conn, which)
     events = [failure() for _ in range(40)]
     events.insert(17, failure("poison"))
     results = _Results(2)
-    bad, good = _submission(collector.engine, *events), _submission(collector.engine, success())
+    bad, good = submission_of(collector.engine, *events), submission_of(collector.engine, success())
     release = _hold(collector)
     _submit(collector, bad, results)
     _submit(collector, good, results)
@@ -279,8 +269,8 @@ def test_poison_event_is_left_out(collector: Collector, which: int) -> None:
 def test_stale_signature_is_looked_up_again(collector: Collector) -> None:
     """Signatures that another process removed are made again."""
     first, again = (
-        _submission(collector.engine, failure()),
-        _submission(collector.engine, failure()),
+        submission_of(collector.engine, failure()),
+        submission_of(collector.engine, failure()),
     )
     collector.writer.store(first)
     with write_transaction(collector.engine) as conn:
@@ -298,7 +288,7 @@ def test_stale_signature_is_looked_up_again(collector: Collector) -> None:
 
 def test_broken_schema_is_not_the_fault_of_events(collector: Collector) -> None:
     """Where a column is missing nothing is refused for good: the sender is told to try later."""
-    submission = _submission(collector.engine, failure())
+    submission = submission_of(collector.engine, failure())
     with write_transaction(collector.engine) as conn:
         conn.exec_driver_sql("ALTER TABLE issue DROP COLUMN code")
 
@@ -320,7 +310,7 @@ def test_full_disk_is_said_and_passes(sqlite_url: str) -> None:
     collector.start()
     stored, refused = 0, None
     while refused is None:
-        submission = _submission(collector.engine, *[failure() for _ in range(50)])
+        submission = submission_of(collector.engine, *[failure() for _ in range(50)])
         try:
             stored += collector.writer.store(submission).accepted
         except StoreUnavailable as error:
@@ -340,7 +330,7 @@ def test_read_only_database_is_said_and_passes(sqlite_url: str) -> None:
     """A database that cannot be written to is "unavailable" until it can."""
     collector = Collector(Settings(database_url=sqlite_url))
     collector.start()
-    submission = _submission(collector.engine, failure())
+    submission = submission_of(collector.engine, failure())
     read_only = 1
 
     @event.listens_for(collector.engine, "checkout")
@@ -360,7 +350,7 @@ def test_locked_database_is_said_and_passes(sqlite_url: str) -> None:
     """While another process holds the lock the answer is "unavailable", and then it works again."""
     collector = Collector(Settings(database_url=sqlite_url, busy_seconds=0.2))
     collector.start()
-    submission = _submission(collector.engine, failure())
+    submission = submission_of(collector.engine, failure())
     with closing(sqlite3.connect(sqlite_path(collector.engine))) as other:
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(StoreUnavailable) as refused:
@@ -376,7 +366,7 @@ def test_statements_do_not_grow_with_the_batch(collector: Collector) -> None:
     """Ten times the events are stored with the same number of statements."""
     sent = []
     for size in (30, 300):
-        submission = _submission(
+        submission = submission_of(
             collector.engine, *[failure(session_id=f"{size}-{n}") for n in range(size)]
         )
         with Statements(collector.engine) as statements:

@@ -1,14 +1,24 @@
-"""Addresses of the pages, taken from the navigation: a new page is in every test at once."""
+"""Addresses of the pages, from the table of who may see what: a new page is tested at once."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from toolfault_dashboard.pages._shell import NAVIGATION
+from toolfault_dashboard.policy import POLICY
 
 __all__ = ["COMPARED", "LISTS"]
 
-LISTS: Final = (*(path for _, path, *_ in NAVIGATION), "/compare", "/start")
+_OF_SOMETHING: Final = {"/tool", "/experiment"}  # answer 404 without a name
+_NO_PAGES: Final = {"/live/events", "/complete", "/range"}
+
+LISTS: Final = tuple(
+    rule.path
+    for rule in POLICY
+    if "GET" in rule.methods
+    and rule.access not in ("public", "ingest", "api")
+    and not set("{.") & set(rule.path)
+    and rule.path not in _OF_SOMETHING | _NO_PAGES
+)
 """Every page that needs no id."""
 
 COMPARED: Final = "/compare?before=tool%3Asearch&after=tool%3Ahttp_request"

@@ -4,23 +4,49 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg import sql
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, text
 from tests.dashboard.generated import NOW, fill
+from tests.dashboard.naive import Tables, load
 
-from toolfault_collector.engine import open_engine, read_connection
+from toolfault_collector.engine import open_engine, read_connection, write_transaction
 from toolfault_collector.projects import find_project
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.search import parse
 
 _copies = count(1)
 ENGINES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]
+Rows = Callable[[str], Tables]
+
+
+def on_engines(
+    names: str,
+    sqlite: Sequence[object],
+    postgresql: Sequence[object] = (),
+    *,
+    history: str = "history_url",
+) -> pytest.MarkDecorator:
+    """Parametrise a test with *names*: other values on SQLite than on PostgreSQL, mostly more.
+
+    A value of several *names* is a tuple.
+    """
+    several = "," in names
+
+    def case(engine: str, value: object, *marks: pytest.MarkDecorator) -> object:
+        if isinstance(value, pytest.ParameterSet):
+            return pytest.param(engine, *value.values, marks=[*value.marks, *marks])
+        values = value if several and isinstance(value, tuple) else (value,)
+        return pytest.param(engine, *values, marks=marks)
+
+    cases = [case("sqlite", value) for value in sqlite]
+    cases += [case("postgresql", value, pytest.mark.postgres) for value in postgresql]
+    return pytest.mark.parametrize(f"{history},{names}", cases, indirect=[history], scope="session")
 
 
 @pytest.fixture(scope="session")
@@ -59,6 +85,60 @@ def history_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     return f"sqlite:///{path}"
 
 
+@pytest.fixture(scope="session")
+def _large() -> dict[str, str]:
+    """URLs of the large histories that were made, by engine: pytest may ask for one again."""
+    return {}
+
+
+@pytest.fixture(scope="session", params=ENGINES)
+def large_url(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, _large: dict[str, str]
+) -> str:
+    """URL of a database whose generated project was written to a million times a day.
+
+    A window of it is counted in parts, which are kept in memory; one of `history` is not.
+    """
+    if request.param not in _large:
+        _large[request.param] = _made_large(request, tmp_path_factory)
+    return _large[request.param]
+
+
+def _made_large(request: pytest.FixtureRequest, folder: pytest.TempPathFactory) -> str:
+    if request.param == "postgresql":
+        url = copied_database(request, "large")
+    else:
+        path = folder.mktemp("large") / "toolfault.db"
+        shutil.copyfile(request.getfixturevalue("filled_sqlite"), path)
+        url = f"sqlite:///{path}"
+    engine = open_engine(url)
+    if request.param == "postgresql":
+        fill(engine, {"generated": 7})
+    grow(engine, "generated")
+    engine.dispose()
+    return url
+
+
+def grow(engine: Engine, project: str) -> None:
+    """Let the days of *project* look as if they had been written to a million times each."""
+    with write_transaction(engine) as conn:
+        conn.execute(
+            text(
+                "UPDATE day_version SET version = version + 1000000"
+                " WHERE project_id = (SELECT id FROM project WHERE name = :name)"
+            ),
+            {"name": project},
+        )
+
+
+@pytest.fixture
+def large(large_url: str) -> Iterator[Engine]:
+    """The large history, opened, with nothing of it known yet."""
+    engine = open_engine(large_url)
+    yield engine
+    engine.dispose()
+
+
 def copied_database(request: pytest.FixtureRequest, name: str) -> str:
     """Return the URL of a new, migrated PostgreSQL database."""
     base = str(request.getfixturevalue("postgres_url"))
@@ -78,6 +158,34 @@ def history(history_url: str) -> Iterator[Engine]:
     engine = open_engine(history_url)
     yield engine
     engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def _read() -> dict[tuple[str, str], Tables]:
+    """Rows that were read, by database and project."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def rows_of(history: Engine, _read: dict[tuple[str, str], Tables]) -> Rows:
+    """A function that returns all rows of a project of the generated history, for recounts."""
+
+    def rows(name: str) -> Tables:
+        key = history.dialect.name, name
+        if key not in _read:
+            with read_connection(history) as conn:
+                found = find_project(conn, name)
+                assert found is not None
+                _read[key] = load(conn, found, NOW)
+        return _read[key]
+
+    return rows
+
+
+@pytest.fixture
+def stored(rows_of: Rows) -> Tables:
+    """All rows of the generated project."""
+    return rows_of("generated")
 
 
 @pytest.fixture

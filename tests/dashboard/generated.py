@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from sqlalchemy import Engine
@@ -235,11 +235,14 @@ def sampled(seed: int, *, rates: Sequence[float] = (1.0, 0.5, 0.1, 0.3)) -> list
     return found
 
 
-def fill(engine: Engine) -> None:
+PROJECTS: Final = {"generated": 7, "other": 11, "timed": 13, "sampled": 17}
+"""The projects of the generated history, and the seed of each."""
+
+
+def fill(engine: Engine, projects: Mapping[str, int] = PROJECTS) -> None:
     """Store the generated history, and another project that no answer may show."""
     shuffled = random.Random(3)
-    projects = (("generated", 7), ("other", 11), ("timed", 13), ("sampled", 17))
-    for project, seed in projects:
+    for project, seed in projects.items():
         sent = sampled(seed) if project == "sampled" else events(seed)
         shuffled.shuffle(sent)
         with write_transaction(engine) as conn:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +57,7 @@ class Tables:
 def _records(conn: Connection, sql: str, project: int) -> list[dict[str, Any]]:
     frame = pd.read_sql_query(sql.replace(":p", str(project)), conn)
     frame = frame.astype(object).where(frame.notna(), None)
-    return frame.to_dict("records")
+    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 
 def _decoded(value: Any) -> Any:
@@ -91,18 +92,21 @@ def load(conn: Connection, project: int, now: int) -> Tables:
         row["tags"] = _decoded(row["tags"]) or {}
         if row["success"] and row["session_id"] is not None:
             successes.setdefault(row["session_id"], []).append(row)
+    members: dict[str, list[dict[str, Any]]] = {}
+    for row in calls:
+        members.setdefault(row["chain_id"], []).append(row)
     for chain in chains.values():
-        own = [c for c in calls if c["chain_id"] == chain["chain_id"]]
+        own = members[chain["chain_id"]]
         chain["outcome_now"] = _outcome(
             chain, own, talks[chain["session_id"]], successes.get(chain["session_id"], []), now
         )
-        members = sorted(own, key=lambda call: call["attempt"])
-        for place, call in enumerate(members):
-            call["retry"] = place > 0 and not any(beside(call, each) for each in members[:place])
+        in_order = sorted(own, key=lambda call: call["attempt"])
+        for place, call in enumerate(in_order):
+            call["retry"] = place > 0 and not any(beside(call, each) for each in in_order[:place])
     for row in calls:
         row.setdefault("retry", False)
-        chain = chains.get(row["chain_id"])
-        row["chain_outcome"] = chain["outcome_now"] if chain else None
+        opened = chains.get(row["chain_id"])
+        row["chain_outcome"] = opened["outcome_now"] if opened else None
     return Tables(
         calls=calls,
         chains=chains,
@@ -111,7 +115,7 @@ def load(conn: Connection, project: int, now: int) -> Tables:
     )
 
 
-def beside(call: dict[str, Any], failure: dict[str, Any]) -> bool:
+def beside(call: Mapping[str, Any], failure: Mapping[str, Any]) -> bool:
     """Say whether the model had not seen *failure* when it issued *call*."""
     if call["turn"] is not None and failure["turn"] is not None:
         return bool(call["turn"] == failure["turn"])

@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 from tests.dashboard.generated import CODES, MODELS, REMEDIES, TOOLS
 
 from toolfault_dashboard.search import KEYS, TEXT, Clause, NumberRange, Pattern, Query
-from toolfault_dashboard.search.parser import _PRESENT
 
 __all__ = ["clauses", "queries"]
+
+PRESENT = [name for name, key in KEYS.items() if key.kind not in {"time", "presence"}]
 
 KNOWN = {
     "tool": TOOLS,
@@ -93,7 +94,7 @@ def clauses(draw: st.DrawFn) -> Clause:
         return Clause(name, (moment,))
     if key.kind in {"choice", "presence"}:
         values: st.SearchStrategy[Pattern | NumberRange] = st.builds(
-            lambda text: Pattern((text,)), st.sampled_from(key.choices or _PRESENT)
+            lambda text: Pattern((text,)), st.sampled_from(key.choices or PRESENT)
         )
     elif key.kind in {"number", "milliseconds"}:
         values = _ranges

@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
 import pytest
 from sqlalchemy import Engine, event
+from tests.dashboard.conftest import grow
 from tests.dashboard.generated import NOW
 
-from toolfault_collector.engine import read_connection
+from toolfault_collector.engine import open_engine, read_connection
 from toolfault_dashboard import queries
-from toolfault_dashboard.queries import Scope, parts
+from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.search import parse
 from toolfault_dashboard.warming import warm
 
+Opened = Callable[[], Engine]
 
-def _statements(engine: Engine, project: int) -> list[str]:
+
+@pytest.fixture
+def opened(filled_sqlite: Path, tmp_path: Path) -> Iterator[Opened]:
+    """A function that opens a history with a large project anew, as a server that starts does."""
+    path = tmp_path / "toolfault.db"
+    shutil.copyfile(filled_sqlite, path)
+    engines: list[Engine] = []
+
+    def open_again() -> Engine:
+        engines.append(open_engine(f"sqlite:///{path}"))
+        return engines[-1]
+
+    grow(open_again(), "generated")
+    yield open_again
+    for engine in engines:
+        engine.dispose()
+
+
+def _statements(engine: Engine) -> int:
     """The statements of a first look at the messages of two weeks."""
     seen: list[str] = []
 
@@ -21,26 +45,22 @@ def _statements(engine: Engine, project: int) -> list[str]:
         if "message" in statement:
             seen.append(statement)
 
-    event.listen(engine, "before_cursor_execute", note)
-    try:
-        with read_connection(engine) as conn:
-            queries.message_efficacy(conn, Scope(project, parse("since:14d"), NOW))
-    finally:
+    with read_connection(engine) as conn:
+        project = queries.project_by_name(conn, "generated")
+        assert project is not None
+        event.listen(engine, "before_cursor_execute", note)
+        queries.message_efficacy(conn, Scope(project.id, parse("since:14d"), NOW))
         event.remove(engine, "before_cursor_execute", note)
-    return seen
+    return len(seen)
 
 
-def test_who_comes_first_finds_the_days_counted(
-    history: Engine, project: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_comes_first_finds_the_days_counted(opened: Opened) -> None:
     """After a large project was asked ahead, only what is left of its days is counted."""
-    monkeypatch.setattr(parts, "MANY", 0)
-    parts._ANSWERS.pop(history, None)
-    cold = _statements(history, project)
-    parts._ANSWERS.pop(history, None)
-    assert warm(history, NOW, lambda: False) >= 6
-    assert len(cold) > 10
-    assert len(_statements(history, project)) < len(cold) / 3
+    cold = _statements(opened())
+    warmed = opened()
+    assert warm(warmed, NOW, lambda: False) >= 6
+    assert cold > 10
+    assert _statements(warmed) < cold / 3
 
 
 def test_small_projects_are_not_asked_ahead(history: Engine) -> None:
@@ -48,8 +68,7 @@ def test_small_projects_are_not_asked_ahead(history: Engine) -> None:
     assert warm(history, NOW, lambda: False) == 0
 
 
-def test_a_server_that_stops_asks_no_more(history: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_stops_asks_no_more(opened: Opened) -> None:
     """The next question is not begun once the server is to stop."""
-    monkeypatch.setattr(parts, "MANY", 0)
     left = iter([False, True])
-    assert warm(history, NOW, lambda: next(left)) == 1
+    assert warm(opened(), NOW, lambda: next(left)) == 1

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("docs/errors-for-llms.md", "docs/tools.md")
-_EXAMPLE = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", re.DOTALL)
+PAGES = ("docs/errors-for-llms.md", "docs/tools.md", "docs/tour.md")
+_EXAMPLE = re.compile(
+    r"```python\n(.*?)```\n(?:\n(?:and the model would read\n\n)?```text\n(.*?)```)?", re.DOTALL
+)
 
 
 def examples() -> list[tuple[str, str, str]]:

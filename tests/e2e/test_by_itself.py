@@ -1,67 +1,71 @@
 """What a page does by itself, in a browser: it follows its own counting, turns, loads again.
 
 Counting takes long here because the server has no patience at all and cuts the smallest window
-into days; whatever else of it is what runs anywhere, in this process so that its patience can be
-given back to it.
+into days; it runs in this process so that its patience can be given back to it.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, Page, expect
+from fastapi import Request
+from playwright.sync_api import Browser, Page, Response, expect
 from sqlalchemy import Engine
-from tests.dashboard.conftest import ENGINES, copied_database
-from tests.dashboard.generated import NOW, fill
-from tests.e2e.browsing import Reader, send, signed_in
+from tests.dashboard.generated import NOW
+from tests.e2e.browsing import Reader, Visit, cookies_of, rows_of, send
 from tests.factories import failure
-from tests.live_server import LiveServer
 
 from toolfault_collector.clock import now_us
 from toolfault_collector.collector import Collector
 from toolfault_collector.engine import open_engine
-from toolfault_collector.schema import prepare
 from toolfault_collector.settings import Settings
 from toolfault_dashboard import signin
 from toolfault_dashboard.app import create_app
-from toolfault_dashboard.pages import _waits
-from toolfault_dashboard.queries import deadline, parts
+from toolfault_dashboard.queries import parts
 
 pytestmark = pytest.mark.browser
 
-SCRIPTS = pytest.mark.parametrize("script", [True, False], ids=["script", "no-script"])
 COUNTED = "/failures?project=generated&q=-code%3Anot_found&group=kind&window=7d"
-SAID_503 = re.compile("the server responded with a status of 503")
-
-Opened = Callable[..., Reader]
 
 
-@pytest.fixture(scope="module", params=ENGINES)
-def history(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Engine]:
-    """The generated history, which nobody writes to but who signs in."""
-    url = f"sqlite:///{tmp_path_factory.mktemp('by-itself') / 'toolfault.db'}"
-    if request.param == "postgresql":
-        url = copied_database(request, "by_itself")
-    engine = open_engine(url)
-    prepare(engine, migrate=True)
-    fill(engine)
+class Impatient:
+    """Lets a page say after every day how far it is, however often that was."""
+
+    def patience(self, request: Request) -> float | None:
+        """No time at all for a page, all the time for a file."""
+        return 0.0 if "text/html" in request.headers.get("accept", "") else None
+
+    def again(self, request: Request) -> None:
+        """Nobody counts how often."""
+
+    def over(self, request: Request) -> None:
+        """Nor when it ends."""
+
+
+@pytest.fixture
+def engine(filled_sqlite: Path, tmp_path: Path) -> Iterator[Engine]:
+    """A database of this test alone with the generated history, about which nothing is known."""
+    shutil.copyfile(filled_sqlite, tmp_path / "toolfault.db")
+    engine = open_engine(f"sqlite:///{tmp_path / 'toolfault.db'}")
     yield engine
     engine.dispose()
 
 
 @pytest.fixture
-def server(history: Engine) -> Iterator[str]:
-    """The address of the generated history, served by this process over HTTP."""
-    url = history.url.render_as_string(hide_password=False)
-    settings = Settings(database_url=url)
-    app = create_app(settings, collector=Collector(settings, engine=history), clock=lambda: NOW)
+def server(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of an impatient server, to which every window is one to be counted in parts."""
+    monkeypatch.setattr(parts, "MANY", 0)
+    settings = Settings(database_url=engine.url.render_as_string(hide_password=False))
+    app = create_app(settings, collector=Collector(settings, engine=engine), clock=lambda: NOW)
+    app.state.services = replace(app.state.services, waits=Impatient())
     with socket.create_server(("127.0.0.1", 0)) as listening:
         running = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
         thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
@@ -74,14 +78,14 @@ def server(history: Engine) -> Iterator[str]:
 
 
 @pytest.fixture
-def opened(server: str, history: Engine, chromium: Browser) -> Iterator[Opened]:
+def opened(server: str, engine: Engine, chromium: Browser) -> Iterator[Callable[..., Reader]]:
     """A function that opens a signed-in window on that server; at the end none may complain."""
-    token = signin.create_link(history, now=NOW, name="admin", role="admin")
-    cookies = signed_in(chromium, f"{server}/sign-in?token={token}")
+    token = signin.create_link(engine, now=NOW, name="admin", role="admin")
+    cookies = cookies_of(server, token)
     readers: list[Reader] = []
 
-    def open_window(**options: object) -> Reader:
-        context = chromium.new_context(timezone_id="UTC", **options)  # type: ignore[arg-type]
+    def open_window(*, java_script_enabled: bool = True) -> Reader:
+        context = chromium.new_context(timezone_id="UTC", java_script_enabled=java_script_enabled)
         context.add_cookies(cookies)  # type: ignore[arg-type]
         reader = Reader(context, context.new_page(), server)
         reader.watch()
@@ -89,6 +93,9 @@ def opened(server: str, history: Engine, chromium: Browser) -> Iterator[Opened]:
         return reader
 
     yield open_window
+    # What the browser says of a page that is left comes before its window is closed.
+    for reader in readers:
+        reader.page.goto("about:blank")
     complaints = [each for reader in readers for each in reader.complaints]
     for reader in readers:
         reader.context.close()
@@ -99,9 +106,9 @@ def _steps(page: Page) -> list[int]:
     """Note the status of every page that comes."""
     found: list[int] = []
 
-    def note(answer: object) -> None:
-        if answer.request.is_navigation_request():  # type: ignore[attr-defined]
-            found.append(answer.status)  # type: ignore[attr-defined]
+    def note(answer: Response) -> None:
+        if answer.request.is_navigation_request():
+            found.append(answer.status)
 
     page.on("response", note)
     return found
@@ -113,186 +120,139 @@ def _stand_still(page: Page) -> None:
     page.clock.pause_at(1_000)
 
 
-@pytest.fixture
-def impatient(history: Engine, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Let the server know nothing and say after every day how far it is."""
-    monkeypatch.setattr(parts, "MANY", 0)
-    monkeypatch.setattr(_waits, "SECONDS", 0.0)
-    parts._ANSWERS.pop(history, None)
-    return monkeypatch
-
-
-@SCRIPTS
+@pytest.mark.parametrize(
+    "script", [True, pytest.param(False, marks=pytest.mark.long)], ids=["script", "no-script"]
+)
 def test_a_page_that_counts_follows_by_itself(
-    opened: Opened, server: str, impatient: pytest.MonkeyPatch, script: bool
+    opened: Callable[..., Reader], server: str, script: bool
 ):
     """Nobody touches it: it ends at what was asked, and the way back skips its steps."""
     page = opened(java_script_enabled=script).page
     page.goto(f"{server}/help?project=generated")
     statuses = _steps(page)
     page.goto(f"{server}{COUNTED}", wait_until="commit")
-    expect(page.locator("h1")).to_have_text("Failures", timeout=60_000)
+    heading = page.get_by_role("heading", level=1)
+    expect(heading).to_have_text("Failures", timeout=60_000)
     assert page.url == f"{server}{COUNTED}"
     assert statuses.count(202) == len(statuses) - 1 > 5
     assert statuses[-1] == 200
-    expect(page.locator("#q")).to_have_value("-code:not_found")
-    expect(page.locator("tbody a.row-link").first).to_be_visible()
+    expect(page.get_by_label("Query", exact=True)).to_have_value("-code:not_found")
+    expect(rows_of(page, "Kinds of failure").first).to_be_visible()
     page.go_back()
-    expect(page.locator("h1")).to_have_text("Help")
+    expect(heading).to_have_text("Help")
 
 
 def test_nobody_who_types_is_interrupted_by_the_counting(
-    opened: Opened, server: str, impatient: pytest.MonkeyPatch
+    opened: Callable[..., Reader], server: str
 ):
     """Who asks for less meanwhile writes it in peace; what was left empty-handed goes on."""
     page = opened().page
     _stand_still(page)
     page.goto(f"{server}{COUNTED}")
-    page.locator("#q").focus()
+    box = page.get_by_label("Query", exact=True)
+    box.focus()
     statuses = _steps(page)
     page.clock.run_for(5_000)
-    page.locator("#q").fill("tool:search")
+    box.fill("tool:search")
     page.clock.run_for(5_000)
     assert statuses == []
-    expect(page.locator("#q")).to_have_value("tool:search")
-    page.locator("#q").blur()
+    expect(box).to_have_value("tool:search")
+    box.blur()
     page.clock.run_for(5_000)
-    expect(page.locator("#q")).to_have_value("-code:not_found")
+    expect(box).to_have_value("-code:not_found")
     assert statuses[0] == 202
 
 
 def test_who_leaves_a_page_that_counts_is_not_called_back(
-    opened: Opened, server: str, impatient: pytest.MonkeyPatch
+    opened: Callable[..., Reader], server: str
 ):
     """The navigation works while it counts, and where it leads stays."""
     page = opened().page
     _stand_still(page)
     page.goto(f"{server}{COUNTED}")
-    expect(page.locator("h1")).to_have_text("Counting")
-    expect(page.locator("progress")).to_be_visible()
+    heading = page.get_by_role("heading", level=1)
+    expect(heading).to_have_text("Counting")
+    expect(page.get_by_role("progressbar")).to_be_visible()
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Settings").click()
-    expect(page.locator("h1")).to_have_text("Settings")
+    expect(heading).to_have_text("Settings")
     statuses = _steps(page)
     page.clock.run_for(10_000)
     assert statuses == []
 
 
-@SCRIPTS
-def test_a_page_that_took_too_long_leads_on(
-    opened: Opened, history: Engine, server: str, monkeypatch: pytest.MonkeyPatch, script: bool
-):
-    """The query stands in its box, a click asks it of a day, and a shorter one can be written."""
-    if history.dialect.name == "postgresql":
-        pytest.skip("PostgreSQL counts its time by statement; 0 is without end there")
-    monkeypatch.setattr(parts, "MANY", 2**62)
-    monkeypatch.setattr(deadline, "SECONDS", 0.0)
-    monkeypatch.setattr(deadline, "_STEPS", 50)
-    reader = opened(java_script_enabled=script)
-    page = reader.page
-    page.goto(f"{server}/failures?project=generated&q=code%3Awrong_type&window=30d")
-    expect(page.locator("h1")).to_have_text("This takes too long")
-    expect(page.locator("#q")).to_have_value("code:wrong_type")
-    page.locator("#q").fill("code:wrong_type tool:search")
-    page.keyboard.press("Enter")
-    page.wait_for_url(re.compile("search"))
-    expect(page.locator("h1")).to_have_text("This takes too long")
-    expect(page.locator(".chip")).to_have_text(["code:wrong_type", "tool:search"])
-    offers = page.get_by_role("region", name="What was asked").get_by_role("link")
-    expect(offers).to_have_text(
-        ["The same in the last 24 hours", "The same in the last 7 days", "Ask again"]
-    )
-    week = offers.nth(1).get_attribute("href")
-    monkeypatch.undo()
-    offers.first.click()
-    expect(page.locator(".lede")).to_contain_text("in the last 24 hours")
-    expect(page.locator(".chip")).to_have_text(["code:wrong_type", "tool:search"])
-    page.goto(f"{server}{week}")
-    expect(page.locator(".lede")).to_contain_text("in the last 7 days")
-    said = [reader.complaints.pop(), reader.complaints.pop()]
-    assert all(SAID_503.search(each) for each in said)
-
-
-def _new_project(server: LiveServer, page: Page) -> tuple[str, str]:
-    """Make a key for a project without data on its page; return the project and its DSN."""
-    name = f"first-{now_us()}"
-    server.dsn(name)
-    page.goto(f"{server.address}/?project={name}")
+@pytest.fixture
+def fresh(own_window: Callable[..., Visit]) -> tuple[Visit, str, str]:
+    """A window, whose clock is ours, on a project without data, its name and its shown DSN."""
+    visit = own_window()
+    name, _ = visit.project(name="first")
+    visit.page.clock.install()
+    page = visit.go("/", name)
     page.get_by_role("button", name="Create a key and show the DSN").click()
-    return name, page.locator("#dsn").inner_text().strip()
+    shown = page.get_by_role("region", name="Your DSN").get_by_text(re.compile(r"^http\S+@\S+$"))
+    return visit, name, shown.inner_text().strip()
 
 
-def test_a_copied_key_lets_the_first_event_turn_the_page(open_reader, generated_server: LiveServer):
+@pytest.mark.parametrize("place", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
+def test_a_copied_key_lets_the_first_event_turn_the_page(fresh: tuple[Visit, str, str], place: int):
     """Whoever took the DSN, alone or within an example, is led on by the first event."""
-    context = open_reader().context
-    context.grant_permissions(["clipboard-read", "clipboard-write"])
-    for copied in ("dsn", "sdk", "http"):
-        page = context.new_page()
-        page.clock.install()
-        _, dsn = _new_project(generated_server, page)
-        page.locator(f"[data-copy={copied}]").click()
-        key = dsn.removeprefix("http://").partition("@")[0]
-        assert key in page.evaluate("navigator.clipboard.readText()")
-        send(dsn, failure("first_tool", at=now_us()))
-        page.clock.run_for(4_000)
-        expect(page.locator("h1")).to_have_text("Overview")
-        expect(page.locator("table.failures tbody tr").first).to_contain_text("first_tool")
+    page, dsn = fresh[0].page, fresh[2]
+    page.get_by_role("button", name="Copy").nth(place).click()
+    key = dsn.removeprefix("http://").partition("@")[0]
+    assert key in page.evaluate("navigator.clipboard.readText()")
+    send(dsn, failure("first_tool", at=now_us()))
+    page.clock.run_for(4_000)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    expect(rows_of(page, "Newest failures").first).to_contain_text("first_tool")
 
 
-@pytest.mark.parametrize("copied", ["", "import"])
+@pytest.mark.parametrize("place", [3, pytest.param(None, marks=pytest.mark.long)])
 def test_a_key_that_nobody_took_stays_until_it_is_left(
-    open_reader, generated_server: LiveServer, copied: str
+    fresh: tuple[Visit, str, str], place: int | None
 ):
     """The first event is said and leads on by a click; the key, shown this once, still stands."""
-    page = open_reader().page
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.clock.install()
-    name, dsn = _new_project(generated_server, page)
-    if copied:
-        page.locator(f"[data-copy={copied}]").click()
-        expect(page.locator(f"[data-copy={copied}]")).to_have_text("Copied")
+    page, name, dsn = fresh[0].page, fresh[1], fresh[2]
+    if place is not None:  # the example of an import, which has no key in it
+        page.get_by_role("button", name="Copy").nth(place).click()
+        expect(page.get_by_role("button", name="Copied")).to_be_visible()
+        assert "toolfault import" in page.evaluate("navigator.clipboard.readText()")
     send(dsn, failure("first_tool", at=now_us()))
     page.clock.run_for(4_000)
     expect(page.get_by_role("status")).to_contain_text("The first event has arrived.")
     page.clock.run_for(20_000)
-    expect(page.locator("#dsn")).to_have_text(dsn)
+    expect(page.get_by_text(dsn, exact=True)).to_be_visible()
     page.get_by_role("link", name="Look at the overview").click()
-    expect(page.locator("h1")).to_have_text("Overview")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
     expect(page).to_have_url(re.compile(name))
 
 
-def test_a_chosen_interval_shows_what_came_meanwhile(open_reader, generated_server: LiveServer):
+def test_an_empty_project_turns_into_the_dashboard_by_itself(own_window: Callable[..., Visit]):
+    """Three ways to send data; the first event brings the overview without a click."""
+    visit = own_window()
+    name, dsn = visit.project(name="fresh")
+    visit.page.clock.install()
+    page = visit.go("/", name)
+    for way in ("1. From your agent", "2. Over HTTP", "3. From history you have"):
+        expect(page.get_by_role("heading", name=way)).to_be_visible()
+    send(dsn, failure("first_tool", at=now_us()))
+    page.clock.run_for(4_000)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    expect(rows_of(page, "Newest failures").first).to_contain_text("first_tool")
+
+
+def test_a_chosen_interval_shows_what_came_meanwhile(own_window: Callable[..., Visit]):
     """Half a minute later the new failure stands on top; while somebody types, nothing moves."""
-    page = open_reader().page
-    page.clock.install()
-    dsn = generated_server.dsn("generated")
-    page.goto(f"{generated_server.address}/failures?project=generated&window=24h&refresh=30")
+    visit = own_window()
+    own, dsn = visit.project(failure())
+    visit.page.clock.install()
+    page = visit.go("/failures?refresh=30", own)
     send(dsn, failure("came_meanwhile", at=now_us()))
-    page.locator("#q").fill("tool:a")
+    box = page.get_by_label("Query", exact=True)
+    box.fill("tool:a")
     page.clock.run_for(40_000)
-    expect(page.locator("#q")).to_have_value("tool:a")
-    assert page.locator("tbody").get_by_text("came_meanwhile").count() == 0
-    page.locator("#q").blur()
+    expect(box).to_have_value("tool:a")
+    rows = rows_of(page, "Failures, newest first")
+    expect(rows.filter(has_text="came_meanwhile")).to_have_count(0)
+    box.blur()
     page.clock.run_for(30_000)
-    expect(page.locator("tbody tr").first).to_contain_text("came_meanwhile")
+    expect(rows.first).to_contain_text("came_meanwhile")
     expect(page).to_have_url(re.compile("refresh=30"))
-    expect(page.locator("body")).to_have_attribute("data-refresh", "30")
-
-
-def test_live_paused_shows_nothing_new_and_goes_on_with_what_comes_then(
-    open_reader, generated_server: LiveServer
-):
-    """Paused, the page listens no more; the button goes on, and each row leads to its failure."""
-    page = open_reader().go("/live")
-    state = page.get_by_role("status")
-    expect(state).to_have_text("live", timeout=20_000)
-    page.get_by_role("button", name="Pause").click()
-    expect(state).to_have_text("paused")
-    dsn = generated_server.dsn("generated")
-    send(dsn, failure("while_paused", at=now_us()))
-    page.get_by_role("button", name="Go on").click()
-    expect(state).to_have_text("live", timeout=20_000)
-    send(dsn, failure("after_pause", at=now_us()))
-    expect(page.locator("tbody tr").first).to_contain_text("after_pause", timeout=20_000)
-    assert page.get_by_text("while_paused").count() == 0
-    page.locator("tbody tr").first.locator("a.row-link").click()
-    expect(page.get_by_role("heading", name="What each audience was told")).to_be_visible()

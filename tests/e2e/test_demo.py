@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
 import math
 import os
@@ -14,7 +13,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,8 +22,8 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from tests.live_server import LiveServer, live_server
 
+from toolfault_dashboard.cli.app import run
 from toolfault_dashboard.demo.chance import SimulatedPace
 from toolfault_dashboard.demo.fleet import Assignment, assignments
 from toolfault_dashboard.demo.history import converse, live_through
@@ -43,49 +42,41 @@ from toolfault_dashboard.demo.world import World
 pytestmark = pytest.mark.slow
 
 SEED = 7
-DAYS = 3
+LONG = pytest.mark.long
+Said = Callable[..., Any]
 
 
-@pytest.fixture(scope="module")
-def until() -> float:
-    """One moment for every history of this module."""
-    return time.time()
+@pytest.fixture
+def said(demo_database: Path, capfd: pytest.CaptureFixture[str]) -> Said:
+    """A function that runs a command on the demo's database and returns the JSON it prints."""
+
+    def run_it(*arguments: str, project: str = "planted") -> Any:
+        url = f"sqlite:///{demo_database}"
+        code = run([*arguments, "--project", project, "--database-url", url])
+        printed = capfd.readouterr()
+        assert code == 0, printed.err
+        return json.loads(printed.out)
+
+    return run_it
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """A server for some histories, each in a project of its own."""
-    with live_server(tmp_path_factory.mktemp("demo")) as running:
-        yield running
+def lived(*, seed: int, until: float, days: int) -> Ledger:
+    """The simulation's own count of a history that is sent nowhere."""
+    return asyncio.run(live_through(dsn=None, seed=seed, until=until, days=days))
 
 
-@pytest.fixture(scope="module")
-def told(server: LiveServer, until: float) -> dict[str, tuple[Ledger, dict[str, Any]]]:
-    """Three histories by name: the simulation's own count, and what the server says."""
-    found = {}
-    for name, seed in (("first", SEED), ("again", SEED), ("other", SEED + 1)):
-        history = live_through(dsn=server.dsn(name), seed=seed, until=until, days=DAYS)
-        found[name] = (asyncio.run(history), server.summary("--project", name))
-    return found
+def test_the_seed_decides_about_the_history():
+    """With one seed and one moment the same calls are made, with another seed others."""
+    until = 1_794_000_000.0
+    first, again, other = (lived(seed=seed, until=until, days=1) for seed in (SEED, SEED, 8))
+    assert first == again
+    assert first.calls != other.calls
 
 
-def test_the_same_seed_tells_the_same_history(told: dict[str, tuple[Ledger, dict[str, Any]]]):
-    """Two runs with one seed and one base time have equal counts and equal summaries."""
-    assert told["first"] == told["again"]
-
-
-def test_another_seed_tells_another_history(told: dict[str, tuple[Ledger, dict[str, Any]]]):
-    """The seed decides: with another one, other calls are made."""
-    assert told["first"][0].calls != told["other"][0].calls
-    assert told["first"][1] != told["other"][1]
-
-
-@pytest.mark.parametrize("name", ["first", "other"])
-def test_the_server_counts_what_the_agents_did(
-    told: dict[str, tuple[Ledger, dict[str, Any]]], name: str
-):
+def test_the_server_counts_what_the_agents_did(said: Said, last_monday: float):
     """Calls and failures by tool, as summed up by the server, are the simulation's own."""
-    ledger, summary = told[name]
+    ledger = lived(seed=SEED, until=last_monday, days=14)
+    summary = said("summary", "--json")
 
     assert summary["conversations"] == ledger.conversations
     assert summary["calls"] == ledger.calls.total()
@@ -95,16 +86,18 @@ def test_the_server_counts_what_the_agents_did(
         assert summary["tools"][tool] == expected, tool
 
 
-@pytest.fixture(scope="module", params=[SEED, 1, 2])
+@pytest.fixture(
+    scope="module", params=[SEED, pytest.param(1, marks=LONG), pytest.param(2, marks=LONG)]
+)
 def two_weeks(request: pytest.FixtureRequest) -> Ledger:
-    """The simulation's own count of two weeks that are sent nowhere."""
-    until = 1_794_000_000.0  # always the same weekdays
-    return asyncio.run(live_through(dsn=None, seed=request.param, until=until, days=14))
+    """The simulation's own count of two weeks, always the same days of the week."""
+    return lived(seed=request.param, until=1_794_000_000.0, days=14)
 
 
 def test_the_planted_problems_rank_as_documented(two_weeks: Ledger):
     """The round trips that the planted problems cost fall in the order of ``PLANTED``."""
-    cost = [two_weeks.round_trips[problem.tool, problem.field] for problem in PLANTED]
+    costs = {(tool, field): trips for (tool, field), trips in two_weeks.round_trips.items()}
+    cost = [costs[problem.tool, problem.field or ""] for problem in PLANTED]
 
     assert cost == sorted(cost, reverse=True)
     assert cost[-1] > 0
@@ -121,52 +114,42 @@ def test_the_recorded_changes_did_what_they_say(two_weeks: Ledger):
     assert abs(after[same.tool] - before[same.tool]) < 0.05
 
 
-@pytest.fixture(scope="module")
-def planted(server: LiveServer) -> str:
-    """The project of two weeks that ended last Monday: the same calls in every week."""
-    dsn = server.dsn("planted")
-    asyncio.run(live_through(dsn=dsn, seed=SEED, until=last_monday(), days=14))
-    return "planted"
-
-
-@functools.cache
-def last_monday() -> float:
-    """The start of this week, seconds since the epoch; the same all through a test run."""
-    day = 86_400
-    return (time.time() // day - (time.time() // day - 4) % 7) * day  # day 4 was a Monday
-
-
 @pytest.mark.parametrize(
     ("change", "verdict"),
     list(zip(CHANGES, ("no detectable change", "improved", "worse"), strict=True)),
     ids=lambda value: getattr(value, "tool", value),
 )
 def test_the_dashboard_sees_what_a_recorded_change_did(
-    server: LiveServer, planted: str, change: RecordedChange, verdict: str
+    said: Said, change: RecordedChange, verdict: str
 ):
     """Before against after, the failure rate of each changed tool gets the planted verdict."""
-    assert verdict_on(server, planted, "--change", change.label) == verdict
+    assert verdict_on(said, "--change", change.label) == verdict
 
 
-def test_the_dashboard_sees_that_the_experiment_worked(server: LiveServer, planted: str):
+def test_the_dashboard_sees_that_the_experiment_worked(said: Said):
     """Reporting all issues at once makes create_ticket fail less than one at a time."""
     arms = [f"{EXPERIMENT}={arm}" for arm in ARMS]
 
-    assert verdict_on(server, planted, "--variants", *arms, "tool:create_ticket") == "improved"
+    assert verdict_on(said, "--variants", *arms, "tool:create_ticket") == "improved"
 
 
-def fixes_of(server: LiveServer, *query: str) -> list[dict[str, Any]]:
+def verdict_on(said: Said, *comparison: str) -> str:
+    """What ``toolfault compare`` says about the failure rate."""
+    metrics = said("compare", *comparison, "--format", "json")["effect"]["metrics"]
+    return str(next(one["verdict"] for one in metrics if one["metric"] == "failure_rate"))
+
+
+def fixes_of(said: Said, *query: str) -> list[dict[str, Any]]:
     """What ``toolfault table fixes`` lists."""
-    said = server.run("table", "fixes", *query, "--project", "planted", "--format", "json")
-    return list(json.loads(said))
+    return list(said("table", "fixes", *query, "--format", "json"))
 
 
-def test_fix_next_ranks_the_planted_problems_first(server: LiveServer, planted: str):
+def test_fix_next_ranks_the_planted_problems_first(said: Said):
     """All planted problems are found, in their order, and the top of the list is theirs alone.
 
     On any day of the week: three weeks hold both that were lived through.
     """
-    rows = [(row["tool"], row["field"], row["remedy"]) for row in fixes_of(server, "since:21d")]
+    rows = [(row["tool"], row["field"], row["remedy"]) for row in fixes_of(said, "since:21d")]
     known = [(one.tool, one.field or "", one.remedy) for one in (*PLANTED, *PLANTED_OTHERWISE)]
     assert set(known) <= set(rows)
     places = [rows.index(one) for one in known[: len(PLANTED)]]
@@ -191,36 +174,29 @@ def true_saving(week: list[Assignment], start: float) -> int:
     return spent[0] - spent[1]
 
 
-def test_the_predicted_saving_comes_true(server: LiveServer, planted: str):
+def test_the_predicted_saving_comes_true(said: Said, last_monday: float):
     """The first week predicts what the improvement saves in the second, within the interval.
 
     The truth is the same week lived twice by the same agents, with the old tool and with the new.
     """
-    moment = datetime.fromtimestamp(last_monday() - 7 * 86_400, UTC).strftime("%Y-%m-%d")
-    predicted = [row for row in fixes_of(server, f"tool:http_request until:{moment}")
+    moment = datetime.fromtimestamp(last_monday - 7 * 86_400, UTC).strftime("%Y-%m-%d")
+    predicted = [row for row in fixes_of(said, f"tool:http_request until:{moment}")
                  if not row["estimated"]]  # fmt: skip
     assert {row["remedy"] for row in predicted} >= {"bool_from_string", "json_from_string"}
     total = sum(row["per_week"] for row in predicted)
     reach = math.sqrt(sum((row["high"] - row["per_week"]) ** 2 for row in predicted))
 
-    every = assignments(seed=SEED, until=last_monday(), days=14)
+    every = assignments(seed=SEED, until=last_monday, days=14)
     week = sorted((one for one in every if one.after_days >= 7), key=lambda one: one.starts_at)
-    truth = true_saving(week, last_monday() - 14 * 86_400)
+    truth = true_saving(week, last_monday - 14 * 86_400)
     assert total - reach < truth < total + reach
 
     # What the server says was saved since, in the week after, holds the truth too.
-    rows = [row for row in fixes_of(server, "tool:http_request") if not row["estimated"]]
+    rows = [row for row in fixes_of(said, "tool:http_request") if not row["estimated"]]
     assert {row["changed_by"] for row in rows} == {CHANGES[1].label}
     saved = sum(row["saved_since"] for row in rows)
     reach = math.sqrt(sum((row["saved_since_high"] - row["saved_since"]) ** 2 for row in rows))
     assert saved - reach < truth < saved + reach
-
-
-def verdict_on(server: LiveServer, project: str, *comparison: str) -> str:
-    """What ``toolfault compare`` says about the failure rate."""
-    said = server.run("compare", *comparison, "--project", project, "--format", "json")
-    metrics = json.loads(said)["effect"]["metrics"]
-    return str(next(one["verdict"] for one in metrics if one["metric"] == "failure_rate"))
 
 
 class Demo:
@@ -267,9 +243,13 @@ class Demo:
         return self.said
 
     def close(self) -> None:
-        """End it, however far it is, and let go of its output."""
-        self.process.kill()
-        self.process.wait()
+        """End it, however far it is, its server with it, and let go of its output."""
+        if self.process.poll() is None:
+            try:
+                self.stop()
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
         self._reader.join()
         assert self.process.stdout is not None
         self.process.stdout.close()
@@ -283,14 +263,16 @@ class Demo:
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator[Demo]:
     """A running demo with a short history, all of it sent."""
-    running = Demo(tmp_path, "--port", "0", "--days", "2")
+    running = Demo(tmp_path, "--port", "0", "--days", "1")
     try:
         yield running
     finally:
         running.close()
 
 
-def test_the_command_serves_pages_that_grow_and_leaves_nothing_behind(demo: Demo, tmp_path: Path):
+def test_the_command_serves_pages_that_grow_and_leaves_nothing_behind(
+    demo: Demo, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+):
     """It prints a link, tells its history, goes on, and on Ctrl-C removes what it made."""
     link = demo.wait_for(r"(http://\S+/sign-in\?token=\S+)").group(1)
     calls = int(demo.wait_for(r"([\d,]+) calls, [\d,]+ of them failed").group(1).replace(",", ""))
@@ -298,24 +280,18 @@ def test_the_command_serves_pages_that_grow_and_leaves_nothing_behind(demo: Demo
 
     assert urllib.request.urlopen(link, timeout=10).status == 200
     until = time.monotonic() + 60
-    while summary_of(database)["calls"] < calls + 10:
+
+    def stored() -> int:
+        url = f"sqlite:///{database}"
+        assert run(["summary", "--database-url", url, "--json"]) == 0
+        return int(json.loads(capfd.readouterr().out)["calls"])
+
+    while stored() < calls + 3:
         assert time.monotonic() < until, "no call was added"
         assert demo.process.poll() is None
 
     assert demo.stop() == 0
     assert list(tmp_path.iterdir()) == []
-
-
-def summary_of(database: Path) -> dict[str, Any]:
-    """What ``toolfault summary`` says of *database*."""
-    toolfault_command = str(Path(sys.executable).with_name("toolfault"))
-    done = subprocess.run(
-        [toolfault_command, "summary", "--database-url", f"sqlite:///{database}", "--json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return dict(json.loads(done.stdout))
 
 
 def test_a_demo_that_cannot_listen_says_so(tmp_path: Path):

@@ -1,16 +1,19 @@
-"""Three tasks of a new user on the demo, with the clicks that docs/tour.md writes down."""
+"""Tasks of a new user on the demo: the clicks that docs/tour.md writes down, no empty page."""
 
 from __future__ import annotations
 
 import csv
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
-from tests.e2e.browsing import lived_through, signed_in
+from tests.e2e.browsing import Visit, rows_of
+from tests.e2e.conftest import administrator, opened_window
 from tests.live_server import LiveServer, live_server
 
 pytestmark = pytest.mark.browser
@@ -19,11 +22,22 @@ TOUR = Path(__file__).resolve().parents[2] / "docs" / "tour.md"
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+def demo(demo_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """A server with the two weeks that `make demo` begins with."""
-    with live_server(tmp_path_factory.mktemp("tasks")) as running:
-        lived_through(running.dsn("demo"), days=14)
+    folder = tmp_path_factory.mktemp("tasks")
+    shutil.copyfile(demo_database, folder / "toolfault.db")
+    (folder / "toolfault.db").chmod(0o600)
+    with live_server(folder) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def window(demo: LiveServer, chromium: Browser) -> Iterator[Visit]:
+    """A signed-in window on the demo."""
+    visit = opened_window(chromium, demo)
+    visit.context.add_cookies(administrator(demo))  # type: ignore[arg-type]
+    yield visit
+    visit.context.close()
 
 
 class Person:
@@ -38,22 +52,21 @@ class Person:
         target.click()
         self.clicks += 1
 
-    def link(self, name: str, *, within: str = "main") -> None:
-        """Click the link of this name."""
-        self.click(self.page.locator(within).get_by_role("link", name=name, exact=True))
+    def link(self, name: str, *, role: Literal["main", "navigation"] = "main") -> None:
+        """Click the link of this name, on the page or in the navigation."""
+        within = self.page.get_by_role(role, name="Main" if role == "navigation" else None)
+        self.click(within.get_by_role("link", name=name, exact=True))
 
 
 @pytest.fixture
-def person(demo: LiveServer, chromium: Browser) -> Iterator[Person]:
-    """Signed in, on the overview."""
-    context = chromium.new_context(accept_downloads=True)
-    link = demo.run("sign-in-link", "--url", demo.address).split()[-1]
-    context.add_cookies(signed_in(chromium, link))  # type: ignore[arg-type]
-    page = context.new_page()
-    page.goto(demo.address)
-    expect(page.locator("h1")).to_have_text("Overview")
-    yield Person(page)
-    context.close()
+def person(window: Visit) -> Iterator[Person]:
+    """On the overview; nothing may make the browser complain."""
+    window.page.goto(f"{window.address}/?project=demo")
+    expect(window.page.get_by_role("heading", level=1)).to_have_text("Overview")
+    yield Person(window.page)
+    complaints = window.complaints[:]
+    window.complaints.clear()
+    assert complaints == []
 
 
 def _written(task: str) -> int:
@@ -64,17 +77,17 @@ def _written(task: str) -> int:
 
 def test_which_argument_of_which_tool_costs_most(person: Person):
     """The first row names argument and tool, with its round trips."""
-    person.link("Round trips", within=".nav")
+    person.link("Round trips", role="navigation")
     person.link("Argument")
-    row = person.page.get_by_role("group", name="Chains by argument").locator("tbody tr").first
-    expect(row.locator("th")).to_contain_text(" of ")
-    assert int(row.locator("td").nth(1).inner_text().replace("\u202f", "")) > 0
+    row = rows_of(person.page, "Chains by argument").first
+    expect(row.get_by_role("rowheader")).to_contain_text(" of ")
+    assert int(row.get_by_role("cell").nth(1).inner_text().replace("\u202f", "")) > 0
     assert person.clicks == _written("Which argument")
 
 
 def test_whether_the_improvement_helped_and_how_sure_that_is(person: Person):
     """Verdict, difference and interval stand on top of the page of the change."""
-    person.link("Changes", within=".nav")
+    person.link("Changes", role="navigation")
     person.link("Coerce values and report all issues in http_request")
     verdict = person.page.get_by_label("Verdict")
     expect(verdict).to_contain_text("improved")
@@ -85,11 +98,11 @@ def test_whether_the_improvement_helped_and_how_sure_that_is(person: Person):
 def test_a_csv_of_the_abandoned_chains_of_one_tool_last_week(person: Person, tmp_path: Path):
     """The file holds that tool's abandoned chains of seven days and nothing else."""
     page = person.page
-    person.link("Round trips", within=".nav")
+    person.link("Round trips", role="navigation")
     person.link("7 days")
     number = page.locator("#by tbody td a[aria-label*=' abandoned of ']").first
     row = number.locator("xpath=ancestor::tr")
-    tool = row.locator("th").inner_text().replace("\u200b", "").strip()
+    tool = row.get_by_role("rowheader").inner_text().replace("\u200b", "").strip()
     said = int(number.inner_text().replace("\u202f", ""))
     person.click(number)
     with page.expect_download() as download:
@@ -103,3 +116,12 @@ def test_a_csv_of_the_abandoned_chains_of_one_tool_last_week(person: Person, tmp
     week = time.time() - 8 * 86_400
     assert all(each["started_at"] > time.strftime("%Y-%m-%d", time.gmtime(week)) for each in rows)
     assert person.clicks == _written("A CSV")
+
+
+def test_no_page_of_the_demo_is_empty(person: Person):
+    """Every list has rows for whoever looks at the demo first."""
+    page = person.page
+    for name in ("Overview", "Failures", "Round trips", "Codes and fields", "Tools", "Changes"):
+        page.get_by_role("navigation", name="Main").get_by_role("link", name=name).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(name)
+        expect(page.get_by_role("main").get_by_role("rowheader").first).to_be_visible()

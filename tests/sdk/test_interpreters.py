@@ -44,7 +44,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_wheel_works_without_anything_else(version: str, wheel: Path):
+def test_the_wheel_works_without_anything_else(version: str, wheel: Path) -> None:
     """A tool validates and every public name loads, with the standard library alone."""
     python = interpreter(version)
     if python is None:

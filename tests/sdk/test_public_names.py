@@ -56,16 +56,3 @@ def test_import_reads_nothing_else() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout.split()
     assert loaded == []
-
-
-def test_error_contract_loads_no_transport() -> None:
-    """The contract layer works without telemetry, transport or any library."""
-    program = (
-        "import sys, toolfault; toolfault.ToolError('t', 'm').render('llm'); "
-        "print(*[name for name in sys.modules if 'telemetry' in name or name in "
-        "('http.client', 'socket', 'ssl', 'pydantic')])"
-    )
-    loaded = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert loaded == []

@@ -33,7 +33,7 @@ def test_mypy() -> None:
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_pyright() -> None:
     """[W-14] pyright in strict mode finds nothing."""
     done = run("pyright", "-p", "pyrightconfig.json", "--outputjson", cwd=HERE)

@@ -40,7 +40,7 @@ def count_parsed(conversation: Conversation) -> Count:
                     call.position,
                     call.turn,
                     call.status == "ok",
-                    conversation.timed,
+                    "import" if conversation.timed else "none",
                     code="code",
                 )
             )

@@ -14,6 +14,8 @@ from typing import Any
 
 @dataclass
 class Attempt:
+    """One call as a transcript tells it."""
+
     tool: str
     failed: bool | None  # None: the transcript holds no result
     turn: Any
@@ -21,6 +23,8 @@ class Attempt:
 
 @dataclass
 class Count:
+    """What is counted of a conversation."""
+
     calls: int = 0
     failed: int = 0
     no_result: int = 0
@@ -133,7 +137,7 @@ def claude_code_attempts(path: Path) -> list[Attempt]:
             record = json.loads(line)
         except ValueError:
             continue
-        message = record.get("message") if isinstance(record, dict) else None
+        message: Any = record.get("message") if isinstance(record, dict) else None
         content = message.get("content") if isinstance(message, dict) else None
         for block in content if isinstance(content, list) else []:
             if record["type"] == "assistant" and block.get("type") == "tool_use":

@@ -79,9 +79,15 @@ def claude_code_lines(draw: st.DrawFn) -> list[str]:
             block = {"type": "tool_use", "id": f"toolu_{number}", "name": tool, "input": {"n": 1}}
             issued.append(_line("assistant", at, [block], message={"id": f"msg_{index}"}))
             if outcome != "missing":
-                result = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": "x"}
-                flag = draw(st.sampled_from(({}, {"is_error": False})))
-                result |= {"is_error": True} if outcome == "failed" else flag
+                result: dict[str, Any] = {
+                    "type": "tool_result",
+                    "tool_use_id": f"toolu_{number}",
+                    "content": "x",
+                }
+                if outcome == "failed":
+                    result["is_error"] = True
+                elif draw(st.booleans()):
+                    result["is_error"] = False
                 answers.append(result)
         for result in draw(st.permutations(answers)):
             at += timedelta(milliseconds=draw(st.integers(1, 500)))
@@ -92,8 +98,8 @@ def claude_code_lines(draw: st.DrawFn) -> list[str]:
         lines.extend(issued)
         if draw(st.booleans()):
             lines.append(draw(st.sampled_from(_NOISE)))
-        if lines and draw(st.booleans()):
-            lines.append(draw(st.sampled_from(lines)))  # a copy
+        if draw(st.booleans()) and lines:
+            lines.append(lines[draw(st.integers(0, len(lines) - 1))])  # a copy
     return [line if isinstance(line, str) else json.dumps(line) for line in lines]
 
 

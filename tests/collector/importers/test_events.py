@@ -1,4 +1,4 @@
-"""A conversation as events: deterministic ids, no values, renderings per audience."""
+"""A conversation in the database: deterministic ids, no values, renderings per audience."""
 
 from __future__ import annotations
 
@@ -7,88 +7,101 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from tests.collector.importers.counting import parsed
+import pytest
+from sqlalchemy import Engine, RowMapping, select
 from tests.collector.importers.sessions import answer, call, write
 
-from toolfault_collector.clock import format_time, now_us, parse_time
-from toolfault_collector.importers._events import conversation_events, event_id, session_id
-
-NOW = parse_time("2025-06-01T00:00:00Z")
-
-
-def _events(path: Path, *, now: int = NOW) -> list[dict[str, Any]]:
-    return [dict(event) for found in parsed(path) for event in conversation_events(found, now=now)]
+from toolfault_collector.clock import parse_time
+from toolfault_collector.engine import read_connection, write_transaction
+from toolfault_collector.importers import import_paths
+from toolfault_collector.projects import ensure_project
+from toolfault_collector.tables import call_counts, issue, tool_call
 
 
-def test_ids_are_uuids_of_version_8_and_depend_on_nothing_but_identity() -> None:
-    """RFC 9562: version and variant bits are set, the rest is a hash."""
-    made = uuid.UUID(event_id(b"key", "call", "1"))
-    assert (made.version, made.variant) == (8, uuid.RFC_4122)
-    assert str(made) == event_id(b"key", "call", "1")
-    others = {event_id(b"key", "call", "2"), event_id(b"kex", "call", "1"), event_id(b"key", "1")}
-    assert len(others | {str(made)}) == 4
+class Importer:
+    """Imports files into projects of their own and gives back what was stored."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._projects = 0
+
+    def __call__(self, path: Path, table: Any = tool_call) -> list[RowMapping]:
+        """Import *path* and return the rows of *table* in the order of their ids."""
+        self._projects += 1
+        with write_transaction(self.engine) as conn:
+            project = ensure_project(conn, f"import {self._projects}")
+        import_paths(self.engine, project, [path])
+        query = select(table).where(table.c.project_id == project).order_by(table.c.id)
+        with read_connection(self.engine) as conn:
+            return list(conn.execute(query).mappings())
 
 
-def test_events_are_the_same_on_every_import(tmp_path: Path) -> None:
-    """Only the stand-in for missing times depends on when the import runs."""
+@pytest.fixture
+def imported(sqlite_engine: Engine) -> Importer:
+    """A function that imports a file."""
+    return Importer(sqlite_engine)
+
+
+def test_events_are_the_same_on_every_import(imported: Importer, tmp_path: Path) -> None:
+    """Only the stand-in for missing times depends on when the import runs; ids are hashes."""
+    moments = ("occurred_at", "started_at", "received_at")
+    own = ("id", "project_id", "signature_id", "message_id", "received_at")
     timed = [call(1), answer(1, failed=True), call(2), answer(2)]
-    first = write(tmp_path / "a.jsonl", timed)
-    second = write(tmp_path / "elsewhere" / "b.jsonl", timed)
-    assert _events(first) == _events(second, now=now_us())
     untimed = [{key: line[key] for key in line if key != "timestamp"} for line in timed]
-    path = write(tmp_path / "c.jsonl", untimed)
-    assert [each["event_id"] for each in _events(path)] == [
-        each["event_id"] for each in _events(path, now=now_us())
-    ]
+    for lines, left_out in ((timed, own), (untimed, own + moments)):
+        first = imported(write(tmp_path / "a.jsonl", lines))
+        second = imported(write(tmp_path / "elsewhere" / "b.jsonl", lines))
+        assert [{name: row[name] for name in row if name not in left_out} for row in first] == [
+            {name: row[name] for name in row if name not in left_out} for row in second
+        ]
+        ids = [uuid.UUID(row["event_id"]) for row in first]
+        assert {(each.version, each.variant) for each in ids} == {(8, uuid.RFC_4122)}
+        assert len(set(ids)) == 2
 
 
-def test_a_timed_call_has_its_end_and_duration(tmp_path: Path) -> None:
+def test_a_timed_call_has_its_end_and_duration(imported: Importer, tmp_path: Path) -> None:
     """occurred_at is the end; start = end - duration_ms."""
-    (event,) = _events(write(tmp_path / "a.jsonl", [call(1), answer(1)]))
-    assert event["occurred_at"] == "2025-03-01T09:00:01.500000Z"
-    assert (event["duration_ms"], event["time_source"]) == (500.0, "import")
+    (row,) = imported(write(tmp_path / "a.jsonl", [call(1), answer(1)]))
+    assert row["occurred_at"] == parse_time("2025-03-01T09:00:01.500000Z")
+    assert row["started_at"] == parse_time("2025-03-01T09:00:01Z")
+    assert (row["duration_ms"], row["time_source"]) == (500.0, "import")
 
 
-def test_an_untimed_call_says_so(tmp_path: Path) -> None:
-    """The stand-in is the time of the import, and the event marks it as none."""
+def test_an_untimed_call_says_so(imported: Importer, tmp_path: Path) -> None:
+    """The stand-in is the time of the import, and the row marks it as none."""
     path = tmp_path / "a.json"
     chat = [
         {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "t"}}]},
         {"role": "tool", "tool_call_id": "a", "content": "fine"},
     ]
     path.write_text(json.dumps(chat))
-    (event,) = _events(path)
-    assert (event["time_source"], event["occurred_at"]) == ("none", format_time(NOW))
-    assert "duration_ms" not in event
+    (row,) = imported(path)
+    assert (row["time_source"], row["duration_ms"]) == ("none", None)
 
 
-def test_an_unanswered_call_is_a_counter(tmp_path: Path) -> None:
+def test_an_unanswered_call_is_a_counter(imported: Importer, tmp_path: Path) -> None:
     """It adds to the calls of its tool and is no success."""
-    (event,) = _events(write(tmp_path / "a.jsonl", [call(1, "Bash")]))
-    assert (event["type"], event["tool"], event["calls"]) == ("tool_call_counts", "Bash", 1)
+    path = write(tmp_path / "a.jsonl", [call(1, "Bash")])
+    (row,) = imported(path, call_counts)
+    assert (row["tool"], row["calls"]) == ("Bash", 1)
+    assert imported(path) == []
 
 
-def test_a_failure_has_a_text_for_each_audience(tmp_path: Path) -> None:
+def test_a_failure_has_a_text_for_each_audience(imported: Importer, tmp_path: Path) -> None:
     """The user sees a sentence made from the code, the model's text is what it saw."""
     text = "<tool_use_error>InputValidationError: Edit failed due to the following issue:\n"
     text += "The required parameter `path` is missing</tool_use_error>"
     lines = [call(1, "Edit"), answer(1, text, failed=True)]
-    (event,) = _events(write(tmp_path / "a.jsonl", lines))
-    error = event["error"]
-    assert (error["code"], error["category"], error["audience"], error["field"]) == (
-        "missing_field",
-        "parameter",
-        "llm",
-        "path",
-    )
-    renderings = error["renderings"]
-    assert renderings["user"] == "Edit: Missing field (path)"
-    assert renderings["llm"].startswith("InputValidationError: Edit failed")
-    assert "\n" not in renderings["system"]
-    assert "code=missing_field" in renderings["system"]
+    (row,) = imported(write(tmp_path / "a.jsonl", lines))
+    said = (row["code"], row["category"], row["audience"], row["field"])
+    assert said == ("missing_field", "parameter", "llm", "path")
+    assert row["text_user"] == "Edit: Missing field (path)"
+    assert row["text_llm"].startswith("InputValidationError: Edit failed")
+    assert "\n" not in row["text_system"]
+    assert "code=missing_field" in row["text_system"]
 
 
-def test_the_user_never_sees_the_original_text(tmp_path: Path) -> None:
+def test_the_user_never_sees_the_original_text(imported: Importer, tmp_path: Path) -> None:
     """Whatever the code, values of the original sentence are not in the user's rendering."""
     texts = [
         "account 4711 not found",
@@ -102,12 +115,14 @@ def test_the_user_never_sees_the_original_text(tmp_path: Path) -> None:
     lines = []
     for number, text in enumerate(texts, 1):
         lines += [call(number), answer(number, text, failed=True)]
-    for event in _events(write(tmp_path / "a.jsonl", lines)):
-        assert "4711" not in event["error"]["renderings"]["user"]
-        assert "4711" in event["error"]["renderings"]["llm"]
+    rows = imported(write(tmp_path / "a.jsonl", lines))
+    assert len(rows) == len(texts)
+    for row in rows:
+        assert "4711" not in row["text_user"]
+        assert "4711" in row["text_llm"]
 
 
-def test_secrets_and_values_are_not_kept(tmp_path: Path) -> None:
+def test_secrets_and_values_are_not_kept(imported: Importer, tmp_path: Path) -> None:
     """Arguments are hashed; what looks like a secret in a text is redacted."""
     key = "sk-0123456789abcdefghij"
     lines = [
@@ -116,14 +131,17 @@ def test_secrets_and_values_are_not_kept(tmp_path: Path) -> None:
         call(2, "Bash", input={"command": "ls", "password": "hunter3"}),
         answer(2, f"1 validation error for X\nkey\n  bad {key} [type=value_error]", failed=True),
     ]
-    events = _events(write(tmp_path / "a.jsonl", lines))
-    stored = json.dumps(events)
+    path = write(tmp_path / "a.jsonl", lines)
+    rows = imported(path)
+    stored = repr([rows, imported(path, issue)])
     assert key not in stored
     assert "hunter" not in stored
-    assert [each["path"] for each in events[1]["args_diff"]] == ["command", "password"]
+    assert [each["path"] for each in rows[1]["args_diff"]] == ["command", "password"]
 
 
-def test_differences_are_to_the_previous_attempt_of_the_chain(tmp_path: Path) -> None:
+def test_differences_are_to_the_previous_attempt_of_the_chain(
+    imported: Importer, tmp_path: Path
+) -> None:
     """Not across a success, not across turns that could not see the error, not across tools."""
     lines = [
         call(1, input={"n": 1}, message_id="m"),
@@ -137,8 +155,8 @@ def test_differences_are_to_the_previous_attempt_of_the_chain(tmp_path: Path) ->
         call(5, input={"n": 5}),
         answer(5),
     ]
-    events = _events(write(tmp_path / "a.jsonl", lines))
-    assert [event.get("args_diff") for event in events] == [
+    rows = imported(write(tmp_path / "a.jsonl", lines))
+    assert [row["args_diff"] for row in rows] == [
         None,
         None,
         None,
@@ -147,9 +165,12 @@ def test_differences_are_to_the_previous_attempt_of_the_chain(tmp_path: Path) ->
     ]
 
 
-def test_the_session_id_names_the_session_and_is_unique(tmp_path: Path) -> None:
-    """What a person recognises, and enough of the key."""
-    (found,) = parsed(write(tmp_path / "a.jsonl", [call(1), answer(1)]))
-    label, _, suffix = session_id(found).rpartition(":")
-    assert label == "11111111-2222-3333-4444-555555555555"
-    assert suffix == found.key.hex()[:16]
+def test_the_session_id_names_the_session_and_is_unique(imported: Importer, tmp_path: Path) -> None:
+    """What a person recognises, and enough of the key to tell two of one name apart."""
+    sessions = [
+        imported(write(tmp_path / "a.jsonl", [call(1, input={"path": path}), answer(1)]))[0]
+        for path in ("a", "b")
+    ]
+    names = {row["session_id"].rpartition(":")[0] for row in sessions}
+    assert names == {"11111111-2222-3333-4444-555555555555"}
+    assert len({row["session_id"] for row in sessions}) == 2

@@ -2,155 +2,148 @@
 
 from __future__ import annotations
 
-import codecs
 import json
+import random
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from toolfault_collector.importers import _array, _reading
-from toolfault_collector.importers._array import array_elements
-from toolfault_collector.importers._reading import Broken, Piece, Text, json_lines
+from toolfault_collector.clock import now_us
+from toolfault_collector.importers import Conversation, EventBatch, Problem, parse_file
 
-BOMS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
-FUZZ = settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
-values = st.recursive(
-    scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=12
-)
+MIB = 1024 * 1024
 
 
-def _file(path: Path, content: str | bytes) -> Path:
-    path.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
-    return path
+def _chat(text: str = "x", *, ascii_only: bool = True, indent: int | None = None) -> str:
+    """A conversation of one failed call that said *text*."""
+    call = {"id": "c", "function": {"name": "t", "arguments": "{}"}}
+    messages = [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": f"Error {text}"},
+    ]
+    return json.dumps({"messages": messages}, ensure_ascii=ascii_only, indent=indent)
 
 
-def _values(reads: Any) -> list[object]:
-    return [read.value for read in reads if isinstance(read, Piece)]
+def _parse(path: Path, content: str | bytes) -> tuple[list[Conversation], list[Problem]]:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    items = list(parse_file(path, now=now_us()))
+    return (
+        [item for item in items if isinstance(item, Conversation)],
+        [item for item in items if isinstance(item, Problem)],
+    )
 
 
-@pytest.mark.slow
-@FUZZ
-@given(
-    elements=st.lists(values, max_size=8),
-    indent=st.sampled_from((None, 1)),
-    ascii_only=st.booleans(),
-    chunk=st.integers(1, 40),
-)
-def test_an_array_is_read_alike_in_any_pieces(
-    tmp_path: Path, elements: list[object], indent: int | None, ascii_only: bool, chunk: int
+def _texts(found: list[Conversation]) -> list[str]:
+    return [call.text.removeprefix("Error ") for each in found for call in each.calls]
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+@pytest.mark.parametrize("layout", ["array", "indented array", "lines"])
+def test_a_file_of_many_pieces_is_read_as_written(
+    tmp_path: Path, layout: str, ascii_only: bool
 ) -> None:
-    """However the chunks fall, the elements are those that json.loads gives."""
-    document = json.dumps(elements, indent=indent, ensure_ascii=ascii_only)
-    path = _file(tmp_path / "a.json", document.encode("utf-8", "replace"))
-    reads = list(array_elements(Text(path, chunk=chunk)))
-    assert _values(reads) == json.loads(path.read_text(encoding="utf-8"))
-    assert [read.position for read in reads] == [f"/{index}" for index in range(len(reads))]
+    """Wherever a file of three megabytes is cut for reading, no conversation is lost or changed.
+
+    Neither brackets, quotes and line separators within strings (U+2028, form feed) nor characters
+    of several bytes make a difference.
+    """
+    draw = random.Random(7)
+    signs = 'aä€𝄞"\\]}[{,:\u2028\f\n'
+    texts = ["".join(draw.choices(signs, k=draw.randrange(1, 3_000))) + "." for _ in range(800)]
+    indent = 1 if layout == "indented array" else None
+    chats = [_chat(text, ascii_only=ascii_only, indent=indent) for text in texts]
+    document = "\n".join(chats) if layout == "lines" else f"[{', '.join(chats)}]"
+    assert len(document.encode()) > 2 * MIB
+
+    name = "a.jsonl" if layout == "lines" else "a.json"
+    found, problems = _parse(tmp_path / name, document)
+
+    assert problems == []
+    assert _texts(found) == texts
 
 
-@pytest.mark.slow
-@FUZZ
-@given(lines=st.lists(st.dictionaries(st.text(), scalars)), chunk=st.integers(1, 40))
-def test_lines_are_read_alike_in_any_pieces(
-    tmp_path: Path, lines: list[dict[str, object]], chunk: int
-) -> None:
-    """Line separators within strings (U+2028, form feed) do not end a line."""
-    text = "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
-    path = _file(tmp_path / "a.jsonl", text.encode("utf-8", "replace"))
-    reads = list(json_lines(Text(path, chunk=chunk)))
-    assert not any(isinstance(read, Broken) for read in reads)
-    assert len(_values(reads)) == len(lines)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.binary(max_size=200))
+@example(data=b"\xff\xfe[\0{\0")
+@example(data=b"\xef\xbb\xbf[1, \xff")
+def test_no_bytes_at_all_raise(tmp_path: Path, data: bytes) -> None:
+    """Arbitrary bytes become conversations or problems."""
+    for name in ("a.json", "a.jsonl"):
+        path = tmp_path / name
+        for content in (data, b"[" + data, b'[{"a": ' + data):
+            path.write_bytes(content)
+            items = list(parse_file(path, now=now_us()))
+            assert all(isinstance(each, Conversation | EventBatch | Problem) for each in items)
 
 
-@FUZZ
-@given(data=st.binary(max_size=200), chunk=st.integers(1, 60))
-def test_no_bytes_at_all_raise_more_than_the_documented_error(
-    tmp_path: Path, data: bytes, chunk: int
-) -> None:
-    """Arbitrary bytes become values, broken places, or the one ValueError for binary files."""
-    for content in (data, b"[" + data, b'[{"a": ' + data):
-        path = _file(tmp_path / "a", content)
-        for read in (array_elements, json_lines):
-            text = Text(path, chunk=chunk)
-            if b"\0" in content[: max(chunk, 4)] and not content.startswith(BOMS):
-                with pytest.raises(ValueError, match="binary"):
-                    list(read(text))
-            else:
-                assert all(isinstance(each, Piece | Broken) for each in read(text))
+CHAT = _chat()
 
 
 @pytest.mark.parametrize(
     ("document", "good", "positions"),
     [
-        ('[1, {"a": }, 3]', [1, 3], ["/1"]),
-        ('[{"a": 1}, {"b": [1,, 2]}, {"c": 3}]', [{"a": 1}, {"c": 3}], ["/1"]),
-        ('[{"a": "]},["}, {"x" 1}, {"c": "\\""}]', [{"a": "]},["}, {"c": '"'}], ["/1"]),
-        ("[1, 2", [1, 2], ["/2"]),
-        ('[1, {"a": "cut', [1], ["/1"]),
-        ("[1, 2] [3]", [1, 2], ["/2"]),
-        ("[1, }, 2]", [1, 2], ["/1"]),
-        ("[1, nul, 2]", [1, 2], ["/1"]),
-        ("[1, " + "[" * 100_000 + "]" * 100_000 + ", 2]", [1, 2], ["/1"]),
-        ("[1, " + "9" * 5_000 + ", 2]", [1, 2], ["/1"]),
+        (f'[{CHAT}, {{"a": }}, {CHAT}]', 2, ["/1"]),
+        (f'[{CHAT}, {{"b": [1,, 2]}}, {CHAT}]', 2, ["/1"]),
+        (f'[{_chat("]},[")}, {{"x" 1}}, {_chat(chr(34))}]', 2, ["/1"]),
+        (f"[{CHAT}, {CHAT}", 2, ["/2"]),
+        (f'[{CHAT}, {{"a": "cut', 1, ["/1"]),
+        (f"[{CHAT}, {CHAT}] [3]", 2, ["/2"]),
+        (f"[{CHAT}, }}, {CHAT}]", 2, ["/1"]),
+        (f"[{CHAT}, nul, {CHAT}]", 2, ["/1"]),
+        (f"[{CHAT}, " + "[" * 100_000 + "]" * 100_000 + f", {CHAT}]", 2, ["/1"]),
+        (f"[{CHAT}, " + "9" * 5_000 + f", {CHAT}]", 2, ["/1"]),
     ],
-)
+    ids=[
+        "no value", "no element", "no colon", "cut behind", "cut within", "more behind",
+        "stray bracket", "no word", "too deep", "too many digits",
+    ],
+)  # fmt: skip
 def test_a_broken_element_is_stepped_over(
-    tmp_path: Path, document: str, good: list[object], positions: list[str]
+    tmp_path: Path, document: str, good: int, positions: list[str]
 ) -> None:
     """The elements around a broken one are read, and its position is said."""
-    path = _file(tmp_path / "a.json", document)
-    for chunk in (7, 1 << 20):
-        reads = list(array_elements(Text(path, chunk=chunk)))
-        assert _values(reads) == good
-        assert [read.position for read in reads if isinstance(read, Broken)] == positions
+    found, problems = _parse(tmp_path / "a.json", document)
+    assert len(found) == good
+    assert [problem.position for problem in problems] == positions
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
 def test_a_byte_order_mark_tells_the_encoding(tmp_path: Path, encoding: str) -> None:
     """UTF-8, UTF-16 and UTF-32 files with a mark are read."""
-    path = _file(tmp_path / "a.json", '[{"a": "ä€𝄞"}]'.encode(encoding))
-    assert _values(array_elements(Text(path, chunk=5))) == [{"a": "ä€𝄞"}]
+    document = f"[{_chat('ä€𝄞', ascii_only=False)}]"
+    found, problems = _parse(tmp_path / "a.json", document.encode(encoding))
+    assert (_texts(found), problems) == (["ä€𝄞"], [])
 
 
 def test_bytes_of_another_encoding_are_replaced_and_said(tmp_path: Path) -> None:
     """One wrong byte costs one character, not the line."""
-    path = _file(tmp_path / "a.jsonl", b'{"a": "caf\xe9"}\n{"a": 2}\n')
-    text = Text(path, chunk=3)
-    assert _values(json_lines(text)) == [{"a": "caf\ufffd"}, {"a": 2}]
-    assert text.replaced
-
-
-def test_a_line_beyond_the_limit_is_skipped_without_being_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The lines around an over-long one are read."""
-    monkeypatch.setattr(_reading, "MAX_VALUE", 100)
-    path = _file(tmp_path / "a.jsonl", '{"a": 1}\n"' + "x" * 500 + '"\n{"a": 2}\n')
-    reads = list(json_lines(Text(path, chunk=64)))
-    assert _values(reads) == [{"a": 1}, {"a": 2}]
-    assert [read.position for read in reads if isinstance(read, Broken)] == ["line 2"]
-
-
-def test_an_element_beyond_the_limit_ends_the_reading(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An element that does not end is given up before it fills the memory."""
-    monkeypatch.setattr(_array, "MAX_VALUE", 100)
-    path = _file(tmp_path / "a.json", '[1, "' + "x" * 5_000 + '", 2]')
-    reads = list(array_elements(Text(path, chunk=64)))
-    assert _values(reads) == [1]
-    assert isinstance(reads[-1], Broken)
-    assert reads[-1].fatal
+    lines = f"{_chat('café', ascii_only=False)}\n{_chat('fine')}\n"
+    found, problems = _parse(tmp_path / "a.jsonl", lines.encode("latin-1"))
+    assert _texts(found) == ["caf\ufffd", "fine"]
+    assert [(each.severity, "encoding" in each.message) for each in problems] == [("note", True)]
 
 
 def test_messages_repeat_nothing_of_the_file(tmp_path: Path) -> None:
     """A secret in a broken place is not in what is said about it."""
-    path = _file(tmp_path / "a.jsonl", '{"password": hunter2}\n{"password": "hunter2\n')
-    reads = [*json_lines(Text(path)), *array_elements(Text(path))]
-    assert all(isinstance(read, Broken) for read in reads)
-    assert "hunter2" not in repr(reads)
+    for name, content in (
+        ("a.jsonl", f'{CHAT}\n{{"password": hunter2}}\n{{"password": "hunter2\n'),
+        ("a.json", f'[{CHAT}, {{"password": hunter2}}, {{"password": "hunter2'),
+    ):
+        _, problems = _parse(tmp_path / name, content)
+        assert len(problems) == 2
+        assert "hunter2" not in repr(problems)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "document", "good"),
+    [("a.jsonl", "{0}\n{1}\n{0}\n", 2), ("a.json", "[{0}, {1}, {0}]", 1)],
+)
+def test_what_does_not_end_is_given_up(tmp_path: Path, name: str, document: str, good: int) -> None:
+    """A line of 256 Mi characters is stepped over; an element of so many ends the reading."""
+    endless = '"' + "x" * (257 * MIB) + '"'
+    found, problems = _parse(tmp_path / name, document.format(CHAT, endless))
+    assert len(found) == good
+    assert ["longer than 256 Mi" in problem.message for problem in problems] == [True]

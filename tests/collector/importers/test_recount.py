@@ -24,7 +24,7 @@ from toolfault_collector.importers import import_paths
 from toolfault_collector.projects import ensure_project
 
 FUZZ = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 FEW = settings(FUZZ, max_examples=10)
 
@@ -55,24 +55,24 @@ def test_session_files_are_parsed_as_the_rules_say(tmp_path: Path, lines: list[s
 @FEW
 @given(runs=st.lists(openai_messages(), min_size=1, max_size=4), lines=claude_code_lines())
 def test_files_are_stored_as_the_rules_say(
-    engine: Engine, runs: list[list[dict[str, Any]]], lines: list[str]
+    sqlite_engine: Engine, runs: list[list[dict[str, Any]]], lines: list[str]
 ) -> None:
     """What the database counts after an import is what the rules count, and stays so."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         runs_file = write_runs(folder / "runs.json", runs)
         session_file = write_lines(folder / "session.jsonl", lines)
-        with write_transaction(engine) as conn:
+        with write_transaction(sqlite_engine) as conn:
             project = ensure_project(conn, folder.name)
         for _ in range(2):
-            import_paths(engine, project, [runs_file])
-            import_paths(engine, project, [session_file], format="claude-code")
+            import_paths(sqlite_engine, project, [runs_file])
+            import_paths(sqlite_engine, project, [session_file], format="claude-code")
         attempts = [
             *recount.openai_conversations(runs_file),
             recount.claude_code_attempts(session_file),
         ]
     wanted = total([recount.count(found) for found in attempts])
-    assert total(list(count_stored(engine, project).values())) == wanted
+    assert total(list(count_stored(sqlite_engine, project).values())) == wanted
 
 
 @pytest.mark.parametrize(

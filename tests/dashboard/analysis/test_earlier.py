@@ -105,7 +105,7 @@ def test_conversations_that_are_only_counted_stay_in() -> None:
         "",
         tuple(c for c in control.cells if c.failures),
         Folded(
-            {("t", "m", "a"): sum(c.calls for c in quiet)},
+            {("t", "m", "a"): int(sum(c.calls for c in quiet))},
             len(quiet),
             float(sum(c.calls**2 for c in quiet)),
         ),

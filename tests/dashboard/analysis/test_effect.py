@@ -81,7 +81,7 @@ def test_folding_successes_away_changes_no_figure(pairs: list[tuple[int, int]]) 
         "",
         tuple(c for c in whole.cells if c.failures),
         Folded(
-            calls={("t", "m", "a"): sum(c.calls for c in quiet)},
+            calls={("t", "m", "a"): int(sum(c.calls for c in quiet))},
             conversations=len(quiet),
             calls_squared=float(sum(c.calls**2 for c in quiet)),
         ),

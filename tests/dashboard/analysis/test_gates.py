@@ -78,7 +78,7 @@ def test_false_discoveries_among_codes_are_few() -> None:
         for each in (before, after):
             codes: dict[str, dict[str, int]] = {}
             for one in each.cells:
-                for _ in range(one.failures):
+                for _ in range(int(one.failures)):
                     own = codes.setdefault(f"c{rng.randrange(40)}", {})
                     own[one.conversation] = own.get(one.conversation, 0) + 1
             failures.append(codes)
@@ -87,3 +87,32 @@ def test_false_discoveries_among_codes_are_few() -> None:
         alone += any(not row.low <= 0 <= row.high for row in rows)
     assert wrong <= 3
     assert alone >= 8
+
+
+def test_codes_are_adjusted_as_benjamini_and_hochberg_say() -> None:
+    """Each p is that of its code alone times codes / rank, and none is below that of a worse."""
+    rng = random.Random(6)
+    before, after = side(rng, 150, {"t": 0.4}), side(rng, 150, {"t": 0.3})
+    shares = [1, 2, 4, 8, 16]
+    failures: list[dict[str, dict[str, int]]] = []
+    for each in (before, after):
+        codes: dict[str, dict[str, int]] = {}
+        for one in each.cells:
+            for _ in range(int(one.failures)):
+                own = codes.setdefault(f"c{rng.choices(range(5), shares)[0]}", {})
+                own[one.conversation] = own.get(one.conversation, 0) + 1
+        failures.append(codes)
+        shares.reverse()
+    found = {row.code: row for row in effect_by_code(before, after, (failures[0], failures[1]))}
+    alone = {}
+    for code in found:
+        own_failures = tuple({code: each.get(code, {})} for each in failures)
+        (row,) = effect_by_code(before, after, (own_failures[0], own_failures[1]))
+        assert row.adjusted_p is not None
+        alone[code] = row.adjusted_p
+    assert len(found) == 5
+    least = 1.0
+    for rank, code in reversed(list(enumerate(sorted(alone, key=lambda each: alone[each]), 1))):
+        least = min(least, alone[code] * len(alone) / rank)
+        assert found[code].adjusted_p == pytest.approx(least)
+    assert {row.verdict for row in found.values()} > {"no detectable change"}

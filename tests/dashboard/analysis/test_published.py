@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from toolfault_dashboard.analysis.by_code import _adjusted
 from toolfault_dashboard.analysis.differences import difference_of_rates
 from toolfault_dashboard.analysis.estimates import Estimate
 from toolfault_dashboard.analysis.rates import wilson
@@ -44,18 +43,3 @@ def test_differences_of_newcombe(
     found = difference_of_rates(side(*other), side(*one))
     assert found is not None
     assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
-
-
-def test_false_discoveries_of_benjamini_and_hochberg() -> None:
-    """J. R. Statist. Soc. B 57 (1995) 289-300, section 3.2: the first 4 of 15 are rejected."""
-    values = [
-        0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262,
-        0.5719, 0.6528, 0.7590, 1.0,
-    ]  # fmt: skip
-    adjusted = _adjusted([*values, None])
-    assert adjusted[-1] is None
-    assert [value is not None and value <= 0.05 for value in adjusted[:15]] == [True] * 4 + [
-        False
-    ] * 11
-    # Their adjusted values are p x 15 / rank.
-    assert adjusted[:4] == pytest.approx([0.0015, 0.003, 0.0095, 0.035625])

@@ -7,21 +7,22 @@ import io
 from pathlib import Path
 
 import pytest
-from tests.dashboard.generated import fill
+from tests.dashboard.generated import NOW
 
-from toolfault_collector.engine import open_engine
+from toolfault_collector.engine import open_engine, read_connection
+from toolfault_dashboard import queries
 from toolfault_dashboard.cli.app import run
+from toolfault_dashboard.exports.weekly import weekly_report
+from toolfault_dashboard.queries import Scope
+from toolfault_dashboard.search import parse
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> str:
+def url(tmp_path_factory: pytest.TempPathFactory, filled_sqlite: Path) -> str:
     """A database with the generated history; nobody removes anything from it."""
     path = tmp_path_factory.mktemp("reports") / "toolfault.db"
-    path.write_bytes(sqlite_template.read_bytes())
+    path.write_bytes(filled_sqlite.read_bytes())
     path.chmod(0o600)
-    engine = open_engine(f"sqlite:///{path}")
-    fill(engine)
-    engine.dispose()
     return f"sqlite:///{path}"
 
 
@@ -44,6 +45,17 @@ def test_weekly(url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> 
     rows = list(csv.DictReader(io.StringIO(out, newline="")))
     assert code == 0
     assert {row["part"] for row in rows} >= {"This week", "Codes", "Tools"}
+    with read_connection(open_engine(url)) as conn:
+        project = queries.project_by_name(conn, "generated")
+        assert project is not None
+        week = queries.weekly(conn, Scope(project.id, parse(""), NOW))
+    expected = weekly_report(week, "generated", "csv")
+    # Savings a week are counted up to the moment of the command.
+    assert [row["value"] for row in rows if "per week" not in row["column"]] == [
+        row["value"]
+        for row in csv.DictReader(io.StringIO(expected, newline=""))
+        if "per week" not in row["column"]
+    ]
     target = tmp_path / "week.html"
     code, out, _ = _run(capfd, *arguments, "--format", "html", "-o", str(target))
     assert (code, out) == (0, "")

@@ -6,10 +6,13 @@ import socket
 import threading
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
+import httpx2
 import pytest
 from sqlalchemy import Engine, event, insert, text
 from tests.dashboard.api.serving import key_of, served
+from tests.dashboard.conftest import copied_database
 from tests.dashboard.generated import NOW
 
 from toolfault_collector.engine import open_engine, write_transaction
@@ -22,9 +25,7 @@ ROWS = 16_000
 """Rows of some 1,500 bytes: far more than the buffers of both ends of a connection hold."""
 
 
-@pytest.fixture
-def large(engine: Engine) -> Engine:
-    """A project with more failures than any buffer holds."""
+def _filled(engine: Engine) -> Engine:
     with write_transaction(engine) as conn:
         project = ensure_project(conn, "generated")
         conn.execute(
@@ -42,6 +43,14 @@ def large(engine: Engine) -> Engine:
     return engine
 
 
+@pytest.fixture
+def large(sqlite_url: str) -> Iterator[Engine]:
+    """A project with more failures than any buffer holds."""
+    engine = open_engine(sqlite_url)
+    yield _filled(engine)
+    engine.dispose()
+
+
 def _ask(address: str, key: str, path: str) -> socket.socket:
     """Ask for an export and read only its beginning."""
     connection = socket.socket()
@@ -57,21 +66,34 @@ def _ask(address: str, key: str, path: str) -> socket.socket:
 @pytest.fixture
 def served_large(large: Engine) -> Iterator[tuple[Engine, str, str]]:
     """The server's own engine, its address and a read key."""
+    with contextmanager(_served)(large) as found:
+        yield found
+
+
+def _served(large: Engine) -> Iterator[tuple[Engine, str, str]]:
     own = open_engine(large.url.render_as_string(hide_password=False))
     with key_of(large, "generated") as key, served(own) as address:
         yield own, address, key
     own.dispose()
 
 
+@pytest.fixture
+def on_postgres(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """The same on PostgreSQL: a SQLite file does not go away under its reader."""
+    engine = open_engine(copied_database(request, "streams"))
+    yield _filled(engine)
+    engine.dispose()
+
+
+@pytest.mark.postgres
 @pytest.mark.parametrize("form", ["csv", "ndjson"])
-def test_a_database_that_dies_is_seen_in_the_file(
-    form: str, served_large: tuple[Engine, str, str], large: Engine
-) -> None:
+def test_a_database_that_dies_is_seen_in_the_file(form: str, on_postgres: Engine) -> None:
     """The last line says that the export is incomplete, and the answer has no proper end."""
-    if large.dialect.name != "postgresql":
-        pytest.skip("a SQLite file does not go away under its reader")
-    _, address, key = served_large
-    with _ask(address, key, f"/exports/failures.{form}") as connection:
+    large = on_postgres
+    with (
+        contextmanager(_served)(large) as (_, address, key),
+        _ask(address, key, f"/exports/failures.{form}") as connection,
+    ):
         with large.connect() as conn:
             killed = conn.execute(
                 text(
@@ -93,6 +115,18 @@ def test_a_database_that_dies_is_seen_in_the_file(
     # Chunked coding ends with an empty chunk; without it every client sees a broken transfer.
     assert not body.endswith(b"0\r\n\r\n")
     assert body.count(b"x" * 1_400) < ROWS
+
+
+def test_two_exports_at_a_time(served_large: tuple[Engine, str, str]) -> None:
+    """One export more than a reader may have running is told to wait."""
+    _, address, key = served_large
+    headers = {"Authorization": f"Bearer {key}"}
+    with ExitStack() as running:
+        for _ in range(AT_ONCE):
+            running.enter_context(_ask(address, key, "/exports/failures.csv"))
+        refused = httpx2.get(f"http://{address}/api/v1/exports/codes.csv", headers=headers)
+    assert (refused.status_code, refused.json()["code"]) == (429, "too_many_exports")
+    assert int(refused.headers["retry-after"]) > 0
 
 
 def test_a_reader_that_leaves_frees_its_connection(served_large: tuple[Engine, str, str]) -> None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from bs4 import BeautifulSoup
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from httpx2 import Response
 from sqlalchemy import Engine, event
 from tests.dashboard.generated import NOW
+from tests.dashboard.reading import Page
 
 from toolfault_collector.collector import Collector
 from toolfault_collector.engine import open_engine
@@ -33,15 +34,40 @@ class Browser:
     engine: Engine
     statements: list[str]
 
-    def get(self, path: str, **options: object) -> Response:
+    def get(
+        self,
+        path: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, str] | None = None,
+    ) -> Response:
         """Get *path* without following redirects."""
-        return self.client.get(path, follow_redirects=False, **options)  # type: ignore[arg-type]
+        return self.client.get(path, follow_redirects=False, headers=headers, params=params)
 
-    def page(self, path: str, *, status: int = 200) -> BeautifulSoup:
-        """Get *path*, which must answer with *status*, and parse it."""
+    def page(self, path: str, *, status: int = 200) -> Page:
+        """Get *path*, which must answer with *status*, and read it."""
         answer = self.client.get(path)
         assert answer.status_code == status, f"{path}: {answer.status_code}\n{answer.text[:2000]}"
-        return BeautifulSoup(answer.text, "html.parser")
+        return Page(answer.text)
+
+    def post(
+        self,
+        path: str,
+        form: Mapping[str, str],
+        *,
+        status: int = 303,
+        headers: Mapping[str, str] | None = None,
+    ) -> Page:
+        """Send *form* to *path*, which must answer with *status*; the page where that leads."""
+        answer = self.client.post(path, data=form, headers=headers, follow_redirects=False)
+        assert answer.status_code == status, f"{path}: {answer.status_code}\n{answer.text[:2000]}"
+        return self.page(answer.headers["location"]) if status == 303 else Page(answer.text)
+
+    @property
+    def app(self) -> FastAPI:
+        """The application itself."""
+        assert isinstance(self.client.app, FastAPI)
+        return self.client.app
 
     def count(self, path: str) -> list[str]:
         """The SELECTs that one request for *path* needs."""
@@ -79,15 +105,19 @@ def open_browser(
         event.remove(engine, "before_cursor_execute", remember)
 
 
-@pytest.fixture
-def engine(history: Engine) -> Engine:
+@pytest.fixture(scope="module")
+def engine(filled_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """The generated history; pages add accounts to it and nothing else."""
-    return history
+    path = tmp_path_factory.mktemp("pages") / "toolfault.db"
+    shutil.copyfile(filled_sqlite, path)
+    engine = open_engine(f"sqlite:///{path}")
+    yield engine
+    engine.dispose()
 
 
 @pytest.fixture
 def browser(engine: Engine) -> Iterator[Browser]:
-    """An administrator looking at the generated history, once per database engine."""
+    """An administrator looking at the generated history."""
     yield from open_browser(engine)
 
 

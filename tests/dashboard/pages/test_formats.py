@@ -8,6 +8,8 @@ import pytest
 from bs4 import BeautifulSoup
 from hypothesis import given
 from hypothesis import strategies as st
+from markupsafe import escape
+from tests.dashboard.reading import Cell, Page
 
 from toolfault_dashboard import formats
 from toolfault_dashboard.analysis.rates import rate
@@ -104,9 +106,9 @@ def test_differences_are_signed_points(difference: float | None, text: str):
 
 def test_a_time_says_its_zone_and_carries_its_machine_form():
     """The element holds RFC 3339 in UTC, the text says UTC."""
-    tag = BeautifulSoup(formats.time_tag(1_795_301_585_123_456), "html.parser").time
-    assert tag["datetime"] == "2026-11-21T22:53:05.123Z"
-    assert tag.get_text() == "21 Nov 2026, 22:53:05 UTC"
+    cell = Cell(Page(f"<p>{formats.time_tag(1_795_301_585_123_456)}</p>").tag)
+    assert cell.moment == "2026-11-21T22:53:05.123Z"
+    assert cell.text == "21 Nov 2026, 22:53:05 UTC"
 
 
 @pytest.mark.parametrize("value", [None, 10**30, -(10**30)])
@@ -131,7 +133,7 @@ def test_visible_text_has_no_hidden_character(text: str):
 def test_breakable_text_reads_the_same(text: str):
     """Places to break a line add no character to what is read."""
     soup = BeautifulSoup(f"<p>{breakable(text)}</p>", "html.parser")
-    plain = BeautifulSoup(f"<p>{formats.escape(formats.visible(text))}</p>", "html.parser")
+    plain = BeautifulSoup(f"<p>{escape(formats.visible(text))}</p>", "html.parser")
     assert soup.get_text() == plain.get_text()
     assert {tag.name for tag in soup.find_all(True)} <= {"p", "wbr"}
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -17,16 +18,19 @@ from tests.dashboard.pages.conftest import open_browser
 
 from toolfault_collector.engine import open_engine, read_connection, write_transaction
 from toolfault_collector.projects import ensure_project
-from toolfault_collector.schema import prepare
 from toolfault_collector.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.search import parse
 
 
-def _engine(folder: Any, text: str) -> Engine:
-    engine = open_engine(f"sqlite:///{folder / 'toolfault.db'}")
-    prepare(engine, migrate=True)
+def _empty(template: Path, folder: Path) -> Engine:
+    shutil.copyfile(template, folder / "toolfault.db")
+    return open_engine(f"sqlite:///{folder / 'toolfault.db'}")
+
+
+def _engine(template: Path, folder: Path, text: str) -> Engine:
+    engine = _empty(template, folder)
     with write_transaction(engine) as conn:
         project = ensure_project(conn, "hostile")
         receipt = store_events(
@@ -38,7 +42,8 @@ def _engine(folder: Any, text: str) -> Engine:
     return engine
 
 
-def _paths(engine: Engine) -> list[str]:
+def paths_of(engine: Engine) -> list[str]:
+    """A page of each template, of the first project."""
     with read_connection(engine) as conn:
         scope = Scope(1, parse(""), NOW)
         failure = queries.failure_list(conn, scope).rows[-1]
@@ -81,10 +86,10 @@ def _nodes(html: str) -> Counter[str]:
     )
 
 
-def _look(folder: Any, text: str) -> Iterator[tuple[str, str]]:
-    engine = _engine(folder, text)
+def _look(template: Path, folder: Path, text: str) -> Iterator[tuple[str, str]]:
+    engine = _engine(template, folder, text)
     for browser in open_browser(engine):
-        for index, path in enumerate(_paths(engine)):
+        for index, path in enumerate(paths_of(engine)):
             answer = browser.client.get(f"{path}{'&' if '?' in path else '?'}window=all")
             assert answer.status_code == 200, f"{path}: {answer.text[:500]}"
             yield str(index), answer.text
@@ -92,33 +97,41 @@ def _look(folder: Any, text: str) -> Iterator[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def baseline(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Counter[str]]:
+def baseline(
+    sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Counter[str]]:
     """The elements of every page when every text is harmless."""
     folder = tmp_path_factory.mktemp("harmless")
-    return {page: _nodes(html) for page, html in _look(folder, HARMLESS)}
+    return {page: _nodes(html) for page, html in _look(sqlite_template, folder, HARMLESS)}
 
 
-@pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))
+# One of each kind: an element, a way out of an attribute, of a title and of a comment, a template,
+# and what is escaped already.
+KINDS = (0, 1, 3, 7, 10, 12)
+
+
+@pytest.mark.parametrize("payload", [PAYLOADS[each] for each in KINDS], ids=KINDS)
 def test_no_stored_text_becomes_markup(
-    tmp_path: Any, baseline: dict[str, Counter[str]], payload: str
+    sqlite_template: Path, tmp_path: Path, baseline: dict[str, Counter[str]], payload: str
 ):
     """With a payload in every field each page has exactly the elements it has without one."""
     seen = 0
-    for page, html in _look(tmp_path, payload):
+    for page, html in _look(sqlite_template, tmp_path, payload):
         assert _nodes(html) == baseline[page], f"page {page}"
         seen += payload in BeautifulSoup(html, "html.parser").get_text()
-    hidden = any(ord(each) < 32 or 0x200B <= ord(each) <= 0x2069 for each in payload)
-    assert hidden or seen > 3
+    assert seen > 3
 
 
-@pytest.mark.parametrize("character", ["\x1b", "\u202e", "\u2066", "\u200b", "\ufeff", "\u2028"])
-def test_hidden_characters_are_shown(tmp_path: Any, character: str):
+HIDDEN = "\x1b\u202e\u2066\u200b\ufeff\u2028"
+
+
+def test_hidden_characters_are_shown(sqlite_template: Path, tmp_path: Path):
     """Bidi controls and zero-width characters appear by their number and never as themselves."""
-    shown = 0
-    for _, html in _look(tmp_path, f"a{character}b"):
-        assert character not in html
-        shown += f"⟨U+{ord(character):04X}⟩" in html
-    assert shown >= 9
+    shown = Counter[str]()
+    for _, html in _look(sqlite_template, tmp_path, f"a{HIDDEN}b"):
+        assert not set(HIDDEN) & set(html)
+        shown.update(each for each in HIDDEN if f"⟨U+{ord(each):04X}⟩" in html)
+    assert min(shown[each] for each in HIDDEN) >= 9
 
 
 def _store_many(engine: Engine, payloads: list[str]) -> None:
@@ -145,7 +158,7 @@ def _kinds(html: str) -> set[str]:
 def _addresses(html: str) -> set[str]:
     soup = BeautifulSoup(html, "html.parser")
     names = ("href", "src", "action", "formaction", "data", "xlink:href", "poster")
-    return {tag[name] for name in names for tag in soup.find_all(attrs={name: True})}
+    return {str(tag[name]) for name in names for tag in soup.find_all(True) if tag.has_attr(name)}
 
 
 EXPORTS = (
@@ -156,7 +169,7 @@ EXPORTS = (
 
 
 @pytest.mark.slow
-def test_three_hundred_payloads(tmp_path: Any):
+def test_three_hundred_payloads(sqlite_template: Path, tmp_path: Path):
     """All at once, in every field: pages hold no element, attribute or address that is not ours."""
     payloads = three_hundred()
     assert len(payloads) == 300
@@ -165,13 +178,14 @@ def test_three_hundred_payloads(tmp_path: Any):
     hostile.mkdir()
     allowed: dict[str, set[str]] = {}
     for folder, texts in ((plain, [f"{HARMLESS} {n}" for n in range(300)]), (hostile, payloads)):
-        engine = _engine(folder, HARMLESS)
+        engine = _engine(sqlite_template, folder, HARMLESS)
         _store_many(engine, texts)
         with read_connection(engine) as conn:
             scope = Scope(1, parse(""), NOW)
-            # Harmless texts all make the same page.
-            most = 10 if folder is plain else 400
-            shown = queries.failure_list(conn, scope, limit=most).rows
+            # Harmless texts all make the same page; lists show every payload, an eighth its page.
+            shown = queries.failure_list(conn, scope, limit=80 if folder is plain else 400).rows[
+                ::8
+            ]
         paths = {path: path for path in LISTS}
         paths |= {f"/failures/{row.event_id}": "detail" for row in shown}
         for browser in open_browser(engine):
@@ -203,10 +217,9 @@ NAMES = (
 )  # fmt: skip
 
 
-def test_every_link_to_an_odd_name_works(tmp_path: Any):
+def test_every_link_to_an_odd_name_works(sqlite_template: Path, tmp_path: Path):
     """A tool or field may be called anything: what links to it finds it."""
-    engine = open_engine(f"sqlite:///{tmp_path / 'toolfault.db'}")
-    prepare(engine, migrate=True)
+    engine = _empty(sqlite_template, tmp_path)
     _store_many(engine, list(NAMES))
     for browser in open_browser(engine):
         seen: set[str] = set()
@@ -214,7 +227,7 @@ def test_every_link_to_an_odd_name_works(tmp_path: Any):
             html = browser.client.get(page, params={"window": "all"}).text
             seen |= {each for each in _addresses(html) if each.startswith("/") and "q=" in each}
         assert len(seen) > 100
-        for address in sorted(seen):
+        for address in sorted(seen)[::4]:
             assert browser.client.get(address).status_code == 200, address
         for name in NAMES:
             for query in (parse("").toggled("tool", name), parse("").toggled("field", name)):
@@ -224,14 +237,13 @@ def test_every_link_to_an_odd_name_works(tmp_path: Any):
     engine.dispose()
 
 
-def test_long_text_is_cut_and_reachable(tmp_path: Any):
+def test_long_text_is_cut_and_reachable(sqlite_template: Path, tmp_path: Path):
     """The longest texts that are stored make no endless page: lists cut, the failure shows all."""
     line, lines = "x" * 16_384, "a line of a traceback\n" * 2_900
     event = hostile_events(HARMLESS)[0]
     event["error"] |= {"received": line, "snippet": line, "renderings": {"llm": line[:8_192]}}
     event["error"]["exception"]["traceback"] = lines
-    engine = open_engine(f"sqlite:///{tmp_path / 'toolfault.db'}")
-    prepare(engine, migrate=True)
+    engine = _empty(sqlite_template, tmp_path)
     with write_transaction(engine) as conn:
         project = ensure_project(conn, "hostile")
         store_events(conn, project, [event], received_at=NOW, time_policy="import")
@@ -245,13 +257,13 @@ def test_long_text_is_cut_and_reachable(tmp_path: Any):
     engine.dispose()
 
 
-def test_what_is_typed_into_the_box_stays_text(tmp_path: Any):
+def test_what_is_typed_into_the_box_stays_text(sqlite_template: Path, tmp_path: Path):
     """A query with markup comes back in the box and in errors as text."""
-    engine = _engine(tmp_path, HARMLESS)
+    engine = _engine(sqlite_template, tmp_path, HARMLESS)
     for browser in open_browser(engine):
         for path in ("/failures", "/", "/tool"):
             scripts = BeautifulSoup(browser.client.get(path).text, "html.parser").find_all("script")
-            for payload in PAYLOADS:
+            for payload in PAYLOADS if path == "/failures" else PAYLOADS[:3]:
                 answer = browser.client.get(path, params={"q": payload, "window": payload})
                 soup = BeautifulSoup(answer.text, "html.parser")
                 assert soup.find_all("script") == scripts

@@ -50,9 +50,9 @@ class Keys:
 
 
 @pytest.fixture(scope="module")
-def keys(history: Engine) -> Iterator[Keys]:
+def keys(engine: Engine) -> Iterator[Keys]:
     """One key of each kind."""
-    with write_transaction(history) as conn:
+    with write_transaction(engine) as conn:
         own, other = (find_project(conn, name) or 0 for name in (OWN, OTHER))
         made = Keys(
             create_key(conn, own, "ingest"),
@@ -62,7 +62,7 @@ def keys(history: Engine) -> Iterator[Keys]:
         )
         revoke_key(conn, list_keys(conn, own)[-1].id)
     yield made
-    with write_transaction(history) as conn:
+    with write_transaction(engine) as conn:
         conn.execute(delete(api_key))
 
 
@@ -113,13 +113,13 @@ CHOICES = {"path", "by", "table", "format", "name"}
 
 def _paths(browser: Browser) -> set[str]:
     found = set()
-    for context in iter_route_contexts(browser.client.app.routes):  # type: ignore[attr-defined]
+    for context in iter_route_contexts(browser.app.routes):
         route = getattr(context, "original_route", None) or context
         if isinstance(route, Mount) and route.path == "/api/v1":
-            inner = iter_route_contexts(route.app.routes)  # type: ignore[attr-defined]
-            found |= {"/api/v1" + each.path for each in inner}
+            inner = iter_route_contexts(route.routes)
+            found |= {f"/api/v1{each.path}" for each in inner}
         else:
-            found.add(route.path)
+            found.add(str(route.path))
     return found
 
 

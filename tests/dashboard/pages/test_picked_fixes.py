@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from bs4 import BeautifulSoup
 from sqlalchemy import Engine, select
-from tests.dashboard.conftest import ENGINES, copied_database
-from tests.dashboard.generated import NOW, fill
+from tests.dashboard.generated import NOW
 from tests.dashboard.pages.conftest import Browser, open_browser
+from tests.dashboard.pages.places import scope_of
+from tests.dashboard.reading import Page
 
 from toolfault_collector.engine import open_engine, read_connection
-from toolfault_collector.schema import prepare
 from toolfault_collector.tables import issue, picked_fix, tool_call
+from toolfault_dashboard import queries
 from toolfault_dashboard.policy import Role
 
 GENERATED = "project=generated"
 
 
-@pytest.fixture(scope="module", params=ENGINES)
-def written(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Engine]:
-    """The generated history on each engine, for this module to write to."""
-    url = f"sqlite:///{tmp_path_factory.mktemp('picked') / 'toolfault.db'}"
-    if request.param == "postgresql":
-        url = copied_database(request, "picked")
-    engine = open_engine(url)
-    prepare(engine, migrate=True)
-    fill(engine)
+@pytest.fixture(scope="module")
+def written(filled_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """The generated history, for this module to write to."""
+    path = tmp_path_factory.mktemp("picked") / "toolfault.db"
+    shutil.copyfile(filled_sqlite, path)
+    engine = open_engine(f"sqlite:///{path}")
     yield engine
     engine.dispose()
 
@@ -55,17 +52,11 @@ def _near_miss(engine: Engine) -> Any:
 
 def _form(browser: Browser, event_id: str) -> dict[str, str]:
     page = browser.page(f"/failures/{event_id}?{GENERATED}")
-    form = page.select_one("form[action^='/fix-next']")
-    assert form is not None
-    return {each["name"]: each["value"] for each in form.select("input")}
+    return dict(page.form("/fix-next").fields)
 
 
-def _post(browser: Browser, path: str, form: dict[str, str], status: int = 303) -> BeautifulSoup:
-    answer = browser.client.post(f"{path}?{GENERATED}", data=form, follow_redirects=False)
-    assert answer.status_code == status, answer.text[:800]
-    if status != 303:
-        return BeautifulSoup(answer.text, "html.parser")
-    return browser.page(answer.headers["location"])
+def _post(browser: Browser, path: str, form: dict[str, str], status: int = 303) -> Page:
+    return browser.post(f"{path}?{GENERATED}", form, status=status)
 
 
 def _stored(engine: Engine) -> list[tuple[str, str, str, str]]:
@@ -85,36 +76,32 @@ def test_a_near_miss_goes_to_the_list_and_off_it(developer: Browser):
     assert _stored(developer.engine) == [
         (row.tool, row.field_pattern, row.near_miss[0], "developer")
     ]
-    card = listed.select_one("section[aria-labelledby=picked-title]")
-    assert "developer" in card.get_text()
-    assert len(card.select("tbody tr")) == 1
-    assert developer.page(card.select_one("tbody td.nowrap a")["href"])
+    card = listed.section("Added by hand")
+    (line,) = card.tables[0].rows
+    assert line["Added by"].text == "developer"
+    assert developer.page(line["Seen on"].href)
     again = developer.page(f"/failures/{row.event_id}?{GENERATED}")
-    assert "added by developer" in again.get_text()
+    assert "added by developer" in again.text
     file = developer.client.get(f"/picked-fixes.csv?{GENERATED}").text
     assert row.near_miss[0] in file
 
-    number = card.select_one("input[name=id]")["value"]
+    number = card.form("/fix-next/remove").fields["id"]
     gone = _post(developer, "/fix-next/remove", {"id": number})
-    assert gone.select_one("section[aria-labelledby=picked-title]") is None
+    assert not gone.has("Added by hand")
     assert _stored(developer.engine) == []
     for admin in open_browser(developer.engine):
-        log = admin.page(f"/settings?{GENERATED}").select(
-            "[aria-labelledby=audit-heading] tbody tr"
-        )
-        told = [each.get_text() for each in log if "fix_" in each.get_text()]
-        assert [text.count("fix_unpicked") for text in told] == [1, 0]
+        (log,) = admin.page(f"/settings?{GENERATED}").section("Audit log").tables
+        told = [text for text in log.column("What") if "fix_" in text]
+        assert told == ["fix_unpicked", "fix_picked"]
 
 
 def test_the_ranking_names_who_added_a_line(developer: Browser):
     """What stands in both lists says so in both."""
-    page = developer.page(f"/fix-next?{GENERATED}&window=all")
-    first = next(
-        each for each in page.select("ol.fixes > li") if len(each.select(".badges > .code")) == 2
-    )
-    rank = first.select_one(".fix-rank").get_text()
-    tool, field = (each.get_text() for each in first.select(".badges > .code"))
-    remedy = first.select_one(".badge-accent").get_text()
+    with read_connection(developer.engine) as conn:
+        rows = queries.fix_next(conn, scope_of(developer.engine)).rows
+    ranked = [row for row in rows if row.mended_by is None]
+    rank, row = next((rank, row) for rank, row in enumerate(ranked) if row.field)
+    tool, field, remedy = row.tool, row.field, row.remedy
     with developer.engine.begin() as conn:
         conn.execute(
             picked_fix.insert().values(
@@ -123,9 +110,10 @@ def test_the_ranking_names_who_added_a_line(developer: Browser):
             )
         )  # fmt: skip
     page = developer.page(f"/fix-next?{GENERATED}&window=all")
-    assert "added by grace" in page.select("ol.fixes > li")[int(rank) - 1].get_text()
-    place = page.select_one("[aria-labelledby=picked-title] tbody td").get_text()
-    assert place.startswith(f"number {rank}: ")
+    card = page.section(row.title)
+    assert "added by grace" in card.text
+    place = page.section("Added by hand").tables[0].rows[0]["In the ranking"].text
+    assert place.startswith(f"number {rank + 1}: ")
     with developer.engine.begin() as conn:
         conn.execute(picked_fix.delete())
 
@@ -165,7 +153,7 @@ def test_an_entry_of_another_project_is_out_of_reach(developer: Browser):
         ).inserted_primary_key  # fmt: skip
     assert key is not None
     _post(developer, "/fix-next/remove", {"id": str(key[0])}, 404)
-    assert "grace" not in developer.page(f"/fix-next?{GENERATED}").get_text()
+    assert "grace" not in developer.page(f"/fix-next?{GENERATED}").text
     with developer.engine.begin() as conn:
         conn.execute(picked_fix.delete())
 
@@ -184,7 +172,7 @@ def test_who_may_not_see_near_misses_can_add_none(written: Engine, role: Role | 
             assert answer.status_code == (403 if role else 401)
         if role:
             page = browser.page(f"/failures/{row.event_id}?{GENERATED}")
-            assert page.select_one("form[action^='/fix-next']") is None
+            assert not page.forms_to("/fix-next")
     assert _stored(written) == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,12 @@ import pytest
 from sqlalchemy import Engine
 from tests.dashboard.generated import NOW
 from tests.dashboard.pages.conftest import Browser, open_browser
-from tests.dashboard.pages.test_hostile import _paths
+from tests.dashboard.pages.test_hostile import paths_of
 from tests.factories import event_id
 
 from toolfault_collector.clock import MINUTE_US, SECOND_US, format_time
 from toolfault_collector.engine import open_engine, write_transaction
 from toolfault_collector.projects import ensure_project
-from toolfault_collector.schema import prepare
 from toolfault_collector.store import store_events
 from toolfault_dashboard.policy import POLICY, ROLES, Role, sees
 
@@ -118,11 +118,11 @@ def _events() -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+def guarded(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """A project whose every field holds a canary."""
-    folder: Path = tmp_path_factory.mktemp("roles")
-    engine = open_engine(f"sqlite:///{folder / 'toolfault.db'}")
-    prepare(engine, migrate=True)
+    path = tmp_path_factory.mktemp("roles") / "toolfault.db"
+    shutil.copyfile(sqlite_template, path)
+    engine = open_engine(f"sqlite:///{path}")
     with write_transaction(engine) as conn:
         project = ensure_project(conn, "guarded")
         receipt = store_events(conn, project, _events(), received_at=NOW, time_policy="import")
@@ -132,9 +132,9 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 
 def _surfaces(browser: Browser) -> dict[str, str]:
-    change = next(path for path in _paths(browser.engine) if path.startswith("/changes/"))
+    change = next(path for path in paths_of(browser.engine) if path.startswith("/changes/"))
     exports = [path.replace("{change}", change.rsplit("/", 1)[1]) for path in EXPORTS]
-    paths = [*_paths(browser.engine), *exports, "/help", "/failures?q=tol:x"]
+    paths = [*paths_of(browser.engine), *exports, "/help", "/failures?q=tol:x"]
     found = {}
     for path in paths:
         joint = "&" if "?" in path else "?"
@@ -186,7 +186,7 @@ def test_roles_below_developer_record_no_change(guarded: Engine):
     """A viewer sees no form, and posting one is refused."""
     form = {"label": "x"}
     for browser in open_browser(guarded, role="viewer"):
-        assert browser.page("/changes").select_one("form[action^='/changes']") is None
+        assert not browser.page("/changes").forms_to("/changes")
         assert browser.client.post("/changes", data=form).status_code == 403
 
 
@@ -194,6 +194,6 @@ def test_only_an_administrator_makes_a_key(guarded: Engine):
     """Below the administrator the first-run page explains instead of offering a button."""
     for role in ("viewer", "developer", "operator"):
         for browser in open_browser(guarded, role=role):
-            assert browser.page("/start").select_one("form[action^='/start']") is None
+            assert not browser.page("/start").forms_to("/start")
             form = {"content-type": "application/x-www-form-urlencoded"}
             assert browser.client.post("/start", headers=form).status_code == 403

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import Engine, insert
 from tests.dashboard.generated import NOW
 from tests.dashboard.pages.conftest import Browser, open_browser
+from tests.dashboard.reading import Page
 
 from toolfault_collector.engine import read_connection, write_transaction
 from toolfault_collector.keys import authenticate
@@ -24,12 +25,13 @@ def second(own_engine: Engine) -> Iterator[Browser]:
     yield from open_browser(own_engine, role="developer")
 
 
-def _post(browser: Browser, path: str, *, status: int = 200, **form: str):
-    from bs4 import BeautifulSoup
+def _post(browser: Browser, path: str, *, status: int = 200, **form: str) -> Page:
+    return browser.post(f"{path}{GENERATED}", form, status=status)
 
-    answer = browser.client.post(f"{path}{GENERATED}", data=form, follow_redirects=False)
-    assert answer.status_code == status, answer.text[:1500]
-    return BeautifulSoup(answer.text, "html.parser")
+
+def _secret(page: Page) -> str:
+    """What is shown once."""
+    return page.snippets[0]
 
 
 def _send(browser: Browser, key: str) -> int:
@@ -41,11 +43,11 @@ def _send(browser: Browser, key: str) -> int:
 def test_a_key_is_shown_once_and_works_until_it_is_revoked(own_browser: Browser):
     """The page after creating shows the key, no later page does; revoking refuses it at once."""
     soup = _post(own_browser, "/settings/keys", kind="ingest", label="bot")
-    key = soup.select_one("#secret").get_text()
+    key = _secret(soup)
     assert _send(own_browser, key) == 200
     again = own_browser.page(f"/settings{GENERATED}")
-    assert key not in str(again)
-    number = again.select("form[action^='/settings/keys/revoke'] input[name=id]")[-1]["value"]
+    assert key not in str(again.tag)
+    number = again.forms_to("/settings/keys/revoke")[-1].fields["id"]
     _post(own_browser, "/settings/keys/revoke", id=number)
     with read_connection(own_browser.engine) as conn:
         # Over HTTP a key that was just used is remembered for two seconds.
@@ -62,25 +64,24 @@ def test_a_key_of_another_project_is_not_revoked(own_browser: Browser):
     """The number of another project's key is not found."""
     answer = own_browser.client.post("/settings/keys?project=other", data={"kind": "ingest"})
     assert answer.status_code == 200
-    soup = own_browser.page("/settings?project=other")
-    number = soup.select_one("form[action^='/settings/keys/revoke'] input[name=id]")["value"]
+    number = own_browser.page("/settings?project=other").form("/settings/keys/revoke").fields["id"]
     _post(own_browser, "/settings/keys/revoke", id=number, status=404)
 
 
 @pytest.mark.parametrize("kind", ["", "admin"])
 def test_an_unknown_kind_of_key_is_refused(own_browser: Browser, kind: str):
     """A key is of kind ingest or read."""
-    assert _post(own_browser, "/settings/keys", kind=kind, status=422).select_one("[role=alert]")
+    assert _post(own_browser, "/settings/keys", kind=kind, status=422).role("alert")
 
 
 def test_an_invited_person_signs_in_with_the_link(own_browser: Browser):
     """The link that the page shows makes a session of the role that was chosen."""
     soup = _post(own_browser, "/settings/people", name="grace", role="developer")
-    token = soup.select_one("#secret").get_text().split("token=")[1]
+    token = _secret(soup).split("token=")[1]
     own_browser.client.cookies.clear()
     own_browser.client.post("/sign-in", data={"token": token})
     soup = own_browser.page(f"/{GENERATED}")
-    assert soup.select_one(".who").get_text(strip=True).startswith("grace, developer")
+    assert "grace, developer" in soup.text
     assert own_browser.get("/settings").status_code == 403
 
 
@@ -88,7 +89,7 @@ def test_an_invited_person_signs_in_with_the_link(own_browser: Browser):
 def test_a_name_that_cannot_be_is_refused(own_browser: Browser, name: str):
     """An account needs a printable name of 1 to 128 characters."""
     soup = _post(own_browser, "/settings/people", name=name, role="viewer", status=422)
-    assert soup.select_one("[role=alert]")
+    assert soup.role("alert")
 
 
 def test_a_role_is_changed_and_access_taken(own_browser: Browser, second: Browser):
@@ -105,7 +106,7 @@ def test_a_role_is_changed_and_access_taken(own_browser: Browser, second: Browse
 def test_the_last_administrator_stays(own_browser: Browser, role: str):
     """Nobody locks everybody out."""
     soup = _post(own_browser, "/settings/people/role", name="admin", role=role, status=422)
-    assert "last administrator" in soup.select_one("[role=alert]").get_text()
+    assert "last administrator" in soup.role("alert")
     assert own_browser.get("/settings").status_code == 200
 
 
@@ -117,11 +118,12 @@ def test_an_unknown_person_is_404(own_browser: Browser):
 def test_what_was_refused_is_shown_with_its_reason(own_browser: Browser):
     """An event that could not be stored appears with code, place and its redacted text."""
     soup = _post(own_browser, "/settings/keys", kind="ingest")
-    assert _send(own_browser, soup.select_one("#secret").get_text()) == 200
-    row = own_browser.page(f"/rejected{GENERATED}").select_one("tbody tr")
-    assert "/events/0" in row.get_text()
-    assert "nonsense" in row.get_text()
-    assert "1 event" in own_browser.page(f"/rejected{GENERATED}").select_one(".lede").get_text()
+    assert _send(own_browser, _secret(soup)) == 200
+    page = own_browser.page(f"/rejected{GENERATED}").main
+    said = " ".join(cell.text for cell in page.tables[0].rows[0].values())
+    assert "/events/0" in said
+    assert "nonsense" in said
+    assert "1 event" in page.lead
 
 
 def test_retention_and_prices_are_changed_for_the_project(own_browser: Browser):
@@ -135,25 +137,23 @@ def test_retention_and_prices_are_changed_for_the_project(own_browser: Browser):
         retention_calls="",
         token_prices="*=2",
     )
-    assert "Nothing is older" in soup.select_one("[role=status]").get_text()
-    assert soup.select_one("#retention_days")["value"] == "36500"
-    assert soup.select_one("#retention_calls")["value"] == ""
+    assert "Nothing is older" in soup.role("status")
+    fields = soup.form("/settings/project").fields
+    assert (fields["retention_days"], fields["retention_calls"]) == ("36500", "")
     total = own_browser.client.get(costs).json()["total"]
     assert total["money_lost"] == pytest.approx(total["tokens_lost"] * 2 / 1e6)
-    other = own_browser.page("/settings?project=other")
-    assert other.select_one("#retention_days")["value"] == ""
-    log = own_browser.page(f"/settings{GENERATED}").select_one(
-        "section[aria-labelledby=audit-heading]"
-    )
-    assert "settings_changed" in log.get_text()
+    other = own_browser.page("/settings?project=other").form("/settings/project")
+    assert other.fields["retention_days"] == ""
+    log = own_browser.page(f"/settings{GENERATED}").section("Audit log")
+    assert "settings_changed" in log.tables[0].column("What")
 
 
 def test_the_page_says_what_retention_will_remove(own_browser: Browser):
     """More than half of a project does not go by itself, and the page says so."""
     soup = _post(own_browser, "/settings/project", retention_calls="1")
-    assert "does not happen by itself" in soup.select_one("[role=status]").get_text()
+    assert "does not happen by itself" in soup.role("status")
     soup = _post(own_browser, "/settings/project", retention_calls="")
-    assert "Everything is kept" in soup.select_one("[role=status]").get_text()
+    assert "Everything is kept" in soup.role("status")
 
 
 @pytest.mark.parametrize(
@@ -169,15 +169,15 @@ def test_the_page_says_what_retention_will_remove(own_browser: Browser):
 def test_settings_that_cannot_be_are_refused(own_browser: Browser, form: dict[str, str]):
     """The page says what is wrong and stores nothing."""
     soup = _post(own_browser, "/settings/project", status=422, **form)
-    assert soup.select_one("[role=alert]")
-    assert soup.select_one("#retention_days")["value"] == ""
+    assert soup.role("alert")
+    assert soup.form("/settings/project").fields["retention_days"] == ""
 
 
 def _quota(engine: Engine, limit: int) -> str:
     for browser in open_browser(engine, quota=limit):
-        soup = browser.page(f"/settings{GENERATED}")
-        row = soup.find("th", string="Quota of a project").find_parent("tr")
-        return row.select("td")[0].get_text()
+        return (
+            browser.page(f"/settings{GENERATED}").table("Now").row("Quota of a project")["Now"].text
+        )
     raise AssertionError("no browser")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from urllib.parse import urlencode
 
 import pytest
 from pyarrow import parquet
@@ -15,9 +16,9 @@ from tests.dashboard.generated import NOW
 from tests.dashboard.pages.conftest import Browser
 from tests.dashboard.pages.places import GENERATED, details, generated
 
+from toolfault_collector.clock import DAY_US
 from toolfault_collector.engine import write_transaction
 from toolfault_dashboard.formats import plural
-from toolfault_dashboard.pages._ask import DAY
 
 
 @pytest.mark.parametrize(
@@ -25,12 +26,11 @@ from toolfault_dashboard.pages._ask import DAY
 )
 def test_the_csv_of_failures_has_the_rows_that_the_page_counts(browser: Browser, query: str):
     """The CSV behind the button has as many rows as the page says failures."""
-    soup = browser.page(f"/failures?{GENERATED}&q={query}")
-    href = soup.select_one("a[download]")["href"]
-    answer = browser.get(href)
+    page = browser.page(f"/failures?{GENERATED}&q={query}")
+    answer = browser.get(page.files[0])
     assert answer.headers["content-type"].startswith("text/csv")
     rows = list(csv.DictReader(io.StringIO(answer.text)))
-    assert soup.select_one(".lede").get_text().startswith(plural(len(rows), "failure"))
+    assert page.lead.startswith(plural(len(rows), "failure"))
 
 
 TABLES = {
@@ -63,26 +63,24 @@ def test_every_table_is_there_as_csv_ndjson_and_parquet(browser: Browser, path: 
 def test_what_is_new_since_a_change_is_a_file(own_browser: Browser):
     """The file beside the table has the kinds that the page shows, named by their arguments."""
     with write_transaction(own_browser.engine) as conn:
-        conn.execute(text("UPDATE change SET occurred_at = :at"), {"at": NOW - 2 * DAY})
+        conn.execute(text("UPDATE change SET occurred_at = :at"), {"at": NOW - 2 * DAY_US})
     (path,) = [each for each in details(own_browser.engine) if each.startswith("/changes/")]
-    soup = own_browser.page(f"{path}?project=generated")
-    shown = soup.select("[aria-labelledby=new-title] tbody tr")
+    section = own_browser.page(f"{path}?project=generated").section("New since the change")
+    shown, links = section.tables[0].column("Kind"), section.files
     assert shown
-    links = [a["href"] for a in soup.select("[aria-labelledby=new-title] a[download]")]
     assert [link.split("?")[0] for link in links] == [
         f"/new-since.{suffix}" for suffix in ("csv", "ndjson", "parquet")
     ]
     rows = list(csv.DictReader(io.StringIO(own_browser.get(links[0]).text)))
     assert len(rows) >= len(shown)
-    for row, line in zip(rows, shown, strict=False):
-        said = line.th.get_text().replace("\u200b", "")
+    for row, said in zip(rows, shown, strict=False):
         assert said.startswith(" · ".join(filter(None, (row["code"], row["fields"]))))
 
 
 def _has_every_table(browser: Browser, path: str) -> None:
-    links = [a["href"] for a in browser.page(generated(path)).select("a[download]")]
+    links = browser.page(generated(path)).files
     for name in TABLES[path]:
-        numbers = []
+        numbers: list[int] = []
         for suffix in ("csv", "ndjson", "parquet"):
             href = next(link for link in links if link.startswith(f"/{name}.{suffix}"))
             answer = browser.get(href)
@@ -122,22 +120,17 @@ COLUMNS = {
 def test_columns_are_chosen_by_the_address(browser: Browser, path: str):
     """The address alone decides; the form writes it and keeps what else it says."""
     parameter, wanted, there, gone = COLUMNS[path]
-    soup = browser.page(generated(f"{path}?{parameter}={wanted}"))
-    tables = soup.select("main table")
-    table = tables[{"/round-trips": 2, "/codes": 1}.get(path, 0)]  # after those of charts
-    heads = [each.get_text(strip=True) for each in table.select("thead th")]
-    assert set(there) <= set(heads)
-    assert not set(gone) & set(heads)
-    for row in table.select("tbody tr"):
-        assert len(row.find_all(["td", "th"])) == len(heads)
-    form = soup.select_one("details.columns form")
-    fields = [(each["name"], each.get("value", "")) for each in form.select("input[type=hidden]")]
-    ticked = [("col", each["value"]) for each in form.select("input[checked]")]
-    assert ",".join(value for _, value in ticked) == wanted
-    answer = browser.client.get(form["action"], params=[*fields, *ticked], follow_redirects=False)
+    page = browser.page(generated(f"{path}?{parameter}={wanted}")).main
+    table = page.table(*there)
+    assert not set(gone) & set(table.headings)
+    assert table.rows
+    form = next(each for each in page.forms_to(path, "get") if each.buttons == ("Show",))
+    assert ",".join(value for _, value in form.ticked) == wanted
+    sent = urlencode([*form.fields.items(), *form.ticked])
+    answer = browser.get(f"{form.action}?{sent}")
     assert answer.status_code == 303
     assert f"{parameter}={wanted.replace(',', '%2C')}" in answer.headers["location"]
-    none = browser.client.get(form["action"], params=fields, follow_redirects=False)
+    none = browser.get(form.action, params=form.fields)
     assert browser.get(none.headers["location"]).status_code == 200
     if path != "/failures":
         assert f"{parameter}=none" in none.headers["location"]
@@ -145,14 +138,15 @@ def test_columns_are_chosen_by_the_address(browser: Browser, path: str):
 
 def test_the_columns_of_two_tables_do_not_meet(browser: Browser):
     """On Round trips each table has its own; links of the page keep both."""
-    soup = browser.page(generated("/round-trips?cols=abandoned&chain-cols=model,variant&by=code"))
-    chains = soup.select("#chains thead th")
-    assert [each.get_text(strip=True) for each in chains][-2:] == ["Model", "Variant"]
-    assert len(soup.select("#chains tbody tr")[0].find_all(["td", "th"])) == len(chains)
-    for tab in soup.select("#by .segmented[aria-label='Group by'] a"):
-        assert "cols=abandoned" in tab["href"]
-        assert "chain-cols=model" in tab["href"]
-    form = soup.select_one("#chains details.columns form")
-    kept = {each["name"]: each["value"] for each in form.select("input[type=hidden]")}
-    assert kept["by"] == "code"
-    assert kept["cols"] == "abandoned"
+    page = browser.page(
+        generated("/round-trips?cols=abandoned&chain-cols=model,variant&by=code")
+    ).main
+    chains = page.section("Chains")
+    assert chains.tables[0].headings[-2:] == ("Model", "Variant")
+    assert chains.tables[0].rows
+    for tab in page.tabs("Group by"):
+        assert "cols=abandoned" in tab.href
+        assert "chain-cols=model" in tab.href
+    form = next(each for each in chains.forms if each.buttons == ("Show",))
+    assert form.fields["by"] == "code"
+    assert form.fields["cols"] == "abandoned"

@@ -3,36 +3,57 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
 
 import pytest
-from bs4 import BeautifulSoup
+from bs4 import Tag
 from httpx2 import Response
-from tests.dashboard.pages.conftest import Browser
+from sqlalchemy import Engine, event, update
+from tests.dashboard.pages.conftest import Browser, open_browser
 from tests.dashboard.pages.places import generated
+from tests.dashboard.reading import Page
 
-from toolfault_dashboard.pages import _waits
-from toolfault_dashboard.queries import deadline, parts
+from toolfault_collector.engine import write_transaction
+from toolfault_collector.tables import day_version
+from toolfault_dashboard.queries import deadline, parts, patience
 
 PAGES = (
     "/",
-    "/failures",
     "/round-trips?by=argument",
     "/codes?cols=first,last",
-    "/messages",
-    "/fix-next",
     "/compare?before=until:7d&after=since:7d",
-    "/experiment?name=b",
+    pytest.param("/messages", marks=pytest.mark.long),
+    pytest.param("/fix-next", marks=pytest.mark.long),
+    pytest.param("/experiment?name=b", marks=pytest.mark.long),
 )
 STEPS = re.compile(r"Question (\d+) of this page(?:: (\d+) of (\d+) days? counted)?\.")
 
 
+class _Hurried:
+    """A clock on which two seconds pass whenever somebody looks."""
+
+    def __init__(self) -> None:
+        self._ticks = count(step=2.0)
+
+    def monotonic(self) -> float:
+        """The seconds that have passed."""
+        return next(self._ticks)
+
+
 @pytest.fixture
-def impatient(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> Browser:
-    """A reader of a server that knows nothing yet and says after every day how far it is."""
-    monkeypatch.setattr(parts, "MANY", 0)
-    monkeypatch.setattr(_waits, "SECONDS", 0.0)
-    parts._ANSWERS.pop(browser.engine, None)
-    return browser
+def impatient(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Browser]:
+    """A reader of a server that knows nothing yet, for whom every day takes too long."""
+    with write_transaction(own_engine) as conn:  # as of a project with a hundred million calls
+        conn.execute(update(day_version).values(version=day_version.c.version * 100_000))
+    monkeypatch.setattr(patience, "time", _Hurried())
+    yield from open_browser(own_engine)
+
+
+def _forget(browser: Browser) -> None:
+    parts.keep_at_most(browser.engine, parts.MOST_ROWS)
 
 
 def _opened(browser: Browser, path: str) -> Response:
@@ -40,63 +61,72 @@ def _opened(browser: Browser, path: str) -> Response:
     return browser.get(path, headers={"Accept": "text/html,*/*;q=0.8"})
 
 
-def _main(answer: Response) -> str:
-    return BeautifulSoup(answer.text, "html.parser").main.get_text()
-
-
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_says_how_far_it_is_until_it_is_what_it_always_was(impatient: Browser, path: str):
     """No step knows less than the one before; at the end stands what counting at once shows."""
     told: list[tuple[int, int]] = []
     while (answer := _opened(impatient, generated(path))).status_code == 202:
-        soup = BeautifulSoup(answer.text, "html.parser")
-        assert soup.h1.get_text() == "Counting"
-        assert soup.select_one("main [data-again]")
-        assert soup.select_one("noscript meta[http-equiv=refresh]")["content"] == "0"
-        question, done, of = STEPS.search(soup.main.get_text()).groups()
-        bar = soup.select_one("progress")
+        page = Page(answer.text)
+        assert page.heading == "Counting"
+        assert '<meta http-equiv="refresh" content="0">' in answer.text
+        found = STEPS.search(page.main.text)
+        assert found is not None
+        question, done, of = found.groups()
+        bar = page.tag.find("progress")
+        assert isinstance(bar, Tag)
         assert (bar.get("value"), bar.get("max")) == (done, of)
         told.append((int(question), int(done or 0)))
         assert len(told) < 400
     assert answer.status_code == 200
     assert told == sorted(told)
     assert len(set(told)) > 5
-    parts._ANSWERS.pop(impatient.engine, None)
+    _forget(impatient)
     at_once = impatient.get(generated(path))
     assert at_once.status_code == 200
-    assert _main(at_once) == _main(answer)
+    assert Page(at_once.text).main.text == Page(answer.text).main.text
 
 
 def test_files_and_programs_wait_for_the_whole_answer(impatient: Browser):
     """Half an answer is none: what is no page of a browser is counted to its end."""
     for path in ("/codes.csv", "/fix-next.ndjson", "/report.html", "/api/v1/failures"):
-        parts._ANSWERS.pop(impatient.engine, None)
+        _forget(impatient)
         assert _opened(impatient, generated(path)).status_code == 200, path
-    parts._ANSWERS.pop(impatient.engine, None)
+    _forget(impatient)
     assert impatient.get(generated("/fix-next")).status_code == 200
 
 
-def test_what_is_forgotten_as_fast_as_it_is_counted_comes_nevertheless(
-    impatient: Browser, monkeypatch: pytest.MonkeyPatch
-):
+@pytest.mark.slow
+def test_what_is_forgotten_as_fast_as_it_is_counted_comes_nevertheless(impatient: Browser):
     """A reader is put off a bounded number of times, even if nothing stays known."""
-    monkeypatch.setattr(_waits, "MOST_TIMES", 3)
-    statuses = []
-    for _ in range(5):
-        parts._ANSWERS.pop(impatient.engine, None)
-        statuses.append(_opened(impatient, generated("/codes")).status_code)
-    assert statuses == [202, 202, 202, 200, 202]
+    statuses: list[int] = []
+    while 200 not in statuses and len(statuses) < 1_000:
+        _forget(impatient)
+        statuses.append(_opened(impatient, generated("/tools?cols=calls")).status_code)
+    assert statuses[-1] == 200
+    assert len(statuses) > 2
+    _forget(impatient)
+    assert _opened(impatient, generated("/tools?cols=calls")).status_code == 202
+
+
+class _Watchful(sqlite3.Connection):
+    """Looks at the clock often enough for a small history."""
+
+    def set_progress_handler(self, progress_handler: Any, /, n: int) -> None:
+        """Call the handler after few instructions."""
+        super().set_progress_handler(progress_handler, min(n, 50))
 
 
 @pytest.fixture
-def stopped(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> Browser:
+def stopped(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Browser]:
     """A reader of a database on which every page takes too long."""
-    monkeypatch.setattr(parts, "MANY", 2**62)
+
+    def connect(_dialect: object, _record: object, _args: object, how: dict[str, Any]) -> None:
+        how["factory"] = _Watchful
+
+    event.listen(own_engine, "do_connect", connect)
+    own_engine.dispose()
     monkeypatch.setattr(deadline, "SECONDS", 0.0)
-    monkeypatch.setattr(deadline, "_STEPS", 50)
-    if browser.engine.dialect.name == "postgresql":
-        pytest.skip("PostgreSQL counts its time by statement; 0 is without end there")
-    return browser
+    yield from open_browser(own_engine)
 
 
 def test_a_page_that_takes_too_long_keeps_the_question_and_offers_less(
@@ -105,20 +135,17 @@ def test_a_page_that_takes_too_long_keeps_the_question_and_offers_less(
     """The query stays in its box; a click asks the same of a week, a day, or once more."""
     path = "/failures?project=generated&q=tool:search+code:wrong_type&group=kind&window=90d"
     soup = stopped.page(f"{path}&cursor=x", status=503)
-    assert soup.select_one("#q")["value"] == "tool:search code:wrong_type"
-    assert [chip.get_text() for chip in soup.select(".chip")] == ["tool:search", "code:wrong_type"]
-    asked = soup.select_one("[aria-labelledby=less-title]")
-    assert asked.p.get_text() == (
-        "tool:search code:wrong_type in the last 90 days, in the project generated."
+    assert soup.field("Query") == "tool:search code:wrong_type"
+    asked = soup.section("What was asked")
+    assert "tool:search code:wrong_type in the last 90 days, in the project generated." in (
+        asked.text
     )
-    links = {a.get_text(): a["href"] for a in asked.select("a.btn")}
+    links = {each.text: each.href for each in asked.links}
     assert list(links) == ["The same in the last 24 hours", "The same in the last 7 days",
                            "Ask again"]  # fmt: skip
     monkeypatch.undo()
-    lede = {label: stopped.page(href).select_one(".lede") for label, href in links.items()
-            if label != "Ask again"}  # fmt: skip
-    assert "in the last 24 hours" in lede["The same in the last 24 hours"].get_text()
-    assert "in the last 7 days" in lede["The same in the last 7 days"].get_text()
+    for time in ("in the last 24 hours", "in the last 7 days"):
+        assert time in stopped.page(links[f"The same {time}"]).lead
     assert "kind" in links["The same in the last 7 days"]
 
 
@@ -126,10 +153,10 @@ def test_no_longer_time_is_offered_than_was_asked_for(stopped: Browser):
     """Of a week a day is less; moments in the query give way to either; a day is the least."""
     offered = {
         asked: [
-            a.get_text()
-            for a in stopped.page(f"/codes?project=generated&{asked}", status=503).select(
-                "[aria-labelledby=less-title] a.btn"
-            )
+            each.text
+            for each in stopped.page(f"/codes?project=generated&{asked}", status=503)
+            .section("What was asked")
+            .links
         ]
         for asked in ("window=7d", "window=24h", "q=since:20d+tool:search")
     }
@@ -145,10 +172,10 @@ def test_what_has_no_query_box_is_named_by_its_address(stopped: Browser):
     """A comparison that takes too long is named, and parameters of any name do no harm."""
     path = "/compare?project=generated&before=tool:search&after=tool:http_request&action=x&path=y"
     soup = stopped.page(path, status=503)
-    said = soup.select_one("[aria-labelledby=less-title] p").get_text()
+    said = soup.section("What was asked").text
     assert "/compare?" in said
     assert "before=tool:search" in said  # as somebody wrote it, not as an address has to
     soup = stopped.page("/codes?project=generated&action=x&path=y&q=(", status=503)
-    assert soup.h1
+    assert soup.heading
     answer = stopped.get("/codes.csv?project=generated")
     assert answer.headers["content-type"].startswith("application/problem+json")

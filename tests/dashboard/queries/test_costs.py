@@ -6,25 +6,16 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
+from tests.dashboard.conftest import on_engines
 from tests.dashboard.generated import NOW
-from tests.dashboard.naive import Tables, load
+from tests.dashboard.naive import Tables
 
-from toolfault_collector.engine import read_connection
-from toolfault_collector.projects import find_project
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.prices import PricesError, configured_prices, parse_prices
-from toolfault_dashboard.queries import Scope
-from toolfault_dashboard.queries.round_trips import CHAIN_GROUPS
+from toolfault_dashboard.queries import CHAIN_GROUPS, Scope
 
 PRICES = parse_prices("claude*=3, gpt-5=1.25")
-
-
-@pytest.fixture(scope="module")
-def stored(history: Engine) -> Tables:
-    """All rows of the generated project."""
-    with read_connection(history) as conn:
-        return load(conn, find_project(conn, "generated") or 0, NOW)
 
 
 def _money(rows: list[dict[str, Any]]) -> float:
@@ -36,17 +27,24 @@ def _money(rows: list[dict[str, Any]]) -> float:
     )
 
 
-@pytest.mark.parametrize("by", queries.COST_GROUPS)
-@pytest.mark.parametrize("text", ["", "tool:search", "time:none"])
+@on_engines(
+    "by,text",
+    [
+        (by, text)
+        for place, by in enumerate(queries.COST_GROUPS)
+        for text in ("", ("tool:search", "time:none")[place % 2])
+    ],
+    [(by, "since:21d") for by in queries.COST_GROUPS[::3]],
+)
 def test_costs_are_those_of_the_chains(
-    conn: Connection, scope: Scope, stored: Tables, by: Any, text: str
+    conn: Connection, scope: Scope, stored: Tables, by: queries.CostGroup, text: str
 ) -> None:
     """Every sum is over the chains that know it; what none knows is None."""
     asked = scope.narrowed(text)
     found = queries.costs(conn, asked, by, PRICES)
     groups: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in stored.opened(asked.query, NOW):
-        groups[row[CHAIN_GROUPS[by]] or ""].append(row)
+    for opened in stored.opened(asked.query, NOW):
+        groups[opened[CHAIN_GROUPS[by]] or ""].append(opened)
     assert {row.name for row in found.rows} == groups.keys()
     everything = [row for rows in groups.values() for row in rows]
     pairs = [(row, groups[row.name]) for row in found.rows] + [(found.total, everything)]

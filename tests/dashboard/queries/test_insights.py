@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import uuid
 from collections import Counter, defaultdict
-from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection, Engine
+from tests.dashboard.conftest import on_engines
 from tests.dashboard.generated import NOW
-from tests.dashboard.naive import Tables, load
+from tests.dashboard.naive import Tables
 
 from toolfault_collector.clock import DAY_US, SECOND_US, format_time, now_us
 from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.projects import ensure_project, find_project
+from toolfault_collector.projects import ensure_project
 from toolfault_collector.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.exports.comparisons import comparison_markdown
@@ -26,22 +25,20 @@ from toolfault_dashboard.queries.trials import before_trial
 from toolfault_dashboard.search import parse
 
 TEXTS = ("", "tool:http_request,search since:14d", "model:claude* code:wrong_type")
+ONE = "since:14d -tool:search"
 
 
-@pytest.fixture(scope="module")
-def stored(history: Engine) -> Tables:
-    """All rows of the generated project."""
-    with read_connection(history) as conn:
-        return load(conn, find_project(conn, "generated") or 0, NOW)
+each_text = on_engines("text", TEXTS, [ONE])
 
 
-@pytest.fixture(params=TEXTS)
-def asked(request: pytest.FixtureRequest, project: int) -> Scope:
+@pytest.fixture
+def asked(project: int, text: str) -> Scope:
     """A scope to recount."""
-    return Scope(project, parse(request.param), NOW)
+    return Scope(project, parse(text), NOW)
 
 
 @pytest.mark.parametrize("by", ["code", "field"])
+@each_text
 def test_matrix(conn: Connection, asked: Scope, stored: Tables, by: Any) -> None:
     """Every cell is counted once per failure, whatever its issues; all are there or hidden."""
     found = queries.matrix(conn, asked, by, tools=3, columns=3)
@@ -60,6 +57,7 @@ def test_matrix(conn: Connection, asked: Scope, stored: Tables, by: Any) -> None
     assert all(cell.rate.n == max(calls[cell.tool], cell.failures) for cell in found.cells)
 
 
+@each_text
 def test_messages(conn: Connection, asked: Scope, stored: Tables) -> None:
     """A wording's failures, answers and fixes are those of the next call in each chain."""
     members: defaultdict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
@@ -100,6 +98,7 @@ def test_messages(conn: Connection, asked: Scope, stored: Tables) -> None:
         assert row.failures == len(stored.failures(asked.narrowed(row.query).query, NOW))
 
 
+@each_text
 def test_fixes_lead_to_their_evidence(conn: Connection, asked: Scope, stored: Tables) -> None:
     """What a fix counts is among the failures that its query shows, and ranks by what it saves."""
     found = queries.fix_next(conn, asked)
@@ -146,14 +145,14 @@ def test_effect_of_a_change_is_that_of_its_rows(
     assert {row.code: row.before.count for row in found.codes if row.before.count} == by_code
 
 
-@pytest.mark.parametrize("text", ["", "tool:search", "model:claude* -time:none"])
+@on_engines("text", ["", "tool:search", "model:claude* -time:none"], ["model:claude* -time:none"])
 def test_metrics_are_those_of_a_recount(
     conn: Connection, scope: Scope, stored: Tables, text: str
 ) -> None:
     """Every metric of a comparison is the ratio of sums that its name says, over the rows."""
     asked = scope.narrowed(text)
     found = queries.comparison(conn, asked, asked).effect
-    shown = {each.metric: each for each in found.metrics}
+    shown = {str(each.metric): each for each in found.metrics}
     failures = stored.failures(asked.query, NOW)
     chains = stored.opened(asked.query, NOW)
     calls = stored.denominators(asked.query, NOW)
@@ -272,13 +271,13 @@ def test_a_trial_day_after_day(engine: Engine) -> None:
     assert effect.adjusted.conversations == 60
 
 
-def test_variants_are_compared_as_arms(engine: Engine) -> None:
+def test_variants_are_compared_as_arms(sqlite_engine: Engine) -> None:
     """A comparison of randomised variants carries balance and always-valid intervals."""
-    with write_transaction(engine) as conn:
+    with write_transaction(sqlite_engine) as conn:
         project = ensure_project(conn, "trial")
         store_events(conn, project, _trial_events(), received_at=NOW, time_policy="import")
     scope = Scope(project, parse(""), NOW)
-    with read_connection(engine) as conn:
+    with read_connection(sqlite_engine) as conn:
         sides = scope.narrowed("variant:t=a"), scope.narrowed("variant:t=b")
         found = queries.comparison(conn, *sides, labels=("t=a", "t=b"), equal_mix=False)
         assert queries.comparison(conn, *sides).trial is None
@@ -292,83 +291,8 @@ def test_variants_are_compared_as_arms(engine: Engine) -> None:
     assert "30 in t=a, 30 in t=b" in text
 
 
-def _intercode(folder: Path, name: str) -> list[dict[str, Any]]:
-    """The recorded runs as the events of an agent that has one tool."""
-    runs = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-    events = []
-    for number, (key, run) in enumerate(runs.items()):
-        turns = run["turn_history"]
-        for index, valid in enumerate(turns["valid_action"]):
-            said = str(turns["observations"][index])
-            code = "unknown_table" if "Table '" in said else "other"
-            event = {
-                "type": "tool_call",
-                "event_id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{name}-{key}-{index}")),
-                "session_id": f"{name}-{key}",
-                "seq": index,
-                "occurred_at": "2026-11-01T00:00:00Z",
-                "time_source": "none",
-                "tool": "execute_sql",
-                "variant": name,
-                "release": f"half-{number % 2}",
-                "success": bool(valid),
-            }
-            if not valid:
-                event["error"] = {"code": code, "category": "parameter", "audience": "llm"}
-            events.append(event)
-    return events
-
-
-def test_a_real_improvement_is_seen_and_nothing_is_not(shared_data: Path, sqlite_url: str) -> None:
-    """InterCode-SQL with the schema in the prompt is improved; half against half is unchanged."""
-    from toolfault_collector.engine import open_engine
-
-    folder = shared_data / "intercode_sql"
-    if not folder.is_dir():
-        pytest.skip(f"no transcripts at {folder}")
-    truth = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
-    engine = open_engine(sqlite_url)
-    with write_transaction(engine) as conn:
-        project = ensure_project(conn, "intercode")
-        for name in ("before", "after"):
-            events = _intercode(folder, name)
-            for start in range(0, len(events), 1_000):
-                receipt = store_events(
-                    conn,
-                    project,
-                    events[start : start + 1_000],
-                    received_at=now_us(),
-                    time_policy="import",
-                )
-                assert not receipt.rejected
-    scope = Scope(project, parse(""), now_us())
-    with read_connection(engine) as conn:
-        found = queries.comparison(
-            conn, scope.narrowed("variant:before"), scope.narrowed("variant:after")
-        )
-        halves = queries.comparison(
-            conn,
-            scope.narrowed("variant:before release:half-0"),
-            scope.narrowed("variant:before release:half-1"),
-        )
-    engine.dispose()
-    metric = found.effect.metrics[0]
-    true = truth["change"]["failure_rate_after"] - truth["change"]["failure_rate_before"]
-    assert found.effect.verdict == "improved"
-    assert metric.difference == pytest.approx(true, abs=1e-5)
-    assert metric.low is not None
-    assert metric.high is not None
-    assert metric.low < true < metric.high
-    gone = next(row for row in found.codes if row.code == "unknown_table")
-    assert (gone.before.count, gone.after.count, gone.verdict) == (790, 0, "improved")
-    assert halves.effect.verdict == "no detectable change"
-
-
-def test_silent_successes(sqlite_url: str, shared_data: Path) -> None:
+def test_silent_successes(sqlite_engine: Engine) -> None:
     """Successes that read like errors are listed by tool and rule, and count as no failure."""
-    from toolfault_collector.engine import open_engine
-
-    engine = open_engine(sqlite_url)
     events = [
         {
             "type": "tool_call",
@@ -382,15 +306,14 @@ def test_silent_successes(sqlite_url: str, shared_data: Path) -> None:
         }
         for number in range(10)
     ]
-    with write_transaction(engine) as conn:
+    with write_transaction(sqlite_engine) as conn:
         project = ensure_project(conn, "p")
         receipt = store_events(conn, project, events, received_at=now_us(), time_policy="import")
         assert not receipt.rejected
     scope = Scope(project, parse(""), now_us())
-    with read_connection(engine) as conn:
+    with read_connection(sqlite_engine) as conn:
         (row,) = queries.silent_successes(conn, scope)
         assert queries.summary(conn, scope).failures == 0
-    engine.dispose()
     assert (row.tool, row.rule, row.calls, row.rate.n) == ("search", "error_text", 3, 10)
     assert row.example == events[2]["event_id"]
 
@@ -463,6 +386,7 @@ def test_a_better_wording_is_counted_in_failures_chains_and_conversations(
     assert (row.low, row.high) == pytest.approx((12 - reach, 12 + reach), abs=1e-4)
 
 
+@each_text
 def test_signatures_that_are_new_since_a_change(
     conn: Connection, asked: Scope, stored: Tables
 ) -> None:

@@ -6,28 +6,18 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
+from tests.dashboard.conftest import on_engines
 from tests.dashboard.generated import NOW
-from tests.dashboard.naive import Tables, load
+from tests.dashboard.naive import Tables
 
-from toolfault_collector.engine import read_connection
-from toolfault_collector.projects import find_project
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import KIND_ORDERS, Scope
 from toolfault_dashboard.queries.buckets import WIDTH, start_of
 from toolfault_dashboard.search import parse
 
 
-@pytest.fixture(scope="module")
-def stored(history: Engine) -> Tables:
-    """All rows of the generated project."""
-    with read_connection(history) as conn:
-        project = find_project(conn, "generated")
-        assert project is not None
-        return load(conn, project, NOW)
-
-
-@pytest.mark.parametrize(
+@on_engines(
     "text",
     [
         "",
@@ -38,6 +28,7 @@ def stored(history: Engine) -> Tables:
         "time:none",
         "tool:x",
     ],
+    ["since:14d -code:timeout"],
 )
 def test_kinds_are_what_a_recount_by_signature_gives(
     conn: Connection, project: int, stored: Tables, text: str

@@ -3,44 +3,48 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, func, select
-from tests.dashboard.conftest import ENGINES, copied_database
+from sqlalchemy import Connection, Engine, func, insert, select
+from tests.dashboard.conftest import ENGINES, copied_database, on_engines
 from tests.dashboard.generated import NOW
 
 from toolfault_collector.clock import DAY_US, MINUTE_US, format_time
 from toolfault_collector.engine import open_engine, read_connection, write_transaction
-from toolfault_collector.projects import ensure_project
+from toolfault_collector.projects import ensure_project, find_project
 from toolfault_collector.recount import recount
 from toolfault_collector.retention import prune
-from toolfault_collector.schema import prepare
 from toolfault_collector.store import store_events
+from toolfault_collector.tables import day_version
 from toolfault_dashboard import queries
-from toolfault_dashboard.queries import FREQUENCIES, Scope, parts
+from toolfault_dashboard.queries import FREQUENCIES, Dimension, Scope
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.matrices import matrix
-from toolfault_dashboard.queries.parts import in_parts
+from toolfault_dashboard.queries.parts import (
+    first_open_chain,
+    in_parts,
+    is_asked_at_once,
+    keep_at_most,
+)
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.sides import side_of
 from toolfault_dashboard.queries.trends import trends_by_tool
 from toolfault_dashboard.search import parse
 
-WINDOWS = (
-    "",
-    "since:14d",
-    "since:14d until:36h",
-    "until:7d",
-    "since:2026-11-01 until:2026-11-15T10:30",
-    "since:2026-11-10T10:59:59",
-    "since:26h",
-    "since:20m",
+TEXTS = (
+    "until:25d",
+    "since:6d until:36h chain:recovered,open",
+    "since:2026-11-12 until:2026-11-15T10:30 tool:http_request,search",
+    "since:26h -model:claude* has:issue",
+    "since:2026-11-16T10:59:59",
 )
-FILTERS = ("", "tool:http_request,search", "chain:recovered,open", "-model:claude* has:issue")
+MORE_WINDOWS = ("", "since:14d", "until:7d", "since:20m")
+MORE_FILTERS = ("tool:http_request,search", "chain:recovered,open", "-model:claude* has:issue")
 
 
 def _side(conn: Connection, scope: Scope) -> Any:
@@ -72,13 +76,17 @@ def _trial(conn: Connection, scope: Scope) -> Any:
     looked = queries.experiment_looks(conn, scope, "b")
     return looked and [
         (each.until_at, each.arm, each.n_control, each.n_treatment, _rounded(each.control),
-         _rounded(each.treatment), _rounded(each.always and each.always.low))
+         _rounded(each.treatment), _rounded(each.always.low if each.always else None))
         for each in looked.looks
     ]  # fmt: skip
 
 
 def _rounded(value: float | None) -> float | None:
     return value if value is None else round(value, 9)
+
+
+def _by(dimension: Dimension) -> Callable[[Connection, Scope], Any]:
+    return lambda conn, scope: queries.frequency(conn, scope, dimension)
 
 
 QUESTIONS: dict[str, Callable[[Connection, Scope], Any]] = {
@@ -99,51 +107,67 @@ QUESTIONS: dict[str, Callable[[Connection, Scope], Any]] = {
     "side": lambda conn, scope: _side(conn, scope),
     "codes": lambda conn, scope: matrix(conn, scope, "code"),
     "fields": lambda conn, scope: matrix(conn, scope, "field"),
-    **{
-        f"by_{by}": lambda conn, scope, by=by: queries.frequency(conn, scope, by)
-        for by in FREQUENCIES
-    },
+    **{f"by_{by}": _by(by) for by in FREQUENCIES},
 }
 
 
-def _answers(engine: Engine, scope: Scope) -> dict[str, Any]:
+EACH_WAY = ("overview", "facets", "kinds", "failures", "over_time", "fixes", "side")
+"""One question of each way in which parts are added up."""
+
+
+def _kept(engine: Engine, scope: Scope, names: Iterable[str] = QUESTIONS) -> dict[str, Any]:
+    """What readers are told: of large histories from parts, which are kept."""
     with read_connection(engine) as conn:
-        return {name: ask(conn, scope) for name, ask in QUESTIONS.items()}
+        return {name: QUESTIONS[name](conn, scope) for name in names}
 
 
-@pytest.fixture
-def cut(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
-    """Say whether windows are cut into parts, however little they hold."""
-
-    def choose(wanted: bool) -> None:
-        monkeypatch.setattr(parts, "MANY", 0 if wanted else 2**62)
-
-    return choose
+def _whole(engine: Engine, scope: Scope, names: Iterable[str] = QUESTIONS) -> dict[str, Any]:
+    """What a writer is told, of whom nothing is kept: every answer is counted at once."""
+    with write_transaction(engine) as conn:
+        return {name: QUESTIONS[name](conn, scope) for name in names}
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-def test_parts_make_up_the_whole(
-    history: Engine, project: int, cut: Callable[[bool], None], window: str
-) -> None:
+def _project(engine: Engine) -> int:
+    with read_connection(engine) as conn:
+        found = find_project(conn, "generated")
+    assert found is not None
+    return found
+
+
+@on_engines(
+    "text",
+    [
+        *TEXTS,
+        *(
+            pytest.param(f"{window} {text}", marks=pytest.mark.long)
+            for window in MORE_WINDOWS
+            for text in MORE_FILTERS
+        ),
+    ],
+    TEXTS[1:2],
+    history="large_url",
+)
+def test_parts_make_up_the_whole(large: Engine, text: str) -> None:
     """Every answer is the same whether its window is counted whole, in parts, or from memory."""
-    for text in FILTERS:
-        scope = Scope(project, parse(f"{window} {text}"), NOW)
-        cut(False)
-        whole = _answers(history, scope)
-        cut(True)
-        assert _answers(history, scope) == whole, text
-        assert _answers(history, scope) == whole, text
+    scope = Scope(_project(large), parse(text), NOW)
+    whole = _whole(large, scope)
+    with read_connection(large) as conn:
+        assert not is_asked_at_once(conn, scope)
+    assert _kept(large, scope) == whole
+    assert _kept(large, scope) == whole
 
 
 @pytest.fixture(params=ENGINES)
-def written(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
-    """A database that is written to while readers ask."""
+def written(
+    request: pytest.FixtureRequest, sqlite_template: Path, tmp_path: Path
+) -> Iterator[Engine]:
+    """A database that is written to while readers ask, large from its first event on."""
     if request.param == "sqlite":
+        shutil.copyfile(sqlite_template, tmp_path / "toolfault.db")
         url = f"sqlite:///{tmp_path / 'toolfault.db'}"
     else:
         url = copied_database(request, "parts")
     engine = open_engine(url)
-    prepare(engine, migrate=True)
     yield engine
     engine.dispose()
 
@@ -151,10 +175,15 @@ def written(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
 class _Agent:
     """Sends calls to a database, and asks it twice after each: for what is kept must be right."""
 
-    def __init__(self, engine: Engine, cut: Callable[[bool], None]) -> None:
-        self.engine, self.cut, self.events = engine, cut, 0
+    def __init__(self, engine: Engine) -> None:
+        self.engine, self.events = engine, 0
         with write_transaction(engine) as conn:
             self.project = ensure_project(conn, "parts")
+            # As if one day had been written to a million times: its windows are large.
+            day = (NOW // DAY_US - 11) * DAY_US
+            conn.execute(
+                insert(day_version).values(project_id=self.project, day=day, version=1_000_000)
+            )
 
     def send(self, *events: dict[str, Any]) -> None:
         with write_transaction(self.engine) as conn:
@@ -192,20 +221,16 @@ class _Agent:
         )
 
     def check(self, *, now: int = NOW) -> dict[str, Any]:
-        for text in ("", "since:14d", "since:14d chain:abandoned,switched"):
+        for text in ("", "since:14d chain:abandoned,switched"):
             scope = Scope(self.project, parse(text), now)
-            self.cut(True)
-            kept = _answers(self.engine, scope)
-            self.cut(False)
-            assert kept == _answers(self.engine, scope), text
+            kept = _kept(self.engine, scope, EACH_WAY)
+            assert kept == _whole(self.engine, scope, EACH_WAY), text
         return kept
 
 
-def test_what_is_kept_follows_every_write(
-    written: Engine, cut: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_kept_follows_every_write(written: Engine) -> None:
     """Late calls, late ends, repairs and retention change what a day was counted as, at once."""
-    agent = _Agent(written, cut)
+    agent = _Agent(written)
     old = [agent.call(10 * DAY_US - n * MINUTE_US, f"c{n}", failed=True) for n in range(6)]
     agent.send(*old, agent.call(9 * DAY_US, None, failed=True))
     assert agent.check()["overview"].summary.chains == 6
@@ -232,15 +257,15 @@ def test_what_is_kept_follows_every_write(
     assert agent.check()["failures"].total < 20
 
 
-def test_what_daily_counts_hold_is_no_part_however_many_there_are(written: Engine) -> None:
+def test_what_daily_counts_hold_is_no_part_however_many_there_are(sqlite_engine: Engine) -> None:
     """Tool, code and field of more failures than are counted stay exact, and say so each."""
-    agent = _Agent(written, lambda _: None)
+    agent = _Agent(sqlite_engine)
     agent.send(
         *(agent.call(3 * DAY_US + n, f"c{n}", failed=True) for n in range(6)),
         *(agent.call(2 * DAY_US + n, f"d{n}", failed=True, tool="other") for n in range(5)),
     )
     for text, exact in (("", {"tool", "code", "field"}), ("code:wrong_type", {"tool", "code"})):
-        with read_connection(written) as conn:
+        with read_connection(sqlite_engine) as conn:
             found = queries.facets(conn, Scope(agent.project, parse(text), NOW), most=7)
         facets = {each.key: each for each in found.facets}
         assert {key for key, facet in facets.items() if facet.exact} == exact
@@ -253,9 +278,9 @@ def test_what_daily_counts_hold_is_no_part_however_many_there_are(written: Engin
             assert sum(value.failures for value in facet.values) == counted, key
 
 
-def test_an_open_chain_is_given_up_in_time(written: Engine, cut: Callable[[bool], None]) -> None:
+def test_an_open_chain_is_given_up_in_time(sqlite_engine: Engine) -> None:
     """A chain that nobody writes to any more is abandoned half an hour later, kept or not."""
-    agent = _Agent(written, cut)
+    agent = _Agent(sqlite_engine)
     agent.send(
         agent.call(4 * DAY_US, "long", failed=True),
         agent.call(5 * MINUTE_US, "long", failed=False, tool="other"),
@@ -263,46 +288,38 @@ def test_an_open_chain_is_given_up_in_time(written: Engine, cut: Callable[[bool]
         agent.call(5 * MINUTE_US, "short", failed=True),
     )
     scope = Scope(agent.project, parse("since:14d"), NOW)
-    cut(True)
-    assert _answers(written, scope)["overview"].summary.open == 2
+    assert _kept(sqlite_engine, scope, EACH_WAY)["overview"].summary.open == 2
     agent.check()
     later = NOW + 31 * MINUTE_US
     assert agent.check(now=later)["overview"].summary.open == 0
 
 
 def test_an_open_chain_is_found_beside_any_number_of_others(
-    tmp_path: Path, cut: Callable[[bool], None]
+    sqlite_engine: Engine,
 ) -> None:
     """SQLite looks at the chains of conversations that go on, not at all that began before them."""
-    engine = open_engine(f"sqlite:///{tmp_path / 'toolfault.db'}")
-    prepare(engine, migrate=True)
-    agent = _Agent(engine, cut)
+    agent = _Agent(sqlite_engine)
     agent.send(agent.call(5 * MINUTE_US, "alive", failed=True))
     steps: list[int] = []
     for _ in range(2):
         many = [agent.call(4 * DAY_US, f"old{agent.events}", failed=True) for _ in range(500)]
         agent.send(*many)
-        with read_connection(engine) as conn:
+        with read_connection(sqlite_engine) as conn:
             driver: Any = conn.connection.driver_connection
             counted = itertools.count()
             driver.set_progress_handler(lambda counted=counted: next(counted) < 0, 1)
-            cut(True)
-            assert parts.first_open_chain(conn, agent.project, NOW) == NOW - 5 * MINUTE_US
+            assert first_open_chain(conn, agent.project, NOW) == NOW - 5 * MINUTE_US
             driver.set_progress_handler(None, 0)
         steps.append(next(counted))
     assert steps[1] < 1.2 * steps[0]
-    engine.dispose()
 
 
-def test_what_was_written_and_undone_is_not_kept(
-    written: Engine, cut: Callable[[bool], None]
-) -> None:
+def test_what_was_written_and_undone_is_not_kept(sqlite_engine: Engine) -> None:
     """What a transaction sees of its own writes is nobody else's, and may never come to be."""
-    agent = _Agent(written, cut)
+    agent = _Agent(sqlite_engine)
     agent.send(agent.call(4 * DAY_US, "one", failed=True))
     scope = Scope(agent.project, parse("since:14d"), NOW)
-    cut(True)
-    writing = written.connect().execution_options(toolfault_write=True)
+    writing = sqlite_engine.connect().execution_options(toolfault_write=True)
     with writing as conn, conn.begin() as transaction:
         events = [agent.call(4 * DAY_US, "two", failed=True)]
         store_events(conn, agent.project, events, received_at=NOW, time_policy="import")
@@ -313,56 +330,42 @@ def test_what_was_written_and_undone_is_not_kept(
     agent.check()
 
 
-def test_tomorrow_few_days_are_counted_anew(
-    history: Engine, project: int, cut: Callable[[bool], None]
-) -> None:
-    """What was counted of a day is known to the same window a day later, and to other windows."""
-    asked: list[str] = []
+class _Counting:
+    """Counts failures in parts, and how many questions that took."""
 
-    def read(conn: Connection, scope: Scope) -> tuple[int]:
-        asked.append(str(scope.query))
-        where = failures_of(scope)
-        return (conn.execute(select(func.count()).where(where)).scalar_one(),)
+    def __init__(self, engine: Engine) -> None:
+        self.engine, self.asked = engine, 0
 
-    def together(numbers: Sequence[tuple[int]]) -> tuple[int]:
-        return (sum(number for (number,) in numbers),)
+    def __call__(self, text: str = "since:14d", now: int = NOW) -> int:
+        scope = Scope(_project(self.engine), parse(text), now)
+        with read_connection(self.engine) as conn:
+            whole = self._read(conn, scope)[0]
+            self.asked = 0
+            found = in_parts(conn, scope, self._read, together=self._together)
+        assert sum(number for (number,) in found) == whole > 0
+        return self.asked
 
-    def count(text: str, now: int) -> int:
-        asked.clear()
-        scope = Scope(project, parse(text), now)
-        with read_connection(history) as conn:
-            found = in_parts(conn, scope, read, together=together)
-            assert sum(number for (number,) in found) == read(conn, scope)[0]
-        return len(asked) - 1
-
-    cut(True)
-    assert count("since:14d", NOW) > 10
-    assert count("since:14d", NOW + DAY_US) <= 5
-    assert count("since:10d until:3d", NOW) <= 5
-
-
-def test_what_has_no_room_is_counted_anew(
-    history: Engine, project: int, cut: Callable[[bool], None]
-) -> None:
-    """Answers that have more rows together than are kept are right, and forgotten."""
-    asked: list[str] = []
-
-    def read(conn: Connection, scope: Scope) -> tuple[int]:
-        asked.append(str(scope.query))
+    def _read(self, conn: Connection, scope: Scope) -> tuple[int]:
+        self.asked += 1
         return (conn.execute(select(func.count()).where(failures_of(scope))).scalar_one(),)
 
-    def count() -> int:
-        asked.clear()
-        with read_connection(history) as conn:
-            return sum(n for (n,) in in_parts(conn, scope, read, together=None))
+    def _together(self, numbers: Sequence[tuple[int]]) -> tuple[int]:
+        return (sum(number for (number,) in numbers),)
 
-    cut(True)
-    scope = Scope(project, parse("since:14d"), NOW)
-    parts.keep_at_most(history, 1_000)
-    found = count()
-    assert count() == found
-    remembered = len(asked)
-    parts.keep_at_most(history, 0)
-    assert [count(), count()] == [found, found]
-    assert len(asked) > remembered
-    parts.keep_at_most(history, parts.MOST_ROWS)
+
+def test_tomorrow_few_days_are_counted_anew(large: Engine) -> None:
+    """What was counted of a day is known to the same window a day later, and to other windows."""
+    count = _Counting(large)
+    assert count("since:14d") > 10
+    assert count("since:14d", NOW + DAY_US) <= 5
+    assert count("since:10d until:3d") <= 5
+
+
+def test_what_has_no_room_is_counted_anew(large: Engine) -> None:
+    """Answers that have more rows together than are kept are right, and forgotten."""
+    count = _Counting(large)
+    keep_at_most(large, 1_000)
+    first, again = count(), count()
+    assert again < first
+    keep_at_most(large, 0)
+    assert count() == count() == first

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
+from tests.dashboard.conftest import on_engines
 from tests.dashboard.generated import NOW
-from tests.dashboard.naive import Tables, load
+from tests.dashboard.naive import Tables, matches
 
 from toolfault_collector.clock import DAY_US
-from toolfault_collector.engine import read_connection
 from toolfault_collector.projects import find_project
 from toolfault_dashboard import queries
+from toolfault_dashboard.analysis.estimates import crude
+from toolfault_dashboard.analysis.metrics import METRICS
+from toolfault_dashboard.analysis.prices import parse_prices
 from toolfault_dashboard.analysis.rates import Rate, wilson_share
 from toolfault_dashboard.queries import Scope
+from toolfault_dashboard.queries.sides import side_of
 from toolfault_dashboard.search import Query, parse
 
 TEXTS = (
@@ -29,31 +34,32 @@ TEXTS = (
     "code:wrong_type,not_found model:claude*",
     "chain:recovered,none",
 )
-QUICK = ("-tool:http_request since:14d",)
-EACH_TEXT = [
-    text if text in QUICK else pytest.param(text, marks=pytest.mark.slow) for text in TEXTS
-]
-EACH_FREQUENCY = [
-    "code", "tool", "model", "field", "message", pytest.param("signature", marks=pytest.mark.slow),
-]  # fmt: skip
+ONE = "-tool:http_request since:14d code:wrong_type,not_found"
+each_text = on_engines("text", TEXTS, [ONE])
+DIMENSIONS: tuple[queries.Dimension, ...] = (
+    "code", "tool", "model", "field", "message", "signature",
+)  # fmt: skip
 Rows = list[dict[str, Any]]
 
 
-@pytest.fixture(scope="module")
-def stored(history: Engine) -> Tables:
+@pytest.fixture
+def stored(rows_of: Callable[[str], Tables]) -> Tables:
     """All rows of the sampled project."""
-    with read_connection(history) as conn:
-        project = find_project(conn, "sampled")
-        assert project is not None
-        return load(conn, project, NOW)
+    return rows_of("sampled")
 
 
-@pytest.fixture(params=EACH_TEXT)
-def asked(request: pytest.FixtureRequest, conn: Connection) -> Scope:
-    """A scope to recount."""
+@pytest.fixture
+def everything(conn: Connection) -> Scope:
+    """The sampled project."""
     project = find_project(conn, "sampled")
     assert project is not None
-    return Scope(project, parse(request.param), NOW)
+    return Scope(project, parse(""), NOW)
+
+
+@pytest.fixture
+def asked(everything: Scope, text: str) -> Scope:
+    """A scope to recount."""
+    return everything.narrowed(text)
 
 
 def _weight(row: dict[str, Any]) -> float:
@@ -106,6 +112,7 @@ def _chains(stored: Tables, query: Query) -> Rows:
     ]
 
 
+@each_text
 def test_summary_and_overview(conn: Connection, asked: Scope, stored: Tables) -> None:
     """Counts are sums of weights, rates are ratios of them, n is what is there."""
     found = queries.overview(conn, asked)
@@ -136,12 +143,13 @@ def test_summary_and_overview(conn: Connection, asked: Scope, stored: Tables) ->
     outside = [call for call in failures if call["chain_id"] is None]
     first = all_chains["weight"].sum() + _frame(outside)["weight"].sum()
     operations = all_calls["weight"].sum() - trips
-    if operations > first:
-        assert found.first_try.value == pytest.approx(1 - first / operations, abs=1e-6)
-        rows = all_calls["n"].sum() - sum(chain["round_trips"] for chain in chains)
-        assert found.first_try.n == rows
+    assert operations > first
+    assert found.first_try.value == pytest.approx(1 - first / operations, abs=1e-6)
+    rows = all_calls["n"].sum() - sum(chain["round_trips"] for chain in chains)
+    assert found.first_try.n == rows
 
 
+@each_text
 def test_rates_by_tool_and_code(conn: Connection, asked: Scope, stored: Tables) -> None:
     """The rates of the tables are those of their rows."""
     calls, failures = stored.denominators(asked.query, NOW), stored.failures(asked.query, NOW)
@@ -155,22 +163,33 @@ def test_rates_by_tool_and_code(conn: Connection, asked: Scope, stored: Tables) 
         _is_rate(each, _frame(_own(failures, "code", code)), _frame(calls))
 
 
-@pytest.mark.parametrize("by", EACH_FREQUENCY)
+@on_engines(
+    "by,text",
+    [(by, TEXTS[place]) for place, by in enumerate(DIMENSIONS)],
+    [(by, ONE) for by in DIMENSIONS],
+)
 def test_frequency(conn: Connection, asked: Scope, stored: Tables, by: queries.Dimension) -> None:
     """Each row's failures are the weights of those that its own query selects."""
     found = queries.frequency(conn, asked, by)
-    _near(found.failures, _frame(stored.failures(asked.query, NOW))["weight"].sum())
+    failures, calls = stored.failures(asked.query, NOW), stored.denominators(asked.query, NOW)
+    assert found.rows
+    _near(found.failures, _frame(failures)["weight"].sum())
     for row in found.rows:
-        own = stored.failures(asked.narrowed(row.query).query, NOW)
+        query = parse(row.query)
+        own = [each for each in failures if matches(query, each, NOW)]
         _near(row.failures, _frame(own)["weight"].sum())
-        base = asked.query.and_(parse(row.query if by in {"tool", "model"} else ""))
-        if row.tool is not None:
-            base = base.and_(parse(f'tool:"{row.tool}"'))
-        _is_rate(row.rate, _frame(own), _frame(stored.denominators(base, NOW)))
+        of = [
+            each
+            for each in calls
+            if (row.tool is None or each["tool"] == row.tool)
+            and (by not in {"tool", "model"} or matches(query, each, NOW))
+        ]
+        _is_rate(row.rate, _frame(own), _frame(of))
         assert row.rate.count == len(own)
 
 
 @pytest.mark.parametrize("by", ["code", "field"])
+@each_text
 def test_matrix(conn: Connection, asked: Scope, stored: Tables, by: Any) -> None:
     """Cells and lines are weights; nothing is lost in what is hidden."""
     found = queries.matrix(conn, asked, by)
@@ -190,6 +209,7 @@ def test_matrix(conn: Connection, asked: Scope, stored: Tables, by: Any) -> None
 
 
 @pytest.mark.parametrize("bucket", ["hour", "day"])
+@each_text
 def test_over_time(conn: Connection, asked: Scope, stored: Tables, bucket: queries.Bucket) -> None:
     """Every bucket has the weights of its calls and failures."""
     width = DAY_US if bucket == "day" else DAY_US // 24
@@ -212,6 +232,7 @@ def test_over_time(conn: Connection, asked: Scope, stored: Tables, bucket: queri
             _near(line.counts[place], failures[line.name, start])
 
 
+@each_text
 def test_round_trips_and_costs(conn: Connection, asked: Scope, stored: Tables) -> None:
     """A chain stands for as many as the failure that opened it."""
     chains = _chains(stored, asked.query)
@@ -226,29 +247,27 @@ def test_round_trips_and_costs(conn: Connection, asked: Scope, stored: Tables) -
         closed = [chain for chain in own if chain["outcome_now"] != "open"]
         recovered = _own(closed, "outcome_now", "recovered")
         _is_rate(group.recovery_rate, _frame(recovered), _frame(closed))
-    for row in queries.costs(conn, asked, "tool", _no_prices()).rows:
+    for row in queries.costs(conn, asked, "tool", parse_prices("")).rows:
         own = _own(chains, "tool", row.name)
         assert row.time_lost_ms == pytest.approx(sum(_weight(c) * c["time_lost_ms"] for c in own))
         told = [chain for chain in own if chain["tokens_lost"] is not None]
         _near(row.tokens_lost or 0, sum(_weight(c) * c["tokens_lost"] for c in told))
 
 
-def _no_prices() -> Any:
-    from toolfault_dashboard.analysis.prices import Prices
-
-    return Prices({})
-
-
+@each_text
 def test_messages(conn: Connection, asked: Scope, stored: Tables) -> None:
     """Failures of a wording are weights, and its rates ratios of them."""
-    for group in queries.message_efficacy(conn, asked):
-        for row in group.rows:
-            own = stored.failures(asked.narrowed(row.query).query, NOW)
-            _near(row.failures, _frame(own)["weight"].sum())
-            assert row.recovery.n <= len(own)
-            if row.recovery.n:
-                assert row.recovery.value is not None
-                assert row.fixed == pytest.approx(row.recovery.value * row.asked, abs=1.01)
+    failures = stored.failures(asked.query, NOW)
+    answered = 0
+    for row in (row for group in queries.message_efficacy(conn, asked) for row in group.rows):
+        query = parse(row.query)
+        own = [each for each in failures if matches(query, each, NOW)]
+        _near(row.failures, _frame(own)["weight"].sum())
+        assert row.recovery.n <= len(own)
+        answered += row.recovery.n
+        if row.recovery.value is not None:
+            assert row.fixed == pytest.approx(row.recovery.value * row.asked, abs=1.01)
+    assert answered or asked.query.has("chain")
 
 
 def _clustered(part: Iterable[Any], of: Iterable[Any]) -> tuple[float, float]:
@@ -264,17 +283,11 @@ def _clustered(part: Iterable[Any], of: Iterable[Any]) -> tuple[float, float]:
     return ratio, float((z * z).sum() / table[:, 1].sum() ** 2 * n / (n - 1))
 
 
-def test_sides_of_a_comparison(conn: Connection, stored: Tables) -> None:
+def test_sides_of_a_comparison(conn: Connection, everything: Scope, stored: Tables) -> None:
     """Rates and their clustered variance are those of the weights, for calls that are stored."""
-    from toolfault_dashboard.analysis.estimates import crude
-    from toolfault_dashboard.analysis.metrics import METRICS
-    from toolfault_dashboard.queries.sides import side_of
-
-    project = find_project(conn, "sampled")
-    assert project is not None
     # Of one conversation's environment nothing was only counted, so each call is in a row.
     query = parse("environment:test")
-    side = side_of(conn, Scope(project, query, NOW), "")
+    side = side_of(conn, replace(everything, query=query), "")
     assert not side.folded.calls
     calls, failures = stored.denominators(query, NOW), stored.failures(query, NOW)
     keyed = [
@@ -295,11 +308,9 @@ def test_sides_of_a_comparison(conn: Connection, stored: Tables) -> None:
     assert (found.value, found.variance) == pytest.approx((ratio, variance))
 
 
-def test_comparison(conn: Connection, stored: Tables) -> None:
+def test_comparison(conn: Connection, everything: Scope, stored: Tables) -> None:
     """Both sides and every code of a comparison are weighed; n is what is there."""
-    project = find_project(conn, "sampled")
-    assert project is not None
-    scopes = [Scope(project, parse(f"release:{name}"), NOW) for name in ("1.3.0", "1.4.0")]
+    scopes = [everything.narrowed(f"release:{name}") for name in ("1.3.0", "1.4.0")]
     found = queries.comparison(conn, *scopes)
     assert found.effect.sampled
     for scope, side, name in zip(
@@ -314,6 +325,7 @@ def test_comparison(conn: Connection, stored: Tables) -> None:
             _is_rate(getattr(code, name), _frame(_own(failures, "code", code.code)), _frame(calls))
 
 
+@each_text
 def test_what_is_not_weighed_says_so(conn: Connection, scope: Scope, asked: Scope) -> None:
     """Fixes are of rows and say so where rows were sampled, and there alone."""
     assert queries.fix_next(conn, asked, limit=1).unweighed

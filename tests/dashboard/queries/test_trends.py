@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-import pytest
 from sqlalchemy import Connection
+from tests.dashboard.conftest import on_engines
 from tests.dashboard.generated import NOW
-from tests.dashboard.naive import load
+from tests.dashboard.naive import Tables
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
@@ -29,13 +29,15 @@ WINDOWS = {
 }
 
 
-@pytest.mark.parametrize("text", WINDOWS)
-def test_a_trend_is_what_a_recount_by_tool_gives(conn: Connection, project: int, text: str):
+@on_engines("text", list(WINDOWS), ["since:36h", "code:wrong_type since:14d"])
+def test_a_trend_is_what_a_recount_by_tool_gives(
+    conn: Connection, project: int, stored: Tables, text: str
+):
     """Every failure that has a time is in the bucket of its tool and moment, and no other is."""
     scope = Scope(project, parse(text), NOW)
     found = trends_by_tool(conn, scope)
     placed: defaultdict[str, Counter[int]] = defaultdict(Counter)
-    for row in load(conn, project, NOW).failures(scope.query, NOW):
+    for row in stored.failures(scope.query, NOW):
         if row["time_source"] != "none":
             placed[row["tool"]][start_of(row["occurred_at"], found.bucket)] += 1
     assert found.bucket == WINDOWS[text]

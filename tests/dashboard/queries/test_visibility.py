@@ -22,15 +22,15 @@ from toolfault_dashboard.search import KEYS, QueryError, parse
 
 
 @pytest.fixture
-def guarded(engine: Engine) -> Iterator[tuple[Connection, int]]:
+def guarded(sqlite_engine: Engine) -> Iterator[tuple[Connection, int]]:
     """A project whose every field holds a canary, beside another that holds them all, too."""
-    with write_transaction(engine) as conn:
+    with write_transaction(sqlite_engine) as conn:
         other = ensure_project(conn, "other")
         store_events(conn, other, _events(), received_at=NOW, time_policy="import")
         project = ensure_project(conn, "guarded")
         receipt = store_events(conn, project, _events(), received_at=NOW, time_policy="import")
         assert receipt.accepted == 4, receipt.rejected
-    with read_connection(engine) as conn:
+    with read_connection(sqlite_engine) as conn:
         yield conn, project
 
 
@@ -55,9 +55,9 @@ def _answers(conn: Connection, scope: Scope) -> dict[str, str]:
     }
     for by in queries.FREQUENCIES:
         asked[f"frequency {by}"] = lambda c, s, by=by: queries.frequency(c, s, by)
-    for name in TABLE_NAMES:
-        asked[f"table {name}"] = lambda c, s, name=name: b"".join(
-            write(named_table(c, s, name), "ndjson")
+    for table in TABLE_NAMES:
+        asked[f"table {table}"] = lambda c, s, table=table: b"".join(
+            write(named_table(c, s, table), "ndjson")
         ).decode()
     for row in queries.failure_list(conn, scope).rows:
         asked[f"failure {row.event_id}"] = lambda c, s, row=row: queries.failure_detail(
@@ -66,7 +66,7 @@ def _answers(conn: Connection, scope: Scope) -> dict[str, str]:
         asked[f"chain {row.event_id}"] = lambda c, s, row=row: queries.chain_detail(
             c, s, row.chain_id or ""
         )
-    found = {}
+    found: dict[str, str] = {}
     for name, ask in asked.items():
         try:
             found[name] = json.dumps(answer(ask(conn, scope)), default=str)
@@ -111,7 +111,7 @@ def test_what_is_hidden_cannot_be_counted(
         scope = Scope(project, query, NOW, audience)
         for ask in (queries.count_failures, queries.summary, queries.facets, queries.chain_list):
             with pytest.raises(QueryError, match="may not filter"):
-                ask(conn, scope)  # type: ignore[operator]
+                ask(conn, scope)
     assert hidden or audience == "system"
 
 

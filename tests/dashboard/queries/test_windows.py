@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
+import shutil
 import uuid
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection, Engine
+from sqlalchemy import text as statement
+from tests.dashboard.conftest import on_engines
 from tests.dashboard.fix_rules import fixes, ranked, rewordings
 from tests.dashboard.generated import NOW
 from tests.dashboard.naive import Tables, load
 
 from toolfault_collector.clock import DAY_US, MINUTE_US, SECOND_US, format_time
-from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.projects import ensure_project, find_project
+from toolfault_collector.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.projects import ensure_project
 from toolfault_collector.store import store_events
 from toolfault_dashboard import queries
-from toolfault_dashboard.queries import FixList, Scope, fix_evidence
+from toolfault_dashboard.queries import FixList, Scope
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.sides import side_of
 from toolfault_dashboard.search import parse
 
 MOMENT = NOW - 3 * DAY_US
-
-
-@pytest.fixture(scope="module")
-def stored(history: Engine) -> Tables:
-    """All rows of the generated project."""
-    with read_connection(history) as conn:
-        return load(conn, find_project(conn, "generated") or 0, NOW)
 
 
 def _event(conversation: str, at: int, *, success: bool, turn: str | None = None) -> dict[str, Any]:
@@ -188,7 +185,7 @@ def _is_ranking(found: FixList, stored: Tables, asked: Scope) -> None:
     assert list(shown) == ranked(expected, changed)
 
 
-@pytest.mark.parametrize("text", ["", "tool:http_request,search since:14d", "code:wrong_type"])
+@on_engines("text", ["", "tool:http_request,search since:14d", "code:wrong_type"], ["since:21d"])
 def test_fixes_are_those_of_the_naive_rules(
     conn: Connection, scope: Scope, stored: Tables, text: str
 ) -> None:
@@ -228,22 +225,38 @@ def test_calls_of_one_turn_are_saved_once(engine: Engine) -> None:
     _is_ranking(found, stored, Scope(project, parse(""), NOW))
 
 
-def test_a_part_of_the_failures_is_a_shorter_window(
-    conn: Connection, scope: Scope, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _failures_without_end(conn: Connection, project: int) -> None:
+    """Store more failures than are looked at, four weeks ago, each a little older than the last."""
+    conn.execute(
+        statement(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200000)"
+            " INSERT INTO tool_call (project_id, event_id, event_type, tool, success, started_at,"
+            " occurred_at, received_at, code, category) SELECT :project,"
+            " printf('%08x-0000-7000-8000-000000000000', i), 'tool_error', 'search', 0,"
+            " :newest - i * 500000, :newest - i * 500000, :newest, 'timeout', 'internal' FROM n"
+        ),
+        {"project": project, "newest": NOW - 25 * DAY_US},
+    )
+
+
+@pytest.mark.slow
+def test_a_part_of_the_failures_is_a_shorter_window(filled_sqlite: Path, tmp_path: Path) -> None:
     """Where only the newest failures are looked at, a week is counted over their time alone."""
-    timed = scope.narrowed("since:28d -time:none")
-    whole = queries.fix_next(conn, timed)
-    monkeypatch.setattr(fix_evidence, "MOST_FAILURES", whole.failures)
-    exactly = queries.fix_next(conn, timed)
-    assert exactly.complete
-    assert exactly == whole
-    monkeypatch.setattr(fix_evidence, "MOST_FAILURES", whole.failures // 4)
-    part = queries.fix_next(conn, timed)
-    assert (part.complete, part.failures) == (False, whole.failures // 4)
-    assert part.looked_from is not None
-    assert part.weeks == pytest.approx((NOW - part.looked_from) / (7 * DAY_US))
-    own = queries.fix_next(conn, timed.narrowed(f"since:{format_time(part.looked_from)}"))
-    assert own.complete
-    assert own.weeks == part.weeks
-    assert list(own.rows) == list(part.rows)
+    shutil.copyfile(filled_sqlite, tmp_path / "toolfault.db")
+    engine = open_engine(f"sqlite:///{tmp_path / 'toolfault.db'}")
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "generated")
+        stored = load(conn, project, NOW)
+        _failures_without_end(conn, project)
+    timed = Scope(project, parse("since:28d -time:none"), NOW)
+    with read_connection(engine) as conn:
+        part = queries.fix_next(conn, timed)
+        assert (part.complete, part.failures) == (False, 200_000)
+        assert part.looked_from is not None
+        assert part.weeks == pytest.approx((NOW - part.looked_from) / (7 * DAY_US))
+        assert NOW - 27 * DAY_US < part.looked_from < NOW - 25 * DAY_US
+    engine.dispose()
+    looked_at = timed.narrowed(f"since:{format_time(part.looked_from)}")
+    assert len(stored.failures(looked_at.query, NOW)) < len(stored.failures(timed.query, NOW))
+    _is_ranking(part, stored, looked_at)
+    assert len(part.rows) > 5

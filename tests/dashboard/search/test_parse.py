@@ -12,7 +12,7 @@ from toolfault_dashboard.search.parser import MAX_CLAUSES, MAX_LENGTH, MAX_VALUE
 
 
 @given(queries)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_a_query_survives_its_own_text(query: Query) -> None:
     """Every tree is read back from its canonical text, which then no longer changes."""
     assert parse(str(query)) == query
@@ -20,7 +20,7 @@ def test_a_query_survives_its_own_text(query: Query) -> None:
 
 
 @given(st.text(max_size=40) | st.text('tool:code*,"-!\\ \t>.=123dhx', max_size=60))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_any_text_is_a_query_or_an_explained_error(text: str) -> None:
     """No text at all raises anything but QueryError, whose column lies within the text."""
     try:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Connection, func, select
+from tests.dashboard.conftest import on_engines
 from tests.dashboard.generated import NOW
-from tests.dashboard.naive import Tables, load
+from tests.dashboard.naive import Tables
 from tests.dashboard.queries_text import queries
 
-from toolfault_collector.engine import read_connection
-from toolfault_collector.projects import find_project
 from toolfault_collector.tables import call_counts, chain, tool_call
 from toolfault_dashboard.search import KEYS, Query, parse
 from toolfault_dashboard.search.where import (
@@ -20,14 +19,34 @@ from toolfault_dashboard.search.where import (
     failures_where,
 )
 
-
-@pytest.fixture(scope="module")
-def stored(history: Engine) -> tuple[int, Tables]:
-    """The generated project and all of its rows."""
-    with read_connection(history) as conn:
-        project = find_project(conn, "generated")
-        assert project is not None
-        return project, load(conn, project, NOW)
+TEXTS = [
+    "tool:http_request", "-tool:http_request", "tool:*_*", 'tool:"a*b"', "tool:a*b", "tool:t*",
+    'model:""', "-model:claude*", "has:model", "no:model", "field:port", "field:items",
+    "field:items.0.name", 'field:""', '-field:""', "has:field", "-has:field", 'field:"50%_off"',
+    "field:50*", "near_miss:any", "-near_miss:any", "near_miss:bool*", "chain:none",
+    "chain:recovered,none", "-chain:abandoned", "tag.team:blue", "-tag.team:blue", "tag.x.y:1",
+    "100%", "_all_", "[a-z]*", '"\\\\"', "ÄÖÜ", "äöü", '"no"', "duration:>500", "attempt:>1",
+    "duration:12.5", "since:7d until:2d",
+    "variant:a=1", "variant:b=*", "-variant:b=2", "variant:*2", 'variant:""',
+    "until:2026-11-01", "time:none", "-time:none",
+    "conversation:conv-7", "detection:soft*", "exception:TimeoutError", "user:u-7",
+    "message:*light*", 'message:""', "category:parameter,internal", "-audience:user,llm",
+    "issue:wrong_type -code:wrong_type", "phase:validation reason:paused",
+    "-field:port -issue:missing_field -near_miss:any", "-has:field -field_pattern:it*",
+    "-has:issue,near_miss -field:port", "-has:model,issue -issue:timeout",
+    '-field:"",port -issue:wrong_type -no', "field:port -issue:timeout chain:abandoned no",
+    "chain:recovered,switched", "-chain:open,recovered", "signature:nothing",
+    "-message:nothing", "-signature:nothing message:*light*",
+    'signature:nothing,""', "chain:recovered -chain:none", "-chain:recovered has:chain",
+    "model:claude-x,gpt-5 code:wrong_type,missing_field chain:switched since:20d",
+]  # fmt: skip
+# What is written differently for PostgreSQL: patterns, texts, tags, lists of names, numbers.
+POSTGRESQL = [
+    "tool:a*b", '-tool:"a*b"', "field:items", '-field:""', 'field:"50%_off"', "near_miss:bool*",
+    "chain:recovered,none", "-chain:abandoned", "tag.team:blue", "-tag.x.y:1", "100%", '"\\\\"',
+    "ÄÖÜ", "duration:>500", "since:7d until:2d", "variant:b=*", "time:none", "message:*light*",
+    "-has:issue,near_miss -field:port", 'signature:nothing,""',
+]  # fmt: skip
 
 
 def _check(conn: Connection, project: int, tables: Tables, query: Query) -> None:
@@ -50,22 +69,25 @@ def _check(conn: Connection, project: int, tables: Tables, query: Query) -> None
     assert calls + int(folded) == sum(c["calls"] for c in tables.denominators(query, NOW))
 
 
-@pytest.mark.slow
 @given(query=queries)
 @settings(
-    max_examples=60,
+    max_examples=30,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_sql_and_naive_reading_agree(
-    query: Query, conn: Connection, stored: tuple[int, Tables]
+    query: Query, conn: Connection, project: int, stored: Tables
 ) -> None:
     """Failures, chains and denominators of any query are those of a naive filter."""
-    _check(conn, stored[0], stored[1], query)
+    _check(conn, project, stored, query)
 
 
-@pytest.mark.parametrize("number", [250, pytest.param(25_000, marks=pytest.mark.long)])
-def test_any_query_runs(number: int, conn: Connection, stored: tuple[int, Tables]) -> None:
+@on_engines(
+    "number",
+    [60, pytest.param(25_000, marks=pytest.mark.long)],
+    [60, pytest.param(25_000, marks=pytest.mark.long)],
+)
+def test_any_query_runs(number: int, conn: Connection, project: int) -> None:
     """No query that can be written is an SQL error, and each is read back from its own text."""
 
     @given(query=queries)
@@ -77,51 +99,27 @@ def test_any_query_runs(number: int, conn: Connection, stored: tuple[int, Tables
             (tool_call.c.id, failures_where), (chain.c.id, chains_where),
             (tool_call.c.id, calls_where), (call_counts.c.id, counts_where),
         ):  # fmt: skip
-            condition = where(stored[0], query, NOW)
+            condition = where(project, query, NOW)
             conn.execute(select(column).where(condition).limit(1)).first()
 
     run()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "tool:http_request", "-tool:http_request", "tool:*_*", 'tool:"a*b"', "tool:a*b", "tool:t*",
-        'model:""', "-model:claude*", "has:model", "no:model", "field:port", "field:items",
-        "field:items.0.name", 'field:""', '-field:""', "has:field", "-has:field", 'field:"50%_off"',
-        "field:50*", "near_miss:any", "-near_miss:any", "near_miss:bool*", "chain:none",
-        "chain:recovered,none", "-chain:abandoned", "tag.team:blue", "-tag.team:blue", "tag.x.y:1",
-        "100%", "_all_", "[a-z]*", '"\\\\"', "ÄÖÜ", "äöü", '"no"', "duration:>500", "attempt:>1",
-        "duration:12.5", "since:7d until:2d",
-        "variant:a=1", "variant:b=*", "-variant:b=2", "variant:*2", 'variant:""',
-        "until:2026-11-01", "time:none", "-time:none",
-        "conversation:conv-7", "detection:soft*", "exception:TimeoutError", "user:u-7",
-        "message:*light*", 'message:""', "category:parameter,internal", "-audience:user,llm",
-        "issue:wrong_type -code:wrong_type", "phase:validation reason:paused",
-        "-field:port -issue:missing_field -near_miss:any", "-has:field -field_pattern:it*",
-        "-has:issue,near_miss -field:port", "-has:model,issue -issue:timeout",
-        '-field:"",port -issue:wrong_type -no', "field:port -issue:timeout chain:abandoned no",
-        "chain:recovered,switched", "-chain:open,recovered", "signature:nothing",
-        "-message:nothing", "-signature:nothing message:*light*",
-        'signature:nothing,""', "chain:recovered -chain:none", "-chain:recovered has:chain",
-        "model:claude-x,gpt-5 code:wrong_type,missing_field chain:switched since:20d",
-    ],
-)  # fmt: skip
-def test_each_key_on_real_values(text: str, conn: Connection, stored: tuple[int, Tables]) -> None:
+@on_engines("text", TEXTS, POSTGRESQL)
+def test_each_key_on_real_values(text: str, conn: Connection, project: int, stored: Tables) -> None:
     """The queries that people write agree with the naive filter."""
-    _check(conn, stored[0], stored[1], parse(text))
+    _check(conn, project, stored, parse(text))
 
 
 def test_every_key_selects_something_and_not_everything(
-    conn: Connection, stored: tuple[int, Tables]
+    conn: Connection, project: int, stored: Tables
 ) -> None:
     """The generated history can tell every key from one that does nothing."""
-    project, tables = stored
-    everything = len(tables.failures(parse(""), NOW))
+    everything = len(stored.failures(parse(""), NOW))
     for name in KEYS:
         values = {
             "since": "7d", "until": "7d", "has": "model", "attempt": ">1", "duration": ">100",
-            "event": tables.failures(parse(""), NOW)[0]["event_id"], "conversation": "conv-*",
+            "event": stored.failures(parse(""), NOW)[0]["event_id"], "conversation": "conv-*",
             "time": "none", "category": "parameter", "audience": "user", "chain": "recovered",
             "message": "*light*", "user": "u-7", "tool": "search", "near_miss": "any",
             "signature": "a*,b*", "code": "timeout", "detection": "soft*", "issue": "wrong_type",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 from tests.sdk.acceptance.expecting import Expect
@@ -90,10 +89,7 @@ async def test_a_paused_tool(
     assert (await manager.call_tool("calculator", {"expression": "1"})).success
 
 
-@pytest.mark.parametrize(
-    "arguments", [{}, {"expression": "1"}, {"expression": 7, "x": 1}, "not json", "[1,2]", None, 3]
-)
-async def test_every_state_reads_the_same(manager: ToolManager, arguments: Any) -> None:
+async def test_every_state_reads_the_same(manager: ToolManager) -> None:
     """[L-02][L-03][A03] Text, payload and dict are byte-identical for every state and argument."""
     unknown = ToolManager()
     disabled = ToolManager(manager.registry, enabled=())
@@ -105,6 +101,7 @@ async def test_every_state_reads_the_same(manager: ToolManager, arguments: Any) 
     answers = {
         json.dumps([result.message, result.error.to_llm_payload(), result.to_dict()])
         for each in (unknown, disabled, paused, denied, blocked)
+        for arguments in ({}, {"expression": "1"}, {"expression": 7, "x": 1}, "[1,2]", "{", None, 3)
         if (result := await each.call_tool("calculator", arguments)).error is not None
     }
 

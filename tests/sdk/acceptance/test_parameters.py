@@ -183,7 +183,7 @@ async def test_nothing_leaks(expect: Expect, records: list[CallRecord]) -> None:
     assert "'abc'" not in shown
     assert "sk-live123456" not in shown
     with pytest.raises(ValidationError) as caught:
-        Login(**arguments)  # type: ignore[arg-type]
+        Login(**arguments)
     text = format_validation_errors(caught.value)
     assert "  • user: Field required (received unknown: 'N/A')" in text.splitlines()
 

@@ -44,7 +44,7 @@ def test_an_error_is_an_ordinary_exception() -> None:
 
     assert caught.value is error
     error.add_note("a note")
-    assert {error: 1}[error] == 1
+    assert len({error, error, ToolError("t", "broken")}) == 2
     for twin in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
         assert twin.to_llm_payload() == error.to_llm_payload()
         assert twin.event_id == error.event_id
@@ -110,16 +110,10 @@ def test_binding_errors_go_by_name() -> None:
     assert "ArgsKwargs" not in every_surface(result.error)
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("8_0", 80), ("٣", 3), ("9" * 5000, "9" * 5000), (" 80 ", 80)]
-)
-def test_strange_numbers(text: str, value: object) -> None:
-    """[T05][H-08] The coercer takes what ``int`` takes, and neither crashes nor hangs."""
-    assert coerce_int(text) == value
-
-
-def test_full_width_letters_are_no_boolean() -> None:
-    """[T05][H-07] Only ASCII words are."""
+def test_strange_numbers_and_letters() -> None:
+    """[T05][H-07][H-08] The coercers take what ``int`` takes and ASCII words; nothing crashes."""
+    for text, value in (("8_0", 80), ("٣", 3), ("9" * 5000, "9" * 5000), (" 80 ", 80)):
+        assert coerce_int(text) == value
     assert coerce_bool("ＴＲＵＥ") == "ＴＲＵＥ"
 
 
@@ -137,17 +131,17 @@ def test_a_secret_string() -> None:
     assert "hunter2" not in every_surface(error)
 
 
-@pytest.mark.parametrize("text", ["error: none", "Error: all good", "This tool is not available"])
-def test_success_is_never_guessed(text: str) -> None:
+def test_success_is_never_guessed() -> None:
     """[T07][W-01] A success whose text sounds like a failure stays a success."""
 
     @tool
-    def say() -> str:
+    def say(text: str) -> str:
         return text
 
-    result = say.call()
-    assert result.success is True
-    assert result.to_dict() == {"success": True, "error": None, "data": text}
+    for text in ("error: none", "Error: all good", "This tool is not available"):
+        result = say.call(text=text)
+        assert result.success is True
+        assert result.to_dict() == {"success": True, "error": None, "data": text}
 
 
 async def test_one_event_per_call_id() -> None:
@@ -203,21 +197,22 @@ def test_the_payload_is_all_the_model_gets() -> None:
     assert "tool=f" not in json.dumps(messages)
 
 
-@pytest.mark.parametrize("limit", [512, 300, 200, 199, 50, 8, 1, 0])
-@pytest.mark.parametrize("letter", ["x", "€", "😀"])
-def test_snippets_are_cut_by_characters(limit: int, letter: str) -> None:
-    """[T10] A cut never tears a character and keeps its bound, also for small ones."""
-    cut = snippet(letter * 1000, limit)
+def test_snippets_are_cut_by_characters() -> None:
+    """[T10] A cut never tears a character and has its length, also for small ones."""
+    for limit in (512, 300, 201, 200, 199, 50, 8, 1, 0):
+        text = "€😀" * 500
+        cut = snippet(text, limit)
 
-    assert len(cut) <= limit + 8
-    cut.encode("utf-8")
-    assert set(cut) <= {letter, *"…<snip>…"}
+        assert len(cut) == limit + 8
+        assert "…<snip>…" in cut
+        assert set(cut) <= {*text, *"…<snip>…"}
+        assert snippet(text[:limit], limit) == text[:limit]
 
 
 @pytest.mark.parametrize(
-    "name", ["<img src=x onerror=alert(1)>", "=1+1", "a\nlog line", "\x1b[31m", "k" * 10_000]
+    "name", ["<img src=x onerror=alert(1)>", "=1+1", "a\nlog", "\x1b[31m\u202ex", "k" * 10_000]
 )
-def test_names_the_model_invents(name: str) -> None:
+async def test_names_the_model_invents(name: str) -> None:
     """[T11][L-16] An invented field or tool name is one bounded line wherever it is shown."""
 
     @tool
@@ -226,10 +221,14 @@ def test_names_the_model_invents(name: str) -> None:
     error = f.call({name: 1}).error
     assert error is not None
     assert error.code == "unknown_field"
-    for text in (error.render("user"), error.render("system"), error.issues[0].field):
-        assert "\n" not in text
-        assert "\x1b" not in text
-        assert len(text) < 2_000
+    assert error.issues[0].field == name or not name.isprintable() or len(name) > 256
+    assert len(error.issues[0].field) <= 256
+    unknown = (await ToolManager().call_tool(name)).error
+    assert unknown is not None
+    for text in (*error.renderings().values(), *unknown.renderings().values()):
+        assert not set(text) & {"\n", "\x1b", "\u202e"}
+        assert len(text) <= 8_000
+    assert all(len(text) < 2_000 for text in error.renderings().values())
 
 
 def test_invented_fields_are_grouped() -> None:

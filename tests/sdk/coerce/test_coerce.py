@@ -6,7 +6,8 @@ import datetime
 import enum
 import json
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given
@@ -41,87 +42,75 @@ class Colour(enum.Enum):
     DARK_BLUE = "dark-blue"
 
 
-@pytest.mark.parametrize("text", ["true", "TRUE", "True", "1", "yes", "YES", "on", "On"])
-def test_true_words(text):
-    """[H-07] The four words of True, in any case."""
-    assert coerce_bool(text) is True
-
-
-@pytest.mark.parametrize("text", ["false", "FALSE", "0", "no", "No", "off"])
-def test_false_words(text):
-    """[H-07] The four words of False, in any case."""
-    assert coerce_bool(text) is False
-
-
-@pytest.mark.parametrize(
-    "value",
-    ["", " true ", "maybe", "2", "ＴＲＵＥ", "t", "nope", 1, 0, None, [], True, 1.0, b"true"],
-)
-def test_everything_else_is_no_boolean(value):
-    """[H-07][C24] Unknown text never becomes False, and what is no text stays."""
-    assert coerce_bool(value) is value
+def test_eight_words_are_booleans_and_nothing_else() -> None:
+    """[H-07][C24] Four words of each, in any case; unknown text never becomes False."""
+    for text in ("true", "TRUE", "True", "1", "yes", "YES", "on", "On"):
+        assert coerce_bool(text) is True
+    for text in ("false", "FALSE", "0", "no", "No", "off"):
+        assert coerce_bool(text) is False
+    others: list[object] = [
+        "",
+        " true ",
+        "maybe",
+        "2",
+        "t",
+        "nope",
+        1,
+        0,
+        None,
+        [],
+        True,
+        1.0,
+        b"1",
+    ]
+    for value in others:
+        assert coerce_bool(value) is value
 
 
 @given(st.text())
-def test_no_unknown_text_becomes_a_boolean(text):
+def test_no_unknown_text_becomes_a_boolean(text) -> None:
     """[H-07] Only the eight words are converted."""
     known = text.lower() in {"true", "1", "yes", "on", "false", "0", "no", "off"}
 
     assert (type(coerce_bool(text)) is bool) is known
 
 
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [("80", 80), (" 80 ", 80), ("-456", -456), ("+7", 7), ("8_0", 80), ("٣", 3), ("0", 0)],
-)
-def test_integers_in_text(text, number):
-    """[H-08] What int() reads is an integer."""
-    assert coerce_int(text) == number
-    assert type(coerce_int(text)) is int
+def test_integers_in_text() -> None:
+    """[H-08] What int() reads is an integer; nothing else changes."""
+    for text, number in (("80", 80), ("-456", -456), ("+7", 7), ("0", 0)):
+        assert coerce_int(text) == number
+        assert type(coerce_int(text)) is int
+    others: list[object] = ["12.34", "abc", "", "1e3", "0x10", True, None, [1], 1.5, b"1", {}]
+    for value in others:
+        assert coerce_int(value) is value
 
 
-@pytest.mark.parametrize(
-    "value", ["12.34", "abc", "", "1e3", "0x10", "9" * 5_000, True, None, [1], 1.5, b"1", {}]
-)
-def test_what_is_no_integer_stays(value):
-    """[H-08] Trap 5: no exception, no hang, no change, up to numbers of 5,000 digits."""
-    assert coerce_int(value) is value
+def test_numbers_in_text() -> None:
+    """[H-08] What float() reads as a finite number is one; JSON has no NaN and no infinities."""
+    for text, number in (("1.5", 1.5), (" -2 ", -2.0), ("1e3", 1000.0), (".5", 0.5)):
+        assert coerce_float(text) == number
+    others: list[object] = ["nan", "inf", "-Infinity", "abc", "", 5, True, None, "9" * 5_000]
+    for value in others:
+        assert coerce_float(value) is value
 
 
-@pytest.mark.parametrize(
-    ("text", "number"), [("1.5", 1.5), (" -2 ", -2.0), ("1e3", 1000.0), (".5", 0.5)]
-)
-def test_numbers_in_text(text, number):
-    """[H-08] What float() reads as a finite number is one."""
-    assert coerce_float(text) == number
+def test_objects_and_arrays_in_text() -> None:
+    """[H-10] A JSON object or array in a text is that; bare values and objects stay."""
+    for text, value in [
+        ('{"a": 1}', {"a": 1}),
+        (" [1, 2] ", [1, 2]),
+        ("{}", {}),
+        ('{"a": null}', {"a": None}),
+    ]:
+        assert coerce_json(text) == value
+    others: list[object] = ["5", '"x"', "true", "null", {"a": 1}, [1], None, 5]
+    for other in others:
+        assert coerce_json(other) is other
 
 
-@pytest.mark.parametrize(
-    "value", ["nan", "inf", "-Infinity", "abc", "", 5, True, None, "9" * 5_000]
-)
-def test_what_is_no_finite_number_stays(value):
-    """[H-08] JSON has no NaN and no infinities."""
-    assert coerce_float(value) is value
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [('{"a": 1}', {"a": 1}), (" [1, 2] ", [1, 2]), ("{}", {}), ('{"a": null}', {"a": None})],
-)
-def test_objects_and_arrays_in_text(text, value):
-    """[H-10] A JSON object or array in a text is that object or array."""
-    assert coerce_json(text) == value
-
-
-@pytest.mark.parametrize("value", ["5", '"x"', "true", "null", {"a": 1}, [1], None, 5])
-def test_json_of_other_kinds_stays(value):
-    """[H-10] Bare values are not what a complex parameter needs; objects are passed through."""
-    assert coerce_json(value) is value
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
+def test_broken_json_says_what_was_expected() -> None:
+    """[H-10][A07] The parser's words follow Invalid JSON, whoever asks."""
+    for text, reason in [
         ("{invalid}", "Expecting property name enclosed in double quotes"),
         ("", "Expecting value"),
         ("[1", "Expecting ',' delimiter"),
@@ -129,60 +118,52 @@ def test_json_of_other_kinds_stays(value):
         ("[NaN]", "NaN is not a JSON number"),
         ("[" * 100_000, "nested too deep"),
         ("[" + "9" * 5_000 + "]", "Exceeds the limit"),
-    ],
-)
-def test_broken_json_says_what_was_expected(text, reason):
-    """[H-10][A07] The parser's words follow Invalid JSON, whoever asks."""
-    with pytest.raises(ValueError, match=r"^Invalid JSON: ") as caught:
-        coerce_json(text)
-    assert str(caught.value).startswith(f"Invalid JSON: {reason}")
+    ]:
+        with pytest.raises(ValueError, match=r"^Invalid JSON: ") as caught:
+            coerce_json(text)
+        assert str(caught.value).startswith(f"Invalid JSON: {reason}")
 
 
-def test_broken_json_without_pydantic(monkeypatch):
+def test_broken_json_without_pydantic(monkeypatch) -> None:
     """[H-10] Where pydantic is not loaded, the SDK's own ValueError says the same."""
     monkeypatch.delitem(sys.modules, "pydantic_core")
     with pytest.raises(InvalidJSONError, match="Invalid JSON: Expecting property name"):
         coerce_json("{invalid}")
 
 
-def test_broken_json_with_pydantic_names_its_code():
+def test_broken_json_with_pydantic_names_its_code() -> None:
     """[A07] Where pydantic is loaded, the error is of type malformed_json."""
     with pytest.raises(PydanticCustomError) as caught:
         coerce_json("{invalid}")
     assert caught.value.type == "malformed_json"
 
 
-@pytest.mark.parametrize(
-    ("value", "items"),
-    [
+def test_a_single_value_is_a_list_of_one() -> None:
+    """[H-09] A single value is wrapped, a JSON array in a text read; lists and nothing stay."""
+    cases: list[tuple[object, list[object]]] = [
         ("a", ["a"]),
         (5, [5]),
         ({"a": 1}, [{"a": 1}]),
         ("[1, 2]", [1, 2]),
         ("[broken", ["[broken"]),
         ("", [""]),
-    ],
-)
-def test_a_single_value_is_a_list_of_one(value, items):
-    """[H-09] A single value is wrapped; a JSON array in a text is read."""
-    assert coerce_list(value) == items
+    ]
+    for value, items in cases:
+        assert coerce_list(value) == items
+    others: list[object] = [None, [], [1], (1,), {1}]
+    for other in others:
+        assert coerce_list(other) is other
 
 
-@pytest.mark.parametrize("value", [None, [], [1], (1,), {1}])
-def test_lists_stay(value):
-    """[H-09] What is a list or nothing is left alone."""
-    assert coerce_list(value) is value
-
-
-def test_strip():
+def test_strip() -> None:
     """[H-09] White space around a text goes; other values stay."""
     assert coerce_strip("  a b\n") == "a b"
     assert coerce_strip(5) == 5
 
 
-@pytest.mark.parametrize(
-    ("value", "choices", "found"),
-    [
+def test_choices_but_for_their_case() -> None:
+    """[H-09] The one choice that differs by case or separator only; never a guess between two."""
+    cases: list[tuple[object, Any, object]] = [
         ("RED", ["red", "blue"], "red"),
         (" Dark Blue ", ["dark-blue"], "dark-blue"),
         ("red", ["red", "RED"], "red"),
@@ -194,16 +175,14 @@ def test_strip():
         ("DARK_BLUE", Colour, Colour.DARK_BLUE),
         (5, ["red"], 5),
         ("", [], ""),
-    ],
-)
-def test_choices_but_for_their_case(value, choices, found):
-    """[H-09] The one choice that differs by case or separator only; never a guess between two."""
-    assert coerce_enum(value, choices) == found
+    ]
+    for value, choices, found in cases:
+        assert coerce_enum(value, choices) == found
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_unmistakable_days() -> None:
+    """[H-09] Every spelling of one certain day is that day."""
+    for text in [
         "2024-01-31",
         "2024/1/31",
         "2024.01.31",
@@ -216,16 +195,13 @@ def test_choices_but_for_their_case(value, choices, found):
         "2024-01-31T12:30:00Z",
         "2024-01-31 12:30:00+02:00",
         " 2024-01-31 ",
-    ],
-)
-def test_unmistakable_days(text):
-    """[H-09] Every spelling of one certain day is that day."""
-    assert coerce_date(text) == datetime.date(2024, 1, 31)
+    ]:
+        assert coerce_date(text) == datetime.date(2024, 1, 31)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
+def test_doubtful_days_stay() -> None:
+    """[H-09] What could be two days, or none, is left as it is."""
+    values: list[object] = [
         "01/02/2024",
         "31/01/2024",
         "2024-02-31",
@@ -236,11 +212,9 @@ def test_unmistakable_days(text):
         None,
         "2024-13-01",
         "x" * 50,
-    ],
-)
-def test_doubtful_days_stay(value):
-    """[H-09] What could be two days, or none, is left as it is."""
-    assert coerce_date(value) is value
+    ]
+    for value in values:
+        assert coerce_date(value) is value
 
 
 class Request(BaseModel):
@@ -253,16 +227,18 @@ class Request(BaseModel):
     tags: LLMList[int] = Field(default_factory=list)
 
 
-def test_annotated_types_in_a_pydantic_model():
+def test_annotated_types_in_a_pydantic_model() -> None:
     """[H-09][A08] Every repair works as an annotation."""
-    model = Request(
-        follow="Yes",
-        port=" 80 ",
-        ratio="1.5",
-        name=" x ",
-        day="31 Jan 2024",
-        headers='{"a": "b"}',
-        tags="5",
+    model = Request.model_validate(
+        {
+            "follow": "Yes",
+            "port": " 80 ",
+            "ratio": "1.5",
+            "name": " x ",
+            "day": "31 Jan 2024",
+            "headers": '{"a": "b"}',
+            "tags": "5",
+        }
     )
 
     assert model.model_dump() == {
@@ -276,10 +252,10 @@ def test_annotated_types_in_a_pydantic_model():
     }
 
 
-def test_annotated_types_leave_errors_to_pydantic():
+def test_annotated_types_leave_errors_to_pydantic() -> None:
     """[H-09][H-01] Where no repair applies, all errors are reported together."""
     with pytest.raises(ValidationError) as caught:
-        Request(follow="maybe", port="99999", headers="{broken")
+        Request.model_validate({"follow": "maybe", "port": "99999", "headers": "{broken"})
 
     assert [error["type"] for error in caught.value.errors()] == [
         "bool_parsing",
@@ -288,7 +264,7 @@ def test_annotated_types_leave_errors_to_pydantic():
     ]
 
 
-def test_annotated_types_keep_their_json_schema():
+def test_annotated_types_keep_their_json_schema() -> None:
     """[H-09] The schema shown to the model is that of the plain type."""
     assert TypeAdapter(LLMInt).json_schema() == {"type": "integer"}
     assert TypeAdapter(LLMList[int]).json_schema() == {
@@ -297,7 +273,7 @@ def test_annotated_types_keep_their_json_schema():
     }
 
 
-def test_a_coercion_of_ones_own():
+def test_a_coercion_of_ones_own() -> None:
     """[P-17] Any function can be a coercion."""
     percent = Coercion("number", lambda v: v.rstrip("%") if isinstance(v, str) else v)
     adapter = TypeAdapter(Annotated[float, percent])
@@ -308,9 +284,9 @@ def test_a_coercion_of_ones_own():
     assert repr(percent) == "Coercion('number')"
 
 
-@pytest.mark.parametrize(
-    ("kind", "value", "repaired"),
-    [
+def test_repairs_by_json_type() -> None:
+    """[C3] Ruling 8: what coerce=True does for each type, and what it leaves."""
+    cases: list[tuple[str, str, object]] = [
         ("boolean", "true", True),
         ("integer", "5", 5),
         ("number", "1.5", 1.5),
@@ -320,22 +296,20 @@ def test_a_coercion_of_ones_own():
         ("object", "[1]", "[1]"),
         ("array", '{"a": 1}', '{"a": 1}'),
         ("boolean", " true ", " true "),
-    ],
-)
-def test_repairs_by_json_type(kind, value, repaired):
-    """[C3] Ruling 8: what coerce=True does for each type, and what it leaves."""
-    assert COERCERS[kind](value) == repaired
+    ]
+    for kind, value, repaired in cases:
+        assert COERCERS[kind](value) == repaired
     assert "string" not in COERCERS
 
 
-def test_broken_containers_are_refused_by_their_repair():
+def test_broken_containers_are_refused_by_their_repair() -> None:
     """[H-10] A text that begins like an object and is none says so."""
     with pytest.raises(ValueError, match="Invalid JSON"):
         COERCERS["object"]("{broken")
 
 
 @given(st.dictionaries(st.text(), st.one_of(st.integers(), st.text(), st.booleans(), st.none())))
-def test_every_object_survives_the_way_through_text(value):
+def test_every_object_survives_the_way_through_text(value) -> None:
     """[H-10] Whatever object a model writes as JSON text comes out as it was."""
     assert coerce_json(json.dumps(value)) == value
 
@@ -349,9 +323,9 @@ class Loud(str):
     __repr__ = __len__ = __int__ = __float__ = strip = lower = lstrip = startswith = _raise
 
 
-@pytest.mark.parametrize(
-    ("coerce", "text", "result"),
-    [
+def test_a_class_of_text_is_read_as_its_text() -> None:
+    """[P-05] Methods that a class derived from str has overridden are not asked."""
+    cases: list[tuple[Callable[[object], object], str, object]] = [
         (coerce_bool, "YES", True),
         (coerce_int, " 80 ", 80),
         (coerce_float, "1.5", 1.5),
@@ -359,15 +333,13 @@ class Loud(str):
         (coerce_strip, " a ", "a"),
         (coerce_date, "2024-01-31", datetime.date(2024, 1, 31)),
         (coerce_json, '{"a": 1}', {"a": 1}),
-    ],
-)
-def test_a_class_of_text_is_read_as_its_text(coerce, text, result):
-    """[P-05] Methods that a class derived from str has overridden are not asked."""
-    assert coerce(Loud(text)) == result
+    ]
+    for coerce, text, result in cases:
+        assert coerce(Loud(text)) == result
 
 
-@pytest.mark.parametrize("coerce", [coerce_bool, coerce_int, coerce_float, coerce_date])
-def test_a_class_of_text_that_means_nothing_is_returned(coerce):
+def test_a_class_of_text_that_means_nothing_is_returned() -> None:
     """[H-07][P-05] Nor to say that it does not apply."""
     odd = Loud("odd text")
-    assert coerce(odd) is odd
+    for coerce in (coerce_bool, coerce_int, coerce_float, coerce_date):
+        assert coerce(odd) is odd

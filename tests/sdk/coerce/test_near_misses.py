@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import time
+from itertools import count
+from typing import Any
+
 import pytest
 
 from toolfault.coerce import REMEDIES, near_misses
 from toolfault.errors import Issue
 
+
+@pytest.fixture(autouse=True)
+def _enough_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no busy machine cut the advice short, which has two milliseconds."""
+    monkeypatch.setattr(time, "thread_time", lambda: 0.0)
+
+
 CHOICES = ["celsius", "fahrenheit", "kelvin"]
 
 
-def issue(code="wrong_type", expected=None, field="f"):
+def issue(code: str = "wrong_type", expected: str | None = None, field: str = "f") -> Issue:
+    """What was wrong with a value."""
     return Issue(field, code, expected=expected)
 
 
-@pytest.mark.parametrize(
-    ("value", "problem", "options", "names"),
-    [
+def test_the_remedies_that_would_have_accepted() -> None:
+    """[C3] Each remedy is named exactly when it would have made the value right."""
+    cases: list[tuple[object, Issue, dict[str, Any], tuple[str, ...]]] = [
         ("true", issue(expected="boolean"), {}, ("bool_from_string",)),
         (" true ", issue(expected="boolean"), {}, ("bool_from_string", "strip")),
         ("maybe", issue(expected="boolean"), {}, ()),
@@ -52,15 +64,13 @@ def issue(code="wrong_type", expected=None, field="f"):
         ("31 Jan 2024", issue("invalid_format", "date (YYYY-MM-DD)"), {}, ("date_from_string",)),
         ("01/02/2024", issue("invalid_format", "date (YYYY-MM-DD)"), {}, ()),
         ("x" * 20_000, issue(expected="integer"), {}, ()),
-    ],
-)
-def test_the_remedies_that_would_have_accepted(value, problem, options, names):
-    """[C3] Each remedy is named exactly when it would have made the value right."""
-    assert near_misses(value, problem, **options) == names
-    assert set(names) <= set(REMEDIES)
+    ]
+    for value, problem, options, names in cases:
+        assert near_misses(value, problem, **options) == names
+        assert set(names) <= set(REMEDIES)
 
 
-def test_the_names_are_those_of_the_protocol():
+def test_the_names_are_those_of_the_protocol() -> None:
     """[C3] The remedies carry the names that senders and readers rely on."""
     assert REMEDIES == (
         "bool_from_string",
@@ -80,33 +90,32 @@ def test_the_names_are_those_of_the_protocol():
 class Hostile:
     """A value that raises whatever is asked of it."""
 
-    def __eq__(self, other):
+    def _raise(self, *_: object) -> Any:
         raise RuntimeError("no")
 
-    __hash__ = None
-    __repr__ = __str__ = __bool__ = __eq__
+    __eq__ = __repr__ = __str__ = __bool__ = __hash__ = _raise
 
 
-@pytest.mark.parametrize(
-    "expected", ["boolean", "integer", "array", "object", "'a' or 'b'", "<= 5", None]
-)
-def test_hostile_values_have_no_near_miss_but_a_list(expected):
+def test_hostile_values_have_no_near_miss_but_a_list() -> None:
     """[P-05] Nothing of the value is called; wrapping it is all that could help."""
-    found = near_misses(Hostile(), issue("wrong_type", expected))
+    for expected in ["boolean", "integer", "array", "object", "'a' or 'b'", "<= 5", None]:
+        found = near_misses(Hostile(), issue("wrong_type", expected))
 
-    assert found in ((), ("wrap_in_list",))
+        assert found in ((), ("wrap_in_list",))
 
 
-def test_hostile_options_do_no_harm():
+def test_hostile_options_do_no_harm() -> None:
     """[P-05] Whatever the options hold, the answer is a tuple."""
+    bounds: Any = ("a", None)
+    choices: Any = 5
     assert near_misses("a", issue("invalid_choice"), choices=[Hostile(), "b"]) == ()
-    assert near_misses(5, issue("field_too_large"), bounds=("a", None)) == ()
-    assert near_misses(5, issue(), choices=5) == ()
+    assert near_misses(5, issue("field_too_large"), bounds=bounds) == ()
+    assert near_misses(5, issue(), choices=choices) == ()
 
 
-def test_no_time_no_near_miss(monkeypatch):
+def test_no_time_no_near_miss(monkeypatch: pytest.MonkeyPatch) -> None:
     """[C3] A remedy that is not tried in time is left out: advice never delays a failure."""
     asked = issue("wrong_type", "integer")
     assert near_misses("5", asked) == ("int_from_string",)
-    monkeypatch.setattr("toolfault.coerce._remedies._BUDGET", -1.0)
+    monkeypatch.setattr(time, "thread_time", count().__next__)
     assert near_misses("5", asked) == ()

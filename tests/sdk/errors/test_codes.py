@@ -45,29 +45,21 @@ CATEGORIES = {
 }
 
 
-@pytest.mark.parametrize("text", ["user", "User", "USER", " user "])
-def test_an_audience_is_built_from_any_case(text):
-    """[P-01] An audience is built from a string in any case."""
-    assert Audience(text) is Audience.USER
-
-
-def test_audiences_are_three_lower_case_words():
-    """[P-01] There are exactly three audiences, which serialise to their lower-case value."""
+def test_audiences_are_three_lower_case_words() -> None:
+    """[P-01] Exactly three audiences, built from any case, lower-case in JSON; no other passes."""
     assert [a.name for a in Audience] == ["USER", "LLM", "SYSTEM"]
     assert json.dumps(list(Audience)) == '["user", "llm", "system"]'
     assert f"{Audience('Llm')}" == str(Audience.LLM) == "llm"
+    for text in ("user", "User", "USER", " user "):
+        assert Audience(text) is Audience.USER
+    for value in ("developer", "", 1, None):
+        with pytest.raises(ValueError, match="Audience"):
+            Audience(value)
 
 
-@pytest.mark.parametrize("value", ["developer", "", 1, None])
-def test_an_unknown_audience_is_refused(value):
-    """[P-01] An unknown audience raises ValueError."""
-    with pytest.raises(ValueError, match="Audience"):
-        Audience(value)
-
-
-def test_there_are_nineteen_codes_with_their_categories():
+def test_there_are_nineteen_codes_with_their_categories() -> None:
     """[P-02][K-08] The 19 codes exist, snake_case on the wire, each in its category."""
-    assert {c.value: c.category.value for c in ToolErrorCode} == {
+    assert {c.value: str(c.category) for c in ToolErrorCode} == {
         code: category for category, codes in CATEGORIES.items() for code in codes
     }
     assert len(ToolErrorCode) == 19
@@ -81,9 +73,9 @@ def test_there_are_nineteen_codes_with_their_categories():
     } <= {c.value for c in ToolErrorCode}
 
 
-@pytest.mark.parametrize(
-    ("given", "code"),
-    [
+def test_codes_are_read_in_every_spelling_of_the_founding_documents() -> None:
+    """[P-02] PascalCase, snake_case and older names are accepted on input."""
+    for given, code in (
         ("WrongType", "wrong_type"),
         ("wrong_type", "wrong_type"),
         ("WRONG_TYPE", "wrong_type"),
@@ -96,15 +88,12 @@ def test_there_are_nineteen_codes_with_their_categories():
         ("internal", "internal_error"),
         ("missing_required_field", "missing_field"),
         ("UNKNOWN_TOOL_NAME", "not_available"),
-    ],
-)
-def test_codes_are_read_in_every_spelling_of_the_founding_documents(given, code):
-    """[P-02] PascalCase, snake_case and older names are accepted on input."""
-    assert ToolErrorCode(given) is ToolErrorCode[code.upper()]
-    assert ToolErrorCode(given).value == code
+    ):
+        assert ToolErrorCode(given) is ToolErrorCode[code.upper()]
+        assert ToolErrorCode(given).value == code
 
 
-def test_the_set_of_codes_is_open():
+def test_the_set_of_codes_is_open() -> None:
     """[P-02] A custom code of the right form is a code, survives pickling, and stays custom."""
     code = ToolErrorCode("quota_exceeded")
 
@@ -116,14 +105,14 @@ def test_the_set_of_codes_is_open():
     assert len(ToolErrorCode) == 19
 
 
-@pytest.mark.parametrize("value", ["", "a", "no spaces", "9lives", "x" * 65, "é_code", 7, None])
-def test_a_malformed_code_is_refused(value):
+def test_a_malformed_code_is_refused() -> None:
     """[P-02] What matches neither a code nor the form of one raises a ValueError that helps."""
-    with pytest.raises(ConfigError, match=r"\^\[a-z\]\[a-z0-9_\]\{1,63\}\$"):
-        ToolErrorCode(value)
+    for value in ("", "a", "no spaces", "9lives", "x" * 65, "é_code", 7, None):
+        with pytest.raises(ConfigError, match=r"\^\[a-z\]\[a-z0-9_\]\{1,63\}\$"):
+            ToolErrorCode(value)
 
 
-def test_a_custom_code_must_name_its_category():
+def test_a_custom_code_must_name_its_category() -> None:
     """[P-02] A custom code without a category is refused; with one it is used."""
     with pytest.raises(ConfigError, match="category='parameter'"):
         ToolError("t", "m", "quota_exceeded")
@@ -133,7 +122,7 @@ def test_a_custom_code_must_name_its_category():
     assert error.retryable
 
 
-def test_internal_codes_that_reveal_the_inside_are_collapsed_for_the_model():
+def test_internal_codes_that_reveal_the_inside_are_collapsed_for_the_model() -> None:
     """[C4] io, configuration_error and unexplained custom codes read internal_error."""
     shown = {
         code: ToolError("t", "m", code, category="internal").to_llm_payload()["code"]
@@ -151,9 +140,9 @@ def test_internal_codes_that_reveal_the_inside_are_collapsed_for_the_model():
     assert told.to_llm_payload()["code"] == "quota_gone"
 
 
-@pytest.mark.parametrize(
-    ("code", "category", "retryable"),
-    [
+def test_retryable_says_whether_calling_again_can_help() -> None:
+    """[W-12] `retryable` is advice by code and category; nothing is retried."""
+    cases = [
         ("not_available", None, False),
         ("missing_field", None, True),
         ("not_found", None, True),
@@ -165,14 +154,12 @@ def test_internal_codes_that_reveal_the_inside_are_collapsed_for_the_model():
         ("internal_error", None, False),
         ("configuration_error", None, False),
         ("cancelled", None, False),
-    ],
-)
-def test_retryable_says_whether_calling_again_can_help(code, category, retryable):
-    """[W-12] `retryable` is advice by code and category; nothing is retried."""
-    assert ToolError("t", "m", code, category=category).retryable is retryable
+    ]
+    for code, category, retryable in cases:
+        assert ToolError("t", "m", code, category=category).retryable is retryable, code
 
 
-def test_reasons_and_kinds_are_complete():
+def test_reasons_and_kinds_are_complete() -> None:
     """[P-11] The reasons of availability and the kinds of invocation are those of the contract."""
     assert [r.value for r in AvailabilityReason] == [
         "not_registered",

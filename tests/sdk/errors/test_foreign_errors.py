@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from toolfault.errors import ToolError
 
 
@@ -22,9 +20,9 @@ class Odd(ValueError):
         return self.found
 
 
-@pytest.mark.parametrize(
-    "found",
-    [
+def test_strange_errors_are_still_one_failure() -> None:
+    """[H-02][P-05] Whatever .errors() gives or raises, there is a failure with an issue."""
+    strange: list[object] = [
         [],
         [None, 3],
         RuntimeError("no"),
@@ -34,19 +32,17 @@ class Odd(ValueError):
         [{"loc": ("a", object(), 1.5), "msg": object(), "type": object(), "input": object()}],
         [{"loc": "a", "msg": "m", "type": "value_error", "ctx": 5}],
         [{"loc": ("a",) * 1_000, "msg": "m" * 100_000, "type": "t" * 1_000, "input": "x"}],
-    ],
-)
-def test_strange_errors_are_still_one_failure(found):
-    """[H-02][P-05] Whatever .errors() gives or raises, there is a failure with an issue."""
-    error = ToolError.from_validation_error("t", Odd(found), {"a": 1})
+    ]
+    for found in strange:
+        error = ToolError.from_validation_error("t", Odd(found), {"a": 1})
 
-    assert error.category == "parameter"
-    assert error.issues
-    assert all(error.renderings().values())
-    json.dumps(error.to_llm_payload())
+        assert error.category == "parameter"
+        assert error.issues
+        assert all(error.renderings().values())
+        json.dumps(error.to_llm_payload())
 
 
-def test_errors_in_the_form_of_pydantic_1():
+def test_errors_in_the_form_of_pydantic_1() -> None:
     """[H-06] Errors without input are read too."""
     error = ToolError.from_validation_error(
         "t",
@@ -76,7 +72,7 @@ def test_errors_in_the_form_of_pydantic_1():
     ]
 
 
-def test_a_plain_exception_is_an_issue_of_the_whole():
+def test_a_plain_exception_is_an_issue_of_the_whole() -> None:
     """[H-02] What no library made is still told, by its first line."""
     error = ToolError.from_validation_error("t", ValueError("end must be later\nsecond line"))
 

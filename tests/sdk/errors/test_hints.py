@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
 from toolfault.errors import Issue, closest, did_you_mean, example_of, listed
 
 FIELDS = ["expression", "file_path", "follow_redirects", "port", "user_id"]
 
 
-@pytest.mark.parametrize(
-    ("word", "found"),
-    [
+def test_did_you_mean_the_closest_name() -> None:
+    """[P-13] Slips, abbreviations, parts and other spellings find the name that was meant."""
+    cases: list[tuple[Any, str | None]] = [
         ("expresion", "expression"),
         ("expr", "expression"),
         ("path", "file_path"),
@@ -27,14 +27,13 @@ FIELDS = ["expression", "file_path", "follow_redirects", "port", "user_id"]
         ("", None),
         (5, None),
         (None, None),
-    ],
-)
-def test_did_you_mean_the_closest_name(word, found):
-    """[P-13] Slips, abbreviations, parts and other spellings find the name that was meant."""
-    assert did_you_mean(word, FIELDS) == (None if found is None else f"Did you mean '{found}'?")
+    ]
+    for word, found in cases:
+        said = None if found is None else f"Did you mean '{found}'?"
+        assert did_you_mean(word, FIELDS) == said, word
 
 
-def test_the_search_is_bounded_and_ordered():
+def test_the_search_is_bounded_and_ordered() -> None:
     """[P-13] The best come first, and neither long words nor many options hurt."""
     assert closest("ulr", ["rule", "run", "url"]) == ["url"]
     assert closest("form", ["format", "from"], most=2) == ["from", "format"]
@@ -42,22 +41,19 @@ def test_the_search_is_bounded_and_ordered():
     assert closest("x" * 100_000, [f"option_{n}" for n in range(10_000)]) == []
 
 
-@pytest.mark.parametrize(
-    ("expected", "example"),
-    [
+def test_an_example_of_the_expected_form() -> None:
+    """[P-13] Types and formats have an example, bounds have none."""
+    for expected, example in (
         ("integer", 'Example: {"port": 1}'),
         ("boolean", 'Example: {"port": true}'),
         ("date (YYYY-MM-DD)", 'Example: {"port": "2024-01-31"}'),
         ("<= 5", None),
         (None, None),
-    ],
-)
-def test_an_example_of_the_expected_form(expected, example):
-    """[P-13] Types and formats have an example, bounds have none."""
-    assert example_of(Issue("port", "wrong_type", expected=expected)) == example
+    ):
+        assert example_of(Issue("port", "wrong_type", expected=expected)) == example
 
 
-def test_an_example_shows_the_repaired_value_unless_it_is_secret():
+def test_an_example_shows_the_repaired_value_unless_it_is_secret() -> None:
     """[C16] A repaired value makes the best example, but never that of a secret field."""
     assert example_of(Issue("port", "wrong_type", expected="integer"), value=80) == (
         'Example: {"port": 80}'
@@ -66,7 +62,7 @@ def test_an_example_shows_the_repaired_value_unless_it_is_secret():
     assert "hunter2" not in str(secret)
 
 
-def test_choices_are_listed_as_pydantic_lists_them():
+def test_choices_are_listed_as_pydantic_lists_them() -> None:
     """[P-13] Two are joined by or, many are cut."""
     assert listed(["a", "b", "c"]) == "'a', 'b' or 'c'"
     assert listed(["a"]) == "'a'"

@@ -151,7 +151,7 @@ def check_failure(error: ToolError) -> None:
 
 @HOSTILE
 @given(texts, texts, values, texts, values, texts)
-def test_authored_failures_take_anything(message, field, received, snippet, context, hint):
+def test_authored_failures_take_anything(message, field, received, snippet, context, hint) -> None:
     """[P-05][P-07] Any object in any field gives bounded text and JSON."""
     error = ToolError(
         "t",
@@ -171,7 +171,7 @@ def test_authored_failures_take_anything(message, field, received, snippet, cont
 
 @HOSTILE
 @given(values, st.lists(st.one_of(keys, st.integers(-1, 3)), max_size=4), texts, values)
-def test_validation_errors_take_anything(args, loc, message, value):
+def test_validation_errors_take_anything(args, loc, message, value) -> None:
     """[P-05][H-02] Any arguments, path, message and input give one failure."""
     found = [
         {"type": kind, "loc": tuple(loc), "msg": message, "input": value, "ctx": args}
@@ -186,7 +186,7 @@ def test_validation_errors_take_anything(args, loc, message, value):
 
 @HOSTILE
 @given(values)
-def test_looking_at_anything_is_safe(value):
+def test_looking_at_anything_is_safe(value) -> None:
     """[P-05][E1] Representations, JSON and type names of anything are bounded."""
     assert len(safe_repr(value, 300)) <= 300
     assert len(redacted_repr(value, key="password", limit=300)) <= 300
@@ -198,7 +198,7 @@ def test_looking_at_anything_is_safe(value):
 
 @HOSTILE
 @given(values)
-def test_results_take_anything(value):
+def test_results_take_anything(value) -> None:
     """[K-05][K-06] Any value of a tool has a contract dict and a message."""
     result = ToolResult.ensure(value)
 
@@ -208,17 +208,18 @@ def test_results_take_anything(value):
     check_failure(ToolError.from_returned("t", {"error": value, "error_code": value}))
 
 
-@pytest.mark.parametrize("method", ["__eq__", "__hash__", "__str__", "__len__", "strip"])
-def test_a_returned_code_is_read_as_text(method):
+def test_a_returned_code_is_read_as_text() -> None:
     """[W-05] Text and code may be of a class derived from `str`, whose own methods nobody asks."""
-    hostile = type("Hostile", (str,), {"__hash__": str.__hash__, method: _raising})
-    failure = ToolError.from_returned("t", {"error": hostile("late"), "error_code": hostile("io")})
-    assert (failure.code, failure.message) == ("io", "late")
+    for method in ("__eq__", "__hash__", "__str__", "__len__", "strip"):
+        hostile = type("Hostile", (str,), {"__hash__": str.__hash__, method: _raising})
+        returned = {"error": hostile("late"), "error_code": hostile("io")}
+        failure = ToolError.from_returned("t", returned)
+        assert (failure.code, failure.message) == ("io", "late"), method
 
 
 @HOSTILE
 @given(values)
-def test_exceptions_of_anything_are_classified(value):
+def test_exceptions_of_anything_are_classified(value) -> None:
     """[W-05][K-05] An exception made of anything is a failure."""
     for exc in (ValueError(value), RuntimeError(value), KeyError(value), OSError(value)):
         check_failure(ToolError.from_exception("t", exc))
@@ -230,7 +231,7 @@ def test_exceptions_of_anything_are_classified(value):
     values,
     st.sampled_from(["boolean", "integer", "number", "array", "object", "'a' or 'b'", "<= 5"]),
 )
-def test_coercers_and_remedies_take_anything(value, expected):
+def test_coercers_and_remedies_take_anything(value, expected) -> None:
     """[H-07][H-08] A coercer returns what it does not apply to unchanged, and never raises."""
     for coerce in (coerce_bool, coerce_int, coerce_float, coerce_strip, coerce_date):
         coerced = coerce(value)

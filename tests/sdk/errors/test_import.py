@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 
@@ -41,53 +42,34 @@ SLOW = [
 ]
 
 
-def modules_after(code: str) -> set[str]:
-    """The modules of a fresh process after *code*."""
-    script = f"{code}\nimport sys\nprint(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{script}"],
-        capture_output=True,
-        text=True,
-        check=True,
+def test_the_contract_imports_no_transport_and_nothing_slow() -> None:
+    """[P-09][H-09] The contract brings no transport, no upper layer and nothing slow to import."""
+    imports = "".join(f"import toolfault.{layer}\n" for layer in LAYERS)
+    annotated = (
+        "from toolfault.coerce import LLMInt, LLMJson, LLMList\nLLMList[int]\n"
+        "toolfault.errors.ToolError('t', 'm').render('llm')"
     )
-    return set(done.stdout.split())
+    program = (
+        f"import sys; sys.path[:0] = {sys.path!r}\n{imports}contract = set(sys.modules)\n"
+        f"{annotated}\nprint(*contract)\nprint(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True
+    )
+    contract, in_use = (set(line.split()) for line in done.stdout.splitlines())
+
+    assert contract.isdisjoint(TRANSPORT)
+    assert contract.isdisjoint(SLOW)
+    assert in_use.isdisjoint({"http.client", "socket", "ssl", "toolfault.telemetry"})
+    assert in_use.isdisjoint({"pydantic", "pydantic_core"})
 
 
-@pytest.mark.parametrize("layer", LAYERS)
-def test_the_contract_imports_no_transport(layer):
-    """[P-09] No transport, client, collector or upper layer comes with the contract."""
-    loaded = modules_after(f"import toolfault.{layer}")
-
-    assert loaded.isdisjoint(TRANSPORT)
-
-
-@pytest.mark.parametrize("layer", LAYERS)
-def test_the_contract_imports_nothing_slow(layer):
-    """[P-09] What costs time to import is loaded when it is needed."""
-    assert modules_after(f"import toolfault.{layer}").isdisjoint(SLOW)
-
-
-def test_redaction_is_loaded_with_the_first_failure():
-    """[P-09] Patterns are compiled once something failed, not at start."""
-    assert "toolfault.errors._redact" not in modules_after("import toolfault.errors")
-    after = modules_after("import toolfault.errors as e; e.ToolError('t', 'm').render()")
-    assert "toolfault.errors._redact" in after
-
-
-def test_annotated_types_do_not_import_pydantic():
-    """[H-09] LLMInt and friends are built without pydantic."""
-    loaded = modules_after("from toolfault.coerce import LLMInt, LLMJson, LLMList\nLLMList[int]")
-
-    assert "pydantic" not in loaded
-    assert "pydantic_core" not in loaded
-
-
-@pytest.mark.parametrize("layer", LAYERS)
-def test_public_names_exist_and_are_all(layer):
+def test_public_names_exist_and_are_all() -> None:
     """[P-09] Every name of `__all__` exists, late ones too, and there are no others."""
-    module = __import__(f"toolfault.{layer}", fromlist=["*"])
+    for layer in LAYERS:
+        module = importlib.import_module(f"toolfault.{layer}")
 
-    assert [name for name in module.__all__ if not hasattr(module, name)] == []
-    assert sorted(set(module.__all__)) == sorted(module.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'nope'"):
-        _ = module.nope
+        assert [name for name in module.__all__ if not hasattr(module, name)] == []
+        assert len(set(module.__all__)) == len(module.__all__)
+        with pytest.raises(AttributeError, match="no attribute 'nope'"):
+            _ = module.nope

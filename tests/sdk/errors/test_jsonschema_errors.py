@@ -23,7 +23,7 @@ SCHEMA = {
 }
 
 
-def test_all_errors_of_jsonschema():
+def test_all_errors_of_jsonschema() -> None:
     """[H-02][H-13] A sequence of jsonschema errors is one failure with every issue."""
     args = {
         "port": 99,
@@ -53,7 +53,7 @@ def test_all_errors_of_jsonschema():
     assert "'abc'" not in json.dumps([error.to_llm_payload(), error.renderings()])
 
 
-def test_one_error_of_jsonschema():
+def test_one_error_of_jsonschema() -> None:
     """[H-02] A raised jsonschema error is read as one issue."""
     args = {"port": "x", "city": "c"}
     with pytest.raises(jsonschema.ValidationError) as caught:

@@ -20,9 +20,9 @@ class Outer(msgspec.Struct):
     items: list[Inner]
 
 
-@pytest.mark.parametrize(
-    ("item", "field", "code", "expected", "received"),
-    [
+def test_errors_of_msgspec() -> None:
+    """[H-02][H-13] The sentence of msgspec is read into field, code and expectation."""
+    cases: list[tuple[object, str, str, str | None, str | None]] = [
         ({"port": "x"}, "items.0.port", "wrong_type", "integer", "'x'"),
         ({"port": 99}, "items.0.port", "field_too_large", "<= 10", "99"),
         ({}, "items.0.port", "missing_field", None, None),
@@ -30,24 +30,17 @@ class Outer(msgspec.Struct):
         ({"port": 1, "unit": "k"}, "items.0.unit", "invalid_choice", None, "'k'"),
         ({"port": 1, "name": "a"}, "items.0.name", "field_too_small", "length >= 2", "'a'"),
         (5, "items.0", "wrong_type", "object", "5"),
-    ],
-)
-def test_errors_of_msgspec(item, field, code, expected, received):
-    """[H-02][H-13] The sentence of msgspec is read into field, code and expectation."""
-    args = {"items": [item]}
-    with pytest.raises(msgspec.ValidationError) as caught:
-        msgspec.convert(args, Outer)
-    error = ToolError.from_validation_error("t", caught.value, args)
+    ]
+    for item, *told in cases:
+        args = {"items": [item]}
+        with pytest.raises(msgspec.ValidationError) as caught:
+            msgspec.convert(args, Outer)
+        error = ToolError.from_validation_error("t", caught.value, args)
 
-    assert (error.field, error.code, error.expected, error.received) == (
-        field,
-        code,
-        expected,
-        received,
-    )
+        assert [error.field, error.code, error.expected, error.received] == told
 
 
-def test_broken_json_of_msgspec():
+def test_broken_json_of_msgspec() -> None:
     """[H-10] A decode error is malformed_json about the arguments as a whole."""
     with pytest.raises(msgspec.DecodeError) as caught:
         msgspec.json.decode(b"{bad", type=Outer)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-import pytest
 from pydantic import (
     BaseModel,
     Field,
@@ -30,32 +29,25 @@ class Either(BaseModel):
     x: int | list[str]
 
 
-@pytest.mark.parametrize("value", [{"int": 5}, {"list[str]": 5}, "y", [{"int": 1}]])
-def test_a_union_shows_the_whole_value_of_the_field(value):
-    """[H-05] Ruling 4: a branch label is never followed into the value."""
-    for issue in failure(Either, {"x": value}).issues:
-        if len(issue.loc) == 2:
-            assert issue.received == repr(value)
+def test_a_union_shows_the_whole_value_of_the_field() -> None:
+    """[H-05] Ruling 4: a branch label is never followed into the value; the field is one."""
+    for value in [{"int": 5}, {"list[str]": 5}, "y", [{"int": 1}]]:
+        issues = failure(Either, {"x": value}).issues
+        whole = [issue.received for issue in issues if len(issue.loc) == 2]
+        assert whole
+        assert set(whole) == {repr(value)}
+        assert {issue.root_field for issue in issues} == {"x"}
 
 
-def test_a_union_counts_as_one_field():
-    """[H-05] All branches stay in the message; the root field is one."""
-    error = failure(Either, {"x": {}})
-
-    assert len(error.issues) == 2
-    assert {i.root_field for i in error.issues} == {"x"}
-
-
-def test_a_tagged_union_shows_the_whole_value_of_the_field():
-    """[H-05] Ruling 4: inside a branch, too, received is the field's value."""
+def test_a_tagged_union_shows_the_whole_value_of_the_field() -> None:
+    """[H-05] Ruling 4: inside a branch, too, its label is never followed into the value."""
     pet = {"kind": "cat", "cat": 7, "lives": "x"}
     issue = issue_of(Owner, {"pet": pet})
 
-    assert issue.field == "pet.cat.lives"
-    assert issue.received == repr(pet)
+    assert (issue.field, issue.received) == ("pet.cat.lives", repr(pet))
 
 
-def test_an_invalid_tag():
+def test_an_invalid_tag() -> None:
     """[P-06] Ruling 5: the user reads a sentence made from the code, not the tag."""
     error = failure(Owner, {"pet": {"kind": "bird"}})
 
@@ -66,7 +58,7 @@ def test_an_invalid_tag():
     )
 
 
-def test_a_missing_tag():
+def test_a_missing_tag() -> None:
     """[H-06] union_tag_not_found says what the given value lacks."""
     error = failure(Owner, {"pet": {"lives": 9}})
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -92,27 +96,16 @@ GO = [
 ]
 
 
-@pytest.mark.parametrize("key", STAY)
-def test_keys_that_only_sound_secret_stay(key):
-    """[C16] Ordinary keys are not secret."""
-    assert not is_secret_key(key)
+def test_secret_keys_go_in_every_spelling_and_others_stay() -> None:
+    """[C16][P-05] camelCase, snake_case, headers and one word; what only sounds secret stays."""
+    assert [key for key in GO if not is_secret_key(key)] == []
+    strange = ["", "é", 5, None, b"password", "x" * 10_000]
+    assert [key for key in [*STAY, *strange] if is_secret_key(key)] == []
 
 
-@pytest.mark.parametrize("key", GO)
-def test_secret_keys_go_in_every_spelling(key):
-    """[C16] camelCase, snake_case, headers and one-word forms are recognised."""
-    assert is_secret_key(key)
-
-
-@pytest.mark.parametrize("key", ["", "é", 5, None, b"password", "x" * 10_000])
-def test_strange_keys_are_not_secret(key):
-    """[P-05] Anything may be asked about."""
-    assert not is_secret_key(key)
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
+def test_secrets_are_taken_out_and_the_rest_stays() -> None:
+    """[C16][A05][A18][A19][E2] What is a secret goes, and only that."""
+    for text, shown in [
         ("db password=hunter2 at 10.0.0.5:5432 /srv", "db [REDACTED] at 10.0.0.5:5432 /srv"),
         ("token: abc123def", "[REDACTED]"),
         ("429 from api.example.com key sk-abcdef123456", "429 from api.example.com key [REDACTED]"),
@@ -143,16 +136,13 @@ def test_strange_keys_are_not_secret(key):
         ("c2stbGl2ZTEyMzQ1Njc4OTA=", "[REDACTED]"),
         ("736b2d6c6976653132333435363738393061", "[REDACTED]"),
         ("x=%73k-live1234567890", "x=[REDACTED]"),
-    ],
-)
-def test_secrets_are_taken_out_and_the_rest_stays(text, shown):
-    """[C16][A05][A18][A19][E2] What is a secret goes, and only that."""
-    assert redact_text(text) == shown
+    ]:
+        assert redact_text(text) == shown
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_is_no_secret_stays() -> None:
+    """[A16] Numbers that fail their check, prose, and what #57 of the bad inputs lists, stay."""
+    for text in [
         "card 4111 1111 1111 1112",
         "order 1234567890123456",
         "iban DE89 3704 0044 0532 0130 01",
@@ -164,11 +154,8 @@ def test_secrets_are_taken_out_and_the_rest_stays(text, shown):
         "password: must be at least 8 characters",
         "Unexpected token: identifier",
         "(received str: [REDACTED])",
-    ],
-)
-def test_what_is_no_secret_stays(text):
-    """[A16] Numbers that fail their check, prose, and what #57 of the bad inputs lists, stay."""
-    assert redact_text(text) == text
+    ]:
+        assert redact_text(text) == text
 
 
 def _leaks(secret: Secret, encoding: str, place: str) -> list[str]:
@@ -179,18 +166,31 @@ def _leaks(secret: Secret, encoding: str, place: str) -> list[str]:
     return [text for text in PLACES[place](planted) if any(part in text for part in found)]
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_no_planted_secret_comes_out(place, encoding):
-    """[C16][L-14] 40 formats in 12 places and 3 encodings: none in any output of the SDK."""
-    leaks = {
-        secret.name: texts for secret in formats() if (texts := _leaks(secret, encoding, place))
-    }
+@pytest.mark.parametrize(
+    ("encoding", "places"),
+    [
+        ("plain", PLACES),
+        ("base64", ("arg_value", "message", "bytes")),
+        ("percent", ("query", "nested_list", "json_in_string")),
+        pytest.param("base64", PLACES, marks=pytest.mark.long),
+        pytest.param("percent", PLACES, marks=pytest.mark.long),
+    ],
+)
+def test_no_planted_secret_comes_out(encoding: str, places: Iterable[str]) -> None:
+    """[C16][L-14] Each of 40 formats, planted in any place, encoded or not, is in no output."""
+    secrets = formats()
+    leaks = [
+        (secret.name, place, texts)
+        for secret in secrets
+        for place in places
+        if (texts := _leaks(secret, encoding, place))
+    ]
 
-    assert leaks == {}
+    assert len(secrets) == 40
+    assert leaks == []
 
 
-def test_padded_text_is_read_as_what_it_pads():
+def test_padded_text_is_read_as_what_it_pads() -> None:
     """[C16] UTF-16 taken for bytes is readable with its NULs, or what replaced them, left out."""
     padded = "\x00".join("sk-live1234567890")
 
@@ -198,14 +198,7 @@ def test_padded_text_is_read_as_what_it_pads():
     assert "l\ufffdi\ufffdv" not in ToolError("t", f"got {padded}").render("llm")
 
 
-def test_the_corpus_is_what_it_says():
-    """[C16] 1,440 secrets are planted, and every output of an unredacted one would show it."""
-    assert (len(formats()), len(PLACES), len(ENCODINGS)) == (40, 12, 3)
-    assert len({secret.name for secret in formats()}) == 40
-    assert all(secret.core in secret.text and len(secret.core) >= 10 for secret in formats())
-
-
-def test_ordinary_errors_are_left_alone():
+def test_ordinary_errors_are_left_alone() -> None:
     """[C16] Of 5,000 ordinary errors at most 0.5 % are touched."""
     touched = Counter(
         TEMPLATES[number % len(TEMPLATES)]
@@ -216,48 +209,19 @@ def test_ordinary_errors_are_left_alone():
     assert sum(touched.values()) <= 25, touched.most_common(5)
 
 
-def test_real_tool_results_are_left_alone(shared_data):
-    """[C16] Of the tool results in real transcripts at most 0.5 % are touched."""
-    texts: set[str] = set()
-
-    def collect(value):
-        if isinstance(value, list):
-            for item in value:
-                collect(item)
-        elif isinstance(value, dict):
-            content = value.get("content")
-            if isinstance(content, str) and (
-                value.get("role") == "tool" or value.get("type") == "tool_result"
-            ):
-                texts.add(content[:20_000])
-            for item in value.values():
-                collect(item)
-
-    for path in sorted(shared_data.rglob("*.json*")):
-        for document in (
-            path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
-        ):
-            collect(json.loads(document) if document.strip() else None)
-    touched = [text for text in texts if redact_text(text) != text]
-
-    assert len(texts) > 1_000
-    assert len(touched) <= len(texts) * 0.005
-
-
-@pytest.mark.parametrize("offset", range(-60, 61, 5))
-@pytest.mark.parametrize("edge", [200, 24_576])
-def test_a_cut_never_uncovers_half_a_secret(edge, offset):
+def test_a_cut_never_uncovers_half_a_secret() -> None:
     """[C16] A secret across any edge of the window is not shown in part."""
     secret = "sk-" + "a1" * 20
-    text = "x " * ((edge + offset) // 2) + secret + " y" * 20_000
+    for edge, offset in product((200, 24_576), range(-60, 61, 10)):
+        text = "x " * ((edge + offset) // 2) + secret + " y" * 20_000
 
-    for limit in (200, None):
-        shown = redact_text(text, limit)
-        assert "a1a1" not in shown
-        assert len(shown) <= (limit or 33_000)
+        for limit in (200, None):
+            shown = redact_text(text, limit)
+            assert "a1a1" not in shown
+            assert len(shown) <= (limit or 33_000)
 
 
-def test_a_private_key_across_the_cut_is_gone():
+def test_a_private_key_across_the_cut_is_gone() -> None:
     """[C16] The end of a key whose beginning fell into the gap is not shown."""
     body = "\n".join("QmFzZTY0" * 8 for _ in range(1_500))
     text = f"x -----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY----- tail"
@@ -267,18 +231,14 @@ def test_a_private_key_across_the_cut_is_gone():
     assert "QmFzZTY0" not in redact_text(text)
 
 
-@pytest.mark.parametrize(
-    "unit", ["\\", "a=", "password=\"'", "sk-", "eyJa.", "://a:", "%4", "V", "{"]
-)
-def test_a_megabyte_is_bounded(unit):
+def test_a_megabyte_is_bounded() -> None:
     """[L-16] Text of any size and shape gives at most the window."""
-    shown = redact_text((unit * (1 << 20))[: 1 << 20])
-
-    assert len(shown) <= 33_000
+    for unit in ["\\", "a=", "password=\"'", "sk-", "eyJa.", "://a:", "%4", "V", "{"]:
+        assert len(redact_text((unit * (1 << 20))[: 1 << 20])) <= 33_000
 
 
 @given(st.text(alphabet="abkst-=:/@\"' {}[]\\%&;,.0123456789\n", max_size=300))
-def test_redaction_is_idempotent_and_bounded(text):
+def test_redaction_is_idempotent_and_bounded(text) -> None:
     """[C16] Text that was cleaned once is not changed again, and no text makes it raise."""
     once = redact_text(text)
 
@@ -286,20 +246,14 @@ def test_redaction_is_idempotent_and_bounded(text):
     assert len(redact_text(text, 50)) <= 50
 
 
-@given(st.text(max_size=200))
-def test_any_text_can_be_redacted(text):
-    """[P-05] No text makes redaction raise."""
-    assert isinstance(redact_text(text), str)
-
-
 @pytest.fixture
-def _default_policy():
+def _default_policy() -> Iterator[None]:
     yield
     configure_redaction()
 
 
 @pytest.mark.usefixtures("_default_policy")
-def test_keys_can_be_added_and_kept():
+def test_keys_can_be_added_and_kept() -> None:
     """[C16] redact_keys and keep_keys are configured once for the whole process."""
     configure_redaction(redact_keys=["customerName", "iban"], keep_keys=["session_id"])
 
@@ -314,7 +268,7 @@ def test_keys_can_be_added_and_kept():
 
 
 @pytest.mark.usefixtures("_default_policy")
-def test_a_redactor_has_the_last_word():
+def test_a_redactor_has_the_last_word() -> None:
     """[C16] A function of the host sees every text after the built-in rules."""
     configure_redaction(redactor=lambda text: text.replace("Ada", "<name>"))
 
@@ -325,31 +279,41 @@ def test_a_redactor_has_the_last_word():
 
 
 @pytest.mark.usefixtures("_default_policy")
-@pytest.mark.parametrize("broken", [lambda text: 1 / 0, lambda text: None, lambda text: text.nope])
-def test_a_broken_redactor_drops_the_text(broken):
+def test_a_broken_redactor_drops_the_text() -> None:
     """[C16] Fail closed: what the redactor cannot clean is not shown at all."""
-    configure_redaction(redactor=broken)
+    broken: list[Any] = [lambda text: 1 / 0, lambda text: None, lambda text: text.nope]
+    for redactor in broken:
+        configure_redaction(redactor=redactor)
 
-    error = ToolError("t", "secret place")
-    assert error.render("llm") == "Error: [REDACTED]"
-    assert "secret place" not in json.dumps(error.to_llm_payload())
+        error = ToolError("t", "secret place")
+        assert error.render("llm") == "Error: [REDACTED]"
+        assert "secret place" not in json.dumps(error.to_llm_payload())
 
 
-def test_bad_settings_say_what_to_write():
+def test_bad_settings_say_what_to_write() -> None:
     """[C16] A setting that cannot work is refused with the remedy."""
     with pytest.raises(ConfigError, match="sequence of keys"):
         configure_redaction(redact_keys="password")
     with pytest.raises(ConfigError, match="at least one letter"):
         configure_redaction(keep_keys=["123"])
     with pytest.raises(ConfigError, match="function"):
-        configure_redaction(redactor="x")
+        configure_redaction(redactor="x")  # type: ignore[arg-type]
     assert redaction_policy().redactor is None
 
 
-def test_the_cache_of_keys_is_bounded():
-    """[P-05] Invented keys cannot fill the memory."""
-    policy = configure_redaction()
-    for number in range(10_000):
-        policy.is_secret(f"invented_{number}")
+@pytest.mark.usefixtures("_default_policy")
+def test_invented_keys_do_not_fill_the_memory() -> None:
+    """[P-05] What is remembered of the keys that a model invents is bounded."""
+    configure_redaction()
+    is_secret_key("loaded")
+    tracemalloc.start()
+    try:
+        for number in range(10_000):
+            is_secret_key(f"{number:05}_invented" * 4)
+        for number in range(50):
+            is_secret_key(f"{number:05}_invented" * 4_000)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
 
-    assert len(policy._cache) <= 4_096
+    assert kept < 1_300_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from pydantic import (
     BaseModel,
     field_validator,
@@ -15,16 +14,18 @@ from toolfault.errors import ToolErrorCode
 from toolfault.formatting import PYDANTIC_CODES, code_of_type
 
 
-@pytest.mark.parametrize("name", [error["type"] for error in list_all_errors()])
-def test_every_error_type_of_the_installed_pydantic_is_mapped(name):
+def test_every_error_type_of_the_installed_pydantic_is_mapped() -> None:
     """[H-13] Ruling 3: an upgrade of pydantic that adds a type is noticed here."""
-    assert name in PYDANTIC_CODES
-    assert PYDANTIC_CODES[name] in {code.value for code in ToolErrorCode}
+    codes = {code.value for code in ToolErrorCode}
+    names = [error["type"] for error in list_all_errors()]
+
+    assert len(names) > 100
+    assert [name for name in names if PYDANTIC_CODES.get(name) not in codes] == []
 
 
-@pytest.mark.parametrize(
-    ("name", "code"),
-    [
+def test_types_outside_the_table_have_a_code_too() -> None:
+    """[H-13] Newer, custom and pydantic 1 types are mapped; unknown ones are invalid_input."""
+    for name, code in [
         ("ellipsis_error", "wrong_type"),
         ("fraction_parsing", "wrong_type"),
         ("recursion_depth_exceeded", "invalid_format"),
@@ -38,20 +39,17 @@ def test_every_error_type_of_the_installed_pydantic_is_mapped(name):
         ("value_error.any_str.min_length", "field_too_small"),
         ("value_error.extra", "unknown_field"),
         ("value_error.jsondecode", "malformed_json"),
-    ],
-)
-def test_types_outside_the_table_have_a_code_too(name, code):
-    """[H-13] Newer, custom and pydantic 1 types are mapped; unknown ones are invalid_input."""
-    assert code_of_type(name) == code
+    ]:
+        assert code_of_type(name) == code
 
 
-def test_a_value_error_about_json_is_malformed_json():
+def test_a_value_error_about_json_is_malformed_json() -> None:
     """[H-10] The text decides for value errors that start with Invalid JSON."""
     assert code_of_type("value_error", "Invalid JSON: Expecting value") == "malformed_json"
     assert code_of_type("value_error", "no good") == "invalid_input"
 
 
-def test_custom_error_types_can_name_a_code():
+def test_custom_error_types_can_name_a_code() -> None:
     """[P-17] PydanticCustomError with the name of a code means that code."""
 
     class Model(BaseModel):

@@ -115,7 +115,7 @@ def test_a_failed_direct_call_that_is_logged_is_one_event(
 def test_the_processor_never_raises() -> None:
     """A line that cannot be read is passed on as it is."""
 
-    class Broken(dict):  # type: ignore[type-arg]
+    class Broken(dict):
         def get(self, *given: Any) -> Any:
             raise RuntimeError("no")
 

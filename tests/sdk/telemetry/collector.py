@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from toolfault.telemetry._tls import tls_context
-
 Behaviour = Callable[["Handler", dict[str, Any]], None]
 
 
@@ -32,6 +30,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         batch = json.loads(gzip.decompress(raw))
         with self.server.changed:
             self.server.requests.append((dict(self.headers), batch))
+            self.server.paths.append(self.path)
             behave = self.server.script.popleft() if self.server.script else self.server.default
             self.server.changed.notify_all()
         try:
@@ -73,6 +72,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+class GoneSocket(ssl.SSLSocket):
+    """Fails in the handshake, and is closed then, where the peer is gone before it begins."""
+
+    def getpeername(self) -> Any:
+        """The peer's address, if it is there still."""
+        try:
+            return super().getpeername()
+        except OSError:
+            return None
+
+
 class Server(http.server.ThreadingHTTPServer):
     """Keeps what it got, by event id.
 
@@ -90,6 +100,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.changed = threading.Condition()
         self.events: dict[str, dict[str, Any]] = {}
         self.requests: list[tuple[dict[str, str], dict[str, Any]]] = []
+        self.paths: list[str] = []
         self.script: deque[Behaviour] = deque()
         self.default: Behaviour = honest
         self.refuses: Callable[[dict[str, Any]], bool] = lambda event: False
@@ -115,10 +126,20 @@ class Server(http.server.ThreadingHTTPServer):
         """Where a client finds it."""
         return f"http://KEY@127.0.0.1:{self.server_port}"
 
-    def wait_for(self, condition: Callable[[Server], bool], seconds: float = 20.0) -> None:
+    def wait_for(self, condition: Callable[[Server], bool]) -> None:
         """Wait until ``condition`` holds."""
         with self.changed:
-            assert self.changed.wait_for(lambda: condition(self), seconds), "never happened"
+            assert self.changed.wait_for(lambda: condition(self), 60.0), "never happened"
+
+    def sent_once(self) -> bool:
+        """Whether no event came twice."""
+        sent = [event["event_id"] for _, batch in self.requests for event in batch["events"]]
+        return len(sent) == len(set(sent))
+
+    def sessions_of_failures(self) -> list[str]:
+        """The conversations of the failed calls, one for each failure."""
+        failed = [event for event in self.of_type("tool_call") if not event["success"]]
+        return sorted(event["session_id"] for event in failed)
 
     def of_type(self, kind: str) -> list[dict[str, Any]]:
         """Stored events of one type, in the order they came."""
@@ -140,8 +161,7 @@ def running_collector(certificate: Path | None = None) -> Iterator[Server]:
     server = Server()
     if certificate is not None:
         server.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        # Which closes a connection that is gone again; that of the module would leave it open.
-        server.context.sslsocket_class = tls_context().sslsocket_class
+        server.context.sslsocket_class = GoneSocket
         server.context.load_cert_chain(certificate)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()

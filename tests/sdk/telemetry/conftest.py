@@ -2,28 +2,62 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import json
+import os
+import runpy
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partialmethod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from tests.sdk.telemetry.collector import Server, running_collector
 
+import toolfault
 from toolfault.errors import Issue, ToolError
-from toolfault.telemetry import Client
-from toolfault.telemetry._config import Config
-from toolfault.telemetry._context import on_end
-from toolfault.telemetry._dsn import parse_dsn
-from toolfault.telemetry._limits import Limits
+from toolfault.telemetry import Client, Response
+from toolfault.testing import MemoryTransport
 from toolfault.tools import CallRecord
 
-QUICK = Limits(batch_seconds=0.01, backoff_base=0.01, backoff_cap=0.05, request_seconds=2.0)
+
+class Bounds(NamedTuple):
+    """What a client reads of its ``limits``: the bounds of today, which tests tighten."""
+
+    queue_events: int = 10_000
+    queue_bytes: int = 16 * 1024 * 1024
+    batch_events: int = 200
+    batch_bytes: int = 1024 * 1024
+    event_bytes: int = 256 * 1024
+    batch_seconds: float = 1.0
+    request_seconds: float = 10.0
+    backoff_base: float = 1.0
+    backoff_cap: float = 60.0
+    flush_seconds: float = 5.0
+    exit_seconds: float = 2.0
+    fold_seconds: float = 60.0
+    fold_rows: int = 500
+    adopt_seconds: float = 60.0
+    idle_seconds: float = 1_800.0
+    spool_bytes: int = 64 * 1024 * 1024
+    segment_bytes: int = 1024 * 1024
+    largest_segment: int = 4 * 1024 * 1024
+    conversations: int = 2_000
+
+
+QUICK = Bounds(batch_seconds=0.01, backoff_base=0.01, backoff_cap=0.05, request_seconds=2.0)
 SILENT = QUICK._replace(request_seconds=0.2, adopt_seconds=0.2)
 
 MakeClient = Callable[..., Client]
+Doctor = Callable[..., tuple[int, str]]
 
+COMMAND = Path(toolfault.__file__).with_name("__main__.py")
 HOST = "collector.test"  # a name that only the certificate, and a proxy, know
 
 
@@ -59,26 +93,133 @@ def secure(certificate: Path) -> Iterator[Server]:
 
 
 @pytest.fixture
-def make_client() -> Iterator[MakeClient]:
-    """Make clients that are closed with the test, and hold the conservation law then."""
+def make_client(monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeClient]:
+    """Start clients; each replaces the one before, and holds the conservation law at the end."""
     made: list[Client] = []
 
-    def make(dsn: str | None = None, *, limits: Limits = QUICK, **settings: Any) -> Client:
-        seams = {name: settings.pop(name) for name in _SEAMS if name in settings}
-        config = Config(**{"successes": "all", **settings})
-        client = Client(config, dsn=parse_dsn(dsn) if dsn else None, limits=limits, **seams)
+    def make(dsn: str | None = None, *, limits: Bounds | None = QUICK, **settings: Any) -> Client:
+        toolfault.close(0.0)
+        seams: dict[str, Any] = {"limits": limits}
+        if "new_id" in settings:
+            seams["new_id"] = settings.pop("new_id")
+        with monkeypatch.context() as patch:
+            patch.setattr(Client, "__init__", partialmethod(Client.__init__, **seams))
+            client = toolfault.init(dsn, **{"successes": "all", **settings})
+        assert client is not None
         made.append(client)
-        on_end(client.end_conversation)
         return client
 
     yield make
-    on_end(lambda conversation: None)
+    toolfault.close(0.2)
     for client in made:
-        client.close(0.2)
         conserved(client)
 
 
-_SEAMS = ("transport", "clock", "new_id")
+@pytest.fixture
+def doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Doctor:
+    """``python -m toolfault doctor``: its exit code and what it says."""
+
+    def run(dsn: str | None) -> tuple[int, str]:
+        code, said, _ = command(capsys, monkeypatch, "doctor", *(["--dsn", dsn] if dsn else []))
+        return code, said
+
+    return run
+
+
+def command(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    *arguments: str,
+    stdin: str = "",
+) -> tuple[int, str, str]:
+    """Run ``python -m toolfault`` in this process; its exit code and what it wrote."""
+    monkeypatch.setattr(sys, "argv", ["toolfault", *arguments])
+    monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(COMMAND), run_name="__main__")
+    written = capsys.readouterr()
+    return int(ended.value.code or 0), written.out, written.err
+
+
+def python(*arguments: str, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run an interpreter that finds the SDK, and the tests, as this one does."""
+    path = os.pathsep.join(sys.path)
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=1_200,
+        env={**os.environ, "PYTHONPATH": path, **variables},
+    )
+
+
+class Clock:
+    """A clock the test moves."""
+
+    def __init__(self, now: float = 1_790_000_000.0, step: float = 1.0) -> None:
+        self.now = now
+        self.step = step
+        self.held = False  # while it is, the sender really waits
+
+    def __call__(self) -> float:
+        """Present time; every reading is a step later."""
+        self.now += self.step
+        return self.now
+
+
+@pytest.fixture
+def passing(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Time that passes only when the sender waits, and then at once."""
+    clock = Clock(step=0.0)
+    wait = threading.Condition.wait
+
+    def pass_by(condition: threading.Condition, timeout: float | None = None) -> bool:
+        sender = threading.current_thread().name == "toolfault-sender"
+        if timeout is None or clock.held or not sender:
+            return wait(condition, timeout)
+        clock.now += timeout
+        return wait(condition, 0.0005)
+
+    monkeypatch.setattr(threading.Condition, "wait", pass_by)
+    monkeypatch.setattr(time, "monotonic", clock)
+    return clock
+
+
+class Scripted(MemoryTransport):
+    """Gives these answers (None: no answer) before it acknowledges.
+
+    Attributes:
+        at: When it was asked to send, in the time of the test.
+        sizes: How many events each request held.
+        acknowledged: Set with the first acknowledgement.
+    """
+
+    def __init__(self, *answers: Response | None) -> None:
+        super().__init__()
+        self.answers = list(answers)
+        self.at: list[float] = []
+        self.sizes: list[int] = []
+        self.acknowledged = threading.Event()
+
+    def send(self, body: bytes, *, headers: Mapping[str, str], timeout: float) -> Response:
+        """Give the next answer."""
+        self.at.append(time.monotonic())
+        self.sizes.append(len(json.loads(gzip.decompress(body))["events"]))
+        if self.answers:
+            answer = self.answers.pop(0)
+            if answer is None:
+                raise ConnectionRefusedError
+            return answer
+        acknowledgement = super().send(body, headers=headers, timeout=timeout)
+        self.acknowledged.set()
+        return acknowledgement
+
+
+def events_of(transport: MemoryTransport, kind: str) -> list[dict[str, Any]]:
+    """Events of one type."""
+    return [event for event in transport.events if event["type"] == kind]
 
 
 def conserved(client: Client) -> None:

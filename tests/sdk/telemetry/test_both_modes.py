@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.test_intercode_sql import VARIANTS, replay
 from tests.live_server import live_server
+from tests.transcripts.test_intercode_sql import VARIANTS, replay
 
 import toolfault
 
@@ -29,7 +29,7 @@ def numbers(recordings: Path, folder: Path, successes: str) -> list[dict[str, An
         return [running.summary(query, "--project", PROJECT) for query in queries]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_both_modes_give_the_same_summary(shared_data: Path, tmp_path: Path) -> None:
     """Calls, failures, rates, chains and conversations do not depend on how successes are sent."""

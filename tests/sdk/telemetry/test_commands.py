@@ -3,42 +3,45 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
-import subprocess
-import sys
+from collections.abc import Callable
 from email.utils import formatdate
+from typing import Any
 
 import pytest
 from tests.sdk.telemetry import collector as behave
 from tests.sdk.telemetry.collector import Server
+from tests.sdk.telemetry.conftest import Doctor, command, python
 
-from toolfault.telemetry._claude_code import failure_of
+Hook = Callable[[Any], tuple[int, str, str]]
 
 
-def run(*arguments: str, dsn: str | None = None, stdin: str = "") -> tuple[int, str, str]:
-    """Run the command; return its exit code and what it wrote."""
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    variables.pop("TOOLFAULT_DSN", None)
-    if dsn is not None:
-        variables["TOOLFAULT_DSN"] = dsn
-    done = subprocess.run(
-        [sys.executable, "-m", "toolfault", *arguments],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env=variables,
-    )
-    return done.returncode, done.stdout, done.stderr
+@pytest.fixture
+def hook(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, collector: Server
+) -> Hook:
+    """``python -m toolfault hook claude-code`` with a message; its exit code and what it wrote."""
+    monkeypatch.setenv("TOOLFAULT_DSN", collector.dsn)
+
+    def run(message: Any) -> tuple[int, str, str]:
+        text = message if isinstance(message, str) else json.dumps(message)
+        return command(capsys, monkeypatch, "hook", "claude-code", stdin=text)
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def _no_dsn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No collector is set where the tests run."""
+    monkeypatch.delenv("TOOLFAULT_DSN", raising=False)
 
 
 def test_doctor_finds_a_healthy_way(collector: Server) -> None:
     """With a collector that answers every step is fine and a test event is stored."""
-    code, said, _ = run("doctor", dsn=collector.dsn)
-    assert code == 0, said
-    assert said.count("ok  ") == 6
-    assert "KEY" not in said
+    done = python("-m", "toolfault", "doctor", TOOLFAULT_DSN=collector.dsn)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert done.stdout.count("ok  ") == 6
+    assert "KEY" not in done.stdout
     (event,) = collector.events.values()
     assert (event["type"], event["calls"], "tool" in event) == ("tool_call_counts", 0, False)
 
@@ -61,11 +64,11 @@ def closed_port() -> int:
     ],
 )
 def test_doctor_names_the_step_that_fails(
-    dsn: str | None, step: str, advice: str, collector: Server
+    dsn: str | None, step: str, advice: str, collector: Server, doctor: Doctor
 ) -> None:
     """The first broken step is named with what to do; steps behind it are not tried."""
     port = {"open": collector.server_port, "closed": closed_port()}
-    code, said, _ = run("doctor", *(["--dsn", dsn.format(**port)] if dsn else []))
+    code, said = doctor(dsn.format(**port) if dsn else None)
     assert code == 1
     last = said.splitlines()[-1]
     assert last.startswith(f"FAIL  {step}")
@@ -84,26 +87,25 @@ def test_doctor_names_the_step_that_fails(
     ],
 )
 def test_doctor_understands_refusals(
-    behaviour: behave.Behaviour, advice: str, collector: Server
+    behaviour: behave.Behaviour, advice: str, collector: Server, doctor: Doctor
 ) -> None:
     """What the collector's answer to the key means is said in words."""
     collector.default = behaviour
-    code, said, _ = run("doctor", dsn=collector.dsn)
+    code, said = doctor(collector.dsn)
     assert code == 1
     assert advice in said.splitlines()[-1]
 
 
-def test_doctor_compares_clocks(collector: Server) -> None:
+@pytest.mark.parametrize(("at", "word"), [(1_000_000_000, "ahead of"), (4_000_000_000, "behind")])
+def test_doctor_compares_clocks(
+    at: int, word: str, collector: Server, doctor: Doctor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A clock that is off by more than a minute is a finding."""
-
-    def late(handler: behave.Handler, batch: dict) -> None:
-        handler.date_time_string = lambda timestamp=None: formatdate(1_000_000_000, usegmt=True)
-        behave.honest(handler, batch)
-
-    collector.default = late
-    code, said, _ = run("doctor", dsn=collector.dsn)
+    date = formatdate(at, usegmt=True)
+    monkeypatch.setattr(behave.Handler, "date_time_string", lambda *_: date)
+    code, said = doctor(collector.dsn)
     assert code == 1
-    assert "ahead of the collector's" in said
+    assert f"{word} the collector's" in said
 
 
 HOOK = {
@@ -114,14 +116,11 @@ HOOK = {
 }
 
 
-def test_hook_captures_a_failure(collector: Server) -> None:
+def test_hook_captures_a_failure(collector: Server, hook: Hook) -> None:
     """A failed call becomes a failed event with code, field and conversation."""
     error = "<tool_use_error>String to replace not found in file.</tool_use_error>"
     message = {**HOOK, "hook_event_name": "PostToolUseFailure", "error": error, "duration_ms": 12}
-    code, said, complained = run(
-        "hook", "claude-code", dsn=collector.dsn, stdin=json.dumps(message)
-    )
-    assert (code, said, complained) == (0, "", "")
+    assert hook(message) == (0, "", "")
     (event,) = collector.of_type("tool_call")
     assert (event["tool"], event["call_id"], event["session_id"]) == ("Edit", "toolu_1", "s1")
     assert (event["agent"], event["success"], event["duration_ms"]) == ("claude-code", False, 12.0)
@@ -130,26 +129,25 @@ def test_hook_captures_a_failure(collector: Server) -> None:
     assert "CANARY" not in json.dumps(event)
 
 
-def test_hook_captures_a_success_of_a_sub_agent(collector: Server) -> None:
+def test_hook_captures_a_success_of_a_sub_agent(collector: Server, hook: Hook) -> None:
     """A sub-agent's call is a call of its own conversation."""
     message = {**HOOK, "hook_event_name": "PostToolUse", "tool_response": {}, "agent_id": "a7"}
-    assert run("hook", "claude-code", dsn=collector.dsn, stdin=json.dumps(message))[0] == 0
+    assert hook(message) == (0, "", "")
     (event,) = collector.of_type("tool_call")
     assert (event["success"], event["session_id"]) == (True, "s1/a7")
 
 
 @pytest.mark.parametrize("stdin", ["", "not json", "[1]", "null"])
-def test_hook_says_what_it_expects(stdin: str) -> None:
+def test_hook_says_what_it_expects(stdin: str, hook: Hook) -> None:
     """Anything but a hook's message is refused in words, without a traceback."""
-    code, said, complained = run("hook", "claude-code", stdin=stdin)
-    assert (code, said) == (1, "")
-    assert complained == ("toolfault: expected the JSON object of a Claude Code hook on stdin\n")
+    expected = "toolfault: expected the JSON object of a Claude Code hook on stdin\n"
+    assert hook(stdin) == (1, "", expected)
 
 
-def test_hook_without_a_dsn_is_silent() -> None:
+def test_hook_without_a_dsn_is_silent(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no collector is set the hook does nothing."""
-    message = {**HOOK, "hook_event_name": "PostToolUse"}
-    assert run("hook", "claude-code", stdin=json.dumps(message)) == (0, "", "")
+    monkeypatch.delenv("TOOLFAULT_DSN")
+    assert hook({**HOOK, "hook_event_name": "PostToolUse"}) == (0, "", "")
 
 
 @pytest.mark.parametrize(
@@ -193,14 +191,24 @@ def test_hook_without_a_dsn_is_silent() -> None:
         ("Something else", "unclassified", "internal", "system"),
     ],
 )
-def test_sentences_have_codes(text: str, code: str, category: str, audience: str) -> None:
+def test_sentences_have_codes(
+    text: str, code: str, category: str, audience: str, collector: Server, hook: Hook
+) -> None:
     """What Claude Code says is classified by a fixed table."""
-    failure = failure_of("Tool", {"error": text})
-    found = (str(failure.code), str(failure.category), str(failure.audience))
-    assert found == (code, category, audience)
+    error = failure(hook, collector, error=text)
+    assert (error["code"], error["category"], error["audience"]) == (code, category, audience)
 
 
-def test_validation_errors_are_taken_apart() -> None:
+def failure(hook: Hook, collector: Server, **members: Any) -> dict[str, Any]:
+    """What the event says of a failed call that the hook was told of."""
+    message = {**HOOK, "hook_event_name": "PostToolUseFailure", **members}
+    assert hook(message) == (0, "", "")
+    (event,) = collector.of_type("tool_call")
+    error: dict[str, Any] = event["error"]
+    return error
+
+
+def test_validation_errors_are_taken_apart(collector: Server, hook: Hook) -> None:
     """Every argument Claude Code complains about is an issue."""
     text = (
         "InputValidationError: Grep failed due to the following issues:\n"
@@ -208,24 +216,25 @@ def test_validation_errors_are_taken_apart() -> None:
         "An unexpected parameter `-o` was provided\n"
         "The parameter `head_limit` type is expected as `number` but provided as `string`\n"
     )
-    failure = failure_of("Grep", {"error": text})
-    assert [(issue.field, str(issue.code)) for issue in failure.issues] == [
+    issues = failure(hook, collector, tool_name="Grep", error=text)["issues"]
+    assert [(issue["field"], issue["code"]) for issue in issues] == [
         ("pattern", "missing_field"),
         ("-o", "unknown_field"),
         ("head_limit", "wrong_type"),
     ]
-    assert failure.issues[2].expected == "number"
+    assert issues[2]["expected"] == "number"
 
 
-def test_interrupted_call_is_cancelled() -> None:
+def test_interrupted_call_is_cancelled(collector: Server, hook: Hook) -> None:
     """What the person interrupted has the code ``cancelled``."""
-    failure = failure_of("Bash", {"error": "Interrupted", "is_interrupt": True})
-    assert str(failure.code) == "cancelled"
+    assert failure(hook, collector, error="x", is_interrupt=True)["code"] == "cancelled"
 
 
-def test_help_of_the_hook_is_all_one_needs() -> None:
+def test_help_of_the_hook_is_all_one_needs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The help holds the settings to paste, as JSON, for both hooks."""
-    code, said, _ = run("hook", "--help")
+    code, said, _ = command(capsys, monkeypatch, "hook", "--help")
     assert code == 0
     settings = json.loads(said[said.index("{\n") :])
     assert list(settings["hooks"]) == ["PostToolUse", "PostToolUseFailure"]

@@ -37,13 +37,7 @@ FAULTS: dict[str, Behaviour] = {
     "resets": behave.reset,
     "stored, but the answer is lost": behave.stored_but_silent,
     "500 now and then": in_turn(behave.status(500), behave.status(503), behave.honest),
-    "502": behave.status(502),
-    "503": behave.status(503),
-    "storm of 429": behave.status(429),
     "storm of 429 and 503": in_turn(behave.status(429), behave.status(503)),
-    "captive portal": behave.lying(b"<html>please sign in</html>", Content_Type="text/html"),
-    "200 for one event of many": behave.lying(b'{"accepted":1,"duplicate":0,"rejected":[]}'),
-    "redirect": behave.status(302, b"", Location="http://127.0.0.1:1/v1/events"),
     "all in turn": in_turn(
         behave.reset, behave.status(429), behave.silent, behave.stored_but_silent, behave.garbage,
         behave.torn, behave.status(503), behave.lying(b"{}"), behave.honest,
@@ -59,13 +53,15 @@ def work(client: Client, calls: int) -> None:
         conserved(client)
 
 
-@pytest.mark.parametrize("successes", ["all", "folded"])
-@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
+@pytest.mark.parametrize(
+    ("fault", "successes"),
+    [*zip(FAULTS, itertools.cycle(["all", "folded"])), ("all in turn", "folded")],
+)
 def test_a_fault_that_ends(
-    fault: Behaviour, successes: str, collector: Server, make_client: MakeClient
+    fault: str, successes: str, collector: Server, make_client: MakeClient
 ) -> None:
     """While it lasts every record is accounted for; after it all are stored, each once."""
-    collector.default = fault
+    collector.default = FAULTS[fault]
     client = make_client(collector.dsn, limits=IMPATIENT, successes=successes)
     work(client, 40)
     client.flush(0.3)
@@ -80,12 +76,12 @@ def test_a_fault_that_ends(
     conserved(client)
 
 
-@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
+@pytest.mark.parametrize("fault", ["black hole", "all in turn"])
 def test_a_queue_that_overflows_during_a_fault(
-    fault: Behaviour, collector: Server, make_client: MakeClient
+    fault: str, collector: Server, make_client: MakeClient
 ) -> None:
     """What found no room is counted as dropped, exactly, and the rest is stored."""
-    collector.default = fault
+    collector.default = FAULTS[fault]
     client = make_client(collector.dsn, limits=IMPATIENT._replace(queue_events=25))
     work(client, 200)
     collector.default = behave.honest
@@ -134,9 +130,9 @@ def test_a_collector_that_reads_nothing(scheme: str, make_client: MakeClient) ->
         for _ in range(100):
             noise = "".join(chance.choices("abcdefghijklmnopqrstuvwxyz ", k=7_000))
             client.on_call(a_call(error=a_failure(message=noise)))
-        assert not client.flush(0.5)
+        assert not client.flush(0.3)
         conserved(client)
         assert client.stats().pending == 100
-        assert not client.close(0.3)
+        assert not client.close(0.2)
     assert client.stats().dropped == {"shutdown": 100}
     conserved(client)

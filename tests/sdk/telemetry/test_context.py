@@ -6,12 +6,10 @@ import asyncio
 import contextvars
 import threading
 
-from tests.sdk.telemetry.conftest import MakeClient, a_call, a_failure
-from tests.sdk.telemetry.test_folding import Clock, events_of
+from tests.sdk.telemetry.conftest import Clock, MakeClient, a_call, a_failure, events_of
 
 import toolfault
 from toolfault.telemetry import Client
-from toolfault.telemetry._context import current_conversation, current_scope
 from toolfault.testing import MemoryTransport
 
 
@@ -46,14 +44,19 @@ def test_a_conversation_without_an_id_makes_one() -> None:
         assert len(first.id) == 36
 
 
-def test_blocks_nest_and_restore() -> None:
+def test_blocks_nest_and_restore(make_client: MakeClient) -> None:
     """Leaving a block restores the conversation around it."""
-    assert current_conversation() is None
-    with toolfault.conversation("outer") as outer:
-        with toolfault.conversation("inner") as inner:
-            assert current_conversation() is inner
-        assert current_conversation() is outer
-    assert current_conversation() is None
+    transport = MemoryTransport()
+    client = make_client(transport=transport)
+    client.on_call(a_call())
+    with toolfault.conversation("outer"):
+        with toolfault.conversation("inner"):
+            client.on_call(a_call())
+        client.on_call(a_call())
+    client.on_call(a_call())
+    assert client.flush()
+    calls = events_of(transport, "tool_call")
+    assert [call.get("session_id") for call in calls] == [None, "inner", "outer", None]
 
 
 def test_inner_block_of_the_same_conversation_does_not_end_it(make_client: MakeClient) -> None:
@@ -70,45 +73,48 @@ def test_inner_block_of_the_same_conversation_does_not_end_it(make_client: MakeC
     assert len(events_of(transport, "conversation_end")) == 1
 
 
-def test_bind_holds_without_a_block() -> None:
-    """A bound conversation holds in its context, and only there."""
+def test_bind_holds_without_a_block(make_client: MakeClient) -> None:
+    """A bound conversation and its latest turn hold in their context, and only there."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport)
 
     def bound() -> None:
         conversation = toolfault.conversation("c1").bind()
         conversation.turn("t1")
         conversation.turn("t2")
-        scope = current_scope()
-        assert scope is not None
-        assert scope.conversation is conversation
-        assert scope.turn == "t2"
-        assert scope.outer is None
+        client.on_call(a_call())
 
     contextvars.copy_context().run(bound)
-    assert current_conversation() is None
+    client.on_call(a_call())
+    assert client.flush()
+    inside, outside = transport.events
+    assert (inside["session_id"], inside["turn"]) == ("c1", "t2")
+    assert "session_id" not in outside
 
 
-async def test_tasks_keep_their_own_conversation() -> None:
+async def test_tasks_keep_their_own_conversation(make_client: MakeClient) -> None:
     """Concurrent tasks do not see each other's conversation, and inherit the one around them."""
-    seen: dict[str, tuple[str, str | None]] = {}
+    transport = MemoryTransport()
+    client = make_client(transport=transport)
 
     async def talk(name: str) -> None:
         async with toolfault.conversation(name) as conversation:
             conversation.turn(f"turn of {name}")
             await asyncio.sleep(0)
-            scope = current_scope()
-            assert scope is not None
-            seen[name] = (scope.conversation.id, scope.turn)
+            client.on_call(a_call(name))
 
     async def inherit() -> None:
-        present = current_conversation()
-        assert present is not None
-        seen["inherited"] = (present.id, None)
+        client.on_call(a_call("inherited"))
 
     await asyncio.gather(*(talk(f"c{number}") for number in range(20)))
     async with toolfault.conversation("around"):
         await asyncio.gather(inherit())
-    assert all(seen[f"c{n}"] == (f"c{n}", f"turn of c{n}") for n in range(20))
-    assert seen["inherited"][0] == "around"
+    assert client.flush()
+    seen = {call["tool"]: call for call in events_of(transport, "tool_call")}
+    for number in range(20):
+        call = seen[f"c{number}"]
+        assert (call["session_id"], call["turn"]) == (f"c{number}", f"turn of c{number}")
+    assert seen["inherited"]["session_id"] == "around"
 
 
 def test_threads_capture_at_once(make_client: MakeClient) -> None:

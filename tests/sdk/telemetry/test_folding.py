@@ -10,30 +10,20 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.sdk.telemetry.collector import Server
-from tests.sdk.telemetry.conftest import QUICK, MakeClient, a_call, a_failure, conserved
+from tests.sdk.telemetry.conftest import (
+    Clock,
+    MakeClient,
+    Scripted,
+    a_call,
+    a_failure,
+    conserved,
+    events_of,
+)
 
 import toolfault
 from toolfault.telemetry import Response
-from toolfault.telemetry._fold import Row, bucket_bound, bucket_of
 from toolfault.testing import MemoryTransport
-
-
-class Clock:
-    """A clock the test moves."""
-
-    def __init__(self, now: float = 1_790_000_000.0) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        """Present time; every reading is a second later."""
-        self.now += 1.0
-        return self.now
-
-
-def events_of(transport: MemoryTransport, kind: str) -> list[dict]:
-    """Events of one type."""
-    return [event for event in transport.events if event["type"] == kind]
+from toolfault.tools import Repair
 
 
 def calls_of(transport: MemoryTransport) -> Counter[str]:
@@ -202,22 +192,31 @@ def test_idle_conversation_ends_by_itself(make_client: MakeClient) -> None:
     assert [end["session_id"] for end in events_of(transport, "conversation_end")] == ["c1"]
 
 
-def test_idle_conversation_ends_without_another_call(make_client: MakeClient) -> None:
-    """The sender ends an idle conversation when nothing else happens."""
-    limits = QUICK._replace(idle_seconds=0.2, fold_seconds=0.05)
-    arrived = threading.Event()
+def test_time_alone_ends_conversations_and_sends_counters(
+    make_client: MakeClient, passing: Clock
+) -> None:
+    """Nobody calls or flushes any more: a minute sends the counters, half an hour ends the chat."""
+    came: dict[str, float] = {}
+    complete = threading.Event()
 
-    class Waiting(MemoryTransport):
+    class Noting(MemoryTransport):
         def send(self, body: bytes, *, headers: Mapping[str, str], timeout: float) -> Response:
             answer = super().send(body, headers=headers, timeout=timeout)
-            if events_of(self, "conversation_end"):
-                arrived.set()
+            for event in self.events:
+                came.setdefault(event["type"], passing.now)
+            if "conversation_end" in came:
+                complete.set()
             return answer
 
-    client = make_client(transport=Waiting(), successes="folded", limits=limits)
+    client = make_client(transport=Noting(), successes="folded", limits=None, clock=passing)
+    begun = passing.now
     with toolfault.conversation("c1", ends=False):
+        client.on_call(a_call())
         client.on_call(a_call(error=a_failure()))
-    assert arrived.wait(20)
+    made = passing.now
+    assert complete.wait(60)
+    assert begun + 60 <= came["tool_call_counts"] <= made + 125
+    assert begun + 1_800 <= came["conversation_end"] <= made + 1_925
 
 
 def test_conversations_are_bounded(make_client: MakeClient) -> None:
@@ -246,7 +245,8 @@ def test_calls_on_the_collector_are_the_calls_made(
 ) -> None:
     """In every mode, calls per tool, failures, and squared calls are exact."""
     transport = MemoryTransport()
-    client = _client(transport, mode)
+    client = toolfault.init(transport=transport, successes=mode, clock=Clock(), release="r")
+    assert client is not None
     conversations = [toolfault.conversation(f"c{n}", ends=False) for n in range(3)]
     made: Counter[str] = Counter()
     squares: Counter[tuple[str, str | None]] = Counter()
@@ -260,62 +260,51 @@ def test_calls_on_the_collector_are_the_calls_made(
             squares[(present.id, tool)] += 1
             squares[(present.id, None)] += 1
             client.on_call(record)
-    client.close(20)
+    toolfault.close(20)
     conserved(client)
     assert calls_of(transport) == made
     failures = [event for event in events_of(transport, "tool_call") if not event["success"]]
     assert len(failures) == sum(fails for _, _, fails, _ in script)
     expected: Counter[str | None] = Counter()
-    for (_, tool), calls in squares.items():
-        expected[tool] += calls * calls
+    for (_, name), calls in squares.items():
+        expected[name] += calls * calls
     told: Counter[str | None] = Counter()
     for event in events_of(transport, "tool_call_counts"):
         told[event.get("tool")] += event.get("calls_squared", 0)
     assert +told == (+expected if mode == "folded" else Counter())
 
 
-def _client(transport: MemoryTransport, mode: str):
-    from toolfault.telemetry import Client
-    from toolfault.telemetry._config import Config
-
-    return Client(Config(successes=mode), dsn=None, transport=transport, clock=Clock())
-
-
-def test_counters_reach_the_collector_by_themselves(
-    collector: Server, make_client: MakeClient
-) -> None:
-    """Without a flush the counters are sent when their time is over."""
-    client = make_client(collector.dsn, successes="folded", limits=QUICK._replace(fold_seconds=0.1))
-    client.on_call(a_call())
-    collector.wait_for(lambda server: server.calls() == 1)
-
-
 def test_a_storm_of_keys_is_bounded(make_client: MakeClient) -> None:
-    """More kinds of calls than rows allowed are queued early, and all are counted."""
-    transport = MemoryTransport()
-    client = make_client(transport=transport, successes="folded")
-    for number in range(2_000):
+    """More kinds of calls than rows allowed are sent early, and all are counted."""
+    transport = Scripted()
+    client = make_client(transport=transport, successes="folded", limits=None)
+    for number in range(600):
         client.on_call(a_call(f"tool_{number}"))
-        assert client._outbox.folded < 500
-        if number % 400 == 399:
-            assert client.flush()
+    assert transport.acknowledged.wait(60)
     assert client.flush()
-    assert sum(calls_of(transport).values()) == 2_000
+    assert sum(calls_of(transport).values()) == 600
     conserved(client)
 
 
-@given(duration=st.floats(0.001, 1e9))
-def test_bucket_holds_its_duration(duration: float) -> None:
+def test_bucket_holds_its_duration(make_client: MakeClient) -> None:
     """A duration lies at most its bucket's bound, and above the bound a quarter octave below."""
-    index = bucket_of(duration)
-    assert duration <= bucket_bound(index) * (1 + 1e-5)
-    assert duration > bucket_bound(index - 1) * (1 - 1e-5) or index == -40
-
-
-@pytest.mark.parametrize("duration", [0.0, -1.0, 1e-9])
-def test_no_duration_is_too_short_for_a_bucket(duration: float) -> None:
-    """Zero and less than a microsecond fall into the smallest bucket."""
-    assert bucket_of(duration) == -40
+    transport = MemoryTransport()
+    client = make_client(transport=transport, successes="folded", clock=lambda: 0.0)
+    durations = {f"t{n}": 10.0 ** (n / 40) for n in range(-120, 360)}
+    durations |= {"zero": 0.0, "shorter": 1e-9, **{f"exact{n}": 2.0**n for n in range(12)}}
+    for tool, duration in durations.items():
+        client.on_call(a_call(tool, duration_ms=duration))
+    assert client.flush()
+    smallest = 0.0
+    for event in transport.events:
+        ((bound, calls),) = event["duration_ms"]["buckets"]
+        duration = durations[event["tool"]]
+        assert calls == 1
+        if duration < 1e-3:
+            smallest = smallest or bound
+            assert bound == smallest
+        else:
+            assert bound / 2**0.25 * (1 - 1e-5) < duration <= bound * (1 + 1e-5)
 
 
 def test_histogram_is_made_coarser_before_it_is_too_long(make_client: MakeClient) -> None:
@@ -335,10 +324,14 @@ def test_histogram_is_made_coarser_before_it_is_too_long(make_client: MakeClient
         assert below <= sum(duration <= bound for duration in durations)
 
 
-def test_repaired_fields_are_bounded() -> None:
+def test_repaired_fields_are_bounded(make_client: MakeClient) -> None:
     """A counter names at most 100 repaired fields."""
-    row = Row(0.0)
+    transport = MemoryTransport()
+    client = make_client(transport=transport, successes="folded", clock=lambda: 0.0)
     for number in range(300):
-        row.add_call(1.0, [f"field_{number}", "field_1"])
-    assert len(row.repairs) == 100
-    assert row.repairs["field_1"] == 301
+        repairs = [Repair(name, "str", "int") for name in (f"field_{number}", "same")]
+        client.on_call(a_call(coercions=tuple(repairs)))
+    assert client.flush()
+    (counter,) = transport.events
+    assert len(counter["repairs"]) == 100
+    assert counter["repairs"]["same"] == 300

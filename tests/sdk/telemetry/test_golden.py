@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.sdk.telemetry.conftest import QUICK, MakeClient
+from tests.sdk.telemetry.conftest import QUICK, Clock, MakeClient
 
 import toolfault
 from toolfault.errors import Issue, ToolError
@@ -22,19 +22,7 @@ from toolfault.testing import MemoryTransport
 from toolfault.tools import CallRecord, Repair
 
 GOLDEN = Path(__file__).parents[2] / "contract" / "v1"
-BEGIN = 1_795_000_000.0  # 2026-11-18T16:26:40Z
-
-
-class Clock:
-    """Each reading is 250 ms after the one before."""
-
-    def __init__(self) -> None:
-        self.now = BEGIN
-
-    def __call__(self) -> float:
-        """Present time."""
-        self.now += 0.25
-        return self.now
+BEGIN = 1_795_000_000.0  # 2026-11-18T11:06:40Z
 
 
 class Ids:
@@ -115,9 +103,9 @@ def crashed() -> ToolError:
 
 def recovered_chain(client: Client) -> None:
     """Rejected, timed out, and then a success with a repaired argument."""
-    with toolfault.conversation("conv-42", model="claude-x", user="u-7", tags={"team": "travel"}):
-        conversation = toolfault.telemetry._context.current_conversation()
-        assert conversation is not None
+    with toolfault.conversation(
+        "conv-42", model="claude-x", user="u-7", tags={"team": "travel"}
+    ) as conversation:
         conversation.turn("msg_1")
         bad = {"port": "80", "headers": [{"value": 7}]}
         client.on_call(call("http_request", bad, rejected(), call_id="call_1"))
@@ -198,7 +186,7 @@ def test_wire_is_as_frozen(scene: str, make_client: MakeClient) -> None:
         "http://KEY@127.0.0.1:1",
         transport=transport,
         limits=QUICK._replace(batch_seconds=60.0),
-        clock=Clock(),
+        clock=Clock(BEGIN, step=0.25),
         new_id=Ids(),
         agent="travel-bot",
         environment="prod",

@@ -13,11 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.sdk.telemetry.collector import Server
-from tests.sdk.telemetry.conftest import HOST, QUICK, MakeClient, a_call, conserved
-
-from toolfault.telemetry._doctor import examine
-from toolfault.telemetry._dsn import parse_dsn
-from toolfault.telemetry._proxy import proxy_of
+from tests.sdk.telemetry.conftest import HOST, QUICK, Doctor, MakeClient, a_call, conserved
 
 VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
@@ -141,11 +137,12 @@ def test_events_go_through_the_proxy(
 def test_password_of_the_proxy(
     proxy: Proxy, collector: Server, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """User and password of the variable are sent to the proxy; a wrong one keeps events."""
+    """User and password of the variable are sent to the proxy; a refusal is counted as one."""
     proxy.password = f"Basic {base64.b64encode(b'ann:a b').decode()}"
-    client = make_client(named(collector), limits=QUICK)
+    client = make_client(named(collector))
     client.on_call(a_call())
-    assert not client.flush(0.3)
+    assert not client.flush(20)
+    assert client.stats().dropped == {"http_407": 1}
     monkeypatch.setenv("HTTP_PROXY", f"http://ann:a%20b@127.0.0.1:{proxy.server_port}")
     other = make_client(named(collector))
     other.on_call(a_call())
@@ -157,6 +154,7 @@ def test_tls_through_the_proxy(
     proxy: Proxy,
     secure: Server,
     make_client: MakeClient,
+    doctor: Doctor,
     monkeypatch: pytest.MonkeyPatch,
     certificate: Path,
 ) -> None:
@@ -169,9 +167,9 @@ def test_tls_through_the_proxy(
     assert secure.calls() == 3
     assert proxy.seen == [f"CONNECT {HOST}:{secure.server_port}"], "one connection is kept"
     client.close()
-    steps = {finding.step: finding for finding in examine(named(secure, "https"))}
-    assert all(finding.ok for finding in steps.values()), steps
-    assert "127.0.0.1" in steps["proxy"].text
+    code, said = doctor(named(secure, "https"))
+    assert code == 0, said
+    assert "ok    proxy       http://127.0.0.1" in said
 
 
 @pytest.mark.parametrize("behaviour", ["silent", "refusing"])
@@ -182,7 +180,7 @@ def test_a_proxy_that_does_not_connect(
     proxy.behaviour, proxy.password = behaviour, "x" if behaviour == "refusing" else ""
     client = make_client(named(secure, "https"), limits=QUICK._replace(request_seconds=0.2))
     client.on_call(a_call())
-    assert not client.flush(0.8)
+    assert not client.flush(0.3)
     assert client.stats().pending == 1
     conserved(client)
 
@@ -191,10 +189,10 @@ def test_a_proxy_that_does_not_connect(
     ("dsn", "variables", "expected"),
     [
         ("http://K@errors.example.com", {}, None),
-        ("http://K@errors.example.com", {"http_proxy": "proxy:3128"}, ("proxy", 3128)),
+        ("http://K@errors.example.com", {"http_proxy": "proxy:3128"}, "http://proxy:3128"),
         ("http://K@errors.example.com", {"HTTPS_PROXY": "http://proxy"}, None),
-        ("https://K@errors.example.com", {"HTTPS_PROXY": "http://proxy"}, ("proxy", 80)),
-        ("https://K@errors.example.com", {"ALL_PROXY": "http://p:1/"}, ("p", 1)),
+        ("https://K@errors.example.com", {"HTTPS_PROXY": "http://proxy"}, "http://proxy:80"),
+        ("https://K@errors.example.com", {"ALL_PROXY": "http://p:1/"}, "http://p:1"),
         ("http://K@errors.example.com", {"HTTP_PROXY": "http://p:1", "NO_PROXY": "*"}, None),
         ("http://K@a.example.com", {"HTTP_PROXY": "p:1", "NO_PROXY": "example.com"}, None),
         ("http://K@127.0.0.1:8321", {"HTTP_PROXY": "http://p:1"}, None),
@@ -205,28 +203,44 @@ def test_a_proxy_that_does_not_connect(
 def test_which_proxy(
     dsn: str,
     variables: dict[str, str],
-    expected: tuple[str, int] | None,
+    expected: str | None,
+    doctor: Doctor,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The usual variables in either case count; this machine is always reached directly."""
+    no_network(monkeypatch)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    said = [line.split() for line in doctor(dsn)[1].splitlines()]
+    assert [line[2] for line in said if line[1] == "proxy"] == (
+        [f"{expected},"] if expected else []
+    )
+
+
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reach nothing, and know of no proxy."""
+
+    def unreachable(*_: object, **__: object) -> None:
+        raise OSError("no network in this test")
+
+    for function in ("getaddrinfo", "create_connection"):
+        monkeypatch.setattr(f"socket.{function}", unreachable)
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    found = proxy_of(parse_dsn(dsn))
-    assert (found and (found.host, found.port)) == expected
 
 
 @pytest.mark.parametrize(
     "text", ["socks5://u:secret@p:1", "https://u:secret@p", "http://u:secret@p:x"]
 )
-def test_a_proxy_that_cannot_be_used(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_that_cannot_be_used(
+    text: str, doctor: Doctor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is said what can be used, without the password."""
+    no_network(monkeypatch)
     monkeypatch.setenv("HTTP_PROXY", text)
-    monkeypatch.delenv("http_proxy", raising=False)
-    with pytest.raises(OSError, match="expected http://host:port in HTTP_PROXY") as refused:
-        proxy_of(parse_dsn("http://K@errors.example.com"))
-    assert "secret" not in str(refused.value)
-    (_, told) = examine("http://K@errors.example.com")
-    assert (told.step, told.ok) == ("proxy", False)
+    code, said = doctor("http://K@errors.example.com")
+    assert code == 1
+    assert said.splitlines()[-1].startswith("FAIL  proxy")
+    assert "expected http://host:port in HTTP_PROXY" in said
+    assert "secret" not in said

@@ -1,94 +1,111 @@
-"""What an answer means: the retry table (S10), ``Retry-After``, and the waits between attempts."""
+"""What an answer means (S10): settled, retried or dropped, and after which wait."""
 
 from __future__ import annotations
 
-import random
+import time
 from email.utils import formatdate
+from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from tests.sdk.telemetry.conftest import QUICK, Clock, MakeClient, Scripted, a_call
 
 from toolfault.telemetry import Response
-from toolfault.telemetry._retry import Backoff, judge, retry_after
+
+ACK = b'{"accepted":2,"duplicate":1,"rejected":[]}'
+FAULTS = 6  # more than any answer's attempts are bounded to
+
+SETTLED = [
+    (200, ACK, 3),
+    (201, ACK, 3),
+    (207, ACK, 3),
+    (200, b'{"accepted":1,"duplicate":1,"rejected":[{"index":2,"code":"x"}]}', 2),
+    (200, b'{"accepted":1,"duplicate":0,"rejected":[{"index":2},{"index":0}]}', 1),
+    (200, b'{"accepted":3,"duplicate":0,"rejected":[],"more":1}', 3),
+]
+NO_ACKNOWLEDGEMENT = [
+    b"",
+    b"<html>sign in</html>",
+    b"[]",
+    b'"ok"',
+    b'{"accepted":true,"duplicate":2,"rejected":[]}',
+    b'{"accepted":2.0,"duplicate":1,"rejected":[]}',
+    b'{"accepted":4,"duplicate":-1,"rejected":[]}',
+    b'{"accepted":2,"duplicate":0,"rejected":[]}',
+    b'{"accepted":2,"duplicate":0,"rejected":[{"index":3}]}',
+    b'{"accepted":1,"duplicate":0,"rejected":[{"index":1},{"index":1}]}',
+    b'{"accepted":2,"duplicate":0,"rejected":["1"]}',
+    b'{"accepted":2,"duplicate":1}',
+    b"\xff\xfe",
+    b"[" * 100_000,
+]
+RETRIED = [
+    *((200, body) for body in NO_ACKNOWLEDGEMENT),
+    *((status, b"") for status in (101, 204, 301, 302, 304, 307, 308, 999)),
+    *((status, b"") for status in (429, 502, 503, 504, 507)),
+    None,
+]
+GIVEN_UP = {
+    408: 2,
+    500: 4,
+    **dict.fromkeys((400, 401, 403, 404, 405, 409, 410, 415, 422, 425, 431, 501, 505, 511), 1),
+}
+
+
+def meets(make_client: MakeClient, passing: Clock, answer: Response | None) -> Scripted:
+    """Capture three calls that meet the same answer again and again, then an acknowledgement."""
+    transport = Scripted(*[answer] * FAULTS)
+    client = make_client(transport=transport, limits=None)
+    passing.held = True  # so that all three are in one batch
+    for _ in range(3):
+        client.on_call(a_call())
+    passing.held = False
+    while not client.flush(1_000) and client.stats().pending:
+        continue
+    return transport
+
+
+@pytest.mark.parametrize(("status", "body", "acked"), SETTLED)
+def test_an_acknowledgement_settles(
+    status: int, body: bytes, acked: int, make_client: MakeClient
+) -> None:
+    """An answer whose counts add up settles the batch; the positions it names are rejected."""
+    transport = Scripted(Response(status, {}, body))
+    together = QUICK._replace(batch_seconds=60.0)  # until the flush
+    client = make_client(transport=transport, limits=together)
+    for _ in range(3):
+        client.on_call(a_call())
+    client.flush(20)
+    stats = client.stats()
+    assert (len(transport.at), stats.acked, stats.rejected) == (1, acked, 3 - acked)
+
+
+@pytest.mark.parametrize("answer", RETRIED, ids=str)
+def test_what_is_no_answer_is_retried_until_there_is_one(
+    answer: tuple[int, bytes] | None, make_client: MakeClient, passing: Clock
+) -> None:
+    """Anything that is not from a collector, or asks to come back, never costs an event."""
+    response = answer and Response(answer[0], {}, answer[1])
+    assert len(meets(make_client, passing, response).at) == FAULTS + 1
+
+
+@pytest.mark.parametrize(("status", "attempts"), GIVEN_UP.items())
+def test_what_will_never_be_taken_is_dropped(
+    status: int, attempts: int, make_client: MakeClient, passing: Clock
+) -> None:
+    """A refusal is final at once, a timeout of the other side after two attempts, a 500 after 4."""
+    transport = Scripted(*[Response(status, {}, b"")] * attempts)
+    client = make_client(transport=transport, limits=None)
+    client.on_call(a_call())
+    while client.stats().pending:
+        client.flush(1_000)
+    assert client.stats().dropped == {f"http_{status}": 1}
+    assert transport.sizes.count(1) == attempts
+
 
 NOW = 1_790_000_000.0
-ACK = b'{"accepted":2,"duplicate":1,"rejected":[]}'
-
-TABLE = [
-    # status, body, action, attempts allowed
-    (200, ACK, "settle", None),
-    (201, ACK, "settle", None),
-    (207, ACK, "settle", None),
-    (200, b'{"accepted":1,"duplicate":1,"rejected":[{"index":2,"code":"x"}]}', "settle", None),
-    (200, b'{"accepted":3,"duplicate":0,"rejected":[],"more":1}', "settle", None),
-    (200, b"", "retry", None),
-    (200, b"<html>sign in</html>", "retry", None),
-    (200, b"[]", "retry", None),
-    (200, b'"ok"', "retry", None),
-    (200, b'{"accepted":true,"duplicate":2,"rejected":[]}', "retry", None),
-    (200, b'{"accepted":2.0,"duplicate":1,"rejected":[]}', "retry", None),
-    (200, b'{"accepted":4,"duplicate":-1,"rejected":[]}', "retry", None),
-    (200, b'{"accepted":2,"duplicate":0,"rejected":[]}', "retry", None),
-    (200, b'{"accepted":2,"duplicate":0,"rejected":[{"index":3}]}', "retry", None),
-    (200, b'{"accepted":1,"duplicate":0,"rejected":[{"index":1},{"index":1}]}', "retry", None),
-    (200, b'{"accepted":2,"duplicate":0,"rejected":["1"]}', "retry", None),
-    (200, b'{"accepted":2,"duplicate":1}', "retry", None),
-    (200, b"\xff\xfe", "retry", None),
-    (200, b"[" * 100_000, "retry", None),
-    (204, b"", "retry", None),
-    (101, b"", "retry", None),
-    (301, b"", "retry", None),
-    (302, b"", "retry", None),
-    (304, b"", "retry", None),
-    (307, b"", "retry", None),
-    (308, b"", "retry", None),
-    (400, b"", "drop", None),
-    (401, b"", "drop", None),
-    (403, b"", "drop", None),
-    (404, b"", "drop", None),
-    (405, b"", "drop", None),
-    (408, b"", "retry", 2),
-    (409, b"", "drop", None),
-    (410, b"", "drop", None),
-    (413, b"", "split", None),
-    (415, b"", "drop", None),
-    (422, b"", "drop", None),
-    (425, b"", "drop", None),
-    (429, b"", "retry", None),
-    (431, b"", "drop", None),
-    (500, b"", "retry", 4),
-    (501, b"", "drop", None),
-    (502, b"", "retry", None),
-    (503, b"", "retry", None),
-    (504, b"", "retry", None),
-    (505, b"", "drop", None),
-    (507, b"", "retry", None),
-    (511, b"", "drop", None),
-    (999, b"", "retry", None),
-]
 
 
-@pytest.mark.parametrize(("status", "body", "action", "attempts"), TABLE)
-def test_every_answer_has_its_action(
-    status: int, body: bytes, action: str, attempts: int | None
-) -> None:
-    """An answer is settled, retried, split or dropped as the table says."""
-    verdict = judge(Response(status, {}, body), sent=3)
-    assert (verdict.action, verdict.attempts) == (action, attempts)
-
-
-def test_no_answer_is_retried() -> None:
-    """A request without an answer is tried again."""
-    assert judge(None, sent=3).action == "retry"
-
-
-def test_rejected_positions_are_named() -> None:
-    """The positions of refused events come with the acknowledgement."""
-    body = b'{"accepted":1,"duplicate":0,"rejected":[{"index":2},{"index":0}]}'
-    assert judge(Response(200, {}, body), sent=3).rejected == (2, 0)
-
-
+@pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize(
     ("value", "wait"),
     [
@@ -98,64 +115,74 @@ def test_rejected_positions_are_named() -> None:
         ("-1", 1.0),
         ("1000000000000", 300.0),
         ("9" * 5_000, 300.0),
-        ("soon", None),
-        ("", None),
-        ("1.5", None),
-        ("7, 8", None),
-        ("\u0667", None),
-        (None, None),
         (formatdate(NOW + 30, usegmt=True), 30.0),
         (formatdate(NOW - 3_600, usegmt=True), 1.0),
         (formatdate(NOW + 86_400, usegmt=True), 300.0),
-        ("Wed, 99 Foo 2026 99:99:99 GMT", None),
+        *((odd, None) for odd in ("soon", "", "1.5", "7, 8", "\u0667", "Wed, 99 Foo 2026 9:9:9")),
     ],
 )
-def test_retry_after(value: str | None, wait: float | None) -> None:
-    """Seconds and dates are understood and kept between 1 and 300 seconds; the rest is ignored."""
-    assert retry_after(value, now=NOW) == wait
+def test_retry_after(
+    value: str,
+    wait: float | None,
+    status: int,
+    make_client: MakeClient,
+    passing: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seconds and dates are kept between 1 and 300 seconds, and a fifth more; the rest is noise."""
+    monkeypatch.setattr(time, "time", lambda: NOW)
+    transport = Scripted(Response(status, {"retry-after": value}, b""))
+    client = make_client(transport=transport, limits=None)
+    client.on_call(a_call())
+    assert transport.acknowledged.wait(60)
+    asked, came_back = transport.at
+    if wait is None:
+        assert came_back - asked <= 1.0
+    else:
+        assert wait <= came_back - asked <= wait * 1.2 + 1e-3
 
 
-@given(value=st.text(max_size=60))
-def test_no_retry_after_breaks_the_sender(value: str) -> None:
-    """Whatever the header holds, the wait is none or within its bounds."""
-    wait = retry_after(value, now=NOW)
-    assert wait is None or 1.0 <= wait <= 300.0
+def gaps(transport: Scripted) -> list[float]:
+    """The waits between attempts."""
+    return [later - earlier for earlier, later in pairwise(transport.at)]
 
 
-def test_waits_grow_and_are_spread() -> None:
-    """The bound of the wait doubles up to its cap; the wait is drawn from all of it."""
-    backoff = Backoff(1.0, 60.0)
-    bounds = [min(60.0, 2.0**n) for n in range(40)]
-    for bound in bounds:
-        assert 0.0 <= backoff.wait(None) <= bound
-    backoff.reset()
-    assert backoff.wait(None) <= 1.0
-    waits = [Backoff(1.0, 60.0).wait(None) for _ in range(2_000)]
-    assert 0.4 < sum(waits) / len(waits) < 0.6
+def test_waits_grow_and_are_spread(make_client: MakeClient, passing: Clock) -> None:
+    """The bound of a wait doubles up to a minute, and the wait is drawn from all of it.
 
-
-def test_asked_wait_is_spread_upwards() -> None:
-    """Clients told the same number come back at different times, none of them early."""
-    waits = [Backoff(1.0, 60.0).wait(10.0) for _ in range(500)]
-    assert all(10.0 <= wait <= 12.0 for wait in waits)
-    assert max(waits) - min(waits) > 1.0
-
-
-def test_clients_do_not_come_back_together() -> None:
-    """After an outage of a minute 200 clients do not exceed three times their steady rate.
-
-    Simulated on a virtual clock: each client sends a batch a second; during the outage its
-    attempts fail at once; afterwards each sends its one waiting batch and goes on.
+    So clients that failed together do not come back together.
     """
-    chance = random.Random(3)
-    requests: list[float] = []
-    for _ in range(200):
-        now = chance.random()
-        backoff = Backoff(1.0, 60.0)
-        while now < 60.0:
-            now += backoff.wait(None)
-        while now < 180.0:
-            requests.append(now)
-            now += 1.0
-    per_second = [sum(int(at) == second for at in requests) for second in range(60, 180)]
-    assert max(per_second) <= 3 * 200
+    transport = Scripted(*[None] * 400)
+    client = make_client(transport=transport, limits=None)
+    client.on_call(a_call())
+    assert transport.acknowledged.wait(60)
+    waits = gaps(transport)
+    assert all(wait <= min(60.0, 2.0**number) + 1e-3 for number, wait in enumerate(waits))
+    grown = waits[6:]
+    assert 24 < sum(grown) / len(grown) < 36  # six standard deviations around the middle
+    assert min(grown) < 6
+    assert max(grown) > 54
+
+
+def test_a_success_ends_the_growth(make_client: MakeClient, passing: Clock) -> None:
+    """The first wait after a delivery is at most a second again."""
+    transport = Scripted(*[None] * 30)
+    client = make_client(transport=transport, limits=None)
+    client.on_call(a_call())
+    assert transport.acknowledged.wait(60)
+    transport.acknowledged.clear()
+    transport.answers = [None]
+    client.on_call(a_call())
+    assert transport.acknowledged.wait(60)
+    assert gaps(transport)[-1] <= 1.0 + 1e-3
+
+
+def test_clients_told_the_same_come_back_apart(make_client: MakeClient, passing: Clock) -> None:
+    """A wait that was asked for is never shortened, and spread over a fifth of it."""
+    transport = Scripted(*[Response(429, {"retry-after": "10"}, b"")] * 100)
+    client = make_client(transport=transport, limits=None)
+    client.on_call(a_call())
+    assert transport.acknowledged.wait(60)
+    waits = gaps(transport)
+    assert all(10.0 - 1e-3 <= wait <= 12.0 + 1e-3 for wait in waits)
+    assert max(waits) - min(waits) > 1.0

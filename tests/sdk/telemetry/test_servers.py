@@ -9,13 +9,15 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from tests.sdk.telemetry.collector import Server
+from tests.sdk.telemetry.conftest import python
+
+long = pytest.mark.long
 
 
 def needs(*packages: str) -> pytest.MarkDecorator:
@@ -25,7 +27,9 @@ def needs(*packages: str) -> pytest.MarkDecorator:
 
 
 @contextmanager
-def running(folder: Path, dsn: str, *command: str) -> Iterator[subprocess.Popen[str]]:
+def running(
+    folder: Path, dsn: str, *command: str, pass_fds: tuple[int, ...] = ()
+) -> Iterator[subprocess.Popen[str]]:
     """Run a server in ``folder``; what it says goes into ``said``."""
     variables = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "ignore"}
     with (folder / "said").open("w") as said:
@@ -35,6 +39,7 @@ def running(folder: Path, dsn: str, *command: str) -> Iterator[subprocess.Popen[
             stdout=said,
             stderr=said,
             text=True,
+            pass_fds=pass_fds,
             env={**os.environ, **variables, "TOOLFAULT_DSN": dsn},
         )
         try:
@@ -47,16 +52,8 @@ def running(folder: Path, dsn: str, *command: str) -> Iterator[subprocess.Popen[
 def ends(server: subprocess.Popen[str], folder: Path) -> None:
     """Ask a server to end, as a deployment does, and wait until it has."""
     server.send_signal(signal.SIGTERM)
-    code = server.wait(30)
+    code = server.wait(60)
     assert code == 0, (folder / "said").read_text()
-
-
-def wait_until(holds: Callable[[], bool], folder: Path) -> None:
-    """Wait until something holds."""
-    until = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < until, (folder / "said").read_text()
-        time.sleep(0.02)
 
 
 WEB = """
@@ -77,17 +74,15 @@ def app(environ, respond):
 """
 
 
-def visit(place: Path, path: str) -> bool:
-    """Make one request; False where nobody listens yet."""
-    connection = http.client.HTTPConnection("localhost")
+def visit(address: str, path: str) -> int:
+    """Make one request; it waits until a worker takes it."""
+    connection = http.client.HTTPConnection("localhost", timeout=60)
     connection.sock = socket.socket(socket.AF_UNIX)
-    connection.sock.settimeout(30)
+    connection.sock.settimeout(60)
     try:
-        connection.sock.connect(str(place))
+        connection.sock.connect(address)
         connection.request("GET", path, headers={"Connection": "close"})
-        return connection.getresponse().status == 200
-    except (FileNotFoundError, ConnectionRefusedError):
-        return False
+        return connection.getresponse().status
     finally:
         connection.close()
 
@@ -96,12 +91,12 @@ def visit(place: Path, path: str) -> bool:
 @pytest.mark.parametrize(
     ("kind", "start"),
     [
-        ("sync", ""),
-        ("sync", "preload"),
+        pytest.param("sync", "", marks=long),
+        pytest.param("sync", "preload", marks=long),
         ("sync", "preload and call"),
-        ("gthread", "preload and call"),
-        pytest.param("gevent", "", marks=needs("gevent")),
-        pytest.param("gevent", "preload and call", marks=needs("gevent")),
+        pytest.param("gthread", "preload and call", marks=long),
+        pytest.param("gevent", "", marks=[long, needs("gevent")]),
+        pytest.param("gevent", "preload and call", marks=[long, needs("gevent")]),
     ],
 )
 def test_what_workers_of_gunicorn_capture_arrives(
@@ -111,18 +106,22 @@ def test_what_workers_of_gunicorn_capture_arrives(
     (tmp_path / "web.py").write_text(WEB)
     if "call" in start:
         monkeypatch.setenv("CALL_FIRST", "yes")
-    place = tmp_path / "socket"
     options = ["--workers", "2", "--worker-class", kind, "--max-requests", "8"]
     # A worker that is being replaced just then may miss the signal to end; it is killed, idle.
-    options += ["--graceful-timeout", "3"]
-    options += ["--bind", f"unix:{place}", *(["--preload"] if start else []), "web:app"]
-    with running(tmp_path, collector.dsn, "gunicorn", *options) as server:
-        for number in range(30):
-            wait_until(lambda path=f"/{number}": visit(place, path), tmp_path)
-        ends(server, tmp_path)
-    failures = [event for event in collector.of_type("tool_call") if not event["success"]]
-    assert sorted(event["session_id"] for event in failures) == sorted(f"/{n}" for n in range(30))
-    assert collector.calls() == 30 * 4 + ("call" in start)
+    options += ["--graceful-timeout", "3", *(["--preload"] if start else [])]
+    address = str(tmp_path / "socket")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen()
+        inherited = listener.fileno()
+        options += ["--bind", f"fd://{inherited}", "web:app"]
+        with running(
+            tmp_path, collector.dsn, "gunicorn", *options, pass_fds=(inherited,)
+        ) as server:
+            assert [visit(address, f"/{number}") for number in range(20)] == [200] * 20
+            ends(server, tmp_path)
+    assert collector.sessions_of_failures() == sorted(f"/{n}" for n in range(20))
+    assert collector.calls() == 20 * 4 + ("call" in start)
 
 
 TASKS = """
@@ -147,13 +146,12 @@ def work(number):
     with toolfault.conversation(f"c{number}"):
         for a in (1, 2, "x", 3):
             add.call({"a": a})
-    open(f"done-{number}", "w").close()
 """
 SEND = "import sys, tasks\nfor number in range(20): tasks.work.delay(number)"
 
 
 @needs("celery")
-@pytest.mark.parametrize("init", ["import", "worker"])
+@pytest.mark.parametrize("init", ["import", pytest.param("worker", marks=long)])
 def test_what_workers_of_celery_capture_arrives(
     init: str, collector: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,21 +159,14 @@ def test_what_workers_of_celery_capture_arrives(
     (tmp_path / "tasks.py").write_text(TASKS)
     (tmp_path / "queue").mkdir()
     monkeypatch.setenv("INIT", init)
+    monkeypatch.chdir(tmp_path)
     options = ["-A", "tasks", "worker", "--pool", "prefork", "--concurrency", "2"]
     options += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
     options += ["--max-tasks-per-child", "7"]
     with running(tmp_path, collector.dsn, "celery", *options) as server:
-        sent = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", SEND],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
-        )
+        sent = python("-c", SEND, PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path]))
         assert sent.returncode == 0, sent.stderr
-        wait_until(lambda: len(list(tmp_path.glob("done-*"))) == 20, tmp_path)
+        collector.wait_for(lambda stored: len(stored.sessions_of_failures()) == 20)
         ends(server, tmp_path)
-    failures = [event for event in collector.of_type("tool_call") if not event["success"]]
-    assert sorted(event["session_id"] for event in failures) == sorted(f"c{n}" for n in range(20))
+    assert collector.sessions_of_failures() == sorted(f"c{n}" for n in range(20))
     assert collector.calls() == 20 * 4

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import select
 import socket
 import struct
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,32 +14,32 @@ from pathlib import Path
 
 import pytest
 from tests.sdk.telemetry.collector import Server
-from tests.sdk.telemetry.conftest import HOST, MakeClient, a_call
+from tests.sdk.telemetry.conftest import HOST, QUICK, Doctor, MakeClient, a_call
 
-from toolfault.query import ReadError
-from toolfault.query._http import Connection
-from toolfault.telemetry._doctor import examine
-from toolfault.telemetry._dsn import Dsn, parse_dsn
-from toolfault.telemetry._http import HttpTransport, open_socket
-from toolfault.telemetry._proxy import Proxy
-from toolfault.telemetry._tls import tls_context
+import toolfault
+from toolfault.query import Reader, ReadError
 
 Peer = Callable[[socket.socket], None]
 
 
 def test_tls_without_a_proxy(
-    secure: Server, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, certificate: Path
+    secure: Server,
+    make_client: MakeClient,
+    doctor: Doctor,
+    monkeypatch: pytest.MonkeyPatch,
+    certificate: Path,
 ) -> None:
     """An authority of the user's own is trusted where ``SSL_CERT_FILE`` names it, else not."""
     dsn = f"https://KEY@127.0.0.1:{secure.server_port}"
     wary = make_client(dsn)
     wary.on_call(a_call())
-    assert not wary.flush(0.5)
+    assert not wary.flush(0.3)
     assert wary.stats().pending == 1
-    assert not wary.close(0.1)
-    told = examine(dsn)[-1]
-    assert (told.step, told.ok) == ("TLS", False)
-    assert "SSL_CERT_FILE" in told.text
+    assert secure.calls() == 0
+    code, said = doctor(dsn)
+    assert code == 1
+    assert said.splitlines()[-1].startswith("FAIL  TLS")
+    assert "SSL_CERT_FILE" in said
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     client = make_client(dsn)
     client.on_call(a_call())
@@ -127,58 +125,59 @@ def nothing_left_open() -> Iterator[None]:
     assert [str(warning.message) for warning in said] == []
 
 
-def sends(dsn: Dsn) -> None:
+Tries = Callable[[str, MakeClient], None]
+
+
+def sends(dsn: str, make_client: MakeClient) -> None:
     """Send a batch, and give up."""
-    transport = HttpTransport(dsn)
-    for _ in range(2):
-        with pytest.raises(OSError):
-            transport.send(b"", headers={}, timeout=0.2)
-    transport.close()
+    client = make_client(dsn, limits=QUICK._replace(request_seconds=0.2))
+    client.on_call(a_call())
+    assert not client.flush(0.1)
+    assert not toolfault.close(0.2)
 
 
-def asks(dsn: Dsn) -> None:
+def asks(dsn: str, make_client: MakeClient) -> None:
     """Ask for something, as scripts do."""
-    connection = Connection(dsn, timeout=0.2)
-    with pytest.raises(ReadError):
-        connection.get("/failures", {})
-
-
-@pytest.mark.parametrize("tries", [sends, asks])
-@pytest.mark.parametrize("behave", [close, reset, reset_after_a_word, mute, plain])
-def test_a_handshake_that_fails_leaves_nothing_open(
-    behave: Peer, tries: Callable[[Dsn], None]
-) -> None:
-    """Whatever the other side does instead of a handshake, the socket is closed."""
-    with running(behave) as port, nothing_left_open():
-        tries(parse_dsn(f"https://KEY@127.0.0.1:{port}"))
+    with Reader(dsn, timeout=0.2) as reader, pytest.raises(ReadError):
+        list(reader.failures())
 
 
 @pytest.mark.parametrize(
-    "behave", [no_tunnel, close, reset, mute, *map(after_a_tunnel, (close, reset, mute, plain))]
+    ("behave", "tries"),
+    [
+        (close, sends),
+        (reset, sends),
+        (reset, asks),
+        (reset_after_a_word, sends),
+        (mute, sends),
+        (mute, asks),
+        (plain, sends),
+    ],
 )
-def test_a_tunnel_that_fails_leaves_nothing_open(behave: Peer) -> None:
+def test_a_handshake_that_fails_leaves_nothing_open(
+    behave: Peer, tries: Tries, make_client: MakeClient
+) -> None:
+    """Whatever the other side does instead of a handshake, the socket is closed."""
+    with running(behave) as port, nothing_left_open():
+        tries(f"https://KEY@127.0.0.1:{port}", make_client)
+
+
+@pytest.mark.parametrize("behave", [no_tunnel, reset, mute, *map(after_a_tunnel, (reset, plain))])
+def test_a_tunnel_that_fails_leaves_nothing_open(
+    behave: Peer, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A proxy that does not connect through, or to nothing that speaks TLS, costs no socket."""
-    dsn = parse_dsn(f"https://KEY@{HOST}")
-    with running(behave) as port, nothing_left_open(), pytest.raises(OSError):
-        open_socket(dsn, Proxy("127.0.0.1", port, None), time.monotonic() + 0.2)
+    with running(behave) as port, nothing_left_open():
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
+        sends(f"https://KEY@{HOST}", make_client)
 
 
-def test_a_certificate_that_is_refused_leaves_nothing_open(secure: Server) -> None:
+def test_a_certificate_that_is_refused_leaves_nothing_open(
+    secure: Server, make_client: MakeClient, doctor: Doctor
+) -> None:
     """Neither sending, nor asking, nor the doctor keeps a socket of a collector it distrusts."""
     dsn = f"https://KEY@127.0.0.1:{secure.server_port}"
     with nothing_left_open():
-        sends(parse_dsn(dsn))
-        asks(parse_dsn(dsn))
-        assert not examine(dsn)[-1].ok
-
-
-def test_a_peer_that_is_gone_before_the_handshake_leaves_nothing_open() -> None:
-    """Python up to 3.12 keeps the socket open that it secures for a peer that has just gone."""
-    with running(reset) as port, nothing_left_open():
-        sock = socket.create_connection(("127.0.0.1", port))
-        gone = select.poll()
-        gone.register(sock, select.POLLHUP)
-        assert gone.poll(10_000)
-        with pytest.raises(OSError):
-            tls_context().wrap_socket(sock, server_hostname=HOST)
-        sock.close()
+        sends(dsn, make_client)
+        asks(dsn, make_client)
+        assert doctor(dsn)[0] == 1

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections import Counter
 
 import pytest
-from tests.sdk.telemetry.conftest import MakeClient, a_call
+from tests.sdk.telemetry.conftest import MakeClient, a_call, python
 
 import toolfault
 from toolfault.testing import MemoryTransport
@@ -29,9 +27,7 @@ def test_arm_is_stable_in_every_process() -> None:
         "with toolfault.conversation('c-17'):\n"
         "    print(toolfault.variant('trial', ('a', 'b', 'c')))\n"
     )
-    elsewhere = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    elsewhere = python("-c", program).stdout.strip()
     with toolfault.conversation("c-17"):
         assert {toolfault.variant("trial", ("a", "b", "c")) for _ in range(5)} == {elsewhere}
 

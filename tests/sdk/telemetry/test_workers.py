@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tests.sdk.telemetry.collector import Server
+from tests.sdk.telemetry.conftest import python
 
 PROGRAM = """
 import multiprocessing, sys
@@ -46,23 +45,23 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("when", ["before", "in the worker"])
-@pytest.mark.parametrize("pool", ["Pool", "ProcessPoolExecutor"])
-@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+EVERY_WAY = itertools.product(
+    multiprocessing.get_all_start_methods(), ["Pool", "ProcessPoolExecutor"], ["before", "inside"]
+)
+IN_SHORT = [("fork", "Pool", "before"), ("spawn", "ProcessPoolExecutor", "inside")]
+
+
+@pytest.mark.parametrize(
+    ("method", "pool", "when"),
+    [pytest.param(*w, marks=[] if w in IN_SHORT else pytest.mark.long) for w in EVERY_WAY],
+)
 def test_what_workers_capture_arrives(
     method: str, pool: str, when: str, collector: Server, tmp_path: Path
 ) -> None:
     """However workers are started and wherever ``init`` is called, their last calls arrive too."""
     program = tmp_path / "workers.py"
     program.write_text(PROGRAM)
-    agent = subprocess.run(
-        [sys.executable, "-W", "ignore", str(program), collector.dsn, method, pool, when],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+    agent = python(str(program), collector.dsn, method, pool, when)
     assert (agent.returncode, agent.stderr) == (0, "")
     assert collector.calls() == 4 * 5 + (when == "before")
-    sent = [event["event_id"] for _, batch in collector.requests for event in batch["events"]]
-    assert len(sent) == len(set(sent))
+    assert collector.sent_once()

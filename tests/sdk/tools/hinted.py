@@ -8,6 +8,7 @@ import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, NewType, Optional, TypedDict, TypeVar, Union
 from uuid import UUID
@@ -17,8 +18,7 @@ import msgspec
 from pydantic import BaseModel, Field
 
 from toolfault.coerce import LLMBool, LLMDate, LLMInt, LLMJson, LLMList, LLMStr
-from toolfault.tools._checks import Findings, Hints
-from toolfault.tools._models import model_check
+from toolfault.tools import tool
 
 
 class Color(enum.Enum):
@@ -102,11 +102,33 @@ def short(item: Any) -> str:
     return str(item)[:40]
 
 
+@cache
+def tool_of(annotation: Any, *, coerce: bool = False) -> Any:
+    """A tool with one parameter ``x`` of this annotation, which returns what it gets."""
+
+    def give(x: Any) -> Any:
+        return x
+
+    give.__annotations__ = {"x": annotation}
+    return tool(coerce=coerce)(give)
+
+
 def check(annotation: Any, value: Any, *, coerce: bool = False) -> tuple[Any, list[Any]]:
-    """What the value becomes, and what is wrong: (path, code, message, expected)."""
-    findings = Findings(coerce)
-    result = Hints(model_check).compile(annotation).check(value, ("x",), findings)
-    return result, [(f.loc[1:], f.code, f.message, f.expected) for f in findings.found]
+    """What the value becomes, and what is wrong: (path, code, message, expected).
+
+    Where anything is wrong the value never reaches the tool, and is given back as it was.
+    """
+    try:
+        taker = tool_of(annotation, coerce=coerce)
+    except TypeError:  # what cannot be hashed is not kept
+        taker = tool_of.__wrapped__(annotation, coerce=coerce)
+    result = taker.call({"x": value})
+    error = result.error
+    if error is None:
+        return result.value, []
+    return value, [
+        (issue.loc[1:], issue.code.value, issue.message, issue.expected) for issue in error.issues
+    ]
 
 
 ACCEPTED: list[tuple[Any, Any, Any]] = [

@@ -12,13 +12,21 @@ import annotated_types as at
 import pydantic
 import pytest
 from pydantic import BaseModel
-from tests.sdk.tools.hinted import ACCEPTED, Color, Options, Point, Tree, check, short
+from tests.sdk.tools.hinted import (
+    ACCEPTED,
+    Color,
+    Options,
+    Point,
+    Struct,
+    Tree,
+    check,
+    short,
+    tool_of,
+)
 
 from toolfault import ConfigError, tool
 from toolfault.coerce import Coercion, LLMInt, coerce_enum, coerce_strip
 from toolfault.tools import CallRecord, as_tool
-from toolfault.tools._checks import Hints
-from toolfault.tools._models import model_check
 
 jsonschema = pytest.importorskip("jsonschema")
 
@@ -32,8 +40,11 @@ def as_json(value: Any) -> bool:
 
 
 # What a coercer repairs, and a number for a Decimal, is accepted beyond what the schema asks for.
+DANGLING = pytest.mark.xfail(
+    strict=True, reason="the definitions of a msgspec class stay inside, its $ref says outside"
+)
 SAID = [
-    (annotation, value)
+    pytest.param(annotation, value, marks=DANGLING if annotation is Struct else [])
     for annotation, value, _ in ACCEPTED
     if as_json(value) and "Coercion" not in repr(annotation) and not isinstance(value, float)
 ]
@@ -42,10 +53,10 @@ SAID = [
 @pytest.mark.parametrize(("annotation", "value"), SAID, ids=short)
 def test_the_schema_says_what_is_accepted(annotation: Any, value: Any) -> None:
     """What the hints accept is valid under the JSON schema that is shown to the model."""
-    schema = Hints(model_check).compile(annotation).schema()
+    schema = tool_of(annotation).tool.parameters
 
     jsonschema.Draft202012Validator.check_schema(schema)
-    assert jsonschema.Draft202012Validator(schema).is_valid(value)
+    assert jsonschema.Draft202012Validator(schema).is_valid({"x": value})
 
 
 def test_the_schema_in_detail() -> None:

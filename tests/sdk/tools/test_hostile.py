@@ -97,7 +97,7 @@ class Liar(str):
         return 10**9
 
 
-class Shrinking(dict):  # type: ignore[type-arg]
+class Shrinking(dict):
     """A dict that changes while it is read."""
 
     def items(self) -> Any:
@@ -107,7 +107,7 @@ class Shrinking(dict):  # type: ignore[type-arg]
             yield key, 1
 
 
-class BrokenMapping(Mapping):  # type: ignore[type-arg]
+class BrokenMapping(Mapping):
     """A mapping that cannot be read."""
 
     def __getitem__(self, key: Any) -> Any:
@@ -244,7 +244,7 @@ SCHEMA = {
 }
 
 
-def marked(n: LLMInt = 0, flag: LLMBool = False, items: LLMJson = None, **rest: Any) -> Any:
+def marked(n: LLMInt = 0, flag: LLMBool = False, items: LLMJson | None = None, **rest: Any) -> Any:
     """Repaired field by field."""
     return [n, flag, items, rest]
 

@@ -78,7 +78,12 @@ async def test_availability_is_a_warning(caplog: pytest.LogCaptureFixture) -> No
 async def test_the_flow_is_logged_at_debug(caplog: pytest.LogCaptureFixture) -> None:
     """[L-13] Which tool was called by which name, and that it ran."""
     caplog.set_level(logging.DEBUG, "toolfault")
-    manager = ToolManager([tool(lambda: 1, name="one")])
+
+    @tool(name="one")
+    def give() -> int:
+        return 1
+
+    manager = ToolManager([give])
     manager.alias("uno", "one")
 
     await manager.call_tool("uno")

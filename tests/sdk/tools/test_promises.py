@@ -25,7 +25,7 @@ class BadResult(ToolResult[int]):
     """A result that cannot be read."""
 
     @property
-    def success(self) -> bool:  # type: ignore[override]
+    def success(self) -> bool:
         """Refuse."""
         raise RuntimeError("no")
 
@@ -66,7 +66,7 @@ def test_a_result_that_breaks_halfway(records: list[CallRecord]) -> None:
 
     class Halfway(ToolResult[int]):
         @property
-        def metadata(self) -> Any:  # type: ignore[override]
+        def metadata(self) -> Any:
             raise RuntimeError("no")
 
         @metadata.setter

@@ -9,14 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolfault import tool
-from toolfault.tools._checks import Findings, Schema
 
 
-def wrong(schema: dict[str, Any], value: Any, *, coerce: bool = False) -> list[tuple[Any, str]]:
+def wrong(schema: dict[str, Any], value: Any) -> list[tuple[Any, str]]:
     """Path and code of everything that is wrong with ``value``."""
-    findings = Findings(coerce)
-    Schema(schema).compile(schema).check(value, (), findings)
-    return [(found.loc, found.code) for found in findings.found]
+    parameters = {"type": "object", "properties": {"x": schema}, "required": ["x"]}
+    if "$defs" in schema:
+        parameters["$defs"] = schema["$defs"]
+
+    @tool(parameters=parameters)
+    def take(x: Any) -> None: ...
+
+    error = take.call({"x": value}).error
+    return [] if error is None else [(issue.loc[1:], issue.code.value) for issue in error.issues]
 
 
 POINT = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,16 @@ def intercode(shared_data: Path) -> Path:
     if not folder.is_dir():
         pytest.skip(f"no transcripts at {folder}")
     return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quiet_tools() -> Iterator[None]:
+    """Keep thousands of expected stack traces out of the reports; restored for other modules."""
+    logger = logging.getLogger("toolfault")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    yield
+    logger.setLevel(level)
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from toolfault_collector.clock import now_us
 from toolfault_collector.engine import read_connection, write_transaction
 from toolfault_collector.importers import import_paths
 from toolfault_collector.projects import ensure_project
+from toolfault_collector.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.exports import write
 from toolfault_dashboard.queries import Scope
@@ -33,13 +35,13 @@ def source(request: pytest.FixtureRequest, shared_data: Path) -> Path:
 
 
 @pytest.fixture
-def imported(source: Path, engine: Engine) -> tuple[Engine, Scope]:
+def imported(source: Path, sqlite_engine: Engine) -> tuple[Engine, Scope]:
     """The folder, imported."""
-    with write_transaction(engine) as conn:
+    with write_transaction(sqlite_engine) as conn:
         project = ensure_project(conn, "real")
-    report = import_paths(engine, project, [source])
+    report = import_paths(sqlite_engine, project, [source])
     assert not report.errors
-    return engine, Scope(project, parse(""), now_us())
+    return sqlite_engine, Scope(project, parse(""), now_us())
 
 
 def _frame(conn: Connection, scope: Scope, rows: Any) -> pd.DataFrame:
@@ -93,3 +95,73 @@ def test_numbers_equal_the_truth_per_conversation(
             one = queries.summary(conn, scope.narrowed(f'conversation:"{session}"'))
             found.append((one.calls, one.failures, one.chains, one.recovered))
     assert sorted(found) == expected
+
+
+def _intercode(folder: Path, name: str) -> list[dict[str, Any]]:
+    """The recorded runs as the events of an agent that has one tool."""
+    runs = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    events = []
+    for number, (key, run) in enumerate(runs.items()):
+        turns = run["turn_history"]
+        for index, valid in enumerate(turns["valid_action"]):
+            said = str(turns["observations"][index])
+            code = "unknown_table" if "Table '" in said else "other"
+            event = {
+                "type": "tool_call",
+                "event_id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{name}-{key}-{index}")),
+                "session_id": f"{name}-{key}",
+                "seq": index,
+                "occurred_at": "2026-11-01T00:00:00Z",
+                "time_source": "none",
+                "tool": "execute_sql",
+                "variant": name,
+                "release": f"half-{number % 2}",
+                "success": bool(valid),
+            }
+            if not valid:
+                event["error"] = {"code": code, "category": "parameter", "audience": "llm"}
+            events.append(event)
+    return events
+
+
+def test_a_real_improvement_is_seen_and_nothing_is_not(
+    shared_data: Path, sqlite_engine: Engine
+) -> None:
+    """InterCode-SQL with the schema in the prompt is improved; half against half is unchanged."""
+    folder = shared_data / "intercode_sql"
+    if not folder.is_dir():
+        pytest.skip(f"no transcripts at {folder}")
+    truth = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
+    with write_transaction(sqlite_engine) as conn:
+        project = ensure_project(conn, "intercode")
+        for name in ("before", "after"):
+            events = _intercode(folder, name)
+            for start in range(0, len(events), 1_000):
+                receipt = store_events(
+                    conn,
+                    project,
+                    events[start : start + 1_000],
+                    received_at=now_us(),
+                    time_policy="import",
+                )
+                assert not receipt.rejected
+    scope = Scope(project, parse(""), now_us())
+    with read_connection(sqlite_engine) as conn:
+        found = queries.comparison(
+            conn, scope.narrowed("variant:before"), scope.narrowed("variant:after")
+        )
+        halves = queries.comparison(
+            conn,
+            scope.narrowed("variant:before release:half-0"),
+            scope.narrowed("variant:before release:half-1"),
+        )
+    metric = found.effect.metrics[0]
+    true = truth["change"]["failure_rate_after"] - truth["change"]["failure_rate_before"]
+    assert found.effect.verdict == "improved"
+    assert metric.difference == pytest.approx(true, abs=1e-5)
+    assert metric.low is not None
+    assert metric.high is not None
+    assert metric.low < true < metric.high
+    gone = next(row for row in found.codes if row.code == "unknown_table")
+    assert (gone.before.count, gone.after.count, gone.verdict) == (790, 0, "improved")
+    assert halves.effect.verdict == "no detectable change"

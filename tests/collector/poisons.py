@@ -1,0 +1,37 @@
+"""Databases that refuse one event: triggers that fail when it is inserted."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from toolfault_collector.engine import is_sqlite
+
+__all__ = ["POISONS", "poison"]
+
+_SQLITE = "CREATE TRIGGER poison BEFORE INSERT ON tool_call WHEN {} BEGIN {}; END"
+_POSTGRESQL = """
+CREATE FUNCTION poison() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN IF {} THEN {}; END IF; RETURN new; END $$;
+CREATE TRIGGER poison BEFORE INSERT ON tool_call FOR EACH ROW EXECUTE FUNCTION poison();
+"""
+POISONS = {
+    "sqlite": [
+        "SELECT RAISE(ABORT, 'no')",
+        "SELECT RAISE(FAIL, 'no')",
+        "INSERT INTO issue (id) VALUES (1)",
+    ],
+    "postgresql": [
+        *(
+            f"RAISE EXCEPTION SQLSTATE '{state}'"
+            for state in ("22001", "23505", "54000", "22003", "22021", "22P02", "23502", "23503")
+        ),
+        "RAISE EXCEPTION SQLSTATE '23514'",
+        "RAISE EXCEPTION 'no'",
+    ],
+}
+
+
+def poison(conn: Connection, which: int = 0, *, when: str = "new.tool = 'poison'") -> None:
+    """Let the database refuse every call for which *when* holds, in one of its ways."""
+    frame = _SQLITE if is_sqlite(conn) else _POSTGRESQL
+    conn.exec_driver_sql(frame.format(when, POISONS[conn.dialect.name][which]))

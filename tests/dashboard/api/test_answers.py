@@ -1,0 +1,194 @@
+"""The API answers what the queries answer: every operation, whole and under a filter."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from urllib.parse import quote
+
+import pytest
+from fastapi.openapi.utils import get_openapi
+from fastapi.testclient import TestClient
+from sqlalchemy import Connection, Engine
+from tests.dashboard.api.serving import key_of
+from tests.dashboard.generated import NOW
+from tests.dashboard.rows import as_json, rows_as_json
+
+from toolfault_collector.engine import open_engine, read_connection
+from toolfault_collector.gatekeeper import Gatekeeper
+from toolfault_dashboard import queries
+from toolfault_dashboard.api import create_api
+from toolfault_dashboard.exports import TABLE_NAMES, TableName, named_table
+from toolfault_dashboard.queries import Scope
+from toolfault_dashboard.search import parse
+
+Ask = Callable[[Connection, Scope], object]
+
+ANSWERS: dict[str, tuple[str, Ask]] = {
+    "get_summary": ("/summary", queries.summary),
+    "get_overview": ("/overview", queries.overview),
+    "list_failures": ("/failures?limit=20", lambda c, s: queries.failure_list(c, s, limit=20)),
+    "list_chains": ("/chains?limit=20", lambda c, s: queries.chain_list(c, s, limit=20)),
+    "get_failures_over_time": (
+        "/failures-over-time?bucket=day&top=3",
+        lambda c, s: queries.failures_over_time(c, s, bucket="day", top=3),
+    ),
+    "get_round_trips": ("/round-trips", queries.round_trips),
+    "get_frequencies": (
+        "/frequencies/field?minimum_calls=5&limit=7",
+        lambda c, s: queries.frequency(c, s, "field", minimum_calls=5, limit=7),
+    ),
+    "get_matrix": (
+        "/matrices/code?tools=4&columns=3",
+        lambda c, s: queries.matrix(c, s, "code", tools=4, columns=3),
+    ),
+    "get_facets": ("/facets?limit=3", lambda c, s: queries.facets(c, s, limit=3)),
+    "get_messages": (
+        "/messages?minimum=3",
+        lambda c, s: {"groups": queries.message_efficacy(c, s, minimum=3)},
+    ),
+    "get_silent_successes": (
+        "/silent-successes",
+        lambda c, s: {"rows": queries.silent_successes(c, s)},
+    ),
+    "get_fix_next": ("/fix-next?limit=5", lambda c, s: queries.fix_next(c, s, limit=5)),
+    "get_round_trips_by": (
+        "/round-trips/model",
+        lambda c, s: {"by": "model", "groups": queries.chains_by(c, s, "model")},
+    ),
+    "get_costs": (
+        "/costs/tool",
+        lambda c, s: queries.costs(c, s, "tool", queries.prices_of(c, s.project_id)),
+    ),
+    "list_changes": ("/changes", lambda c, s: {"changes": queries.changes(c, s)}),
+    "compare": (
+        "/compare?before=until:10d&after=since:10d&confidence=0.9",
+        lambda c, s: queries.comparison(
+            c, s.narrowed("until:10d"), s.narrowed("since:10d"), confidence=0.9
+        ),
+    ),
+    "list_experiments": (
+        "/experiments",
+        lambda c, s: {
+            "experiments": [
+                {"name": name, "arms": arms} for name, arms in queries.experiments(c, s).items()
+            ]
+        },
+    ),
+    "get_experiment": (
+        "/experiments/b?control=3",
+        lambda c, s: queries.experiment(c, s, "b", control="3"),
+    ),
+    "get_experiment_looks": (
+        "/experiments/b/looks?metric=recovery_rate",
+        lambda c, s: queries.experiment_looks(c, s, "b", metric="recovery_rate"),
+    ),
+}
+"""Operation -> what is asked, and the function that answers it."""
+
+OF_ONE = {"get_failure", "get_chain", "get_change_effect"}
+FILES = {"export", "export_comparison"}
+
+
+@pytest.fixture(scope="module")
+def api(history: Engine) -> Iterator[TestClient]:
+    """The API with a read key of the generated project."""
+    with key_of(history, "generated") as key:
+        app = create_api(history, Gatekeeper(history), lambda: NOW)
+        with TestClient(app, headers={"Authorization": f"Bearer {key}"}) as client:
+            yield client
+
+
+def test_every_operation_is_compared_with_a_query(history: Engine) -> None:
+    """The operations that answer readers are those below; a new one must be, too."""
+    api = create_api(history, Gatekeeper(history), lambda: 0)
+    paths = get_openapi(title="", version="1", routes=api.routes)["paths"]
+    operations = {way["operationId"] for each in paths.values() for way in each.values()}
+    assert operations == {*ANSWERS, *OF_ONE, *FILES}
+
+
+@pytest.mark.parametrize("operation", ANSWERS)
+def test_the_answer_is_that_of_the_query(
+    api: TestClient, conn: Connection, scope: Scope, operation: str
+) -> None:
+    """Every member of the answer is what the query says, its parameters included."""
+    path, ask = ANSWERS[operation]
+    for text in ("", "-code:timeout since:20d"):
+        joint = "&" if "?" in path else "?"
+        response = api.get(f"{path}{joint}q={quote(text)}")
+        assert response.status_code == 200, response.text
+        assert response.json() == as_json(ask(conn, scope.narrowed(text))), (operation, text)
+
+
+def test_one_failure_chain_and_change(api: TestClient, conn: Connection, scope: Scope) -> None:
+    """What is asked for by its id is answered whole."""
+    row = queries.failure_list(conn, scope.narrowed("has:chain"), limit=1).rows[0]
+    change = queries.changes(conn, scope)[0]
+    assert row.chain_id is not None
+    for path, expected in (
+        (f"/failures/{row.event_id}", queries.failure_detail(conn, scope, row.event_id)),
+        (f"/chains/{row.chain_id}", queries.chain_detail(conn, scope, row.chain_id)),
+        (
+            f"/changes/{change.event_id}/effect",
+            queries.change_comparison(conn, scope, change),
+        ),
+    ):
+        assert api.get(path).json() == as_json(expected), path
+    found = queries.changes(conn, scope) + queries.detected_changes(conn, scope)
+    said = api.get("/changes", params={"detected": True}).json()["changes"]
+    assert said == as_json(sorted(found, key=lambda each: -each.occurred_at))
+
+
+@pytest.mark.parametrize("table", TABLE_NAMES)
+def test_an_export_holds_the_rows_of_its_table(
+    api: TestClient, conn: Connection, scope: Scope, table: TableName
+) -> None:
+    """JSON, NDJSON and CSV of a table are its rows, under the same filter."""
+    params = {"q": "-code:timeout since:20d", "raw": "1"}
+    expected = rows_as_json(named_table(conn, scope.narrowed(params["q"]), table))
+    assert expected or table == "silent_successes"
+    assert api.get(f"/exports/{table}.json", params=params).json() == expected
+    lines = api.get(f"/exports/{table}.ndjson", params=params).text.splitlines()
+    assert [json.loads(line) for line in lines] == expected
+    text = api.get(f"/exports/{table}.csv", params=params)
+    assert text.headers["content-type"] == "text/csv; charset=utf-8; header=present"
+    assert f"toolfault-{table}.csv" in text.headers["content-disposition"]
+    rows = list(csv.reader(io.StringIO(text.text, newline="")))
+    assert rows[0] == list(expected[0]) if expected else rows
+    assert len(rows) == len(expected) + 1
+
+
+def test_the_export_of_a_comparison(api: TestClient, conn: Connection, scope: Scope) -> None:
+    """The exported comparison has the metrics of the query."""
+    sides = ("tool:search", "-tool:search")
+    found = queries.comparison(conn, *map(scope.narrowed, sides)).effect.metrics
+    rows = api.get(
+        "/exports/comparison.json", params={"before": sides[0], "after": sides[1]}
+    ).json()
+    assert [
+        (row["metric"], row["before"], row["after"], row["difference"], row["low"], row["high"])
+        for row in rows
+    ] == [
+        (each.metric, each.before, each.after, each.difference, each.low, each.high)
+        for each in found
+    ]
+
+
+@pytest.mark.postgres
+def test_the_answers_of_postgres(filled_postgres: str) -> None:
+    """On PostgreSQL every operation answers what its queries do, and one export its list."""
+    engine = open_engine(filled_postgres)
+    app = create_api(engine, Gatekeeper(engine), lambda: NOW)
+    with key_of(engine, "generated") as key, TestClient(app) as api:
+        api.headers["Authorization"] = f"Bearer {key}"
+        with read_connection(engine) as conn:
+            project = queries.project_by_name(conn, "generated")
+            assert project is not None
+            scope = Scope(project.id, parse(""), NOW, "llm")
+            for path, ask in ANSWERS.values():
+                assert api.get(path).json() == as_json(ask(conn, scope)), path
+            total = queries.count_failures(conn, scope)
+        assert len(api.get("/exports/failures.ndjson").text.splitlines()) == total
+    engine.dispose()

@@ -1,0 +1,547 @@
+"""Pages show the figures that the queries give: the same snapshot, read by heading and column."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from sqlalchemy import Connection
+from tests.dashboard.pages.conftest import Browser
+from tests.dashboard.pages.places import details, generated, scope_of
+from tests.dashboard.reading import Cell, Page, Row
+
+from toolfault_collector.clock import format_time
+from toolfault_collector.engine import read_connection
+from toolfault_dashboard import queries
+from toolfault_dashboard.analysis.effect import Effect
+from toolfault_dashboard.analysis.metrics import MetricName
+from toolfault_dashboard.analysis.rates import Rate, rate
+from toolfault_dashboard.formats import (
+    count,
+    decimal,
+    duration,
+    percent,
+    percent_interval,
+    plural,
+    points,
+)
+from toolfault_dashboard.queries import Scope
+from toolfault_dashboard.queries.rows import (
+    ChainGroup,
+    FailureRow,
+    FailuresOverTime,
+    FrequencyRow,
+    Overview,
+)
+from toolfault_dashboard.search import parse
+
+NBSP = "\u00a0"
+Reads = Callable[[str], Page]
+
+
+@pytest.fixture(params=["", "model:claude-x -code:timeout"], ids=["all", "filtered"])
+def query(request: pytest.FixtureRequest) -> str:
+    """What is asked of both."""
+    return str(request.param)
+
+
+@pytest.fixture
+def read(browser: Browser, query: str) -> Reads:
+    """Opens a page of the generated project under the query, over all time."""
+
+    def page(path: str) -> Page:
+        joint = "&" if "?" in path else "?"
+        return browser.page(f"{path}{joint}project=generated&window=all&q={query}").main
+
+    return page
+
+
+@pytest.fixture
+def scope(browser: Browser, query: str) -> Scope:
+    """The same for the queries."""
+    return scope_of(browser.engine, query)
+
+
+@pytest.fixture
+def conn(browser: Browser) -> Iterator[Connection]:
+    """A connection to the database of the pages."""
+    with read_connection(browser.engine) as found:
+        yield found
+
+
+def shows(cell: Cell, found: Rate) -> None:
+    """A cell shows value and interval of a rate, or that there is none."""
+    if found.value is None:
+        assert "%" not in cell.text
+        return
+    assert percent(found.value) in cell.text
+    assert percent_interval(found) in cell.text
+
+
+def is_tile(said: str, found: Rate) -> None:
+    """A figure shows value, interval and n of a rate."""
+    if found.value is None:
+        assert said.startswith("–")
+        return
+    assert said.startswith(percent(found.value))
+    assert f"95%: {percent_interval(found)}, n{NBSP}={NBSP}{count(found.n)} " in said
+
+
+def are(rows: Sequence[Row], heading: str, values: Sequence[object]) -> None:
+    """A column holds exactly these values, in their order; numbers with thin spaces."""
+    expected = [count(each) if isinstance(each, int) else str(each) for each in values]
+    assert [row[heading].text for row in rows] == expected, heading
+
+
+def is_headline(page: Page, found: Overview) -> None:
+    """The six figures at the top."""
+    figures, counted = page.figures, found.summary
+    assert figures["Calls"].split(" in ")[0] == count(counted.calls)
+    assert f"in {plural(counted.conversations, 'conversation')}" in figures["Calls"]
+    assert figures["Failures"].split(" ")[0] == count(counted.failures)
+    assert figures["Round trips"] == (
+        f"{count(counted.round_trips)} {decimal(found.round_trips_per_failure)} per failure"
+    )
+    is_tile(figures["Failure rate"], found.failure_rate)
+    is_tile(figures["Recovered"], found.recovery_rate)
+    is_tile(figures["First-try success"], found.first_try)
+
+
+def is_over_time(page: Page, title: str, found: FailuresOverTime) -> None:
+    """Every bucket with a call or failure is a row: each code, the others, all, and calls."""
+    (table,) = page.section(title).tables
+    series = [*found.series, *([found.other] if found.other else [])]
+    assert list(table.headings[1:-2]) == [each.name for each in series]
+    rows = [
+        (start, [each.counts[at] for each in series], found.calls[at])
+        for at, start in enumerate(found.starts)
+        if found.calls[at] or any(each.counts[at] for each in series)
+    ]
+    assert len(table.rows) == len(rows) > 3
+    for row, (start, counts, calls) in zip(table.rows, rows, strict=True):
+        first, *cells, failures, called = row.values()
+        assert first.moment == format_time(start)[:10] or first.moment.startswith(
+            format_time(start)[:16]
+        )
+        assert [cell.number for cell in cells] == counts
+        assert (failures.number, called.number) == (sum(counts), calls)
+
+
+def are_failures(rows: Sequence[Row], found: Sequence[FailureRow]) -> None:
+    """A list of failures shows code, audience, tool, text, outcome of the chain, and links each."""
+    assert len(rows) == len(found) > 0
+    for row, each in zip(rows, found, strict=True):
+        assert row["Failure"].href.startswith(f"/failures/{each.event_id}?")
+        assert row["Failure"].text.startswith(f"{each.code} {each.audience}")
+        assert each.tool in row["Failure"].text
+        assert (each.field or "") in row["Failure"].text
+        assert row["What was said"].text == " ".join((each.text or "").split())
+        assert row["When (UTC)"].moment == (
+            format_time(each.occurred_at)[:23] + "Z" if each.occurred_at is not None else ""
+        )
+        if "Chain" in row:
+            assert row["Chain"].text == (each.chain_outcome or "–")
+            assert (each.chain_id or "") in row["Chain"].href
+
+
+def test_overview(read: Reads, conn: Connection, scope: Scope):
+    """Headline, chart, costliest tools, codes and newest failures are those of the queries."""
+    page, found = read("/"), queries.overview(conn, scope)
+    is_headline(page, found)
+    counted = found.summary
+    assert page.lead.startswith(
+        f"{plural(counted.failures, 'failure')} of {plural(counted.calls, 'call')} in "
+    )
+    is_over_time(page, "Failures over time", queries.failures_over_time(conn, scope, top=6))
+    trips = {group.name: group.round_trips for group in queries.chains_by(conn, scope, "tool")}
+    costly = sorted(
+        (name for name, each in counted.tools.items() if each.failures),
+        key=lambda name: (-trips.get(name, 0), -counted.tools[name].failures, name),
+    )[:8]
+    (table,) = page.section("Costliest tools").tables
+    are(table.rows, "Tool", costly)
+    are(table.rows, "Round trips", [trips.get(name, 0) for name in costly])
+    are(table.rows, "Failures", [counted.tools[name].failures for name in costly])
+    for row, name in zip(table.rows, costly, strict=True):
+        each = counted.tools[name]
+        shows(row["Failure rate"], rate(each.failures, each.calls))
+        assert row["Failure rate"].text.endswith(f" of {count(each.calls)}")
+    (table,) = page.section("Codes").tables
+    are(table.rows, "Code", list(counted.codes)[:8])
+    are(table.rows, "Failures", list(counted.codes.values())[:8])
+    for row, number in zip(table.rows, counted.codes.values(), strict=False):
+        assert percent(number / counted.failures) in row["Share"].text
+    newest = queries.failure_list(conn, scope, limit=8).rows
+    are_failures(page.table("Failure").rows, newest)
+
+
+def test_one_tool(read: Reads, conn: Connection, scope: Scope):
+    """The page of a tool says of its calls what the overview says of all."""
+    page, own = read("/tool?name=http_request"), scope.narrowed("tool:http_request")
+    found = queries.overview(conn, own)
+    is_headline(page, found)
+    is_over_time(page, "Failures over time", queries.failures_over_time(conn, own, top=6))
+    (table,) = page.section("Codes").tables
+    are(table.rows, "Failures", list(found.summary.codes.values()))
+    values = queries.values_of(conn, own, "field", limit=15)
+    (table,) = page.section("Fields").tables
+    are(table.rows, "Field", [each.value or "none" for each in values])
+    are(table.rows, "Failures", [each.failures for each in values])
+    for row, each in zip(table.rows, values, strict=True):
+        shows(row["Rate"], rate(each.failures, found.summary.calls))
+    are_failures(page.table("Failure").rows, queries.failure_list(conn, own, limit=8).rows)
+
+
+def test_failures(read: Reads, conn: Connection, scope: Scope):
+    """The list has the first page of the query, its total, and its facets."""
+    page, found = read("/failures"), queries.failure_list(conn, scope)
+    assert page.lead.startswith(plural(found.total, "failure"))
+    are_failures(page.table("Failure").rows, found.rows)
+    shown = {
+        name: [each.text for each in page.listed(name).links]
+        for name in ("Tool", "Code", "Audience", "Model", "Field")
+    }
+    for facet in queries.facets(conn, scope, limit=8).facets:
+        lines = shown.get(facet.key.capitalize())
+        if lines is not None:
+            assert [line.endswith(count(each.failures)) for line, each in zip(
+                lines, facet.values, strict=False)] == [True] * len(lines), facet.key  # fmt: skip
+            assert all(
+                line.startswith((each.value, "none"))
+                for line, each in zip(lines, facet.values, strict=False)
+            )
+
+
+def test_kinds(read: Reads, conn: Connection, scope: Scope):
+    """Kinds of failures are those of the query, with their shares."""
+    page, found = read("/failures?group=kind"), queries.kinds(conn, scope, limit=50)
+    rows = page.table("Kind").rows
+    are(rows, "Failures", [row.failures for row in found.rows])
+    are(rows, "Share", [percent(row.failures / found.failures) for row in found.rows])
+    for row, each in zip(rows, found.rows, strict=True):
+        assert row["Kind"].text.startswith(each.code or "none")
+        assert each.tool in row["Kind"].text
+
+
+def are_frequencies(
+    rows: Sequence[Row], first: str, found: Sequence[FrequencyRow], of: int
+) -> None:
+    """A table of frequencies has name, failures, share, rate with interval and n, last moment."""
+    are(rows, "Failures", [each.failures for each in found])
+    are(rows, "Share", [percent(each.failures / of) for each in found])
+    are(rows, "Rate", [percent(each.rate.value) for each in found])
+    for row, each in zip(rows, found, strict=True):
+        assert row[first].text.startswith(each.name or "none")
+        assert f" of {each.tool}" in row[first].text or not each.tool
+        shows(row["95% interval"], each.rate)
+        assert row["95% interval"].text.endswith(f"n = {count(each.rate.n)}")
+        assert row["Last seen (UTC)"].moment == (
+            format_time(each.last_at)[:23] + "Z" if each.last_at is not None else ""
+        )
+
+
+def test_codes_and_fields(read: Reads, conn: Connection, scope: Scope):
+    """Chart, both tables and both maps are those of the queries."""
+    page = read("/codes")
+    is_over_time(page, "Failures over time", queries.failures_over_time(conn, scope, top=6))
+    for title, first in (("Codes", "Code"), ("Fields", "Field")):
+        (table,) = page.section(title).tables
+        found = queries.frequency(conn, scope, "code" if first == "Code" else "field", limit=30)
+        are_frequencies(table.rows, first, found.rows, found.failures)
+    maps: dict[str, Literal["code", "field"]] = {"Tool by code": "code", "Tool by field": "field"}
+    for title, of in maps.items():
+        (table,) = page.section(title).tables
+        matrix = queries.matrix(conn, scope, of, tools=12, columns=8)
+        cells = {(cell.tool, cell.column): cell.failures for cell in matrix.cells}
+        shown = {
+            (row["Tool"].text, column): row[column].number
+            for row in table.rows
+            for column in table.headings[1:-1]
+            if row[column].text != "·"
+        }
+        assert shown == cells
+        totals = {each.tool: each.failures for each in matrix.tools}
+        for row in table.rows:
+            assert row["All"].number == totals[row["Tool"].text]
+
+
+def test_tools(read: Reads, conn: Connection, scope: Scope, query: str):
+    """Every tool with a call has its counts and its three rates."""
+    rows = {row["Tool"].text: row for row in read("/tools").table("Tool").rows}
+    counted = queries.summary(conn, scope)
+    groups = {group.name: group for group in queries.chains_by(conn, scope, "tool")}
+    assert rows.keys() == counted.tools.keys()
+    for name, each in counted.tools.items():
+        row, own = rows[name], scope.narrowed(str(parse("").toggled("tool", name)))
+        assert (row["Calls"].number, row["Failures"].number) == (each.calls, each.failures)
+        shows(row["Failure rate"], rate(each.failures, each.calls))
+        if not query:  # a filter by code finds failures of chains that it does not find
+            shows(row["First-try success"], queries.overview(conn, own).first_try)
+        if name in groups:
+            assert row["Round trips"].number == groups[name].round_trips
+            shows(row["Recovered"], groups[name].recovery_rate)
+
+
+def are_groups(rows: Sequence[Row], found: Sequence[ChainGroup]) -> None:
+    """Chains by a dimension: outcomes, recovery, first retries, repeats and time."""
+    for name in ("Chains", "Round trips", "Recovered", "Switched", "Abandoned", "Open"):
+        attribute = name.lower().replace(" ", "_")
+        are(rows, name, [getattr(each, attribute) for each in found])
+    are(rows, "First retry", [each.first_retry_fix for each in found])
+    are(rows, "Same again", [each.identical_repeats for each in found])
+    are(
+        rows,
+        "Time lost",
+        [duration(each.time_lost_ms) if each.time_lost_ms else "–" for each in found],
+    )
+    for row, each in zip(rows, found, strict=True):
+        shows(row["Recovery rate"], each.recovery_rate)
+
+
+def test_round_trips(read: Reads, conn: Connection, scope: Scope):
+    """Tiles, ends, distribution, groups and the list of chains are those of the queries."""
+    page, found = read("/round-trips"), queries.round_trips(conn, scope)
+    figures, funnel = page.figures, found.funnel
+    assert figures["Round trips"] == (
+        f"{count(found.round_trips)} {decimal(found.round_trips / funnel.chains)} per chain"
+    )
+    is_tile(figures["Recovered"], found.recovery_rate)
+    is_tile(figures["First-retry fixes"], found.first_retry_rate)
+    lost, repeats, serial = (
+        sum(getattr(group, name) for group in found.by_tool)
+        for name in ("time_lost_ms", "identical_repeats", "serial_discovery")
+    )
+    assert figures["Time lost"].startswith(duration(lost))
+    assert figures["Same again"].startswith(f"{count(repeats)} ")
+    assert figures["Serial discovery"].startswith(f"{count(serial)} ")
+    ends = (
+        funnel.chains, funnel.retried, funnel.recovered, funnel.first_retry_fix, funnel.switched,
+        funnel.abandoned, funnel.open,
+    )  # fmt: skip
+    (table,) = page.section("How chains end").tables
+    are(table.rows, "Number", ends)
+    are(table.rows, "Share", [percent(each / funnel.chains) for each in ends])
+    assert [name.split()[0] for name in table.column("Chains")] == [
+        "Chains", "Retried", "Recovered", "of", "Switched", "Abandoned", "Open",
+    ]  # fmt: skip
+    (table,) = page.section("Round trips per chain").tables
+    are(table.rows, "Round trips", [each.round_trips for each in found.distribution])
+    for name in ("recovered", "switched", "abandoned", "open"):
+        are(table.rows, name, [getattr(each, name) for each in found.distribution])
+    are(table.rows, "Chains", [each.chains for each in found.distribution])
+    for by, groups in (("tool", found.by_tool), ("code", found.by_code), ("model", found.by_model)):
+        grouped = read(f"/round-trips?by={by}").section("Where round trips go").tables[0]
+        are(grouped.rows, by.capitalize(), [each.name or "none" for each in groups])
+        are_groups(grouped.rows, groups)
+    pairs = queries.chains_by_argument(conn, scope)[:30]
+    grouped = read("/round-trips?by=argument").section("Where round trips go").tables[0]
+    are(
+        grouped.rows,
+        "Argument",
+        [f"{group.name or 'no argument named'} of {tool}" for tool, group in pairs],
+    )
+    are_groups(grouped.rows, [group for _, group in pairs])
+    chains = queries.chain_list(conn, scope, limit=25).rows
+    (table,) = page.section("Chains").tables
+    for heading, name in (
+        ("Tool", "tool"), ("First code", "first_code"), ("Outcome", "outcome"),
+        ("Failures", "failures"), ("Round trips", "round_trips"),
+    ):  # fmt: skip
+        are(table.rows, heading, [getattr(each, name) for each in chains])
+    for row, chain in zip(table.rows, chains, strict=True):
+        assert row["First code"].href.startswith(f"/chains/{chain.chain_id}")
+
+
+def test_messages(read: Reads, conn: Connection, scope: Scope):
+    """Every wording has its failures, the share that the next call fixed, and answers."""
+    page = read("/messages")
+    groups = {(each.tool, each.code): each for each in queries.message_efficacy(conn, scope)}
+    titles = [title for title in page.headings if " in " in title]
+    assert len(titles) == min(20, len(groups))
+    for title in titles:
+        code, _, tool = title.partition(" in ")
+        lines = groups[tool, code].rows[:8]
+        (table,) = page.section(title).tables
+        are(table.rows, "Failures", [each.failures for each in lines])
+        are(table.rows, "Answered", [each.answered for each in lines])
+        for row, each in zip(table.rows, lines, strict=True):
+            shows(row["Fixed by the next call"], each.recovery)
+            assert row["Message"].text.startswith((each.message or "")[:20].strip())
+
+
+def test_fix_next(read: Reads, conn: Connection, scope: Scope):
+    """The ranking is the query's, with what each fix would save and from what that is known."""
+    page, found = read("/fix-next"), queries.fix_next(conn, scope, limit=50)
+    assert f"from {plural(found.failures, 'failure')} " in page.lead
+    ranked = [row for row in found.rows if row.mended_by is None]
+    cards = [card for card in page.sections if card.headings[0] != "Mended"]
+    assert len(cards) == len(ranked) > 3
+    for card, row in zip(cards, ranked, strict=True):
+        assert card.headings[0] == row.title.replace("\u200b", "")
+        assert row.tool in card.text
+        assert row.remedy in card.text
+        assert f"{plural(row.failures, 'failure')} in {plural(row.chains, 'chain')} " in card.text
+        if row.saved_since is not None:
+            number = plural(abs(round(row.saved_since)), "round trip")
+            assert f"{number} {'saved' if row.saved_since >= 0 else 'more'} since" in card.text
+            ends = sorted((row.saved_since_low or 0.0, row.saved_since_high or 0.0))
+            low, high = ends if row.saved_since >= 0 else (-ends[1], -ends[0])
+            assert f"(95%: {decimal(low, 1)} to {decimal(high, 1)})" in card.text
+        if row.per_week is not None:
+            assert f"{decimal(row.per_week, 1)} round trips a week" in card.text
+            assert f"95%: {decimal(row.low, 1)} to {decimal(row.high, 1)}" in card.text
+
+
+Side = tuple[float | None, int]
+
+
+def are_metrics(
+    rows: Sequence[Row], headings: tuple[str, str],
+    found: Sequence[tuple[MetricName, Side, Side, str]],
+) -> None:  # fmt: skip
+    """Metrics in their order: value and n of both sides, and the verdict."""
+    assert len(rows) == len(found) > 3
+    for row, (metric, *sides, verdict) in zip(rows, found, strict=True):
+        share = metric in ("failure_rate", "first_try_success", "recovery_rate")
+        for heading, (value, n) in zip(headings, sides, strict=True):
+            said = percent(value) if share else decimal(value)
+            assert row[heading].text.startswith(f"{said} n = {count(n)} "), metric
+        assert row["Verdict"].text.startswith(verdict)
+
+
+def before_and_after(effect: Effect) -> list[tuple[MetricName, Side, Side, str]]:
+    """The metrics of a comparison."""
+    return [
+        (each.metric, (each.before, each.n_before), (each.after, each.n_after), each.verdict)
+        for each in effect.metrics
+    ]
+
+
+def test_a_comparison(read: Reads, conn: Connection, scope: Scope):
+    """Metrics and codes of both sides are those of the query."""
+    page = read("/compare?before=until:10d&after=since:10d")
+    found = queries.comparison(conn, scope.narrowed("until:10d"), scope.narrowed("since:10d"))
+    (table,) = page.section("Before and after").tables
+    are_metrics(table.rows, ("Before", "After"), before_and_after(found.effect))
+    row, metric = table.rows[0], found.effect.metrics[0]
+    assert row["Difference at the same mix"].text == points(metric.difference)
+    interval = row["95% interval around no difference"].text
+    assert metric.low is None or f"{points(metric.low)} to {points(metric.high)}" in interval
+    (table,) = page.section("Codes").tables
+    are(table.rows, "Code", [each.code for each in found.codes])
+    for line, code in zip(table.rows, found.codes, strict=True):
+        assert line["Before"].text == f"{count(code.before.count)} ({percent(code.before.value)})"
+        assert line["After"].text == f"{count(code.after.count)} ({percent(code.after.value)})"
+        assert line["Verdict"].text.startswith(code.verdict)
+
+
+def test_a_change(browser: Browser):
+    """The list names the changes; a change's page compares what the query compares."""
+    scope = scope_of(browser.engine)
+    path = next(each for each in details(browser.engine) if each.startswith("/changes/"))
+    page = browser.page(f"{path}?project=generated").main
+    with read_connection(browser.engine) as conn:
+        changes = queries.changes(conn, scope)
+        sides = parse_qs(urlsplit(page.link("Compare")).query)
+        before, after = scope.narrowed(sides["before"][0]), scope.narrowed(sides["after"][0])
+        found = queries.comparison(conn, before, after)
+    listed = browser.page("/changes?project=generated").main.table("Change")
+    are(listed.rows, "Change", [each.label for each in changes])
+    are(listed.rows, "Tool", [each.tool or "all tools" for each in changes])
+    are(listed.rows, "Kind", [each.kind for each in changes])
+    are(listed.rows, "Recorded by", [each.source for each in changes])
+    assert page.heading == changes[0].label
+    (table,) = page.section("Before and after").tables
+    are_metrics(table.rows, ("Before", "After"), before_and_after(found.effect))
+
+
+def test_an_experiment(read: Reads, conn: Connection, scope: Scope):
+    """Arms, effect, costs and days of a trial are those of the queries."""
+    page = read("/experiment?name=b&days=1")
+    found = queries.experiment(conn, scope, "b")
+    assert found is not None
+    balance = found.balance
+    (table,) = page.section("Assignment").tables
+    assert [each.split()[0] for each in table.column("Arm")] == list(found.arms)
+    are(table.rows, "Conversations", [balance.conversations[arm] for arm in found.arms])
+    are(table.rows, "Expected", [decimal(balance.expected[arm], 1) for arm in found.arms])
+    total = sum(balance.conversations.values())
+    are(table.rows, "Share", [percent(balance.conversations[arm] / total) for arm in found.arms])
+    (table,) = page.section("Effect").tables
+    treatment = next(arm for arm in found.arms if arm != found.control)
+    effects = [
+        (each.metric, (each.control, each.n_control), (each.treatment, each.n_treatment),
+         each.verdict)
+        for each in found.effects
+    ]  # fmt: skip
+    are_metrics(table.rows, ("Control", treatment), effects)
+    effect = found.effects[0]
+    assert table.rows[0]["Difference"].text == points(effect.difference)
+    for heading, interval in (("Always-valid", effect.always), ("Fixed-horizon", effect.fixed)):
+        cell = next(cell for name, cell in table.rows[0].items() if name.startswith(heading))
+        if interval is not None:
+            assert f"{points(interval.low)} to {points(interval.high)}" in cell.text
+    costs = queries.arm_costs(conn, scope, "b", queries.prices_of(conn, scope.project_id))
+    (table,) = page.section("What failures cost").tables
+    own = [costs[arm] for arm in found.arms if arm in costs]
+    are(table.rows, "Arm", [arm for arm in found.arms if arm in costs])
+    are(table.rows, "Chains", [each.chains for each in own])
+    are(table.rows, "Round trips", [each.round_trips for each in own])
+    are(table.rows, "Tokens lost", ["–" if c.tokens_lost is None else c.tokens_lost for c in own])
+    looks = queries.experiment_looks(conn, scope, "b")
+    assert looks is not None
+    (table,) = page.section("Day by day").tables
+    assert len(table.rows) == len(looks.looks) > 0
+    for row, look in zip(table.rows, reversed(looks.looks), strict=True):
+        assert row["Arm"].text == look.arm
+        assert row["n of control and arm"].text == (
+            f"{count(look.n_control)} and {count(look.n_treatment)}"
+        )
+        assert row["Difference"].text == points(look.difference)
+
+
+def test_experiments(read: Reads, conn: Connection, scope: Scope):
+    """The list names every trial with its arms."""
+    found = queries.experiments(conn, scope)
+    rows = read("/experiments").table("Experiment").rows
+    are(rows, "Experiment", list(found))
+    for row, arms in zip(rows, found.values(), strict=True):
+        assert all(arm in row["Arms"].text for arm in arms)
+
+
+def test_live(read: Reads, conn: Connection, scope: Scope):
+    """Live begins with the newest failures."""
+    rows = read("/live").table("Failure").rows
+    are_failures(rows, queries.failure_list(conn, scope, limit=len(rows)).rows)
+
+
+def test_one_failure_and_one_chain(browser: Browser):
+    """A failure has a row for each issue; a chain says its failures, round trips and calls."""
+    scope = scope_of(browser.engine)
+    with read_connection(browser.engine) as conn:
+        event = queries.failure_list(conn, scope.narrowed("has:issue"), limit=1).rows[0].event_id
+        failed = queries.failure_detail(conn, scope, event)
+        chains = queries.chain_list(conn, scope.narrowed("chain:recovered"), limit=200).rows
+        longest = max(chains, key=lambda row: row.calls)
+        chain = queries.chain_detail(conn, scope, longest.chain_id)
+    assert failed is not None
+    assert chain is not None
+    page = browser.page(generated(f"/failures/{event}")).main
+    table = page.table("Field", "Code", "Message")
+    are(table.rows, "Field", [each.field or "–" for each in failed.issues])
+    are(table.rows, "Code", [each.code for each in failed.issues])
+    page = browser.page(generated(f"/chains/{longest.chain_id}")).main
+    assert page.lead.startswith(plural(longest.failures, "failure"))
+    assert plural(longest.round_trips, "round trip") in page.lead
+    told = re.findall(r"Call \d+ (succeeded|failed)", page.text)
+    assert [each == "succeeded" for each in told] == [each.success for each in chain.attempts]
+
+
+def test_whatever_is_zero_is_said_to_be_nothing(browser: Browser):
+    """Tables of a filter that finds nothing are left out, never filled with zeros."""
+    for path in ("/failures", "/codes", "/round-trips", "/messages", "/fix-next"):
+        page = browser.page(generated(f"{path}?q=tool:nobody")).main
+        assert not [row for table in page.tables for row in table.rows], path
