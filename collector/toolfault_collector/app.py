@@ -14,12 +14,11 @@ from typing import Any, Final
 import structlog
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, Counter, generate_latest
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
-from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolfault_collector.collector import Collector
@@ -73,15 +72,15 @@ def create_app(settings: Settings, *, collector: Collector | None = None) -> Fas
     app.state.collector = collector
     app.include_router(create_router(collector))
     app.add_middleware(RequestScope)
+    app.add_middleware(IngestLane, collector=collector)
     app.add_exception_handler(HTTPException, _on_http_error)
     app.add_exception_handler(RequestValidationError, _on_invalid_request)
     return app
 
 
 def create_router(collector: Collector) -> APIRouter:
-    """Return the routes of *collector*: ``/v1/events``, ``/healthz``, ``/readyz``, ``/metrics``."""
+    """Return the routes of *collector* beside ``/v1/events``, which `IngestLane` serves."""
     router = APIRouter()
-    router.routes.append(Route("/v1/events", IngestEndpoint(collector)))
 
     @router.get("/healthz")
     async def healthz() -> dict[str, str]:
@@ -155,7 +154,7 @@ class IngestLane:
 
     def __init__(self, app: ASGIApp, collector: Collector) -> None:
         self._app = app
-        self._ingest = RequestScope(IngestEndpoint(collector))
+        self._ingest = RequestScope(IngestEndpoint(collector), answers=collector.metrics.requests)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -164,10 +163,16 @@ class IngestLane:
 
 
 class RequestScope:
-    """Outermost layer: a request id on everything, and no exception without an answer."""
+    """Outermost layer: a request id on everything, and no exception without an answer.
 
-    def __init__(self, app: ASGIApp) -> None:
+    Args:
+        app: What is inside.
+        answers: Counts every answer by its status, whichever layer gave it.
+    """
+
+    def __init__(self, app: ASGIApp, *, answers: Counter | None = None) -> None:
         self._app = app
+        self._answers = answers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -184,11 +189,7 @@ class RequestScope:
             ended = message["type"] == "http.response.body" and not message.get("more_body")
             if message["type"] == "http.response.start":
                 started = True
-                message["headers"] = [
-                    *message.get("headers", ()),
-                    (b"x-request-id", request_id.encode()),
-                ]
-                _log_request(scope, message["status"])
+                self._begin_answer(scope, message, request_id)
             await send(message)
 
         structlog.contextvars.bind_contextvars(request_id=request_id)
@@ -220,9 +221,15 @@ class RequestScope:
             structlog.contextvars.unbind_contextvars("request_id")
 
 
-def _log_request(scope: Scope, status: int) -> None:
-    say: Callable[..., Any] = _log.debug if status < 400 else _log.info
-    say("request", method=scope["method"][:16], path=_path(scope), status=status)
+    def _begin_answer(self, scope: Scope, message: Message, request_id: str) -> None:
+        """Name the request in its answer, log it and count it."""
+        id_header = (b"x-request-id", request_id.encode())
+        message["headers"] = [*message.get("headers", ()), id_header]
+        status = message["status"]
+        say: Callable[..., Any] = _log.debug if status < 400 else _log.info
+        say("request", method=scope["method"][:16], path=_path(scope), status=status)
+        if self._answers is not None:
+            self._answers.labels(str(status)).inc()
 
 
 def _path(scope: Scope) -> str:

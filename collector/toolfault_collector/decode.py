@@ -10,12 +10,13 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
 
 from toolfault_collector import wire
-from toolfault_collector.clean import Refused, clean_event, refuse_unsafe
+from toolfault_collector.clean import Refused, clean_event, clean_text, refuse_unsafe
 
 __all__ = [
     "BadBatch",
@@ -31,6 +32,10 @@ __all__ = [
 MAX_EVENT_BYTES: Final = 256 * 1024
 # One batch: SDKs send 200; a request of 1,000 is stored in some 100 ms.
 MAX_EVENTS: Final = 1_000
+# What describes the sender of a batch: members, characters of a name, characters of a value.
+MAX_MEMBERS: Final = 100
+MAX_LABEL: Final = 64
+MAX_RESOURCE: Final = 128
 
 _ENVELOPE: Final = msgspec.json.Decoder(wire.Envelope)
 _EVENT: Final = msgspec.json.Decoder(wire.Event)
@@ -297,22 +302,28 @@ def _envelope_pointer(error: msgspec.ValidationError) -> str:
     return "/events" if "required field" in str(error) else ""
 
 
-def _resource(resource: dict[str, Any] | None) -> dict[str, Any]:
+def _resource(resource: object) -> dict[str, Any]:
     """Return the text members of *resource*; they stand in for what an event leaves out."""
+    if not isinstance(resource, dict):
+        return {}
     return {
-        key: value[:128]
-        for key, value in (resource or {}).items()
+        clean_text(key)[:MAX_LABEL]: value[:MAX_RESOURCE]
+        for key, value in islice(resource.items(), MAX_MEMBERS)
         if isinstance(value, str) and value.isprintable()
     }
 
 
 def _dropped(dropped: object) -> dict[str, int]:
+    """Return what a sender says it dropped, by reason; a number alone is of unknown reason.
+
+    Counts are cut at the largest that the database and a metric can add up.
+    """
     if isinstance(dropped, int) and not isinstance(dropped, bool):
         dropped = {"unknown": dropped}
     if not isinstance(dropped, dict):
         return {}
     return {
-        str(reason)[:64]: count
-        for reason, count in dropped.items()
+        clean_text(str(reason))[:MAX_LABEL]: min(count, wire.MOST_AMOUNT)
+        for reason, count in islice(dropped.items(), MAX_MEMBERS)
         if type(count) is int and count > 0
     }

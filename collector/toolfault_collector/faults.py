@@ -19,12 +19,35 @@ FaultKind = Literal["full", "unavailable", "again", "data", "bug"]
 ``again``: lost a race, try now. ``data``: what was to be stored cannot be. ``bug``: a fault of this
 program."""
 
+# https://sqlite.org/rescode.html: the database is busy, gone or broken. Every other code is a fault
+# of a statement: it comes again with the same event, so waiting does not help.
+_SQLITE_LATER: Final = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_PROTOCOL,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_INTERRUPT,
+    }
+)
+# SQLite has no code of its own for a table or column that a migration took away.
+_SQLITE_OF_SCHEMA: Final = ("no such table", "no such column", "table ")
 # https://www.postgresql.org/docs/current/errcodes-appendix.html
 _PG_AGAIN: Final = frozenset({"40001", "40P01", "23505"})
 _PG_FULL: Final = frozenset({"53100"})
 # Classes: 22 bad data, 23 constraint, 54 too large or complex, P0 raised in a
 # trigger. Everything else (connection, login, schema, locks, resources) is not the event's fault.
 _PG_DATA: Final = ("22", "23", "54", "P0")
+# A statement that is wrong, apart from a table or column that a migration took away (42P01, 42703)
+# and rights that are missing (42501).
+_PG_BUG: Final = "42"
+_PG_OF_SCHEMA: Final = frozenset({"42P01", "42703", "42501"})
 
 
 def classify(error: Exception) -> FaultKind:
@@ -56,11 +79,13 @@ def let_go(error: BaseException | None) -> None:
 
 
 def _classify_sqlite(error: sqlite3.Error) -> FaultKind:
-    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
         return "full"
     if isinstance(error, sqlite3.IntegrityError | sqlite3.DataError):
         return "data"
-    return "unavailable"
+    of_schema = code == sqlite3.SQLITE_ERROR and str(error).startswith(_SQLITE_OF_SCHEMA)
+    return "unavailable" if code in _SQLITE_LATER or of_schema else "bug"
 
 
 def _classify_postgres(error: psycopg.Error) -> FaultKind:
@@ -71,4 +96,6 @@ def _classify_postgres(error: psycopg.Error) -> FaultKind:
         return "full"
     if state in _PG_AGAIN:
         return "again"
+    if state.startswith(_PG_BUG) and state not in _PG_OF_SCHEMA:
+        return "bug"
     return "data" if state.startswith(_PG_DATA) else "unavailable"

@@ -48,7 +48,6 @@ class IngestEndpoint:
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
         self._mail: _Mail | None = None
-        self._answered = collector.metrics.requests.labels("200")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; 2xx only after what was accepted is committed."""
@@ -59,13 +58,11 @@ class IngestEndpoint:
             self._collector.metrics.requests.labels("gone").inc()
             return
         except Problem as problem:
-            self._collector.metrics.requests.labels(str(problem.status)).inc()
             if problem.status != 408 and "expect" not in Headers(scope=scope):
                 await incoming.drain()
             await send_problem(scope, send, problem)
             return
         failpoints.reach("respond")
-        self._answered.inc()
         await send_json(send, 200, body=_answer(receipt))
 
     async def _take_in(self, scope: Scope, receive: Receive) -> Receipt:

@@ -11,7 +11,6 @@ import structlog
 import uvicorn
 from fastapi import FastAPI
 
-from toolfault_collector.app import IngestLane
 from toolfault_collector.request_heads import protocol_with_deadline
 from toolfault_collector.settings import Settings
 
@@ -36,7 +35,7 @@ def serve(
         OSError: The address cannot be listened on.
     """
     config = uvicorn.Config(
-        IngestLane(app, app.state.collector),
+        app,
         host=settings.host,
         port=settings.port,
         log_config=None,

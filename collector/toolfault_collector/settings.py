@@ -23,7 +23,12 @@ class Settings(BaseSettings):
     """The settings of one server process; they do not change while it runs."""
 
     model_config = SettingsConfigDict(
-        env_prefix="TOOLFAULT_", frozen=True, extra="ignore", use_attribute_docstrings=True
+        env_prefix="TOOLFAULT_",
+        # A variable that is set to nothing is not set: docker-compose passes those on.
+        env_ignore_empty=True,
+        frozen=True,
+        extra="ignore",
+        use_attribute_docstrings=True,
     )
 
     database_url: str = Field(default_factory=default_database_url, repr=False)

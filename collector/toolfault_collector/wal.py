@@ -1,9 +1,14 @@
 """The write-ahead log of SQLite, which must not grow for as long as somebody reads.
 
-SQLite copies the log into the file after a commit and begins it anew once nobody reads from it any
-more. Where readers overlap, each short but without a pause between them, that moment never comes.
-So when the log has become long, the writer lets nobody write until every reader is done with it:
-those who begin meanwhile find everything in the file and do not need the log.
+One connection alone copies the log into the file: the writer's, between two of its transactions.
+Two connections that copy while a third commits may corrupt the file in every version of SQLite from
+3.7.0 to 3.51.2 (https://sqlite.org/wal.html#walresetbug), so no other connection ever copies
+(`engine.open_engine` switches that off).
+
+SQLite begins the log anew once nobody reads from it any more. Where readers overlap, each short but
+without a pause between them, that moment never comes. So when the log has become long, the writer
+lets nobody write until every reader is done with it: those who begin meanwhile find everything in
+the file and do not need the log.
 
 One reader may be slow for a good reason (an export, a backup, a recount), and holding up writers
 for it helps nobody. So the wait is short, and is tried again when the log is twice as long.
@@ -18,11 +23,11 @@ from typing import Final
 import structlog
 from sqlalchemy import Connection
 
-from toolfault_collector.checkpoints import Checkpoints
-
 __all__ = ["WriteAheadLog"]
 
-# Four times the length at which SQLite begins to copy the log (`engine.CHECKPOINT_PAGES`).
+# Some 24 MB of log: pages that change with every batch are copied once for many of them.
+COPY_EVERY_EVENTS: Final = 2_500
+# Four times the length at which a commit copies the log (`engine.CHECKPOINT_PAGES`).
 LONG_BYTES: Final = 128 * 1024 * 1024
 # Writers are held up for so many times a tenth of a second at most: pages and lists are read in a
 # fraction of it. Short tries, since a try waits for a place among the readers, and the next reader
@@ -40,7 +45,7 @@ class WriteAheadLog:
         database: The database file.
         long_bytes: Length from which on waiting for readers is worth it.
         tries: How often to try, each time for a tenth of a second.
-        checkpoints: Has it copied beside the writer, if not left to SQLite.
+        copy_every: Events from one copy of the log to the next.
     """
 
     def __init__(
@@ -49,13 +54,14 @@ class WriteAheadLog:
         *,
         long_bytes: int = LONG_BYTES,
         tries: int = TRIES,
-        checkpoints: Checkpoints | None = None,
+        copy_every: int = COPY_EVERY_EVENTS,
     ) -> None:
         self._path = database.with_name(database.name + "-wal")
         self._long_bytes = long_bytes
         self._tries = tries
         self._due = long_bytes
-        self._checkpoints = checkpoints
+        self._copy_every = copy_every
+        self._events = 0
 
     @property
     def size(self) -> int:
@@ -65,13 +71,10 @@ class WriteAheadLog:
         except OSError:
             return 0
 
-    def stop(self) -> None:
-        """Finish what is being copied, and end."""
-        if self._checkpoints is not None:
-            self._checkpoints.stop()
-
     def tend(self, conn: Connection, *, events: int = 0) -> bool | None:
-        """Begin the log anew if it is long; call between transactions of *conn*.
+        """Copy the log now and then, and begin it anew if it is long.
+
+        Call it between transactions of *conn*, which has to be the only connection that copies.
 
         Args:
             conn: The writer's.
@@ -80,8 +83,10 @@ class WriteAheadLog:
         Returns:
             Whether it was begun anew; None if it did not need to be.
         """
-        if self._checkpoints is not None:
-            self._checkpoints.stored(conn, events)
+        self._events += events
+        if self._events >= self._copy_every:
+            self._events = 0
+            _copy(conn)
         size = self.size
         if size < self._due:
             if size < self._long_bytes:
@@ -111,3 +116,13 @@ class WriteAheadLog:
         finally:
             driver.execute(f"PRAGMA busy_timeout={before}")
         return False
+
+
+def _copy(conn: Connection) -> None:
+    """Copy what nobody reads any more, waiting for nobody."""
+    driver = conn.connection.driver_connection
+    assert driver is not None
+    try:
+        driver.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    except sqlite3.Error as error:  # a disk that fails; the next write says so, too
+        _log.error("log_not_copied", error=type(error).__name__)

@@ -23,7 +23,6 @@ from sqlalchemy.exc import DBAPIError
 from toolfault_collector import failpoints
 from toolfault_collector.cardinality import NameLimits
 from toolfault_collector.catalog import Catalog
-from toolfault_collector.checkpoints import Checkpoints
 from toolfault_collector.clock import MINUTE_US
 from toolfault_collector.decode import Rejection
 from toolfault_collector.engine import is_sqlite, must_reopen, sqlite_path, writer_connection
@@ -153,9 +152,7 @@ class Writer:
         )
         self._write_ahead_log: WriteAheadLog | None = None
         if is_sqlite(engine):
-            self._write_ahead_log = WriteAheadLog(
-                sqlite_path(engine), checkpoints=Checkpoints(engine)
-            )
+            self._write_ahead_log = WriteAheadLog(sqlite_path(engine))
             metrics.watch_log(self._write_ahead_log)
         self._queue, self._limits = shared.queue, shared.limits
         self.is_full = shared.queue.is_full  # of a project: any batch would be refused now
@@ -238,8 +235,6 @@ class Writer:
                 if self._write_ahead_log is not None and self._connection is not None:
                     self._write_ahead_log.tend(self._connection, events=events)
                 self._first_events.stored(events)
-        if self._write_ahead_log is not None:
-            self._write_ahead_log.stop()
         self._disconnect()
 
     def _take(self, *, wait: bool) -> _Group | None:

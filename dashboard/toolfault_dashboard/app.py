@@ -20,7 +20,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from toolfault_collector.app import RequestScope, create_router
+from toolfault_collector.app import IngestLane, RequestScope, create_router
 from toolfault_collector.clock import now_us
 from toolfault_collector.collector import Collector
 from toolfault_collector.engine import read_connection
@@ -161,6 +161,7 @@ def _add_layers(app: FastAPI, engine: Engine, clock: Callable[[], int]) -> None:
     app.add_middleware(SameOrigin, error_page=error_page)
     app.add_middleware(RequestScope)
     app.add_middleware(SecurityHeaders)
+    app.add_middleware(IngestLane, collector=app.state.collector)
 
 
 class _Static(StaticFiles):

@@ -40,3 +40,12 @@ def test_impossible_values_are_refused(name: str, value: object) -> None:
 def test_database_url_is_not_shown() -> None:
     """A settings object can be printed: the URL, which may hold a password, is left out."""
     assert "hunter2" not in repr(Settings(database_url="postgresql://u:hunter2@h/d"))
+
+
+def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable without a value, as docker-compose passes it on, leaves the default."""
+    monkeypatch.setenv("TOOLFAULT_DATABASE_URL", "")
+    monkeypatch.setenv("TOOLFAULT_PORT", "")
+
+    assert Settings().database_url.startswith("sqlite:///")
+    assert Settings().port == 8321

@@ -1,0 +1,125 @@
+"""One connection alone copies SQLite's log: two of them may corrupt the file beside a commit.
+
+https://sqlite.org/wal.html#walresetbug: SQLite 3.7.0 to 3.51.2.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Connection, Engine, text
+
+from toolfault_collector.engine import (
+    open_engine,
+    read_connection,
+    sqlite_path,
+    write_transaction,
+    writer_connection,
+)
+from toolfault_collector.wal import WriteAheadLog
+
+KIB = 1024
+
+
+@pytest.fixture
+def engine(sqlite_url: str) -> Iterator[Engine]:
+    """An open SQLite database."""
+    engine = open_engine(sqlite_url)
+    yield engine
+    engine.dispose()
+
+
+def _write(conn: Connection, size: int) -> None:
+    conn.exec_driver_sql("CREATE TABLE IF NOT EXISTS ballast (text BLOB)")
+    conn.exec_driver_sql("INSERT INTO ballast VALUES (randomblob(?))", (size,))
+
+
+def test_only_the_writer_copies_the_log(engine: Engine) -> None:
+    """Whatever others commit stays in the log; the writer's connection copies it."""
+    for _ in range(5):
+        with write_transaction(engine) as conn:
+            _write(conn, 16 * KIB * KIB)
+    log = sqlite_path(engine).with_name(sqlite_path(engine).name + "-wal")
+    assert log.stat().st_size > 80 * KIB * KIB
+    file_before = sqlite_path(engine).stat().st_size
+
+    with writer_connection(engine) as conn, conn.begin():
+        _write(conn, KIB)
+
+    assert file_before < 16 * KIB * KIB
+    assert sqlite_path(engine).stat().st_size > 80 * KIB * KIB
+
+
+def test_the_writer_copies_between_two_of_its_transactions(engine: Engine) -> None:
+    """Eight megabytes pass through a log of three, since it begins anew after each copy."""
+    log = WriteAheadLog(sqlite_path(engine), copy_every=100)
+    with writer_connection(engine) as conn:
+        for _ in range(32):
+            with conn.begin():
+                _write(conn, 256 * KIB)
+            log.tend(conn, events=50)
+
+        assert log.size < 3 * KIB * KIB
+        assert conn.exec_driver_sql("SELECT count(*) FROM ballast").scalar_one() == 32
+
+
+def test_a_reader_is_not_waited_for(engine: Engine) -> None:
+    """While somebody reads, the log is copied as far as it goes, and nothing is lost."""
+    log = WriteAheadLog(sqlite_path(engine), copy_every=1)
+    with writer_connection(engine) as conn:
+        with conn.begin():
+            _write(conn, KIB)
+        with read_connection(engine) as reader:
+            before = reader.execute(text("SELECT count(*) FROM ballast")).scalar_one()
+            for _ in range(8):
+                with conn.begin():
+                    _write(conn, 256 * KIB)
+                log.tend(conn, events=1)
+            assert reader.execute(text("SELECT count(*) FROM ballast")).scalar_one() == before == 1
+
+        assert conn.exec_driver_sql("SELECT count(*) FROM ballast").scalar_one() == 9
+
+
+@pytest.mark.long
+def test_nothing_is_lost_under_readers_that_never_pause(engine: Engine) -> None:
+    """Small commits, a copy after each few, readers all the time: every row stays, file sound.
+
+    ``TOOLFAULT_WAL_STRESS_SECONDS`` says how long; an hour before a release.
+    """
+    seconds = float(os.environ.get("TOOLFAULT_WAL_STRESS_SECONDS", "120"))
+    log = WriteAheadLog(sqlite_path(engine), copy_every=5)
+    committed, stop = [0], threading.Event()
+    wrong: list[str] = []
+
+    def read() -> None:
+        while not stop.is_set():
+            least = committed[0]
+            with read_connection(engine) as conn:
+                found = conn.execute(text("SELECT count(*) FROM ballast")).scalar_one()
+            if found < least:
+                wrong.append(f"{found} rows of at least {least}")
+                return
+
+    with writer_connection(engine) as conn:
+        with conn.begin():
+            conn.exec_driver_sql("CREATE TABLE ballast (id INTEGER PRIMARY KEY, text TEXT)")
+        readers = [threading.Thread(target=read) for _ in range(3)]
+        for reader in readers:
+            reader.start()
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and not wrong:
+            with conn.begin():
+                conn.exec_driver_sql("INSERT INTO ballast (text) VALUES ('row')")
+            committed[0] += 1
+            log.tend(conn, events=1)
+        stop.set()
+        for reader in readers:
+            reader.join()
+
+        assert wrong == []
+        assert conn.exec_driver_sql("SELECT count(*) FROM ballast").scalar_one() == committed[0]
+        assert conn.exec_driver_sql("PRAGMA integrity_check").scalar_one() == "ok"
