@@ -220,7 +220,6 @@ class RequestScope:
         finally:
             structlog.contextvars.unbind_contextvars("request_id")
 
-
     def _begin_answer(self, scope: Scope, message: Message, request_id: str) -> None:
         """Name the request in its answer, log it and count it."""
         id_header = (b"x-request-id", request_id.encode())

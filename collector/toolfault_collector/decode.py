@@ -74,14 +74,14 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """One event that is not stored: where it stood in its batch, and why. No part of it."""
+    """One event that is not stored: where it stood in its batch, why, and what is kept of it."""
 
     index: int
     event_id: str | None
     code: str
     pointer: str
     source: bytes | Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
-    resource: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    body: str | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(slots=True)

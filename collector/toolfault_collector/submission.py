@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from toolfault_collector.clean import Refused
 from toolfault_collector.decode import Batch, Rejection, event_id_of
 from toolfault_collector.prepared import Context, Prepared, prepare
+from toolfault_collector.refused import with_bodies
 
 __all__ = ["Submission", "prepare_batch"]
 
@@ -47,13 +48,12 @@ def prepare_batch(batch: Batch, context: Context) -> Submission:
                     decoded.source,
                 )
             )
-    rejected = [replace(each, resource=context.resource) for each in rejected]
     rejected.sort(key=lambda rejection: rejection.index)
     return Submission(
         context.project_id,
         context.received_at,
         events,
-        rejected,
+        with_bodies(rejected, context.resource),
         batch.size,
         dropped=batch.dropped,
     )

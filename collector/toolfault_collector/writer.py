@@ -34,6 +34,7 @@ from toolfault_collector.metrics import Metrics
 from toolfault_collector.planner import FirstEvents
 from toolfault_collector.prepared import Prepared
 from toolfault_collector.quota import Quota, Spent
+from toolfault_collector.refused import with_bodies
 from toolfault_collector.settings import Settings
 from toolfault_collector.store import Receipt, Submission, store_group
 from toolfault_collector.wal import WriteAheadLog
@@ -391,5 +392,5 @@ def _worth_another(error: Exception, attempt: int) -> bool:
 
 def _unstorable(event: Prepared) -> Rejection:
     pointer = f"/events/{event.index}"
-    resource = getattr(event, "resource", {})
-    return Rejection(event.index, event.event_id, "unstorable", pointer, event.source, resource)
+    refused = Rejection(event.index, event.event_id, "unstorable", pointer, event.source)
+    return with_bodies([refused], getattr(event, "resource", {}))[0]

@@ -1,0 +1,76 @@
+"""What is kept of refused events: redacted and capped, and made before any transaction begins.
+
+What is kept is JSON wherever the event was, with the members of the batch's resource that the event
+left out: that is all it needs to be stored like any other event once its fault is understood.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final
+
+from toolfault_collector.clean import clean_text
+from toolfault_collector.decode import Rejection
+from toolfault_collector.redact import redact_bluntly, redact_value
+
+__all__ = ["MAX_BODY", "MAX_PER_BATCH", "with_bodies"]
+
+# Kept of one event; enough to see what the sender built.
+MAX_BODY: Final = 16_384
+# Kept of one batch: a sender that is wrong is wrong in every event.
+MAX_PER_BATCH: Final = 100
+# Characters of one batch that are redacted. A quarter of a millisecond each thousand, during which
+# no other project is stored: of what is beyond only id, code and pointer are kept.
+MAX_REDACTED: Final = 262_144
+# Members that an event takes from its batch where it has none.
+_INHERITED: Final = ("agent", "model", "provider", "environment", "release", "variant", "user")
+
+
+def with_bodies(rejected: Iterable[Rejection], resource: Mapping[str, str]) -> list[Rejection]:
+    """Return *rejected* with what is kept of each, as far as the limits of one batch go.
+
+    Args:
+        rejected: The refused events of one batch.
+        resource: What the batch says of its sender.
+    """
+    left, found = MAX_REDACTED, list[Rejection]()
+    for number, rejection in enumerate(rejected):
+        text = _text(rejection.source) if number < MAX_PER_BATCH else None
+        if text is None or left <= 0:
+            found.append(rejection)
+            continue
+        left -= min(len(text), 4 * MAX_BODY)
+        found.append(replace(rejection, body=_body(text, resource)))
+    return found
+
+
+def _text(source: bytes | Mapping[str, Any] | None) -> str | None:
+    if source is None:
+        return None
+    return (
+        _encode(source) if isinstance(source, Mapping) else str(bytes(source), "utf-8", "replace")
+    )
+
+
+def _body(text: str, resource: Mapping[str, str]) -> str:
+    if len(text) <= 4 * MAX_BODY:
+        with suppress(ValueError, RecursionError):  # no JSON, or too deep even to be looked at
+            return _whole(json.loads(text), resource)[:MAX_BODY]
+    return clean_text(redact_bluntly(text[: 4 * MAX_BODY])[:MAX_BODY])
+
+
+def _whole(event: Any, resource: Mapping[str, str]) -> str:
+    if isinstance(event, dict):
+        event = {name: resource[name] for name in _INHERITED if name in resource} | event
+    # Escaped: a lone surrogate, for which it may have been refused, is no text for a database.
+    return json.dumps(redact_value(event, clean=redact_bluntly), separators=(",", ":"))
+
+
+def _encode(source: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(source, default=str)
+    except (ValueError, TypeError, RecursionError):
+        return repr(dict(source))
