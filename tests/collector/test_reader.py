@@ -48,7 +48,7 @@ def _said(result: Submission | BadBatch) -> object:
     """Everything that a batch or its refusal says, comparable."""
     if isinstance(result, BadBatch):
         return result.status, result.code, result.pointer
-    kept = [(each.source, dict(each.resource)) for each in result.rejected]
+    kept = [each.body for each in result.rejected]
     return result, [type(event) for event in result.events], kept
 
 
