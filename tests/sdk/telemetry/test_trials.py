@@ -21,15 +21,22 @@ def arms(count: int, *arguments: object) -> Counter[str]:
 
 
 def test_arm_is_stable_in_every_process() -> None:
-    """The same conversation is in the same arm, today and elsewhere."""
+    """Each conversation is in the same arm, today and elsewhere."""
     program = (
         "import toolfault\n"
-        "with toolfault.conversation('c-17'):\n"
-        "    print(toolfault.variant('trial', ('a', 'b', 'c')))\n"
+        "for number in range(30):\n"
+        "    with toolfault.conversation(f'c-{number}'):\n"
+        "        print(toolfault.variant('trial', ('a', 'b', 'c')))\n"
     )
-    elsewhere = python("-c", program).stdout.strip()
-    with toolfault.conversation("c-17"):
-        assert {toolfault.variant("trial", ("a", "b", "c")) for _ in range(5)} == {elsewhere}
+    elsewhere = python("-c", program).stdout.split()
+    here: list[str] = []
+    for number in range(30):
+        with toolfault.conversation(f"c-{number}"):
+            (arm,) = {toolfault.variant("trial", ("a", "b", "c")) for _ in range(5)}
+        here.append(arm)
+
+    assert here == elsewhere
+    assert set(here) == {"a", "b", "c"}
 
 
 def test_arms_are_drawn_evenly_or_by_weight() -> None:
