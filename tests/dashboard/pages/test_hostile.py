@@ -23,6 +23,8 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.search import parse
 
+pytestmark = pytest.mark.slow
+
 
 def _empty(template: Path, folder: Path) -> Engine:
     shutil.copyfile(template, folder / "toolfault.db")
@@ -168,7 +170,6 @@ EXPORTS = (
 )  # fmt: skip
 
 
-@pytest.mark.slow
 def test_three_hundred_payloads(sqlite_template: Path, tmp_path: Path):
     """All at once, in every field: pages hold no element, attribute or address that is not ours."""
     payloads = three_hundred()

@@ -12,6 +12,8 @@ from tests.factories import failure
 
 from toolfault_collector.engine import open_engine
 
+pytestmark = pytest.mark.slow
+
 CANARY = "zzcanaryzz"
 _opened: list[str] = []
 _listening = False

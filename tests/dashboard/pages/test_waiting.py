@@ -20,6 +20,8 @@ from toolfault_collector.engine import write_transaction
 from toolfault_collector.tables import day_version
 from toolfault_dashboard.queries import deadline, parts, patience
 
+pytestmark = pytest.mark.slow
+
 PAGES = (
     "/",
     "/round-trips?by=argument",
@@ -95,7 +97,6 @@ def test_files_and_programs_wait_for_the_whole_answer(impatient: Browser):
     assert impatient.get(generated("/fix-next")).status_code == 200
 
 
-@pytest.mark.slow
 def test_what_is_forgotten_as_fast_as_it_is_counted_comes_nevertheless(impatient: Browser):
     """A reader is put off a bounded number of times, even if nothing stays known."""
     statuses: list[int] = []

@@ -36,6 +36,8 @@ from toolfault_dashboard.queries.sides import side_of
 from toolfault_dashboard.queries.trends import trends_by_tool
 from toolfault_dashboard.search import parse
 
+pytestmark = pytest.mark.slow
+
 TEXTS = (
     "until:25d",
     "since:6d until:36h chain:recovered,open",

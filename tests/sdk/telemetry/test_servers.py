@@ -17,6 +17,8 @@ import pytest
 from tests.sdk.telemetry.collector import Server
 from tests.sdk.telemetry.conftest import python
 
+pytestmark = pytest.mark.slow
+
 long = pytest.mark.long
 
 
