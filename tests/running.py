@@ -65,6 +65,7 @@ class RunningCollector:
         self._log = folder / f"collector-{id(self):x}.log"
         self._program = program
         self._environment = environment
+        self._from = 0
         self._process: subprocess.Popen[bytes] | None = None
         self.client = _client(self.key)
 
@@ -84,8 +85,9 @@ class RunningCollector:
             error.add_note(f"output of the collector:\n{self.output()[-4_000:]}")
 
     def of_project(self, project: str) -> RunningCollector:
-        """The same process, as it is seen with a new key of *project*."""
+        """The same process, as it is seen from now on with a new key of *project*."""
         seen = copy(self)
+        seen._from = len(self._read_log())
         seen.key = new_key(self.database_url, project=project)
         seen.client = _client(seen.key)
         return seen
@@ -157,8 +159,11 @@ class RunningCollector:
         return self._process.wait(seconds)
 
     def output(self) -> str:
-        """Everything it wrote."""
-        return self._log.read_text("utf-8", "replace") if self._log.exists() else ""
+        """Everything it wrote, or what it wrote since `of_project` was called."""
+        return self._read_log()[self._from :].decode("utf-8", "replace")
+
+    def _read_log(self) -> bytes:
+        return self._log.read_bytes() if self._log.exists() else b""
 
     def _wait_until_ready(self, before: int) -> None:
         assert self._process is not None
