@@ -10,8 +10,7 @@ PYTHON ?= $(shell for candidate in python3 python3.14 python3.13 python3.12 pyth
 	"$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
 	&& { echo "$$candidate"; break; }; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# One process more than cores: tests often wait for a server, a browser or a disk.
-PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-quick test-long test-breaks check bench format requirements chromium clean
