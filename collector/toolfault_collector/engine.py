@@ -28,14 +28,16 @@ from sqlalchemy import (
     event,
     make_url,
 )
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DisconnectionError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 import toolfault_migrations as migrations
-from toolfault_collector.errors import DatabaseUrlError, SchemaError
+from toolfault_collector.errors import DatabaseReplaced, DatabaseUrlError, SchemaError
 from toolfault_collector.readings import readings_of
 
 __all__ = [
     "default_database_url",
+    "is_replaced",
     "is_sqlite",
     "must_reopen",
     "open_engine",
@@ -180,7 +182,27 @@ def must_reopen(error: BaseException) -> bool:
 
     The engine sees to that itself, but not for statements that go to the driver directly.
     """
+    if isinstance(error, DatabaseReplaced):
+        return True
     return getattr(error, "sqlite_errorcode", 0) & _PRIMARY in _REOPEN_AFTER
+
+
+def is_replaced(conn: Connection) -> bool:
+    """Return whether the SQLite file of *conn* was removed or replaced since it was opened.
+
+    A file without a name takes every write, and is gone with its last connection.
+    """
+    opened = conn.info.get("file")
+    return opened is not None and opened != _identity(sqlite_path(conn.engine))
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells the file at *path* from every other one, or None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def writer_connection(engine: Engine) -> Connection:
@@ -228,11 +250,17 @@ def _open_sqlite(url: URL, *, synchronous: str, busy_seconds: float) -> Engine:
     pragmas = [each.format(synchronous=synchronous, busy_ms=busy_ms) for each in _PRAGMAS]
 
     @event.listens_for(engine, "connect")
-    def _configure(connection: Any, _record: object) -> None:
+    def _configure(connection: Any, record: ConnectionPoolEntry) -> None:
         # The driver must not open transactions by itself: "begin" below decides their kind.
         connection.isolation_level = None
         for pragma in pragmas:
             connection.execute(pragma)
+        record.info["file"] = _identity(Path(url.database or ""))
+
+    @event.listens_for(engine, "checkout")
+    def _check(_connection: object, record: ConnectionPoolEntry, _proxy: object) -> None:
+        if record.info.get("file") != _identity(Path(url.database or "")):
+            raise DisconnectionError  # so the pool opens the file that stands there now
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:

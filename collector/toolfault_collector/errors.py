@@ -4,6 +4,7 @@
 
     CollectorError
     ├── BackupError           a backup cannot be made or restored
+    ├── DatabaseReplaced      another file stands where the open one was: open it anew
     ├── DatabaseUrlError      the database URL cannot be used
     ├── PruneRefused          retention would remove more than it should
     ├── SchemaError           the database has another schema than this version needs
@@ -20,6 +21,7 @@ from __future__ import annotations
 __all__ = [
     "BackupError",
     "CollectorError",
+    "DatabaseReplaced",
     "DatabaseUrlError",
     "PruneRefused",
     "SchemaError",
@@ -38,6 +40,10 @@ class CollectorError(Exception):
 
 class BackupError(CollectorError):
     """A backup cannot be made or restored; the message says why."""
+
+
+class DatabaseReplaced(CollectorError):  # noqa: N818
+    """The SQLite file was removed or replaced while it was open: what is written goes nowhere."""
 
 
 class DatabaseUrlError(CollectorError):

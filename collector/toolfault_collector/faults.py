@@ -10,7 +10,7 @@ import psycopg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from toolfault_collector.errors import SchemaError, StaleIds
+from toolfault_collector.errors import DatabaseReplaced, SchemaError, StaleIds
 
 __all__ = ["FaultKind", "classify", "let_go"]
 
@@ -54,7 +54,7 @@ def classify(error: Exception) -> FaultKind:
     """Return what *error*, raised while storing, means."""
     if isinstance(error, StaleIds):
         return "again"
-    if isinstance(error, PoolTimeout | SchemaError):
+    if isinstance(error, PoolTimeout | SchemaError | DatabaseReplaced):
         return "unavailable"
     # COPY runs on the driver itself, so its errors come without SQLAlchemy's wrapping.
     original = error.orig if isinstance(error, DBAPIError) else error

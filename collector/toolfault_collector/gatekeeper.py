@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from toolfault_collector.engine import read_connection
-from toolfault_collector.keys import ApiKey, authenticate
+from toolfault_collector.keys import ApiKey, authenticate, is_well_formed
 from toolfault_collector.problems import Problem
 
 __all__ = ["Gatekeeper"]
@@ -21,13 +21,17 @@ __all__ = ["Gatekeeper"]
 REMEMBER_SECONDS: Final = 2.0
 MAX_REMEMBERED: Final = 1_024
 
+_Remembered = dict[bytes, tuple[float, ApiKey | None]]
+
 
 class Gatekeeper:
     """Checks the bearer keys of requests against *engine*."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._known: dict[bytes, tuple[float, ApiKey]] = {}
+        # Apart, so that a stranger who invents keys drives no real one out.
+        self._known: _Remembered = {}
+        self._unknown: _Remembered = {}
 
     async def admit(self, scope: Scope, headers: Headers, *, kind: str) -> ApiKey:
         """Return the key of the request.
@@ -55,19 +59,25 @@ class Gatekeeper:
     def forget(self) -> None:
         """Look every key up again: one was revoked, in this process."""
         self._known.clear()
+        self._unknown.clear()
 
     async def _find(self, token: str) -> ApiKey | None:
+        # Threads and connections are shared with the pages: what is no key costs neither.
+        if not is_well_formed(token):
+            return None
         digest = hashlib.sha256(token.encode()).digest()
-        until, key = self._known.get(digest, (0.0, None))
-        if key is not None and until > time.monotonic():
-            return key
+        for remembered in (self._known, self._unknown):
+            until, key = remembered.get(digest, (0.0, None))
+            if until > time.monotonic():
+                return key
         key = await run_in_threadpool(self._look_up, token)
-        if len(self._known) >= MAX_REMEMBERED:
-            self._known.clear()
+        remembered, other = self._known, self._unknown
         if key is None:
-            self._known.pop(digest, None)
-        else:
-            self._known[digest] = (time.monotonic() + REMEMBER_SECONDS, key)
+            remembered, other = other, remembered
+        if len(remembered) >= MAX_REMEMBERED:
+            remembered.clear()
+        other.pop(digest, None)
+        remembered[digest] = (time.monotonic() + REMEMBER_SECONDS, key)
         return key
 
     def _look_up(self, token: str) -> ApiKey | None:

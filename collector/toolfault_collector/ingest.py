@@ -87,40 +87,52 @@ class IngestEndpoint:
     async def _store(self, body: bytes, key: ApiKey) -> Receipt:
         loop = asyncio.get_running_loop()
         if self._mail is None or self._mail.loop is not loop:
-            self._mail = _Mail(loop, self._collector.writer)
+            most = self._collector.settings.max_events
+            self._mail = _Mail(loop, self._collector.writer, max_events=most)
         settings = self._collector.settings
         request = Request(
             body, key.project_id, now_us(), settings.max_events, settings.max_event_bytes
         )
         reading = self._collector.reader.begin(request)
+        charged: list[int] = []
         try:
-            read = partial(self._read, request, key, reading)
+            read = partial(self._read, request, key, reading, charged)
             result = await self._mail.send(read, body, key.project_id)
         except WriterBusy as error:
             if reading is not None:
                 self._collector.reader.give_up(request, reading)
             raise _unavailable() from error
+        if isinstance(result, Exception):
+            for events in charged:
+                self._collector.quota.give_back(key.project_id, events)
         if isinstance(result, StoreUnavailable):
             raise _full() if result.kind == "full" else _unavailable() from result
         if isinstance(result, Exception):
             raise result
         return result
 
-    def _read(self, request: Request, key: ApiKey, reading: Reading | None) -> Submission:
-        """Return what *request* says, ready to be stored; runs in the writer's thread."""
+    def _read(
+        self, request: Request, key: ApiKey, reading: Reading | None, charged: list[int]
+    ) -> Submission:
+        """Return what *request* says, ready to be stored; runs in the writer's thread.
+
+        The quota is charged here, before much is spent on the batch; *charged* says by how much.
+        """
         try:
             submission = self._collector.reader.finish(request, reading)
         except BadBatch as bad:
             raise _problem(bad) from bad
         failpoints.reach("parsed")
         self._collector.quota.spend(key.project_id, submission.size)
-        self._collector.metrics.count_dropped(submission.dropped)
+        charged.append(submission.size)
         submission.key_id = key.id
         failpoints.reach("prepared")
         return submission
 
     def _count(self, receipt: Receipt) -> None:
         self._collector.metrics.count_receipt(receipt)
+        if receipt.accepted or not receipt.duplicate:  # else it was said, and counted, before
+            self._collector.metrics.count_dropped(receipt.dropped)
         if receipt.rejected:
             codes = sorted({rejection.code for rejection in receipt.rejected})
             _log.warning("events_rejected", count=len(receipt.rejected), codes=codes[:20])
@@ -133,16 +145,19 @@ class _Mail:
     every request it could, and the loop is woken once for a group.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, writer: Writer) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, writer: Writer, *, max_events: int) -> None:
         self.loop = loop
         self._writer = writer
+        self._max_events = max_events
         self._waiting: dict[Ticket, asyncio.Future[Result]] = {}
         self._waking = False
 
     async def send(self, read: partial[Submission], body: bytes, project_id: int) -> Result:
         ticket = Ticket(read, self._deliver)
-        # Good enough to bound a queue; the batch is not decoded yet.
-        events = body.count(b'"event_id"') or 1
+        # Good enough to bound a queue; the batch is not decoded yet. A letter of the name may be
+        # written as its number, so each of those counts as an event, up to what one batch may have.
+        named = max(body.count(b'"event_id"'), body.count(b"\\u00"))
+        events = min(max(named, 1), self._max_events)
         self._writer.submit(
             ticket, project_id=project_id, events=events, size=len(body), wake=False
         )

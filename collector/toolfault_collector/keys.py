@@ -23,6 +23,7 @@ __all__ = [
     "KeyKind",
     "authenticate",
     "create_key",
+    "is_well_formed",
     "list_keys",
     "mark_used",
     "revoke_key",
@@ -129,9 +130,14 @@ def mark_used(conn: Connection, key_ids: Iterable[int], *, at: int) -> None:
         conn.execute(update(api_key).where(api_key.c.id == key_id).values(last_used_at=at))
 
 
+def is_well_formed(token: str) -> bool:
+    """Return whether *token* may be a key at all, which needs no look into the database."""
+    return _KEY.fullmatch(token) is not None
+
+
 def authenticate(conn: Connection, token: str) -> ApiKey | None:
     """Return the key that *token* is, or None if it is malformed, unknown or revoked."""
-    if _KEY.fullmatch(token) is None:
+    if not is_well_formed(token):
         return None
     query = select(*_LISTED).where(api_key.c.key_hash == _digest(token), _valid(now_us()))
     row = conn.execute(query).mappings().one_or_none()

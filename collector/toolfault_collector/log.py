@@ -10,7 +10,8 @@ import logging
 import re
 import sys
 import traceback
-from typing import Any, Final
+from contextlib import suppress
+from typing import Any, Final, TextIO, cast
 
 import msgspec
 import structlog
@@ -32,8 +33,26 @@ MAX_FRAMES: Final = 12
 MAX_CAUSES: Final = 3
 
 
+class _StandardError:
+    """Standard error, or nothing: a full disk or a closed pipe must not fail who logs."""
+
+    def write(self, text: str) -> None:
+        with suppress(OSError, ValueError):
+            if sys.stderr is not None:
+                sys.stderr.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            if sys.stderr is not None:
+                sys.stderr.flush()
+
+
 def configure(level: str) -> None:
-    """Send the logs of the server and of its libraries to standard error, from *level* up."""
+    """Send the logs of the server and of its libraries to standard error, from *level* up.
+
+    A line that cannot be written is lost; whoever logs goes on.
+    """
+    stream = cast("TextIO", _StandardError())
     shared: list[structlog.types.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -44,10 +63,10 @@ def configure(level: str) -> None:
     structlog.configure(
         processors=[*shared, structlog.processors.JSONRenderer(serializer=_dump)],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(file=stream),
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],

@@ -105,6 +105,16 @@ class Quota:
             self._left[project_id] = (left - needed, now)
             self._untold[project_id] += needed
 
+    def give_back(self, project_id: int, events: int) -> None:
+        """Undo `spend`: nothing of the batch was stored, and its sender will send it again."""
+        if not self._limit:
+            return
+        with self._lock:
+            needed = min(events, self._limit)
+            left, at = self._left.get(project_id, (float(self._limit), self._clock()))
+            self._left[project_id] = (min(self._limit, left + needed), at)
+            self._untold[project_id] = max(0, self._untold[project_id] - needed)
+
     def share(self, conn: Connection, projects: Iterable[int]) -> Spent:
         """Take what was let in of *projects* out of their buckets in the database.
 

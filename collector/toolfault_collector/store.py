@@ -69,12 +69,14 @@ class Receipt:
 
     Attributes:
         conflicts: Duplicates that differ from what was stored first under their id.
+        dropped: What the sender says it lost, by reason.
     """
 
     accepted: int = 0
     duplicate: int = 0
     rejected: list[Rejection] = field(default_factory=list)
     conflicts: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: Receipt) -> None:
         """Add what became of another part of the same batch."""
@@ -130,7 +132,7 @@ def store_group(
     """
     group = _Group()
     for submission in submissions:
-        group.receipts.append(Receipt(rejected=submission.rejected))
+        group.receipts.append(Receipt(rejected=submission.rejected, dropped=submission.dropped))
         for event in submission.events:
             group.sort_in(event, len(group.receipts) - 1)
     group.drop_stored(conn)

@@ -7,6 +7,8 @@ its commit. A batch that cannot be stored is taken apart until only the events a
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from collections import deque
@@ -25,8 +27,14 @@ from toolfault_collector.cardinality import NameLimits
 from toolfault_collector.catalog import Catalog
 from toolfault_collector.clock import MINUTE_US
 from toolfault_collector.decode import Rejection
-from toolfault_collector.engine import is_sqlite, must_reopen, sqlite_path, writer_connection
-from toolfault_collector.errors import StoreUnavailable
+from toolfault_collector.engine import (
+    is_replaced,
+    is_sqlite,
+    must_reopen,
+    sqlite_path,
+    writer_connection,
+)
+from toolfault_collector.errors import DatabaseReplaced, StoreUnavailable
 from toolfault_collector.fair_queue import FairQueue
 from toolfault_collector.faults import classify, let_go
 from toolfault_collector.keys import mark_used
@@ -224,6 +232,17 @@ class Writer:
         return future.result()
 
     def _run(self) -> None:
+        try:
+            self._store_what_comes()
+        except BaseException:
+            # Nothing would be stored any more, and every sender would wait: whoever watches over
+            # the process starts it again.
+            _log.critical("writer_died", exc_info=True)
+            os.kill(os.getpid(), signal.SIGTERM)
+            raise
+        self._disconnect()
+
+    def _store_what_comes(self) -> None:
         with self._committer:
             while group := self._ahead or self._take(wait=True):
                 self._ahead = None
@@ -236,7 +255,6 @@ class Writer:
                 if self._write_ahead_log is not None and self._connection is not None:
                     self._write_ahead_log.tend(self._connection, events=events)
                 self._first_events.stored(events)
-        self._disconnect()
 
     def _take(self, *, wait: bool) -> _Group | None:
         taken = self._queue.take(self._group_events, wait=wait, expected=self._expected)
@@ -304,6 +322,7 @@ class Writer:
                     projects = [each.project_id for each in submissions]
                     spent = self._quota.share(transaction.connection, projects)
                     self._commit(transaction)
+                _must_not_be_replaced(self._connected())
                 failpoints.reach("committed")
             except Exception as error:
                 self._quota.shared(spent, committed=False)
@@ -360,7 +379,8 @@ class Writer:
 
     def _take_apart(self, submission: Submission) -> Receipt | Exception:
         """Store *submission* without the events at fault, which are found by halving."""
-        total, bad = Receipt(), list[tuple[Prepared, Exception]]()
+        total = Receipt(dropped=submission.dropped)
+        bad = list[tuple[Prepared, Exception]]()
         pending = [submission.events]
         try:
             while pending:
@@ -382,6 +402,13 @@ class Writer:
         except Exception as error:  # noqa: BLE001 - the waiting must be answered
             return StoreUnavailable(classify(error))
         return total
+
+
+def _must_not_be_replaced(conn: Connection) -> None:
+    """Acknowledge nothing that was written to a file which nobody can open any more."""
+    if is_replaced(conn):
+        _log.error("database_replaced", next="restore the file, or start again on the new one")
+        raise DatabaseReplaced
 
 
 def _worth_another(error: Exception, attempt: int) -> bool:

@@ -29,6 +29,7 @@ from toolfault_collector.schema import prepare
 from toolfault_collector.settings import Settings
 from toolfault_dashboard import signin
 from toolfault_dashboard.api import create_api
+from toolfault_dashboard.exports.downloads import Running
 from toolfault_dashboard.lockout import Lockout
 from toolfault_dashboard.pages import ROUTERS
 from toolfault_dashboard.pages._ask import Services
@@ -45,7 +46,7 @@ from toolfault_dashboard.queries.parts import keep_at_most
 from toolfault_dashboard.queries.patience import StillCounting
 from toolfault_dashboard.render import PACKAGE
 from toolfault_dashboard.search import QueryError
-from toolfault_dashboard.security import Gate, PageFaults, SameOrigin, SecurityHeaders
+from toolfault_dashboard.security import FormBodies, Gate, PageFaults, SameOrigin, SecurityHeaders
 from toolfault_dashboard.warming import start_warming
 
 __all__ = ["NoAccount", "create_app", "sign_in_url"]
@@ -95,6 +96,7 @@ def create_app(
         lockout=Lockout(clock),
         settings=settings,
         waits=Waits(),
+        running=Running(),
     )
     app.include_router(create_router(collector))
     for router in ROUTERS:
@@ -159,6 +161,7 @@ def _add_layers(app: FastAPI, engine: Engine, clock: Callable[[], int]) -> None:
     app.add_middleware(PageFaults, error_page=error_page)
     app.add_middleware(Gate, engine=engine, clock=clock, error_page=error_page)
     app.add_middleware(SameOrigin, error_page=error_page)
+    app.add_middleware(FormBodies)
     app.add_middleware(RequestScope)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(IngestLane, collector=app.state.collector)

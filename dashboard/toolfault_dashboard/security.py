@@ -5,6 +5,7 @@ Small ASGI layers; ``app`` says in which order a request passes them.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Final
 from urllib.parse import quote, urlsplit
@@ -17,6 +18,7 @@ from starlette.requests import Request, cookie_parser
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from toolfault_collector.problems import Problem
 from toolfault_dashboard.policy import (
     DOWNLOADS,
     Rule,
@@ -29,6 +31,7 @@ from toolfault_dashboard.signin import Viewer, viewer_of
 
 __all__ = [
     "CSP",
+    "FormBodies",
     "Gate",
     "PageFaults",
     "SameOrigin",
@@ -55,6 +58,10 @@ _HEADERS: Final = (
 )
 _FILES: Final = tuple(f".{suffix}" for suffix in DOWNLOADS)
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+# A form is some hundred bytes; who needs longer for them holds a connection for nothing.
+FORM_SECONDS: Final = 10.0
+# One more than `read_form` takes, so that it sees that a form is too long, and says so.
+_FORM_BYTES: Final = 64 * 1024 + 1
 
 ErrorPage = Callable[[Request, int, str], Response]
 """(request, status, sentence) -> a page that says what happened."""
@@ -90,6 +97,54 @@ class SecurityHeaders:
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
+
+
+class FormBodies:
+    """Read the body of a form before anything is opened for it, within a time and a size.
+
+    The pages hold a database connection while they answer; a sender that never finishes its form
+    would hold one for as long as it likes.
+
+    Args:
+        app: What is inside.
+        seconds: How long the body may take.
+    """
+
+    def __init__(self, app: ASGIApp, *, seconds: float = FORM_SECONDS) -> None:
+        self._app = app
+        self._seconds = seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http" or scope["method"] in _SAFE_METHODS:
+            await self._app(scope, receive, send)
+            return
+        try:
+            async with asyncio.timeout(self._seconds):
+                body = await _read_form(receive)
+        except TimeoutError as error:
+            detail = f"the form took longer than {self._seconds:g} s; send it again"
+            raise Problem(408, "slow_body", detail, {"Connection": "close"}) from error
+        if body is None:
+            return  # whoever sent it has gone
+        messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive_again() -> Message:
+            return messages.pop() if messages else await receive()
+
+        await self._app(scope, receive_again, send)
+
+
+async def _read_form(receive: Receive) -> bytes | None:
+    body = b""
+    while len(body) < _FORM_BYTES:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        if not message.get("more_body", False):
+            break
+    return body
 
 
 class PageFaults:

@@ -66,10 +66,13 @@ def test_metrics_say_what_senders_dropped_and_what_was_answered(sqlite_server: R
     send(sqlite_server, dropped='{"queue_full": 3}')
     send(sqlite_server, dropped='{"queue_full": 2}')
     send(sqlite_server, dropped="4")
+    resent = success()
+    for _ in range(2):
+        assert sqlite_server.post(resent, dropped={"sampled": 7}).status_code == 200
 
     found = metric(sqlite_server, "toolfault_sender_dropped_total")
 
-    assert found == {"queue_full": 5, "unknown": 4}
+    assert found == {"queue_full": 5, "unknown": 4, "sampled": 7}  # said again, counted once
 
     # Answers count by status, those that no batch was read for too.
     assert sqlite_server.post(success(), key="wrong").status_code == 401
@@ -80,4 +83,4 @@ def test_metrics_say_what_senders_dropped_and_what_was_answered(sqlite_server: R
 
     found = metric(sqlite_server, "toolfault_requests_total")
 
-    assert found == {"200": 3, "401": 1, "405": 1, "431": 1}
+    assert found == {"200": 5, "401": 1, "405": 1, "431": 1}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -83,3 +85,35 @@ def test_noisy_project_does_not_starve_a_quiet_one(database_url: str, tmp_path: 
     engine.dispose()
     assert len(tools) == 10 * EVENTS + 1
     assert tools.index("quiet") <= AHEAD * EVENTS
+
+
+def test_events_whose_names_are_spelled_in_numbers_count_as_events(
+    sqlite_server: RunningCollector,
+) -> None:
+    """A sender that writes ``event_id`` with an escape fills its share of the queue like others."""
+    events = [success() for _ in range(300)]
+    body = json.dumps({"schema_version": 1, "events": events})
+    body = body.replace('"event_id"', '"\\u0065vent_id"')
+    engine = open_engine(sqlite_server.database_url)
+    statuses: list[int] = []
+
+    def send() -> None:
+        answer = sqlite_server.client.post(
+            f"{sqlite_server.url}/v1/events",
+            content=body,
+            headers={"Content-Type": "application/json"},
+        )
+        statuses.append(answer.status_code)
+
+    first, second = threading.Thread(target=send), threading.Thread(target=send)
+    with nothing_is_stored(engine):
+        first.start()
+        second.start()
+        until = time.monotonic() + 60
+        while queued_events(sqlite_server) < 300:  # what is being stored counts until it is
+            assert time.monotonic() < until
+    first.join()
+    second.join()
+    engine.dispose()
+
+    assert statuses == [200, 200]

@@ -31,5 +31,6 @@ def test_answers_are_the_recorded_ones(
         return Path(request.getfixturevalue("shared_data"))
 
     found = answers_about(source, data, tmp_path, template=sqlite_template)
+    different = differences(recorded(source), found)
 
-    assert differences(recorded(source), found) == []
+    assert not different, "\n".join(different)

@@ -15,6 +15,7 @@ from toolfault_dashboard.analysis.prices import configured_prices
 from toolfault_dashboard.api import comparisons, exports, figures, lists
 from toolfault_dashboard.api.problems import RESPONSES, ProblemDocument, add_problem_handlers
 from toolfault_dashboard.api.reader import Services, reader_of
+from toolfault_dashboard.exports.downloads import Running
 
 __all__ = ["create_api"]
 
@@ -43,7 +44,7 @@ def create_api(engine: Engine, gatekeeper: Gatekeeper, clock: Callable[[], int])
         openapi_url=None,
     )
     api.state.services = Services(engine, gatekeeper, clock)
-    api.state.running = exports.Running()
+    api.state.running = Running()
     for router in (lists.router, figures.router, comparisons.router, exports.router):
         api.include_router(router, responses=RESPONSES)
     api.add_api_route(

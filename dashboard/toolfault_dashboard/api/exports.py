@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
 from sqlalchemy import Connection
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
-from starlette.types import Receive, Send
-from starlette.types import Scope as ASGIScope
 
 from toolfault_collector.engine import read_connection
 from toolfault_collector.problems import Problem
@@ -30,42 +24,13 @@ from toolfault_dashboard.exports import (
     table_stream,
     write,
 )
+from toolfault_dashboard.exports.downloads import Download, Running
 from toolfault_dashboard.queries import RowStream, Scope
 from toolfault_dashboard.recording import note_export
 
-__all__ = ["AT_ONCE", "Running", "router"]
+__all__ = ["router"]
 
 router = APIRouter(tags=["exports"])
-
-AT_ONCE: Final = 2
-"""Exports of one reader at the same time; each holds a connection for its whole length."""
-
-
-class Running:
-    """How many exports each reader has running."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._running: Counter[str] = Counter()
-
-    def begin(self, name: str) -> None:
-        """Count one more export of reader *name*.
-
-        Raises:
-            Problem: 429, it has as many running as it may.
-        """
-        with self._lock:
-            if self._running[name] >= AT_ONCE:
-                detail = f"{AT_ONCE} exports of yours are running; wait for one to end."
-                raise Problem(429, "too_many_exports", detail, headers={"Retry-After": "10"})
-            self._running[name] += 1
-
-    def end(self, name: str) -> None:
-        """Count one less."""
-        with self._lock:
-            self._running[name] -= 1
-            if not self._running[name]:
-                del self._running[name]
 
 
 @router.get(
@@ -144,7 +109,7 @@ def _answer(
     except BaseException:
         chunks.close()
         raise
-    return _Download(
+    return Download(
         first,
         chunks,
         media_type=MEDIA_TYPES[format],
@@ -183,27 +148,3 @@ def _stream(
             yield from write(stream, format, **how)
     finally:
         running.end(reader.name)
-
-
-class _Download(StreamingResponse):
-    """Chunks whose source is closed when the answer ends, however it ends.
-
-    Without that the connection and the place of an export whose reader left would be held until the
-    garbage collector happens to run: the abandoned iterator is part of a cycle.
-    """
-
-    def __init__(self, first: bytes, chunks: Generator[bytes], **how: Any) -> None:
-        super().__init__(_from(first, chunks), **how)
-        self._chunks = chunks
-
-    async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            # A stopping server cancels the request, which must not cancel this.
-            await asyncio.shield(run_in_threadpool(self._chunks.close))
-
-
-def _from(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from chunks

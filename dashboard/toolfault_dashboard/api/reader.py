@@ -16,6 +16,7 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.policy import sees
 from toolfault_dashboard.queries import Audience, Scope
 from toolfault_dashboard.queries.deadline import deadline
+from toolfault_dashboard.queries.statements import keep_no_long_statements
 from toolfault_dashboard.search import parse
 
 __all__ = ["KEY_AUDIENCE", "Asked", "Question", "Reader", "Services", "Text", "read_from"]
@@ -87,6 +88,7 @@ def question(
     """Yield the question of a request inside one read transaction and a deadline."""
     services: Services = request.app.state.services
     with read_connection(services.engine) as conn, deadline(conn):
+        keep_no_long_statements(conn, text)
         yield Question(conn, read_from(conn, reader, text, project, services.clock()), reader)
 
 

@@ -22,6 +22,7 @@ from toolfault_collector.engine import read_connection
 from toolfault_collector.settings import Settings
 from toolfault_dashboard import queries
 from toolfault_dashboard.contexts import TEMPLATES, Chip, Link, View
+from toolfault_dashboard.exports.downloads import Running
 from toolfault_dashboard.formats import shown_in
 from toolfault_dashboard.lockout import Lockout
 from toolfault_dashboard.pages._shell import clock_of, shell_of
@@ -31,6 +32,7 @@ from toolfault_dashboard.queries.deadline import deadline
 from toolfault_dashboard.queries.patience import StillCounting, patience
 from toolfault_dashboard.queries.rows import ProjectRow
 from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.statements import keep_no_long_statements
 from toolfault_dashboard.render import environment, query_string
 from toolfault_dashboard.saved_views import PAGES as SAVEABLE
 from toolfault_dashboard.search import Clause, Query, not_restricting_calls, parse
@@ -72,6 +74,7 @@ class Services:
     lockout: Lockout
     settings: Settings
     waits: Waits
+    running: Running  # downloads of the pages
 
 
 @dataclass(frozen=True)
@@ -287,6 +290,7 @@ def open_ask(request: Request) -> Iterator[Ask]:
     services: Services = request.app.state.services
     waits = services.waits
     with read_connection(services.engine) as conn, deadline(conn):
+        keep_no_long_statements(conn, request.query_params.get("q", ""))
         ask = _ask(request, services, conn)
         with patience(conn, waits.patience(request)):
             try:

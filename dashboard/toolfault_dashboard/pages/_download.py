@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from itertools import chain, islice
 from typing import TypeVar
 
 from fastapi import APIRouter, HTTPException
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
+from toolfault_collector.problems import Problem
+from toolfault_dashboard.exports.downloads import Download, Running
 from toolfault_dashboard.exports.parquet import MissingParquet
 from toolfault_dashboard.exports.writers import MEDIA_TYPES, Format, write
 from toolfault_dashboard.pages._ask import Ask, Asked
@@ -45,9 +47,14 @@ def attached(name: str) -> dict[str, str]:
 
 
 def _answer(ask: Ask, table: Table, name: str, format: Format) -> Response:  # noqa: A002
-    excel = "excel" in ask.request.query_params
+    running, reader = ask.services.running, ask.viewer.name
     try:
-        chunks = write(_checked(table(ask), format), format, excel=excel)
+        running.begin(reader)
+    except Problem as problem:
+        raise HTTPException(problem.status, problem.detail, headers=problem.headers) from None
+    chunks = _until_done(_chunks(ask, table, format), running, reader)
+    try:
+        first = next(chunks, b"")
     except MissingParquet as error:
         raise HTTPException(501, str(error)) from None
     note_export(
@@ -57,9 +64,22 @@ def _answer(ask: Ask, table: Table, name: str, format: Format) -> Response:  # n
         file=f"{name}.{format}",
         query=str(ask.effective),
     )
-    return StreamingResponse(
-        chunks, media_type=MEDIA_TYPES[format], headers=attached(f"{name}.{format}")
+    return Download(
+        first, chunks, media_type=MEDIA_TYPES[format], headers=attached(f"{name}.{format}")
     )
+
+
+def _chunks(ask: Ask, table: Table, format: Format) -> Iterator[bytes]:  # noqa: A002
+    excel = "excel" in ask.request.query_params
+    yield from write(_checked(table(ask), format), format, excel=excel)
+
+
+def _until_done(chunks: Iterator[bytes], running: Running, reader: str) -> Generator[bytes]:
+    """Yield *chunks*; the reader may have another file when they end, however they end."""
+    try:
+        yield from chunks
+    finally:
+        running.end(reader)
 
 
 def serve(router: APIRouter, name: str) -> Callable[[Table], Table]:

@@ -27,7 +27,10 @@ _YEAR: Final = 365 * 24 * 3_600
 
 def local_path(text: str) -> str:
     """Return *text* if it is a path on this server, else ``/``: no open redirect."""
-    parts = urlsplit(text)
+    try:
+        parts = urlsplit(text)
+    except ValueError:  # "//[", an address without an end
+        return "/"
     own = text.startswith("/") and not text.startswith(("//", "/\\"))
     if parts.scheme or parts.netloc or not own or any(ord(letter) < 32 for letter in text):
         return "/"

@@ -20,7 +20,11 @@ from toolfault_dashboard.queries.summaries import count_conversations
 from toolfault_dashboard.queries.trials import TrialLooks, before_trial, trial_looks, trial_scope
 from toolfault_dashboard.search import arms_of
 
-__all__ = ["experiment", "experiment_looks", "experiments"]
+__all__ = ["MOST_ARMS", "experiment", "experiment_looks", "experiments"]
+
+MOST_ARMS = 30
+"""Arms that are compared. Names of arms come from senders, and each arm is compared with the
+control metric by metric, which no limit on the time of statements bounds."""
 
 
 @once
@@ -69,7 +73,7 @@ def experiment(
         confidence: Two-sided coverage of every interval.
 
     Raises:
-        ValueError: *control* is no arm, or a weight is missing.
+        ValueError: *control* is no arm, a weight is missing, or there are too many arms.
     """
     arms = experiments(conn, scope).get(name)
     if arms is None:
@@ -116,6 +120,11 @@ def experiment_looks(
 
 
 def _control(arms: Sequence[str], wanted: str | None) -> str:
+    if len(arms) > MOST_ARMS:
+        raise ValueError(
+            f"The trial has {len(arms)} arms; at most {MOST_ARMS} are compared. Name some of them"
+            " in the query, for example variant:NAME=control,NAME=treatment."
+        )
     if wanted is None:
         return "control" if "control" in arms else arms[0]
     if wanted not in arms:

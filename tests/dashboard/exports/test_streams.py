@@ -19,7 +19,7 @@ from toolfault_collector.engine import open_engine, write_transaction
 from toolfault_collector.projects import ensure_project
 from toolfault_collector.request_heads import protocol_with_deadline
 from toolfault_collector.tables import tool_call
-from toolfault_dashboard.api.exports import AT_ONCE
+from toolfault_dashboard.exports.downloads import AT_ONCE
 
 ROWS = 16_000
 """Rows of some 1,500 bytes: far more than the buffers of both ends of a connection hold."""

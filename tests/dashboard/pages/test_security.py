@@ -342,6 +342,7 @@ def test_a_disabled_account_is_not_revived_by_a_link(stranger: Browser):
         ("failures", "/"),
         ("/\r\nSet-Cookie: a=b", "/"),
         ("", "/"),
+        *((broken, "/") for broken in ("//[", "http://[", "//[::1", "//]")),
     ],
 )
 def test_no_address_leads_off_this_server(given: str, kept: str):

@@ -1,0 +1,66 @@
+"""A form that never comes to an end holds nothing but its own connection, and not for long."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from starlette.types import Message, Receive, Scope, Send
+
+from toolfault_collector.problems import Problem
+from toolfault_dashboard.security import FormBodies
+
+POST: dict[str, Any] = {"type": "http", "method": "POST", "path": "/views", "headers": []}
+
+
+async def _send(_: Message) -> None:
+    """Nobody reads the answer."""
+
+
+async def test_the_page_is_not_asked_before_the_form_is_there():
+    """A form that is not complete within its time is refused; no page held anything for it."""
+    asked: list[str] = []
+
+    async def page(scope: Scope, _receive: Receive, _send: Send) -> None:
+        asked.append(scope["path"])
+
+    async def receive() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    with pytest.raises(Problem) as refused:
+        await FormBodies(page, seconds=0.01)(POST, receive, _send)
+
+    assert (refused.value.status, refused.value.code) == (408, "slow_body")
+    assert asked == []
+
+
+async def test_a_complete_form_arrives_as_it_was():
+    """The page reads the whole body, however it was cut."""
+    parts = [b"label=be", b"fore&", b"tool=search"]
+    read: list[bytes] = []
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": parts.pop(0), "more_body": bool(parts)}
+
+    async def page(_scope: Scope, receive: Receive, _send: Send) -> None:
+        message = await receive()
+        assert not message["more_body"]
+        read.append(message["body"])
+
+    await FormBodies(page)(POST, receive, _send)
+
+    assert read == [b"label=before&tool=search"]
+
+
+async def test_a_sender_that_leaves_is_answered_by_nobody():
+    """A connection that closes in the middle of a form asks no page."""
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def page(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        raise AssertionError
+
+    await FormBodies(page)(POST, receive, _send)
