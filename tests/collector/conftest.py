@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,10 +39,11 @@ def collector(
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk() -> Iterator[Path]:
     """A file system of 16 MiB in memory, where this user may mount one."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
+    # Not below pytest's own folder: if a run is killed the mount stays, and pytest could not remove
+    # that folder at the end of a later run.
+    folder = Path(tempfile.mkdtemp(prefix="toolfault-disk-"))
     size = f"size={SMALL_DISK_MIB}m,mode=0777"
     try:
         mounted = subprocess.run(
@@ -56,3 +58,4 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
     yield folder
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    folder.rmdir()
