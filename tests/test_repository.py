@@ -39,7 +39,7 @@ PINNED = ("requirements", *(str(room.relative_to(ROOT)) for room in ROOMS.values
 FOREIGN = re.compile(
     r"pypi\.org|pythonhosted\.org|registry\.npmjs|deb\.debian"
     r"|--(?:extra-)?index-url|--find-links"
-    r"|(?<![\w.])/(?:work|home|Users)/\w|/root/|/tmp/(?:w|bash_jobs)\b"
+    r"|(?<![\w.])/(?:work|home|Users|root)/\w|/tmp/(?:w|bash_jobs)\b"
 )
 
 
