@@ -21,8 +21,8 @@ AT_ONCE: Final = 2
 
 
 MOST_SECONDS: Final = 600.0
-"""How long one download may take. The largest takes a minute; a reader that takes a little now and
-then would hold its connection, and keep SQLite's log from beginning anew, for ever."""
+"""How long one download may take. A reader that takes a little now and then would hold its
+connection, and keep SQLite's log from beginning anew, for ever."""
 
 
 class Running:

@@ -55,15 +55,18 @@ def _answer(ask: Ask, table: Table, name: str, format: Format) -> Response:  # n
     chunks = _until_done(_chunks(ask, table, format), running, reader)
     try:
         first = next(chunks, b"")
+        note_export(
+            ask.services.engine,
+            actor=ask.viewer.name,
+            project_id=ask.project.id if ask.project else None,
+            file=f"{name}.{format}",
+            query=str(ask.effective),
+        )
     except MissingParquet as error:
         raise HTTPException(501, str(error)) from None
-    note_export(
-        ask.services.engine,
-        actor=ask.viewer.name,
-        project_id=ask.project.id if ask.project else None,
-        file=f"{name}.{format}",
-        query=str(ask.effective),
-    )
+    except BaseException:
+        chunks.close()  # so that the reader's place is free again
+        raise
     return Download(
         first, chunks, media_type=MEDIA_TYPES[format], headers=attached(f"{name}.{format}")
     )

@@ -9,9 +9,8 @@ from sqlalchemy import Connection
 __all__ = ["LONGEST_KEPT", "keep_no_long_statements"]
 
 LONGEST_KEPT: Final = 400
-"""Characters of a query text whose statements are kept. A query of thousands of characters has
-statements of a hundred kilobytes that nobody asks again, and the cache counts statements, not
-bytes: with new queries again and again it grew to hundreds of megabytes."""
+"""Characters of a query text whose statements are kept. The cache counts statements, not bytes, and
+those of a long query are large and seldom asked again: new ones without end would fill the memory."""
 
 
 def keep_no_long_statements(conn: Connection, text: str) -> None:
