@@ -10,7 +10,7 @@ __all__ = ["LONGEST_KEPT", "keep_no_long_statements"]
 
 LONGEST_KEPT: Final = 400
 """Characters of a query text whose statements are kept. The cache counts statements, not bytes, and
-those of a long query are large and seldom asked again: new ones without end would fill the memory."""
+those of a long query are large and seldom asked again: ever new ones would fill the memory."""
 
 
 def keep_no_long_statements(conn: Connection, text: str) -> None:
