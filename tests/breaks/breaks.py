@@ -672,6 +672,14 @@ BREAKS: Final = (
         found_by=("tests/dashboard/queries/test_recount.py::test_overview[sqlite-]",),
     ),
     Break(
+        name="tools-first-try-has-a-second-formula",
+        promise="Tools shows another first-try success than the page of the tool.",
+        file="dashboard/toolfault_dashboard/pages/_lines.py",
+        old="first_try=rates.first_try,",
+        new="first_try=rates.failure_rate,",
+        found_by=("tests/dashboard/pages/test_figures.py::test_tools",),
+    ),
+    Break(
         name="figures-open-chains-are-lost",
         promise="Chains that may still recover lower the recovery rate.",
         file="dashboard/toolfault_dashboard/queries/summaries.py",
@@ -694,6 +702,14 @@ BREAKS: Final = (
         old="return not_(func.coalesce(condition, false())) if clause.negated else condition",
         new="return not_(condition) if clause.negated else condition",
         found_by=("tests/dashboard/search/test_where.py::test_each_key_on_real_values",),
+    ),
+    Break(
+        name="search-all-but-one-conversation",
+        promise="Leaving out one conversation leaves out every folded success.",
+        file="dashboard/toolfault_dashboard/search/where.py",
+        old='clause.key == "conversation" and not clause.negated',
+        new='clause.key == "conversation"',
+        found_by=("tests/dashboard/queries/test_recount.py::test_summary",),
     ),
     Break(
         name="search-until-includes-the-end",

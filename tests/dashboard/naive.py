@@ -153,8 +153,9 @@ def _counted(query: Query, counts: dict[str, Any], now: int) -> bool:
     middle = counts | {
         "occurred_at": counts["minute"] + MINUTE_US // 2,
         "time_source": "client",
+        "session_id": None,
     }
-    return not query.has("conversation") and matches(query, middle, now)
+    return matches(query, middle, now)
 
 
 def matches(query: Query, call: dict[str, Any], now: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from toolfault_dashboard.analysis.rates import Rate, rate
+from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.charts import estimate, nice_ceiling
 from toolfault_dashboard.contexts import FrequencyLine, Tile, ToolLine
 from toolfault_dashboard.contexts.failures import ChainLine, FailureLine
@@ -129,30 +129,20 @@ def tool_lines(
     ask: Ask,
     tools: Mapping[str, ToolCount],
     groups: Iterable[ChainGroup],
-    weighed: Mapping[str, ToolRates] | None = None,
+    rates: Mapping[str, ToolRates],
 ) -> tuple[ToolLine, ...]:
     """Return one line per tool, joining calls and failures with the chains of the tool.
-
-    Operations are calls that are no retries: calls - round trips. One fails at the first try when
-    it opens a chain (design.md 5.3).
 
     Args:
         ask: The question.
         tools: Calls and failures.
         groups: Chains by tool.
-        weighed: The rates of each tool where calls were sampled, which no counts tell.
+        rates: The rates of each tool.
     """
     chains = {group.name: group for group in groups}
-    known = weighed or {}
-    rates = {
-        name: known[name].failure_rate if name in known else rate(each.failures, each.calls)
-        for name, each in tools.items()
-    }
-    scale = rate_scale(rates.values())
+    scale = rate_scale(rates[name].failure_rate for name in tools)
     return tuple(
-        _tool_line(
-            ask, name, each, rates[name], known.get(name), group=chains.get(name), scale=scale
-        )
+        _tool_line(ask, name, each, rates[name], group=chains.get(name), scale=scale)
         for name, each in tools.items()
     )
 
@@ -161,18 +151,13 @@ def _tool_line(
     ask: Ask,
     name: str,
     counts: ToolCount,
-    failing: Rate,
-    weighed: ToolRates | None,
+    rates: ToolRates,
     *,
     group: ChainGroup | None,
     scale: float,
 ) -> ToolLine:
     recovery = group.recovery_rate if group else None
-    round_trips = group.round_trips if group else 0
-    opened = group.chains if group else 0
-    # Failures outside a conversation open no chain, but they were no success either.
-    lost = max(opened, counts.failures - (group.failures if group else 0) + opened)
-    operations = max(counts.calls - round_trips, lost)
+    failing = rates.failure_rate
     query = exactly(ask.query, "tool", name)
     return ToolLine(
         name=name,
@@ -182,9 +167,9 @@ def _tool_line(
         failures=counts.failures,
         rate=failing,
         rate_drawn=estimate(failing.value, failing.low, failing.high, scale=scale),
-        first_try=weighed.first_try if weighed else rate(operations - lost, operations),
-        chains=opened,
-        round_trips=round_trips,
+        first_try=rates.first_try,
+        chains=group.chains if group else 0,
+        round_trips=group.round_trips if group else 0,
         recovery=recovery,
         recovery_drawn=estimate(recovery.value, recovery.low, recovery.high, scale=1.0)
         if recovery

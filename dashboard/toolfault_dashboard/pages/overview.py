@@ -40,7 +40,7 @@ def overview(ask: Asked) -> Response:
     newest = queries.failure_list(
         ask.conn, ask.scope, limit=_SHOWN, total=None if found.sampled else found.summary.failures
     )
-    rates = queries.rates_by_tool(ask.conn, ask.scope) if found.sampled else None
+    rates = queries.rates_by_tool(ask.conn, ask.scope)
     lines = tool_lines(ask, found.summary.tools, groups, rates)
     costly = sorted(lines, key=lambda line: (-line.round_trips, -line.failures, line.name))
     context = OverviewContext(

@@ -10,6 +10,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from toolfault_dashboard import queries
+from toolfault_dashboard.analysis.rates import rate
 from toolfault_dashboard.charts import BarChart, bar_chart
 from toolfault_dashboard.contexts import Link, RoundTripsContext, Tile, ToolLine
 from toolfault_dashboard.contexts.overview import FunnelStep
@@ -40,6 +41,8 @@ router = APIRouter()
 PAGE_ROWS: Final = 25
 GROUP_ROWS: Final = 30
 GROUPS: Final = {"tool": "Tool", "argument": "Argument", "code": "Code", "model": "Model"}
+# The tables of chains show no rate of calls.
+_NO_RATES: Final = queries.ToolRates(rate(0, 0), rate(0, 0))
 # Colour and pattern of each outcome, the same in every drawing.
 SERIES: Final = {"recovered": 3, "switched": 6, "abandoned": 2, "open": 7}
 GROUP_COLUMNS: Final = Columns(
@@ -170,7 +173,7 @@ def _groups(ask: Ask, found: RoundTrips, by: str) -> tuple[ToolLine, ...]:
 
 def _line(ask: Ask, group: ChainGroup, query: Query, money: Mapping[str, float | None]) -> ToolLine:
     counts = {group.name: ToolCount(calls=group.failures, failures=group.failures)}
-    (line,) = tool_lines(ask, counts, [group])
+    (line,) = tool_lines(ask, counts, [group], {group.name: _NO_RATES})
     recovered, switched, abandoned, still_open = (
         ask.link("/round-trips", exactly(query, "chain", outcome)) + "#chains" if number else ""
         for outcome, number in zip(OUTCOMES, line.outcomes, strict=True)

@@ -85,7 +85,7 @@ def tools(ask: Asked) -> Response:
     kept_sort = {"sort": sort} if sort else {}
     chosen = chosen if chosen.removeprefix("-") in _SORTS else _DEFAULT_SORT
     counted = queries.summary(ask.conn, ask.scope)
-    rates = queries.rates_by_tool(ask.conn, ask.scope) if ask.sampled else None
+    rates = queries.rates_by_tool(ask.conn, ask.scope)
     groups = queries.chains_by(ask.conn, ask.scope, "tool")
     lines = tool_lines(ask, counted.tools, groups, rates)
     column = chosen.removeprefix("-")

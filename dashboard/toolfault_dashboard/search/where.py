@@ -110,7 +110,7 @@ def calls_where(project_id: int, query: Query, now: int) -> _Condition:
 def counts_where(project_id: int, query: Query, now: int) -> _Condition:
     """Return the condition for folded successes of the denominator.
 
-    They know no conversation: a query for one leaves them out.
+    They know no conversation: a query for one leaves them out, a query for all but one keeps them.
     """
     conditions = [call_counts.c.project_id == project_id]
     for clause in query.clauses:
@@ -122,7 +122,7 @@ def counts_where(project_id: int, query: Query, now: int) -> _Condition:
         elif clause.key == "time":
             # Folded successes come from a sender's own clock.
             conditions.append(true() if ("client" in _names(clause)) != clause.negated else false())
-        elif clause.key == "conversation":
+        elif clause.key == "conversation" and not clause.negated:
             conditions.append(false())
     return and_(*conditions)
 

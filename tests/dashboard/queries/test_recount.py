@@ -34,6 +34,7 @@ TEXTS = (
     'since:2026-11-01 until:2026-11-15 model:""',
     "variant:treatment has:near_miss",
     "conversation:conv-*",
+    "-conversation:conv-7,conv-8 -tool:search",
     "time:none",
     "tool:nothing_like_it",
 )
