@@ -84,6 +84,8 @@ def adjusted(
     Returns:
         None where no conversation was there before, or an arm has no variance.
     """
+    if not earlier:
+        return None  # the usual case, in which nothing need be walked
     known = {key for side in (control, treatment) for key in _conversations(side)} & earlier.keys()
     failures = sum(earlier[key][0] for key in known)
     calls = sum(earlier[key][1] for key in known)

@@ -26,6 +26,7 @@ __all__ = [
     "ArmEffect",
     "Experiment",
     "always_valid",
+    "arm_effect",
     "arm_effects",
     "as_trial",
 ]
@@ -102,7 +103,8 @@ def arm_effects(
         earlier: What their conversations did before the trial; adjusts each effect for it.
     """
     return tuple(
-        _effect(metric, control, treatment, confidence, earlier or {}) for metric in METRICS
+        arm_effect(metric, control, treatment, confidence=confidence, earlier=earlier)
+        for metric in METRICS
     )
 
 
@@ -126,9 +128,15 @@ def always_valid(
     return difference, Interval(difference - reach, difference + reach)
 
 
-def _effect(
-    metric: Metric, control: SideData, treatment: SideData, confidence: float, earlier: Earlier
+def arm_effect(
+    metric: Metric,
+    control: SideData,
+    treatment: SideData,
+    *,
+    confidence: float = 0.95,
+    earlier: Earlier | None = None,
 ) -> ArmEffect:
+    """Compare an arm with the control on one *metric*; see `arm_effects`."""
     left, right = crude(metric, control), crude(metric, treatment)
     compute = difference_of_rates if metric.share else difference_of_means
     fixed = compute(left, right, confidence=confidence)
@@ -155,7 +163,7 @@ def _effect(
         verdict=_verdict(metric, value, always if enough else None),
         fixed_verdict=_verdict(metric, value, shown if enough else None),
         adjusted=_adjusted(
-            metric, adjusted(metric, control, treatment, earlier), confidence, enough=enough
+            metric, adjusted(metric, control, treatment, earlier or {}), confidence, enough=enough
         ),
     )
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, case, false, func, select
 from toolfault_collector.clock import DAY_US, MINUTE_US
 from toolfault_collector.tables import call_counts, tool_call
 from toolfault_dashboard.analysis.earlier import Earlier
-from toolfault_dashboard.analysis.experiments import arm_effects
+from toolfault_dashboard.analysis.experiments import arm_effect
 from toolfault_dashboard.analysis.metrics import METRICS, MetricName
 from toolfault_dashboard.analysis.rates import Interval
 from toolfault_dashboard.queries.conditions import calls_of, counts_of
@@ -109,7 +109,7 @@ def trial_looks(
         confidence: Coverage of the always-valid interval at all looks together.
 
     """
-    place = [each.name for each in METRICS].index(metric)
+    measured = next(each for each in METRICS if each.name == metric)
     begin, end = _extent(conn, scope, name)
     days = max(1, -(-((end - begin) // DAY_US + 1) // MOST_LOOKS)) if end > begin else 1
     looks: list[TrialLook] = []
@@ -119,7 +119,7 @@ def trial_looks(
         for arm in arms:
             if arm == control:
                 continue
-            found = arm_effects(sides[control], sides[arm], confidence=confidence)[place]
+            found = arm_effect(measured, sides[control], sides[arm], confidence=confidence)
             looks.append(
                 TrialLook(
                     until, arm, found.n_control, found.n_treatment, found.control,

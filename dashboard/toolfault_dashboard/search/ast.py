@@ -17,7 +17,8 @@ TEXT: Final = "text"
 """The key of bare words: a part of the text that the model saw."""
 
 _BARE = re.compile(r'[^\s",*]+')
-_WORD = re.compile(r'[^\s"\-!:][^\s":]*')
+# What the parser reads as a word, or refuses without quotation marks, is written with them.
+_WORD = re.compile(r'(?!(?:OR|AND|NOT)\Z)[^\s"\-!:(*][^\s":*]*')
 
 
 def _quoted(text: str) -> str:

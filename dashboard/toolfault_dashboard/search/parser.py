@@ -97,7 +97,9 @@ def _clause(tree: Tree[Token]) -> Clause:
     (body,) = _trees(tree)
     column = body.meta.column
     if body.data == "text":
-        text = "".join(piece for piece, _ in _pieces(body))
+        pieces = _pieces(body)
+        _refuse_operators(pieces, column)
+        text = "".join(piece for piece, _ in pieces)
         if not text:
             raise QueryError("Leave empty quotation marks out.", column)
         return Clause(TEXT, (Pattern((text,)),), negated, column)
@@ -108,6 +110,40 @@ def _clause(tree: Tree[Token]) -> Clause:
     if name == "no":
         name, negated = "has", not negated
     return _keyed(ALIASES.get(name, name), values, negated, column)
+
+
+def _refuse_operators(pieces: list[_Piece], column: int) -> None:
+    """Refuse words that other languages read as an operator: here they would find nothing.
+
+    Raises:
+        QueryError: It is an operator, a parenthesis or a second sign, or has a wildcard.
+    """
+    word, quoted = pieces[0]
+    if quoted:
+        return
+    if len(pieces) == 1 and word in {"OR", "AND", "NOT"}:
+        raise QueryError(f"Write {_INSTEAD[word]}; {_QUOTE} to search for {word}.", column)
+    if word.startswith("("):
+        raise QueryError(
+            f"Write conditions without parentheses; {_QUOTE} to search for it.", column
+        )
+    if word.startswith(("-", "!")):
+        raise QueryError(
+            f"Write one minus to leave something out; {_QUOTE} to search for it.", column
+        )
+    if any("*" in piece for piece, each_quoted in pieces if not each_quoted):
+        raise QueryError(
+            f"Use * in the value of a key only, for example tool:http*; {_QUOTE} to search for it.",
+            column,
+        )
+
+
+_QUOTE: Final = "put the text in quotation marks"
+_INSTEAD: Final = {
+    "OR": "alternatives of one key as tool:a,b",
+    "AND": "conditions that must all hold beside each other",
+    "NOT": "a minus before what to leave out, as -tool:a",
+}
 
 
 def _pieces(tree: Tree[Token]) -> list[_Piece]:

@@ -59,6 +59,7 @@ def test_any_text_is_a_query_or_an_explained_error(text: str) -> None:
         ('"not found"', '"not found"'),
         ("10:30", '"10:30"'),
         ('say"ing no"', '"saying no"'),
+        ('"OR" "(tool:a)" "-x" "a*b" or', '"OR" "(tool:a)" "-x" "a*b" or'),
         ('tool:""', 'tool:""'),
         ("tag.team:blue", "tag.team:blue"),
     ],
@@ -87,6 +88,14 @@ def test_canonical_text(text: str, canonical: str) -> None:
         ("a\x00b", 2, None),
         ("a\ud800b", 2, None),
         ('""', 1, None),
+        ("tool:a OR tool:b", 8, None),
+        ("NOT tool:a", 1, None),
+        ("x AND y", 3, None),
+        ("(tool:a)", 1, None),
+        ("x -(tool:a)", 4, None),
+        ("--tool:a", 2, None),
+        ("foo*bar", 1, None),
+        ("tool:a *", 8, None),
     ],
 )
 def test_errors_say_where_and_what_was_meant(
