@@ -44,6 +44,8 @@ RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     404: {"description": "Nothing of that name in this project.", "content": _PROBLEM},
     422: {"description": "The query, a cursor or a parameter cannot be read.", "content": _PROBLEM},
     429: {"description": "Too many exports at once.", "content": _PROBLEM},
+    # Whoever reads the head of a request refuses it before a problem can be written.
+    431: {"description": "The address or the headers are too large."},
     503: {"description": "The answer would take too long.", "content": _PROBLEM},
 }
 
