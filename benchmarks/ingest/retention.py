@@ -103,7 +103,7 @@ def _begin_another(url: str) -> int:
     engine = open_engine(url)
     with write_transaction(engine) as conn:
         high = min(part.high for part in list_partitions(conn) if part.high > newest_id(conn))
-        conn.exec_driver_sql(f"SELECT setval('tool_call_ids', {high - 1})")
+        conn.exec_driver_sql(f"SELECT setval('tool_call_id_seq', {high - 1})")
         calls = int(conn.exec_driver_sql("SELECT count(*) FROM tool_call").scalar_one())
     keep_ahead(engine)
     engine.dispose()

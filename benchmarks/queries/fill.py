@@ -18,7 +18,6 @@ from sqlalchemy import Connection, Engine, Table, func, select, text, update
 
 from toolfault_collector.bulk import insert_rows
 from toolfault_collector.clock import DAY_US, MINUTE_US, format_time
-from toolfault_collector.dialect import id_sequence
 from toolfault_collector.engine import is_sqlite, open_engine, write_transaction
 from toolfault_collector.projects import ensure_project
 from toolfault_collector.rollups import add_counts, counted_by_sql
@@ -163,7 +162,7 @@ def _stored(conn: Connection, table: Table) -> list[tuple[Any, ...]]:
         f'"{column.name}"' + ("" if is_sqlite(conn) else "::text" * _is_json(column))
         for column in table.columns
     )
-    order = "id" if "id" in table.c else "first_at"
+    order = {"conversation": "first_at", "issue": "tool_call_id, position"}.get(table.name, "id")
     sql = f"SELECT {names} FROM {table.name} ORDER BY {order}"
     return [tuple(row) for row in conn.exec_driver_sql(sql)]
 
@@ -216,7 +215,7 @@ def _widen(conn: Connection, *, by: int) -> None:
 def _set_sequence(conn: Connection, table: Table) -> None:
     highest = conn.execute(select(func.max(table.c.id))).scalar_one()
     if highest is not None:
-        conn.execute(select(func.setval(id_sequence(table), highest)))
+        conn.execute(select(func.setval(f"{table.name}_id_seq", highest)))
 
 
 def _store_versions(conn: Connection) -> None:

@@ -7,6 +7,7 @@ import sys
 from toolfault_collector.app import create_app
 from toolfault_collector.errors import CollectorError
 from toolfault_collector.log import configure
+from toolfault_collector.schema import prepare
 from toolfault_collector.serve import serve
 from toolfault_collector.settings import Settings
 
@@ -16,7 +17,10 @@ def main() -> int:
     settings = Settings()
     configure(settings.log_level)
     try:
-        serve(create_app(settings), settings)
+        app = create_app(settings)
+        # Before the port is taken, so that a database that cannot be used is told in one sentence.
+        prepare(app.state.collector.engine, migrate=settings.migrate)
+        serve(app, settings)
     except (CollectorError, OSError) as error:
         sys.stderr.write(f"toolfault-collector: {error}\n")
         return 1

@@ -14,10 +14,9 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-import toolfault_migrations as migrations
 from toolfault_collector.engine import is_sqlite, open_engine, sqlite_path
-from toolfault_collector.errors import BackupError, SchemaTooNew
-from toolfault_collector.schema import copy_database
+from toolfault_collector.errors import BackupError
+from toolfault_collector.schema import copy_database, refuse_foreign
 
 __all__ = ["Backup", "backup", "restore"]
 
@@ -60,7 +59,7 @@ def restore(source: Path, url: str) -> Backup:
 
     Raises:
         BackupError: *source* is not sound, or a server is using the database.
-        SchemaTooNew: *source* was made by a newer version.
+        SchemaError: *source* has a schema that this version cannot use.
     """
     engine = open_engine(url)
     try:
@@ -74,12 +73,7 @@ def restore(source: Path, url: str) -> Backup:
         message = f"{source} is no file"
         raise BackupError(message)
     made = _check(source)
-    if not migrations.knows(made.schema):
-        message = (
-            f"{source} has schema {made.schema}, made by a newer toolfault; upgrade"
-            " toolfault-server first"
-        )
-        raise SchemaTooNew(message)
+    refuse_foreign(made.schema, str(source))
     _refuse_in_use(target)
     with _taking_shape(target, "restoring") as fresh:
         _copy(source, fresh)

@@ -21,7 +21,6 @@ import msgspec
 from sqlalchemy import Connection, Table
 
 from toolfault_collector import arrays
-from toolfault_collector.dialect import id_sequence
 from toolfault_collector.engine import is_sqlite
 
 __all__ = [
@@ -167,7 +166,7 @@ def allocate_ids(conn: Connection, table: Table, count: int) -> Sequence[int]:
         # Nobody else can insert until this transaction ends.
         newest = fetch(conn, f"SELECT max(id) FROM {table.name}")[0][0] or 0
         return range(newest + 1, newest + 1 + count)
-    sql = f"SELECT nextval('{id_sequence(table)}') FROM generate_series(1, ?)"
+    sql = f"SELECT nextval('{table.name}_id_seq') FROM generate_series(1, ?)"
     return [row[0] for row in fetch(conn, sql, (count,))]
 
 

@@ -7,16 +7,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from toolfault_collector.engine import is_sqlite
 
-__all__ = ["id_sequence", "insert_ignore", "upsert"]
-
-
-def id_sequence(table: Table) -> str:
-    """Return the name of the sequence that gives the rows of *table* their ids (PostgreSQL).
-
-    That of calls was renamed after they were partitioned: a collector of an older version that
-    still runs finds none, so it stores nothing whose key a newer one would miss.
-    """
-    return "tool_call_ids" if table.name == "tool_call" else f"{table.name}_id_seq"
+__all__ = ["insert_ignore", "upsert"]
 
 
 def insert_ignore(conn: Connection, table: Table) -> Insert:

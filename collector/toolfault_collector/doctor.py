@@ -19,6 +19,8 @@ import toolfault_migrations as migrations
 from toolfault_collector.cardinality import OTHER
 from toolfault_collector.clock import MINUTE_US, format_time, now_us
 from toolfault_collector.engine import is_sqlite, read_connection, sqlite_path
+from toolfault_collector.errors import SchemaError
+from toolfault_collector.schema import refuse_foreign
 from toolfault_collector.settings import Settings
 from toolfault_collector.tables import failure_counts, project, tool_call, user_account
 from toolfault_collector.wal import LONG_BYTES, WriteAheadLog
@@ -66,14 +68,16 @@ def _schema(engine: Engine) -> Iterator[Finding]:
     except SQLAlchemyError as error:
         yield Finding("database", "problem", f"does not answer: {type(error).__name__}")
         return
-    wanted = migrations.head()
-    if found == wanted:
+    try:
+        refuse_foreign(found)
+    except SchemaError as error:
+        yield Finding("schema", "problem", str(error))
+        return
+    if found == migrations.HEAD:
         yield Finding("schema", "ok", f"{found}, as this version needs")
-    elif found is not None and not migrations.knows(found):
-        yield Finding("schema", "problem", f"{found} is of a newer toolfault; upgrade the server")
     else:
-        text = f"{found or 'none'}, this version needs {wanted}; run `toolfault db upgrade`"
-        yield Finding("schema", "problem", text)
+        needs = f"this version needs {migrations.HEAD}; run `toolfault db upgrade`"
+        yield Finding("schema", "problem", f"{found or 'none'}, {needs}")
 
 
 def _clock(engine: Engine, now: int) -> Iterator[Finding]:

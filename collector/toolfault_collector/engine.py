@@ -294,7 +294,7 @@ def _check_schema(connection: Connection) -> None:
     """
     if connection.get_execution_options().get("toolfault_any_schema", False):
         return
-    found, wanted = migrations.here(connection), migrations.head()
+    found, wanted = migrations.here(connection), migrations.HEAD
     if found != wanted:
         message = (
             f"the database has schema {found}, this process writes {wanted}; nothing was stored:"

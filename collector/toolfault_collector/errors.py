@@ -8,7 +8,7 @@
     ├── DatabaseUrlError      the database URL cannot be used
     ├── PruneRefused          retention would remove more than it should
     ├── SchemaError           the database has another schema than this version needs
-    │   ├── SchemaTooOld      migrate it: the message names the command
+    │   ├── SchemaTooOld      migrate it, or start anew: the message says which
     │   └── SchemaTooNew      written by a newer version: upgrade the program
     ├── StaleIds              a remembered row is gone: forget what is remembered, try again
     ├── StoreUnavailable      the database is full, busy or gone: nothing was stored
@@ -59,7 +59,7 @@ class SchemaError(CollectorError):
 
 
 class SchemaTooOld(SchemaError):  # noqa: N818 - the tree reads as states
-    """The database must be migrated first; the message names the command."""
+    """The database must be migrated first, or cannot be; the message says what to do."""
 
 
 class SchemaTooNew(SchemaError):  # noqa: N818

@@ -90,7 +90,7 @@ def list_partitions(conn: Connection) -> list[Partition]:
 
 def newest_id(conn: Connection) -> int:
     """Return the newest id that any writer was given, its call stored or not (PostgreSQL)."""
-    return int(conn.exec_driver_sql("SELECT last_value FROM tool_call_ids").scalar_one())
+    return int(conn.exec_driver_sql("SELECT last_value FROM tool_call_id_seq").scalar_one())
 
 
 def keep_ahead(engine: Engine, *, width: int = WIDTH) -> list[str]:

@@ -26,7 +26,6 @@ user_account = Table(
     Column("id", Integer, primary_key=True),
     Column("name", String(128), nullable=False, unique=True),
     Column("role", String(16), nullable=False),  # viewer | developer | operator | admin
-    Column("password_hash", String(255)),
     Column("created_at", BigInteger, nullable=False),
     Column("disabled_at", BigInteger),
 )

@@ -15,7 +15,7 @@ import toolfault_migrations as migrations
 from toolfault_collector.engine import is_sqlite, sqlite_path
 from toolfault_collector.errors import BackupError, SchemaTooNew, SchemaTooOld
 
-__all__ = ["backup_copy", "copy_database", "is_at_head", "prepare"]
+__all__ = ["backup_copy", "copy_database", "is_at_head", "prepare", "refuse_foreign"]
 
 # Who asks whether the server is ready asks again soon; a migration may take minutes.
 PATIENCE_MS: Final = 500
@@ -30,19 +30,14 @@ def prepare(engine: Engine, *, migrate: bool) -> None:
     an older PostgreSQL schema only with *migrate*, since other processes may be using it.
 
     Raises:
-        SchemaTooOld: An older PostgreSQL schema and *migrate* is false.
-        SchemaTooNew: The schema is of a newer version of toolfault.
+        SchemaTooOld: An older PostgreSQL schema and *migrate* is false; or as `refuse_foreign`.
+        SchemaTooNew: As `refuse_foreign`.
         BackupError: The copy could not be made; nothing was migrated.
     """
-    found, wanted = migrations.current(engine), migrations.head()
+    found, wanted = migrations.current(engine), migrations.HEAD
     if found == wanted:
         return
-    if found is not None and not migrations.knows(found):
-        message = (
-            f"the database has schema {found}, made by a newer toolfault (this one knows up to"
-            f" {wanted}); upgrade toolfault-server, or restore a backup of the older schema"
-        )
-        raise SchemaTooNew(message)
+    refuse_foreign(found)
     if not is_sqlite(engine) and not migrate:
         message = (
             f"the database has schema {found or 'none'}, this version needs {wanted};"
@@ -56,13 +51,42 @@ def prepare(engine: Engine, *, migrate: bool) -> None:
     _log.info("migrated", schema_before=found, schema=wanted)
 
 
+def refuse_foreign(found: str | None, where: str = "the database") -> None:
+    """Raise if this version can neither use schema *found* nor migrate it; None is no schema.
+
+    Args:
+        found: As `migrations.current` returns it.
+        where: What has it, for the message.
+
+    Raises:
+        SchemaTooOld: It is of a toolfault from before the first release.
+        SchemaTooNew: It is of a newer toolfault.
+    """
+    if found is None or found == migrations.HEAD:
+        return
+    if found in migrations.UNRELEASED:
+        message = (
+            f"{where} has schema {found}, made by a toolfault from before its first release, which"
+            " this version can neither read nor upgrade; it was left as it is. Keep it (the version"
+            " that made it still reads and exports it), start with a new database (--database-url"
+            " or TOOLFAULT_DATABASE_URL), and fill that again with `toolfault import`"
+        )
+        raise SchemaTooOld(message)
+    if not migrations.knows(found):
+        message = (
+            f"{where} has schema {found}, made by a newer toolfault (this one knows up to"
+            f" {migrations.HEAD}); upgrade toolfault-server, or restore a backup of an older schema"
+        )
+        raise SchemaTooNew(message)
+
+
 def is_at_head(engine: Engine) -> bool:
     """Return whether the database answers and has exactly the schema this version needs.
 
     Raises:
         sqlalchemy.exc.OperationalError: It does not answer, or is being migrated (PostgreSQL).
     """
-    return migrations.current(engine, patience_ms=PATIENCE_MS) == migrations.head()
+    return migrations.current(engine, patience_ms=PATIENCE_MS) == migrations.HEAD
 
 
 def backup_copy(database: Path, *, suffix: str) -> Path:

@@ -88,7 +88,7 @@ api_key = Table(
     Column("kind", String(8), nullable=False),  # ingest | read
     Column("key_hash", String(64), nullable=False, unique=True),  # SHA-256 of a 256-bit key
     Column("prefix", String(16), nullable=False),  # shown in lists so that a key is recognised
-    Column("label", String(128), nullable=False, server_default=""),
+    Column("label", String(128), nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("last_used_at", BigInteger),
     Column("revoked_at", BigInteger),
@@ -237,6 +237,7 @@ tool_call = Table(
     Index(None, "project_id", "tool", "occurred_at", "success"),
     Index(None, "signature_id"),
     Index(None, "project_id", "chain_id"),
+    postgresql_partition_by="RANGE (id)",
 )
 
 # The events of ``tool_call``, each once: no index of its partitions (`partitions`) can say that.
@@ -251,15 +252,14 @@ event_key = Table(
 issue = Table(
     "issue",
     metadata,
-    _id(),  # on PostgreSQL no key, since it says nothing of the partition
     _project(**SQLITE_ONLY),
     Column(
         "tool_call_id",
         BigInteger,
         ForeignKey("tool_call.id", ondelete="CASCADE", info=SQLITE_ONLY),
-        nullable=False,
+        primary_key=True,
     ),
-    Column("position", Integer, nullable=False),
+    Column("position", Integer, primary_key=True),
     Column("tool", String(256), nullable=False),
     Column("occurred_at", BigInteger, nullable=False),
     Column("field", String(256), nullable=False),
@@ -272,8 +272,8 @@ issue = Table(
     Column("received", Text),
     Column("received_type", String(64)),
     Column("near_miss", JSON),  # list of remedies that would have accepted the value
-    UniqueConstraint("tool_call_id", "position"),
     Index(None, "project_id", "field_pattern", "occurred_at"),
+    postgresql_partition_by="RANGE (tool_call_id)",
 )
 
 chain = Table(

@@ -10,12 +10,10 @@ without it, and asks for its readiness without reading every revision again.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, Engine, MetaData, inspect, text
 
@@ -23,30 +21,28 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 __all__ = [
-    "Revision",
+    "HEAD",
+    "UNRELEASED",
     "alembic_config",
     "check",
     "current",
     "downgrade",
-    "head",
     "here",
     "knows",
-    "revisions",
+    "print_upgrade",
     "upgrade",
 ]
+
+# The newest revision, here too so that alembic is not asked for it at each start.
+HEAD: Final = "0001_first_schema"
+# Schemas from before the first release: no revision leads from them to one of today.
+UNRELEASED: Final = frozenset(f"{number:04}" for number in range(1, 14))
 
 # Any number will do as long as every process that migrates takes the same lock.
 _LOCK: Final = 7_061_746_661
 _REVISION: Final = text("SELECT version_num FROM alembic_version")
-# Writers read the first of these before anything else, readers and older collectors the second.
+# Writers read the first of these before anything else, readers lock the second.
 _READ_FIRST: Final = ("alembic_version", "tool_call")
-
-
-class Revision(NamedTuple):
-    """One revision and the one it follows (``down`` is None for the first)."""
-
-    name: str
-    down: str | None
 
 
 def alembic_config(connection: Connection | None = None) -> Config:
@@ -57,11 +53,6 @@ def alembic_config(connection: Connection | None = None) -> Config:
     config.set_main_option("script_location", Path(__file__).parent.as_posix())
     config.attributes["connection"] = connection
     return config
-
-
-def head() -> str:
-    """Return the newest revision this version knows."""
-    return revisions()[-1].name
 
 
 def current(engine: Engine, *, patience_ms: int = 0) -> str | None:
@@ -93,35 +84,12 @@ def here(connection: Connection) -> str | None:
     return None if found is None else str(found[0])
 
 
-@cache
-def revisions() -> tuple[Revision, ...]:
-    """Return every revision this version knows, oldest first."""
-    read = [_revision(path) for path in sorted((Path(__file__).parent / "versions").glob("0*.py"))]
-    by_down = {each.down: each for each in read}
-    ordered: list[Revision] = []
-    while (following := by_down.pop(ordered[-1].name if ordered else None, None)) is not None:
-        ordered.append(following)
-    if len(ordered) != len(read):
-        message = "the revisions are not one line"
-        raise RuntimeError(message)
-    return tuple(ordered)
-
-
-def _revision(path: Path) -> Revision:
-    """Return what the file says of itself, without running it."""
-    found = {
-        target.id: ast.literal_eval(node.value)
-        for node in ast.parse(path.read_text("utf-8")).body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name) and target.id in ("revision", "down_revision")
-    }
-    return Revision(found["revision"], found["down_revision"])
-
-
 def knows(revision: str) -> bool:
     """Return whether this version has a migration named *revision*."""
-    return any(each.name == revision for each in revisions())
+    from alembic.script import ScriptDirectory
+
+    known = ScriptDirectory.from_config(alembic_config()).walk_revisions()
+    return any(each.revision == revision for each in known)
 
 
 def upgrade(engine: Engine, revision: str = "head") -> None:
@@ -130,6 +98,15 @@ def upgrade(engine: Engine, revision: str = "head") -> None:
 
     with _migrating(engine) as connection:
         command.upgrade(alembic_config(connection), revision)
+
+
+def print_upgrade(engine: Engine) -> None:
+    """Write the SQL that `upgrade` would run to standard output; the database stays as it is."""
+    from alembic import command
+
+    with engine.connect() as connection:
+        config = alembic_config(connection)
+        command.upgrade(config, f"{current(engine) or 'base'}:head", sql=True)
 
 
 def downgrade(engine: Engine, revision: str) -> None:
@@ -144,7 +121,8 @@ def check(engine: Engine, metadata: MetaData) -> list[str]:
     """Return what differs between *metadata* and the database, one line each; empty if nothing.
 
     A table, constraint or index whose ``info`` has ``only`` is for the engine of that name alone.
-    Partitions are parts of their table.
+    Of partitions it is compared how their table is divided, not each one: PostgreSQL attaches only
+    what has the columns, constraints and indexes of the whole, and all rows come through that.
     """
     from alembic.autogenerate import compare_metadata
     from alembic.runtime.migration import MigrationContext
@@ -155,21 +133,40 @@ def check(engine: Engine, metadata: MetaData) -> list[str]:
         return all(each.info.get("only", here) == here for each in wanted)
 
     with engine.connect() as connection:
-        partitions = _partitions(connection)
+        parts, divided = _partitions(connection)
 
         def whole(name: str | None, kind: str, _parents: object) -> bool:
-            return kind != "table" or name not in partitions
+            return kind != "table" or name not in parts
 
-        opts = {"compare_type": _same_type, "include_object": expected, "include_name": whole}
+        opts = {
+            "compare_type": _same_type,
+            "compare_server_default": True,
+            "include_object": expected,
+            "include_name": whole,
+        }
         context = MigrationContext.configure(connection, opts=opts)
-        return [_describe(difference) for difference in compare_metadata(context, metadata)]
+        differences = [_describe(each) for each in compare_metadata(context, metadata)]
+    if engine.dialect.name == "postgresql":
+        for each in metadata.sorted_tables:
+            by = each.dialect_options["postgresql"]["partition_by"]
+            if divided.get(each.name) != by:
+                differences.append(f"{each.name} is not divided by {by} with a default partition")
+    return differences
 
 
-def _partitions(connection: Connection) -> set[str]:
+def _partitions(connection: Connection) -> tuple[set[str], dict[str, str]]:
+    """Return the names of all partitions, and how tables that have a default one are divided."""
     if connection.dialect.name != "postgresql":
-        return set()
-    parts = text("SELECT relname FROM pg_class WHERE relispartition AND relkind = 'r'")
-    return set(connection.execute(parts).scalars())
+        return set(), {}
+    parts = "SELECT relname FROM pg_class WHERE relispartition AND relkind = 'r'"
+    divided = (
+        "SELECT partrelid::regclass::text, pg_get_partkeydef(partrelid) FROM pg_partitioned_table"
+        " WHERE partdefid <> 0"
+    )
+    return (
+        set(connection.execute(text(parts)).scalars()),
+        {row[0]: row[1] for row in connection.execute(text(divided))},
+    )
 
 
 @contextmanager

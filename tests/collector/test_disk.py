@@ -17,6 +17,7 @@ from tests.collector.load import stored_ids
 from tests.collector.recount import assert_counts_hold
 from tests.factories import failure, success
 from tests.live_server import LiveServer, live_server
+from tests.next_schema import add_next_schema
 from tests.running import RunningCollector, new_key
 
 import toolfault
@@ -105,7 +106,9 @@ def test_agents_outlast_a_full_disk(full_soon: RunningCollector) -> None:
     _check(full_soon, {*acknowledged, *map(str, captured)})
 
 
-def test_migration_without_room(small_disk: Path, sqlite_template: Path) -> None:
+def test_migration_without_room(
+    small_disk: Path, sqlite_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An older file whose copy finds no room is left as it is, and said; with room it is served."""
     database = small_disk / "toolfault.db"
     shutil.copyfile(sqlite_template, database)
@@ -114,8 +117,9 @@ def test_migration_without_room(small_disk: Path, sqlite_template: Path) -> None
     with write_transaction(engine) as conn:
         kept = [failure(error={"received": "x" * 9_000}) for _ in range(300)]
         store_events(conn, ensure_project(conn, "demo"), kept, received_at=now_us())
-    migrations.downgrade(engine, "0011")
     engine.dispose()
+    older = migrations.HEAD
+    add_next_schema(tmp_path, monkeypatch.setattr)
     ballast = small_disk / "ballast"
     room = shutil.disk_usage(small_disk).free - database.stat().st_size // 2
     ballast.write_bytes(bytes(room))
@@ -124,7 +128,7 @@ def test_migration_without_room(small_disk: Path, sqlite_template: Path) -> None
     with pytest.raises(BackupError, match="full"):
         prepare(engine, migrate=False)
 
-    assert migrations.current(engine) == "0011"
+    assert migrations.current(engine) == older
     engine.dispose()
     assert sorted(path.name for path in small_disk.iterdir()) == before
     ballast.unlink()

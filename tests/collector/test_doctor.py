@@ -40,8 +40,8 @@ def _newer(engine: Engine) -> None:
         conn.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
 
 
-def _older(engine: Engine) -> None:
-    migrations.downgrade(engine, "0001")
+def _no_schema(engine: Engine) -> None:
+    migrations.downgrade(engine, "base")
 
 
 def _future(engine: Engine) -> None:
@@ -53,10 +53,10 @@ def _future(engine: Engine) -> None:
 @pytest.mark.parametrize(
     ("database_url", "damage", "name", "says"),
     [
-        ("sqlite", _newer, "schema", "upgrade the server"),
-        ("sqlite", _older, "schema", "toolfault db upgrade"),
+        ("sqlite", _newer, "schema", "upgrade toolfault-server"),
+        ("sqlite", _no_schema, "schema", "toolfault db upgrade"),
         pytest.param(
-            "postgresql", _older, "schema", "toolfault db upgrade", marks=pytest.mark.postgres
+            "postgresql", _no_schema, "schema", "toolfault db upgrade", marks=pytest.mark.postgres
         ),
         ("sqlite", _future, "clock", "set the clock"),
     ],

@@ -74,7 +74,7 @@ def test_a_collector_of_another_schema_stores_nothing(collector: RunningCollecto
         refused, ready = collector.post(*events), collector.get("/readyz")
         assert collector.get("/healthz").json() == {"status": "ok"}
     finally:
-        _rename_schema(engine, migrations.head())
+        _rename_schema(engine, migrations.HEAD)
         engine.dispose()
     answer = collector.post(*events)
 

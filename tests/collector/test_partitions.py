@@ -61,7 +61,7 @@ def _next_partition(engine: Engine) -> None:
     with write_transaction(engine) as conn:
         newest = newest_id(conn)
         (high,) = (each.high for each in list_partitions(conn) if each.low <= newest < each.high)
-        conn.exec_driver_sql(f"SELECT setval('tool_call_ids', {high - 1})")
+        conn.exec_driver_sql(f"SELECT setval('tool_call_id_seq', {high - 1})")
     keep_ahead(engine)
 
 
@@ -107,7 +107,7 @@ def test_a_whole_partition_lies_ahead(engine: Engine) -> None:
 def test_calls_without_a_partition_are_kept(engine: Engine) -> None:
     """Calls that outrun the partitions are stored, and the next ones have a partition again."""
     with write_transaction(engine) as conn:
-        conn.exec_driver_sql(f"SELECT setval('tool_call_ids', {5 * WIDTH})")
+        conn.exec_driver_sql(f"SELECT setval('tool_call_id_seq', {5 * WIDTH})")
     _store(engine, *_talk("late", 0), days_ago=0)
 
     made = keep_ahead(engine)
@@ -240,7 +240,7 @@ def test_maintenance_drops_and_makes_partitions(engine: Engine) -> None:
     """A running collector needs nobody to see to its partitions."""
     _store(engine, *_talk("old", 20), days_ago=20)
     with write_transaction(engine) as conn:
-        conn.exec_driver_sql(f"SELECT setval('tool_call_ids', {WIDTH})")
+        conn.exec_driver_sql(f"SELECT setval('tool_call_id_seq', {WIDTH})")
     _store(engine, *_talk("new", 0), days_ago=0)
 
     Maintenance(engine, Settings(retention_days=10)).run_once()
@@ -468,26 +468,6 @@ def test_partitions_are_no_difference(engine: Engine) -> None:
     keep_ahead(engine)
 
     assert migrations.check(engine, metadata) == []
-
-
-def test_down_and_up_again_keeps_every_call(engine: Engine) -> None:
-    """Calls of several partitions become one table, and that the first partition, as they were."""
-    for number in range(3):
-        _store(engine, *_talk(f"c{number}", 1), days_ago=1)
-        _next_partition(engine)
-    before = _calls(engine)
-
-    migrations.downgrade(engine, "0011")
-    with read_connection(engine) as conn:
-        rows = conn.exec_driver_sql("SELECT event_id, id FROM tool_call").all()
-        assert conn.exec_driver_sql("SELECT count(*) FROM issue").scalar_one() == 6
-    migrations.upgrade(engine)
-
-    assert {row.event_id: row.id for row in rows} == before == _calls(engine)
-    assert _names(engine) == ["tool_call_0", f"tool_call_{3 * WIDTH}"]
-    assert _store(engine, *_talk("after", 0), days_ago=0) == 3
-    assert min(set(_calls(engine).values()) - set(before.values())) > max(before.values())
-    assert recount(engine).right
 
 
 def test_first_calls_of_a_partition_are_analysed(engine: Engine) -> None:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
-from alembic.operations import Operations
-from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import (
     ColumnClause,
-    Connection,
     Engine,
     column,
-    event,
     insert,
     inspect,
     select,
@@ -27,6 +25,7 @@ from sqlalchemy import (
     text,
 )
 from tests.factories import change, conversation_end, counts, failure, success, tool_error
+from tests.next_schema import add_next_schema
 from tests.statements import Statements
 
 import toolfault_migrations as migrations
@@ -45,8 +44,6 @@ from toolfault_collector.schema import is_at_head, prepare
 from toolfault_collector.store import store_events
 from toolfault_collector.tables import metadata
 
-# Rollups are counted anew where a revision counts by more; `recount` says whether they are right.
-COUNTED_ANEW = {"0005": {"failure_counts"}}
 LONG = [pytest.mark.long, pytest.mark.timeout(1_800)]
 WEIRD = "a\tb\n'\"; DROP TABLE x; -- \u202e \U0001f600"
 
@@ -112,17 +109,51 @@ def test_models_match_the_history(empty: Engine) -> None:
     assert migrations.check(empty, metadata) == []
 
 
-def test_check_sees_a_difference(sqlite_url: str) -> None:
-    """A column that is missing is named."""
-    engine = open_engine(sqlite_url)
+LOST = "ALTER TABLE issue DROP COLUMN near_miss"
+
+
+@pytest.mark.parametrize(
+    ("database_url", "damage", "said"),
+    [
+        pytest.param("sqlite", LOST, "add_column .*near_miss", id="column"),
+        pytest.param(
+            "sqlite",
+            f"{LOST}; ALTER TABLE issue ADD near_miss JSON DEFAULT 7",
+            "modify_default",
+            id="default",
+        ),
+        pytest.param(
+            *("postgresql", "DROP TABLE issue_default", "not divided"),
+            id="partition",
+            marks=pytest.mark.postgres,
+        ),
+    ],
+    indirect=["database_url"],
+)
+def test_check_sees_a_difference(engine: Engine, damage: str, said: str) -> None:
+    """A column that is missing, another default, and lost partitions are named."""
     with write_transaction(engine) as conn:
-        conn.exec_driver_sql("ALTER TABLE issue DROP COLUMN near_miss")
+        for statement in damage.split("; "):
+            conn.exec_driver_sql(statement)
 
     (line,) = migrations.check(engine, metadata)
 
-    assert "add_column" in line
-    assert "near_miss" in line
-    engine.dispose()
+    assert re.search(said, line)
+    assert "issue" in line
+
+
+def test_printed_sql_makes_the_schema(empty: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    """What `db upgrade --sql` prints makes, run by somebody else, the schema of today."""
+    migrations.print_upgrade(empty)
+    assert migrations.current(empty) is None
+
+    printed = capsys.readouterr().out.strip().removeprefix("BEGIN;").removesuffix("COMMIT;")
+    with empty.begin() as conn:
+        for each in printed.strip().split(";\n"):
+            conn.exec_driver_sql(each)
+
+    assert is_at_head(empty)
+    assert migrations.check(empty, metadata) == []
 
 
 def test_failed_migration_leaves_nothing(empty: Engine) -> None:
@@ -141,50 +172,22 @@ def test_failed_migration_leaves_nothing(empty: Engine) -> None:
     assert is_at_head(empty)
 
 
-def test_rebuilding_a_parent_keeps_its_children(sqlite_url: str) -> None:
-    """Copying and dropping a parent table, as SQLite migrations do, deletes no child row."""
-    engine = open_engine(sqlite_url)
-    _fill(engine)
-    migrations.downgrade(engine, "0012")
-    columns = _columns(engine)
-    before = _rows_of(engine, columns)
-    rebuilt: list[str] = []
-
-    @event.listens_for(engine, "after_cursor_execute")
-    def rebuild(conn: Connection, _cursor: object, statement: str, *_: object) -> None:
-        """Do as a revision would, in the transaction of the one that runs."""
-        if "UPDATE alembic_version" in statement and not rebuilt:
-            rebuilt.extend(["project", "tool_call"])
-            operations = Operations(MigrationContext.configure(conn))
-            for name in rebuilt:
-                with operations.batch_alter_table(name, recreate="always"):
-                    pass
-
-    migrations.upgrade(engine)
-
-    assert rebuilt
-    assert _rows_of(engine, columns) == before
-    with engine.connect() as conn:
-        assert conn.execute(text("PRAGMA foreign_keys")).scalar_one() == 1
-    engine.dispose()
-
-
-def test_orphans_stop_a_migration(sqlite_url: str) -> None:
+def test_orphans_stop_a_migration(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A migration that would leave a row without its parent is undone."""
     engine = open_engine(sqlite_url)
-    _fill(engine)
-    migrations.downgrade(engine, "0012")
+    before = migrations.current(engine)
+    add_next_schema(tmp_path, monkeypatch.setattr)
     with closing(sqlite3.connect(sqlite_path(engine))) as raw:  # foreign keys are off
-        raw.execute("DELETE FROM project")
+        raw.execute("INSERT INTO day_version VALUES (7, 0, 1)")
         raw.commit()
-    columns = _columns(engine)
-    before = _rows_of(engine, columns)
 
-    with pytest.raises(RuntimeError, match="without their parent"):
+    with pytest.raises(RuntimeError, match="day_version without their parent"):
         migrations.upgrade(engine)
 
-    assert migrations.current(engine) == "0012"
-    assert _rows_of(engine, columns) == before
+    assert migrations.current(engine) == before
+    assert "added" not in _columns(engine)["tool_call"]
     engine.dispose()
 
 
@@ -236,43 +239,48 @@ def _rows_of(engine: Engine, columns: dict[str, list[str]]) -> dict[str, list[tu
     return rows
 
 
-def test_a_revision_keeps_what_was_stored(engine: Engine) -> None:
+def test_a_revision_keeps_what_was_stored(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each revision can be undone and done again, and keeps the rows of the schema before it.
 
     Children are there after their parent was rebuilt, and nothing is left behind at the end.
     """
+    older = migrations.current(engine)
+    assert older is not None
     _fill(engine)
-    for revision in reversed(migrations.revisions()):
-        if revision.down is None:
-            break
-        migrations.downgrade(engine, revision.down)
-        columns = _columns(engine)
-        stored = _rows_of(engine, columns)
-        assert [name for name, rows in stored.items() if not rows] == []
+    columns = _columns(engine)
+    stored = _rows_of(engine, columns)
+    assert [name for name, rows in stored.items() if not rows] == []
+    add_next_schema(tmp_path, monkeypatch.setattr)
 
-        migrations.upgrade(engine, revision.name)
-
-        after = _rows_of(engine, columns)
-        for name in columns.keys() - COUNTED_ANEW.get(revision.name, set()):
-            assert after[name] == stored[name], f"{revision.name}: {name}"
-        migrations.downgrade(engine, revision.down)
-    migrations.upgrade(engine)
+    for _ in range(2):
+        migrations.upgrade(engine)
+        assert is_at_head(engine)
+        assert _rows_of(engine, columns) == stored
+        migrations.downgrade(engine, older)
+        assert _columns(engine) == columns
+        assert _rows_of(engine, columns) == stored
     assert migrations.check(engine, metadata) == []
-    assert recount(engine).right
+    if is_sqlite(engine):
+        with engine.connect() as conn:
+            assert conn.execute(text("PRAGMA foreign_keys")).scalar_one() == 1
 
     migrations.downgrade(engine, "base")
     left = set(inspect(engine).get_table_names())
-    migrations.upgrade(engine)
+    migrations.upgrade(engine, older)
     assert left == {"alembic_version"}
     assert migrations.check(engine, metadata) == []
 
 
 KILLED = """
-import os, signal, sys
+import os, pathlib, signal, sys
 from sqlalchemy import event
+from tests.next_schema import add_next_schema
 import toolfault_migrations as migrations
 from toolfault_collector.engine import open_engine
 engine, left = open_engine(sys.argv[1]), int(sys.argv[2])
+add_next_schema(pathlib.Path(sys.argv[3]))
 @event.listens_for(engine, "after_cursor_execute")
 def count(*_):
     global left
@@ -294,27 +302,29 @@ migrations.upgrade(engine)
     ],
     indirect=["database_url"],
 )
-def test_killed_in_a_migration(engine: Engine, kills: int) -> None:
-    """A migration that is killed anywhere leaves the schema and rows it found; the next is whole.
-
-    All revisions at once, from the first schema to the one of today, which is one transaction.
-    """
+def test_killed_in_a_migration(
+    engine: Engine, kills: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A migration that is killed anywhere leaves what it found; the next is whole."""
+    older = migrations.current(engine)
+    assert older is not None
     _fill(engine)
-    migrations.downgrade(engine, "0001")
     columns = _columns(engine)
     stored = _rows_of(engine, columns)
+    add_next_schema(tmp_path, monkeypatch.setattr)
     total = _statements_of_an_upgrade(engine)
-    migrations.downgrade(engine, "0001")
+    migrations.downgrade(engine, older)
     url = engine.url.render_as_string(hide_password=False)
     for kill in range(kills):
         left = str(total * (2 * kill + 1) // (2 * kills))
-        command = [sys.executable, "-c", KILLED, url, left]
+        command = [sys.executable, "-c", KILLED, url, left, str(tmp_path)]
         assert subprocess.run(command, timeout=120, check=False).returncode == -signal.SIGKILL
 
-        assert migrations.current(engine) == "0001"
+        assert migrations.current(engine) == older
         assert _rows_of(engine, columns) == stored
     migrations.upgrade(engine)
-    assert migrations.check(engine, metadata) == []
+    assert is_at_head(engine)
+    assert _rows_of(engine, columns) == stored
     assert recount(engine).right
 
 
@@ -324,12 +334,14 @@ def _statements_of_an_upgrade(engine: Engine) -> int:
     return len(statements)
 
 
-def test_older_sqlite_file_is_copied_first(sqlite_url: str) -> None:
+def test_older_sqlite_file_is_copied_first(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An older SQLite file is migrated after a copy of it was made beside it."""
     engine = open_engine(sqlite_url)
-    older = migrations.revisions()[-2].name
+    older = migrations.current(engine)
     _fill(engine)
-    migrations.downgrade(engine, older)
+    add_next_schema(tmp_path, monkeypatch.setattr)
 
     prepare(engine, migrate=False)
 
@@ -342,37 +354,14 @@ def test_older_sqlite_file_is_copied_first(sqlite_url: str) -> None:
     engine.dispose()
 
 
-@pytest.mark.parametrize(
-    "database_url",
-    ["sqlite", pytest.param("postgresql", marks=[pytest.mark.long, pytest.mark.postgres])],
-    indirect=True,
-)
-def test_history_of_an_older_schema_recounts_right(engine: Engine) -> None:
-    """What migrations make of old rows is what the collector would have kept of them."""
-    began = now_us() - 3_600_000_000
-    with write_transaction(engine) as conn:
-        project_id = ensure_project(conn, "demo")
-        events = [failure(sample_rate=0.3), success(sample_rate=0.1), success("u"), failure("u")]
-        store_events(conn, project_id, events, received_at=began)
-        # An end that arrived after the last call, and one of a conversation without calls.
-        later = [conversation_end(), conversation_end("silent")]
-        store_events(conn, project_id, later, received_at=began + 60_000_000)
-
-    for revision in ("0001", "0002"):
-        migrations.downgrade(engine, revision)
-        migrations.upgrade(engine)
-
-        assert recount(engine).right, revision
-
-
-def test_revisions_are_read_as_alembic_reads_them() -> None:
-    """The line of revisions that is read from the files is the one that alembic runs."""
+def test_the_newest_revision_is_that_of_alembic() -> None:
+    """There is one line of revisions, and its end is the constant that a start compares with."""
     scripts = ScriptDirectory.from_config(migrations.alembic_config())
 
-    walked = [(each.revision, each.down_revision) for each in scripts.walk_revisions()]
-
-    assert [(each.name, each.down) for each in migrations.revisions()] == walked[::-1]
-    assert scripts.get_heads() == [migrations.head()]
+    assert scripts.get_heads() == [migrations.HEAD]
+    assert len(scripts.get_bases()) == 1
+    assert all(migrations.knows(each.revision) for each in scripts.walk_revisions())
+    assert not any(map(migrations.knows, migrations.UNRELEASED))
 
 
 def test_a_server_on_the_schema_of_today_starts_without_alembic(sqlite_url: str) -> None:

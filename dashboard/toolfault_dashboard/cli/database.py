@@ -25,9 +25,13 @@ def register(app: typer.Typer) -> None:
 
 
 def _engine(context: typer.Context, own: str | None) -> Engine:
+    import toolfault_migrations as migrations
     from toolfault_collector.engine import open_engine
+    from toolfault_collector.schema import refuse_foreign
 
-    return open_engine(database_url(context, own))
+    engine = open_engine(database_url(context, own))
+    refuse_foreign(migrations.current(engine))
+    return engine
 
 
 def _note(engine: Engine, action: str, **detail: Any) -> None:
@@ -39,12 +43,21 @@ def _note(engine: Engine, action: str, **detail: Any) -> None:
 
 
 @_db.command("upgrade")
-def upgrade(context: typer.Context, database_url: DatabaseOption = None) -> None:
+def upgrade(
+    context: typer.Context,
+    sql: Annotated[
+        bool, typer.Option("--sql", help="Only print the SQL, for somebody else to run.")
+    ] = False,
+    database_url: DatabaseOption = None,
+) -> None:
     """Bring the database to the schema of this version (an SQLite file is copied first)."""
     import toolfault_migrations as migrations
     from toolfault_collector.schema import prepare
 
     engine = _engine(context, database_url)
+    if sql:
+        migrations.print_upgrade(engine)
+        return
     before = migrations.current(engine)
     prepare(engine, migrate=True)
     after = migrations.current(engine)
@@ -77,7 +90,7 @@ def current(context: typer.Context, database_url: DatabaseOption = None) -> None
     import toolfault_migrations as migrations
 
     found = migrations.current(_engine(context, database_url))
-    typer.echo(f"{found or 'none'} (this version needs {migrations.head()})")
+    typer.echo(f"{found or 'none'} (this version needs {migrations.HEAD})")
 
 
 @_db.command("backup")
@@ -107,7 +120,7 @@ def restore(
     from toolfault_dashboard.cli.options import database_url as chosen
 
     made = put_back(source, chosen(context, database_url))
-    if made.schema == migrations.head():
+    if made.schema == migrations.HEAD:
         _note(_engine(context, database_url), "database_restored", calls=made.calls)
     typer.echo(f"Restored {made.path}: {made.calls} calls, schema {made.schema}.", err=True)
 
@@ -119,7 +132,7 @@ def check(context: typer.Context, database_url: DatabaseOption = None) -> None:
     from toolfault_collector.tables import metadata
 
     engine = _engine(context, database_url)
-    found, wanted = migrations.current(engine), migrations.head()
+    found, wanted = migrations.current(engine), migrations.HEAD
     if found != wanted:
         raise Failed(
             f"The database has schema {found or 'none'}, this version needs {wanted};"

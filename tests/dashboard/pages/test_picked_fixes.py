@@ -44,7 +44,7 @@ def _near_miss(engine: Engine) -> Any:
         select(tool_call.c.event_id, tool_call.c.tool, issue.c.field_pattern, issue.c.near_miss)
         .join(tool_call, tool_call.c.id == issue.c.tool_call_id)
         .where(tool_call.c.project_id == 1)
-        .order_by(issue.c.id)
+        .order_by(issue.c.tool_call_id, issue.c.position)
     )
     with read_connection(engine) as conn:
         return next(row for row in conn.execute(query) if row.near_miss)
