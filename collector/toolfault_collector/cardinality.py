@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import structlog
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
-from toolfault_collector.bulk import bind
 from toolfault_collector.prepared import PreparedCall, PreparedCounts, sign
+from toolfault_collector.tables import failure_counts
 
 __all__ = ["OTHER", "NameLimits"]
 
@@ -32,15 +32,12 @@ _PATTERN: Final = 2  # of the field, in a prepared issue
 _ROOT: Final = 3
 _CODE: Final = 4
 
+_COUNTED: Final = failure_counts.c
 _STORED: Final = {
-    "tool": (
-        "SELECT name FROM failure_counts WHERE project_id = ? AND \"by\" = 'tool'"
-        " UNION SELECT tool FROM call_counts WHERE project_id = ? AND tool IS NOT NULL"
-    ),
-    "code": "SELECT DISTINCT name FROM failure_counts WHERE project_id = ? AND \"by\" = 'code'",
-    "argument": (
-        "SELECT DISTINCT tool, name FROM failure_counts WHERE project_id = ? AND \"by\" = 'field'"
-        " AND name <> ''"
+    "tool": select(_COUNTED.name).where(_COUNTED.by.in_(("tool", "folded"))),
+    "code": select(_COUNTED.name).where(_COUNTED.by == "code"),
+    "argument": select(_COUNTED.tool, _COUNTED.name).where(
+        _COUNTED.by == "field", _COUNTED.name != ""
     ),
 }
 
@@ -142,6 +139,5 @@ class NameLimits:
         return True
 
     def _load(self, conn: Connection, project_id: int, kind: str) -> set[tuple[Any, ...]]:
-        sql = _STORED[kind]
-        values = (project_id,) * sql.count("?")
-        return {tuple(row) for row in conn.exec_driver_sql(bind(conn, sql), values)}
+        query = _STORED[kind].where(_COUNTED.project_id == project_id).distinct()
+        return {tuple(row) for row in conn.execute(query)}

@@ -12,19 +12,16 @@ __all__ = ["insert_ignore", "upsert"]
 
 def insert_ignore(conn: Connection, table: Table) -> Insert:
     """Return an insert into *table* that skips rows a unique constraint already holds."""
-    if is_sqlite(conn):
-        return sqlite.insert(table).on_conflict_do_nothing()
-    return postgresql.insert(table).on_conflict_do_nothing()
+    return _insert(conn, table).on_conflict_do_nothing()
 
 
 def upsert(conn: Connection, table: Table, *, key: list[str], update: list[str]) -> Insert:
     """Return an insert into *table* that overwrites the columns *update* where *key* exists."""
-    if is_sqlite(conn):
-        lite = sqlite.insert(table)
-        return lite.on_conflict_do_update(
-            index_elements=key, set_={name: lite.excluded[name] for name in update}
-        )
-    full = postgresql.insert(table)
-    return full.on_conflict_do_update(
-        index_elements=key, set_={name: full.excluded[name] for name in update}
+    new = _insert(conn, table)
+    return new.on_conflict_do_update(
+        index_elements=key, set_={name: new.excluded[name] for name in update}
     )
+
+
+def _insert(conn: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
+    return sqlite.insert(table) if is_sqlite(conn) else postgresql.insert(table)

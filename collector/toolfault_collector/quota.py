@@ -7,7 +7,7 @@ collectors together, but for what each lets in between two of its commits. It is
 database's clock, since those of several machines differ.
 """
 
-# ruff: noqa: S608 - only constants of this file are put into statements
+# ruff: noqa: S608 - text, since each commit runs it: 13 us, where Core would take a millisecond
 
 from __future__ import annotations
 

@@ -6,8 +6,6 @@ snapshot, so events that arrive meanwhile are no difference; what differs is loo
 under the lock of its conversation before it is written.
 """
 
-# ruff: noqa: S608 - only names of this code are put into statements, values are bound
-
 from __future__ import annotations
 
 from collections import Counter
@@ -15,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, delete, select
+from sqlalchemy import Connection, Engine, Table, delete, exists, func, select, tuple_
 
-from toolfault_collector.bulk import bind, columns
+from toolfault_collector.bulk import columns
 from toolfault_collector.chain_rows import (
     ChainKey,
     chain_row,
@@ -33,9 +31,17 @@ from toolfault_collector.conversations import (
     write_conversations,
 )
 from toolfault_collector.day_versions import raise_versions
+from toolfault_collector.dialect import insert_ignore
 from toolfault_collector.engine import is_sqlite, read_connection, write_transaction
 from toolfault_collector.rollups import CountKey, add_counts, counted_by_sql, folded_by_sql
-from toolfault_collector.tables import conversation, conversation_end, failure_counts, tool_call
+from toolfault_collector.tables import chain as chain_table
+from toolfault_collector.tables import (
+    conversation,
+    conversation_end,
+    event_key,
+    failure_counts,
+    tool_call,
+)
 
 __all__ = ["Recount", "recount"]
 
@@ -109,35 +115,31 @@ def recount(
 
 def _chain_keys(engine: Engine) -> Iterator[list[ChainKey]]:
     """Yield the keys that have a call, then those of chains that have none."""
-    yield from _pages(engine, "tool_call", _CHAIN_KEY)
-    yield from _pages(engine, "chain", _CHAIN_KEY, unless_in="tool_call")
+    yield from _pages(engine, tool_call, _CHAIN_KEY)
+    yield from _pages(engine, chain_table, _CHAIN_KEY, unless_in=tool_call)
 
 
 def _conversation_keys(engine: Engine) -> Iterator[list[ConversationKey]]:
     """Yield the keys of conversations, and those that calls and ends name and nothing else."""
-    yield from _pages(engine, "conversation", _CONVERSATION_KEY)
-    for table in ("tool_call", "conversation_end"):
-        yield from _pages(engine, table, _CONVERSATION_KEY, unless_in="conversation")
+    yield from _pages(engine, conversation, _CONVERSATION_KEY)
+    for table in (tool_call, conversation_end):
+        yield from _pages(engine, table, _CONVERSATION_KEY, unless_in=conversation)
 
 
 def _pages(
-    engine: Engine, table: str, names: tuple[str, ...], *, unless_in: str | None = None
+    engine: Engine, table: Table, names: tuple[str, ...], *, unless_in: Table | None = None
 ) -> Iterator[list[Any]]:
     """Yield the distinct *names* of *table* in the order of its index, so many at a time."""
-    of_table = ", ".join(f"t.{name}" for name in names)
-    same = " AND ".join(f"o.{name} = t.{name}" for name in names)
-    missing = (
-        "" if unless_in is None else f" AND NOT EXISTS (SELECT 1 FROM {unless_in} o WHERE {same})"
-    )
-    sql = (
-        f"SELECT DISTINCT {of_table} FROM {table} t WHERE t.session_id IS NOT NULL{missing}"
-        f" AND ({of_table}) > ({', '.join('?' * len(names))})"
-        f" ORDER BY {of_table} LIMIT {KEYS_AT_ONCE}"
-    )
+    key = [table.c[name] for name in names]
+    query = select(*key).distinct().where(table.c.session_id.is_not(None))
+    query = query.order_by(*key).limit(KEYS_AT_ONCE)
+    if unless_in is not None:
+        query = query.where(~exists().where(*(unless_in.c[each.name] == each for each in key)))
     after: tuple[Any, ...] = (-1, *[""] * (len(names) - 1))
     while True:
         with read_connection(engine) as conn:
-            keys = [tuple(row) for row in conn.exec_driver_sql(bind(conn, sql), after)]
+            rows = conn.execute(query.where(tuple_(*key) > tuple_(*after)))
+            keys = [tuple(row) for row in rows]
         if not keys:
             return
         yield keys
@@ -253,27 +255,25 @@ def _count_conversation(conn: Connection, key: ConversationKey) -> Conversation 
     return counted if found else None
 
 
-_SAME_EVENT: Final = "e.project_id = c.project_id AND e.event_id = c.event_id"
-_WITHOUT_KEY: Final = (
-    "SELECT c.project_id, c.event_id FROM tool_call c"
-    f" WHERE NOT EXISTS (SELECT 1 FROM event_key e WHERE {_SAME_EVENT})"
-)
-_WITHOUT_CALL: Final = f"NOT EXISTS (SELECT 1 FROM tool_call c WHERE {_SAME_EVENT})"
-
-
 def _compare_keys(engine: Engine, *, repair: bool) -> int:
     """Compare the keys of events with the calls; a key and its call come and go together."""
     if is_sqlite(engine):
         return 0  # an index of the calls themselves
-    without_call = f"SELECT count(*) FROM event_key e WHERE {_WITHOUT_CALL}"
+    call, key = tool_call.c, event_key.c
+    same = (key.project_id == call.project_id) & (key.event_id == call.event_id)
+    without_key = select(call.project_id, call.event_id).where(~exists().where(same))
+    has_no_call = ~exists(select(call.id).where(same))
     with read_connection(engine) as conn:
-        wrong = conn.exec_driver_sql(f"SELECT count(*) FROM ({_WITHOUT_KEY}) AS c").scalar_one()
-        wrong += conn.exec_driver_sql(without_call).scalar_one()
+        wrong = sum(
+            conn.execute(select(func.count()).select_from(each.subquery())).scalar_one()
+            for each in (without_key, select(key.event_id).where(has_no_call))
+        )
     if repair and wrong:
         with write_transaction(engine) as conn:
-            conn.exec_driver_sql(f"INSERT INTO event_key {_WITHOUT_KEY} ON CONFLICT DO NOTHING")
-            conn.exec_driver_sql(f"DELETE FROM event_key e WHERE {_WITHOUT_CALL}")
-    return int(wrong)
+            names = ["project_id", "event_id"]
+            conn.execute(insert_ignore(conn, event_key).from_select(names, without_key))
+            conn.execute(delete(event_key).where(has_no_call))
+    return wrong
 
 
 def _compare_counts(engine: Engine, *, repair: bool) -> int:
