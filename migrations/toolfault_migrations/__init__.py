@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HEAD",
+    "NAMING",
     "UNRELEASED",
     "alembic_config",
     "check",
@@ -37,6 +38,14 @@ __all__ = [
 HEAD: Final = "0001_first_schema"
 # Schemas from before the first release: no revision leads from them to one of today.
 UNRELEASED: Final = frozenset(f"{number:04}" for number in range(1, 14))
+
+# What a table or revision leaves without a name is named like this.
+NAMING: Final = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
 
 # Any number will do as long as every process that migrates takes the same lock.
 _LOCK: Final = 7_061_746_661

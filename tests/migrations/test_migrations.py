@@ -103,7 +103,7 @@ def _rows(project_id: int) -> dict[str, dict[str, Any]]:
 
 
 def test_models_match_the_history(empty: Engine) -> None:
-    """The tables that the revisions make are those of `tables.py`."""
+    """The tables that the revisions make are those of `tables`."""
     migrations.upgrade(empty)
 
     assert migrations.check(empty, metadata) == []

@@ -1,4 +1,4 @@
-"""Tables of what people do here: accounts, sessions, saved views, fixes picked by hand, the log."""
+"""Tables of projects and of what people do: keys, accounts, sessions, views, fixes, the log."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -16,9 +17,44 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from toolfault_collector.table_parts import id_column, metadata, project_column
+from toolfault_collector.tables.common import id_column, metadata, project_column
 
-__all__ = ["audit_log", "login_session", "picked_fix", "saved_view", "user_account"]
+__all__ = [
+    "api_key",
+    "audit_log",
+    "login_session",
+    "picked_fix",
+    "project",
+    "quota_bucket",
+    "saved_view",
+    "user_account",
+]
+
+project = Table(
+    "project",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(128), nullable=False, unique=True),
+    Column("created_at", BigInteger, nullable=False),
+    # What Settings changed; null where the environment of the server decides.
+    Column("retention_days", Integer),  # 0 keeps everything
+    Column("retention_calls", BigInteger),  # 0 sets no limit
+    Column("token_prices", Text),
+)
+
+api_key = Table(
+    "api_key",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    project_column(),
+    Column("kind", String(8), nullable=False),  # ingest | read
+    Column("key_hash", String(64), nullable=False, unique=True),  # SHA-256 of a 256-bit key
+    Column("prefix", String(16), nullable=False),  # shown in lists so that a key is recognised
+    Column("label", String(128), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("last_used_at", BigInteger),
+    Column("revoked_at", BigInteger),
+)
 
 user_account = Table(
     "user_account",
@@ -81,4 +117,13 @@ audit_log = Table(
     Column("project_id", Integer),
     Column("detail", JSON),
     Index(None, "occurred_at"),
+)
+
+# What a project may still send, where there is a quota: one bucket for all collectors (`quota`).
+quota_bucket = Table(
+    "quota_bucket",
+    metadata,
+    Column("project_id", Integer, ForeignKey("project.id"), primary_key=True),
+    Column("events_left", Float, nullable=False),
+    Column("filled_at", BigInteger, nullable=False),  # by the database's clock
 )

@@ -1,4 +1,4 @@
-"""What every table is made of: one metadata, names for its constraints, and the usual columns."""
+"""What every table is made of: one metadata, and the usual columns."""
 
 from __future__ import annotations
 
@@ -6,14 +6,9 @@ from typing import Final
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Integer, MetaData
 
-__all__ = ["NAMING", "POSTGRESQL_ONLY", "SQLITE_ONLY", "id_column", "metadata", "project_column"]
+from toolfault_migrations import NAMING
 
-NAMING: Final = {
-    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-    "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
-    "pk": "pk_%(table_name)s",
-}
+__all__ = ["POSTGRESQL_ONLY", "SQLITE_ONLY", "id_column", "metadata", "project_column"]
 
 # Of foreign keys that PostgreSQL has not: a check per row costs there what writing the row does.
 # And of what a table with partitions cannot have, or has instead.

@@ -1,13 +1,4 @@
-"""The schema of today: the one definition every statement is built from.
-
-Times are ``BIGINT`` microseconds since the Unix epoch, UTC (see ``clock.py``): they sort, group and
-compare alike on SQLite, PostgreSQL and ClickHouse. A conversation is keyed by the opaque
-``session_id`` of the wire; rows that belong together repeat it, so reading needs no join.
-``time_source`` ``none``: the source has no times, order is ``seq``, and no page shows any.
-What people do here is in ``people_tables``.
-``message_id`` and ``signature_id`` are no foreign keys: removing one message would read every call.
-History lives in ``toolfault_migrations``; a test compares both on each engine.
-"""
+"""Tables of what agents sent, and what is counted of it."""
 
 from __future__ import annotations
 
@@ -26,39 +17,28 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from toolfault_collector.people_tables import (
-    audit_log,
-    login_session,
-    picked_fix,
-    saved_view,
-    user_account,
+from toolfault_collector.tables.common import (
+    POSTGRESQL_ONLY,
+    SQLITE_ONLY,
+    id_column,
+    metadata,
+    project_column,
 )
-from toolfault_collector.table_parts import POSTGRESQL_ONLY, SQLITE_ONLY, metadata
-from toolfault_collector.table_parts import id_column as _id
-from toolfault_collector.table_parts import project_column as _project
 
 __all__ = [
-    "api_key",
-    "audit_log",
     "call_counts",
     "chain",
     "change",
     "conversation",
     "conversation_end",
+    "day_version",
     "event_key",
     "failure_counts",
     "issue",
-    "login_session",
     "message",
-    "metadata",
-    "picked_fix",
-    "project",
-    "quota_bucket",
     "rejected_event",
-    "saved_view",
     "signature",
     "tool_call",
-    "user_account",
 ]
 
 
@@ -67,32 +47,6 @@ def _context() -> list[Column[str]]:
     lengths = {"agent": 128, "model": 128, "environment": 128, "release": 128, "variant": 256}
     return [Column(name, String(length)) for name, length in lengths.items()]
 
-
-project = Table(
-    "project",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("name", String(128), nullable=False, unique=True),
-    Column("created_at", BigInteger, nullable=False),
-    # What Settings changed; null where the environment of the server decides.
-    Column("retention_days", Integer),  # 0 keeps everything
-    Column("retention_calls", BigInteger),  # 0 sets no limit
-    Column("token_prices", Text),
-)
-
-api_key = Table(
-    "api_key",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    _project(),
-    Column("kind", String(8), nullable=False),  # ingest | read
-    Column("key_hash", String(64), nullable=False, unique=True),  # SHA-256 of a 256-bit key
-    Column("prefix", String(16), nullable=False),  # shown in lists so that a key is recognised
-    Column("label", String(128), nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-    Column("last_used_at", BigInteger),
-    Column("revoked_at", BigInteger),
-)
 
 conversation = Table(
     "conversation",
@@ -122,8 +76,8 @@ conversation = Table(
 conversation_end = Table(
     "conversation_end",
     metadata,
-    _id(),
-    _project(),
+    id_column(),
+    project_column(),
     Column("event_id", String(36), nullable=False),
     Column("session_id", String(256), nullable=False),
     Column("occurred_at", BigInteger, nullable=False),
@@ -136,8 +90,8 @@ conversation_end = Table(
 message = Table(
     "message",
     metadata,
-    _id(),
-    _project(),
+    id_column(),
+    project_column(),
     Column("digest", String(32), nullable=False),
     Column("text", Text, nullable=False),  # normalised LLM-visible text
     Column("first_at", BigInteger, nullable=False),
@@ -148,8 +102,8 @@ message = Table(
 signature = Table(
     "signature",
     metadata,
-    _id(),
-    _project(),
+    id_column(),
+    project_column(),
     Column("fingerprint", String(32), nullable=False),
     Column("tool", String(256), nullable=False),
     Column("code", String(64), nullable=False),
@@ -163,8 +117,8 @@ signature = Table(
 tool_call = Table(
     "tool_call",
     metadata,
-    _id(),
-    _project(**SQLITE_ONLY),
+    id_column(),
+    project_column(**SQLITE_ONLY),
     Column("event_id", String(36), nullable=False),
     Column("event_type", String(16), nullable=False),  # tool_call | tool_error
     Column("session_id", String(256)),
@@ -252,7 +206,7 @@ event_key = Table(
 issue = Table(
     "issue",
     metadata,
-    _project(**SQLITE_ONLY),
+    project_column(**SQLITE_ONLY),
     Column(
         "tool_call_id",
         BigInteger,
@@ -279,8 +233,8 @@ issue = Table(
 chain = Table(
     "chain",
     metadata,
-    _id(),
-    _project(**SQLITE_ONLY),
+    id_column(),
+    project_column(**SQLITE_ONLY),
     Column("chain_id", String(36), nullable=False),  # event id of its first failure
     Column("session_id", String(256), nullable=False),
     Column("tool", String(256), nullable=False),
@@ -321,8 +275,8 @@ chain = Table(
 call_counts = Table(
     "call_counts",
     metadata,
-    _id(),
-    _project(),
+    id_column(),
+    project_column(),
     Column("event_id", String(36), nullable=False),
     Column("minute", BigInteger, nullable=False),
     Column("received_at", BigInteger, nullable=False),
@@ -352,15 +306,6 @@ failure_counts = Table(
     Column("calls", BigInteger, nullable=False),
 )
 
-# What a project may still send, where there is a quota: one bucket for all collectors (`quota`).
-quota_bucket = Table(
-    "quota_bucket",
-    metadata,
-    Column("project_id", Integer, ForeignKey("project.id"), primary_key=True),
-    Column("events_left", Float, nullable=False),
-    Column("filled_at", BigInteger, nullable=False),  # by the database's clock
-)
-
 # What was counted of a day stays true while its version does; see `day_versions`.
 day_version = Table(
     "day_version",
@@ -373,8 +318,8 @@ day_version = Table(
 change = Table(
     "change",
     metadata,
-    _id(),
-    _project(),
+    id_column(),
+    project_column(),
     Column("event_id", String(36), nullable=False),
     Column("occurred_at", BigInteger, nullable=False),
     Column("received_at", BigInteger, nullable=False),
@@ -389,8 +334,8 @@ change = Table(
 rejected_event = Table(
     "rejected_event",
     metadata,
-    _id(),
-    _project(),
+    id_column(),
+    project_column(),
     Column("received_at", BigInteger, nullable=False),
     Column("event_id", String(64)),
     Column("code", String(64), nullable=False),
