@@ -20,7 +20,7 @@ from toolfault_collector.bulk import insert_rows
 from toolfault_collector.clock import DAY_US, MINUTE_US, format_time
 from toolfault_collector.engine import is_sqlite, open_engine, write_transaction
 from toolfault_collector.projects import ensure_project
-from toolfault_collector.rollups import add_counts, counted_by_sql
+from toolfault_collector.rollups import add_counts, counted_by_sql, folded_by_sql
 from toolfault_collector.schema import prepare
 from toolfault_collector.store import store_events
 from toolfault_collector.tables import (
@@ -97,6 +97,7 @@ def fill(
         _widen(conn, by=(copies - 1) * span)
         conn.execute(failure_counts.delete())
         add_counts(conn, counted_by_sql(conn))
+        add_counts(conn, folded_by_sql(conn))
         _store_versions(conn)
         _store_changes(conn, now)
         if not is_sqlite(conn):
