@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 
@@ -13,7 +12,6 @@ from toolfault_collector.gatekeeper import Gatekeeper
 from toolfault_collector.maintenance import Maintenance
 from toolfault_collector.metrics import Metrics
 from toolfault_collector.quota import Quota
-from toolfault_collector.reader import Reader
 from toolfault_collector.readings import readings_of
 from toolfault_collector.schema import prepare
 from toolfault_collector.settings import Settings
@@ -46,7 +44,6 @@ class Collector:
         self.metrics = Metrics()
         self.gatekeeper = Gatekeeper(self.engine)
         self.quota = Quota(settings.quota_events_per_minute)
-        self.reader = Reader(enabled=settings.reader and _cores() > 1)
         self.writer = Writer(self.engine, settings=settings, metrics=self.metrics, quota=self.quota)
         self.maintenance = Maintenance(self.engine, settings)
 
@@ -76,16 +73,8 @@ class Collector:
             left = max(1.0, self._stop_by - time.monotonic())
         self.maintenance.stop(1.0)
         self.writer.stop(left)
-        self.reader.stop()
         self.engine.dispose()
         self._stopped.set()
 
     def _end_readings(self) -> None:
         readings_of(self.engine).end_until(self._stopped)
-
-
-def _cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):  # not on every system
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

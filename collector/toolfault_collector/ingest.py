@@ -25,10 +25,8 @@ from toolfault_collector.errors import StoreUnavailable, WriterBusy
 from toolfault_collector.faults import let_go
 from toolfault_collector.keys import ApiKey
 from toolfault_collector.problems import Problem, send_json, send_problem
-from toolfault_collector.reader import Reading
-from toolfault_collector.reading import Request
 from toolfault_collector.store import Receipt
-from toolfault_collector.submission import Submission
+from toolfault_collector.submission import Submission, read_batch
 from toolfault_collector.writer import Result, Ticket, Writer
 
 if TYPE_CHECKING:
@@ -89,18 +87,11 @@ class IngestEndpoint:
         if self._mail is None or self._mail.loop is not loop:
             most = self._collector.settings.max_events
             self._mail = _Mail(loop, self._collector.writer, max_events=most)
-        settings = self._collector.settings
-        request = Request(
-            body, key.project_id, now_us(), settings.max_events, settings.max_event_bytes
-        )
-        reading = self._collector.reader.begin(request)
         charged: list[int] = []
+        read = partial(self._read, body, key, now_us(), charged)
         try:
-            read = partial(self._read, request, key, reading, charged)
             result = await self._mail.send(read, body, key.project_id)
         except WriterBusy as error:
-            if reading is not None:
-                self._collector.reader.give_up(request, reading)
             raise _unavailable() from error
         if isinstance(result, Exception):
             for events in charged:
@@ -111,15 +102,20 @@ class IngestEndpoint:
             raise result
         return result
 
-    def _read(
-        self, request: Request, key: ApiKey, reading: Reading | None, charged: list[int]
-    ) -> Submission:
-        """Return what *request* says, ready to be stored; runs in the writer's thread.
+    def _read(self, body: bytes, key: ApiKey, received_at: int, charged: list[int]) -> Submission:
+        """Return what *body* says, ready to be stored; runs in the writer's thread.
 
         The quota is charged here, before much is spent on the batch; *charged* says by how much.
         """
+        settings = self._collector.settings
         try:
-            submission = self._collector.reader.finish(request, reading)
+            submission = read_batch(
+                body,
+                project_id=key.project_id,
+                received_at=received_at,
+                max_events=settings.max_events,
+                max_event_bytes=settings.max_event_bytes,
+            )
         except BadBatch as bad:
             raise _problem(bad) from bad
         failpoints.reach("parsed")

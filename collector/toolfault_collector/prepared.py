@@ -1,7 +1,7 @@
 """Decoded events made ready for their tables: times settled, failures classified, texts normalised.
 
 Pure: no database, so it runs before a transaction begins and is as long as it needs to be. The
-results travel between processes, and hold no cycles (``gc=False``).
+results hold no cycles (``gc=False``).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Context:
     source: str = "sdk"
 
 
-class PreparedCall(msgspec.Struct, array_like=True, tag=True, gc=False):
+class PreparedCall(msgspec.Struct, gc=False):
     """One call, failed or not; the last members are filled in by the store."""
 
     index: int
@@ -98,7 +98,7 @@ class PreparedCall(msgspec.Struct, array_like=True, tag=True, gc=False):
     message_id: int | None = None
 
 
-class PreparedCounts(msgspec.Struct, array_like=True, tag=True, gc=False):
+class PreparedCounts(msgspec.Struct, gc=False):
     """Folded successes of one minute; ``minute`` is its first microsecond."""
 
     index: int
@@ -112,7 +112,7 @@ class PreparedCounts(msgspec.Struct, array_like=True, tag=True, gc=False):
     source: bytes | Mapping[str, Any]
 
 
-class PreparedEnd(msgspec.Struct, array_like=True, tag=True, gc=False):
+class PreparedEnd(msgspec.Struct, gc=False):
     """The end of one conversation."""
 
     index: int
@@ -130,7 +130,7 @@ class PreparedEnd(msgspec.Struct, array_like=True, tag=True, gc=False):
         return self.event.session_id
 
 
-class PreparedChange(msgspec.Struct, array_like=True, tag=True, gc=False):
+class PreparedChange(msgspec.Struct, gc=False):
     """A marker in time."""
 
     index: int

@@ -97,10 +97,6 @@ class Settings(BaseSettings):
     group_events: int = Field(default=2_000, ge=1)
     """Events stored in one transaction. More would make each wait longer than it saves."""
 
-    reader: bool = False
-    """Read large batches in a process of its own, which is started with the first of them and takes
-    some 40 MiB. It spares the writer a quarter of a core, and gained nothing on two cores."""
-
     quota_events_per_minute: int = Field(default=0, ge=0)
     """Events a minute that one project may send, through all collectors together, before 429 is
     answered; 0 sets no limit, since a project that fails a lot is the one to look at."""

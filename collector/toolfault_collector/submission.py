@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from toolfault_collector.clean import Refused
-from toolfault_collector.decode import Batch, Rejection, event_id_of
+from toolfault_collector.decode import Batch, Rejection, decode_batch, event_id_of
 from toolfault_collector.prepared import Context, Prepared, prepare
 from toolfault_collector.refused import with_bodies
 
-__all__ = ["Submission", "prepare_batch"]
+__all__ = ["Submission", "prepare_batch", "read_batch"]
 
 
 @dataclass(slots=True)
@@ -28,6 +28,25 @@ class Submission:
         """Return the part of this batch that has *events* and *rejected*."""
         size = len(events) + len(rejected)
         return Submission(self.project_id, self.received_at, events, rejected, size)
+
+
+def read_batch(
+    body: bytes, *, project_id: int, received_at: int, max_events: int, max_event_bytes: int
+) -> Submission:
+    """Return what the *body* of a request says, ready to be stored.
+
+    Args:
+        body: The decompressed body.
+        project_id: Whose it is.
+        received_at: Now, in microseconds since the epoch.
+        max_events: Events it may have.
+        max_event_bytes: Bytes one event may have.
+
+    Raises:
+        BadBatch: It is no batch.
+    """
+    batch = decode_batch(body, max_events=max_events, max_event_bytes=max_event_bytes)
+    return prepare_batch(batch, Context(project_id, received_at, resource=batch.resource))
 
 
 def prepare_batch(batch: Batch, context: Context) -> Submission:

@@ -29,7 +29,7 @@ def main(database_url: str, synchronous: str, acknowledged: str, batches: str) -
     Ends without closing anything: what happens then is no part of the trace.
     """
     collector = Collector(
-        Settings(database_url=database_url, synchronous=synchronous, reader=False)  # type: ignore[arg-type]
+        Settings(database_url=database_url, synchronous=synchronous)  # type: ignore[arg-type]
     )
     collector.start()
     with write_transaction(collector.engine) as conn:
