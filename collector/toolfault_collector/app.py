@@ -22,7 +22,6 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolfault_collector.collector import Collector
-from toolfault_collector.faults import let_go
 from toolfault_collector.headers import check_headers
 from toolfault_collector.ingest import IngestEndpoint
 from toolfault_collector.problems import Problem, send_problem
@@ -115,8 +114,7 @@ def problem_response(request: Request, problem: Problem) -> Response:
 def _readiness(collector: Collector) -> Response:
     try:
         reason = None if is_at_head(collector.engine) else "schema"
-    except SQLAlchemyError as error:
-        let_go(error)
+    except SQLAlchemyError:
         reason = "database"
     if reason is None and not collector.writer.alive:
         reason = "writer"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import traceback
 from typing import Final, Literal
 
 import psycopg
@@ -12,7 +11,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from toolfault_collector.errors import DatabaseReplaced, SchemaError, StaleIds
 
-__all__ = ["FaultKind", "classify", "let_go"]
+__all__ = ["FaultKind", "classify"]
 
 FaultKind = Literal["full", "unavailable", "again", "data", "bug"]
 """``full``: no space. ``unavailable``: busy, gone, broken or of another schema; try later.
@@ -61,21 +60,6 @@ def classify(error: Exception) -> FaultKind:
     if isinstance(original, sqlite3.Error):
         return _classify_sqlite(original)
     return _classify_postgres(original) if isinstance(original, psycopg.Error) else "bug"
-
-
-def let_go(error: BaseException | None) -> None:
-    """Free what the frames that *error* went through still hold, once it has been dealt with.
-
-    The errors of SQLAlchemy and the frames in their tracebacks hold each other. The server looks
-    for such circles seldom, so each group that is refused in an outage would leave its batches in
-    memory for seconds.
-
-    Args:
-        error: With what it came from; its traceback can still be printed afterwards.
-    """
-    while error is not None:
-        traceback.clear_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__
 
 
 def _classify_sqlite(error: sqlite3.Error) -> FaultKind:

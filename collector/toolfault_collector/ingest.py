@@ -22,7 +22,6 @@ from toolfault_collector.body import ClientGone, Incoming, read_body
 from toolfault_collector.clock import now_us
 from toolfault_collector.decode import BadBatch
 from toolfault_collector.errors import StoreUnavailable, WriterBusy
-from toolfault_collector.faults import let_go
 from toolfault_collector.keys import ApiKey
 from toolfault_collector.problems import Problem, send_json, send_problem
 from toolfault_collector.store import Receipt
@@ -70,7 +69,6 @@ class IngestEndpoint:
         try:
             key = await self._collector.gatekeeper.admit(scope, headers, kind="ingest")
         except SQLAlchemyError as error:
-            let_go(error)
             raise _unavailable() from error
         if self._collector.writer.is_full(key.project_id):
             # Before its body is unpacked, which is most of what it costs; and not at once: who does

@@ -36,7 +36,7 @@ from toolfault_collector.engine import (
 )
 from toolfault_collector.errors import DatabaseReplaced, StoreUnavailable
 from toolfault_collector.fair_queue import FairQueue
-from toolfault_collector.faults import classify, let_go
+from toolfault_collector.faults import classify
 from toolfault_collector.keys import mark_used
 from toolfault_collector.metrics import Metrics
 from toolfault_collector.planner import FirstEvents
@@ -304,7 +304,6 @@ class Writer:
         kind = classify(error)
         self._metrics.write_failures.labels(kind).inc()
         _log.error("write_failed", kind=kind, error=type(error).__name__, batches=len(group))
-        let_go(error)
         if kind in ("full", "unavailable"):
             return [StoreUnavailable(kind) for _ in group]
         if len(group) > 1:
