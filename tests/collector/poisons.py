@@ -18,7 +18,7 @@ POISONS = {
     "sqlite": [
         "SELECT RAISE(ABORT, 'no')",
         "SELECT RAISE(FAIL, 'no')",
-        "INSERT INTO issue (id) VALUES (1)",
+        "INSERT INTO issue (position) VALUES (1)",
     ],
     "postgresql": [
         *(
