@@ -526,6 +526,16 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="sdk-secret-name-sent",
+        promise="A token that a model used as a name leaves the process.",
+        file="sdk/toolfault/telemetry/_encode.py",
+        old="name: value if name in _AS_IT_IS else redact_json(value)[0] for",
+        new="name: value for",
+        found_by=(
+            "tests/sdk/telemetry/test_events.py::test_a_secret_used_as_a_name_leaves_in_no_member",
+        ),
+    ),
+    Break(
         name="sdk-spool-forgets-what-is-sent",
         promise="What is being sent as the process is killed is lost.",
         file="sdk/toolfault/telemetry/_spool.py",

@@ -32,6 +32,7 @@ from toolfault.errors._words import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from toolfault.errors._classify import exception_name, exception_text
+    from toolfault.errors._grammar import clean_name
     from toolfault.errors._hints import closest, did_you_mean, example_of, listed
     from toolfault.errors._json import to_jsonable
     from toolfault.errors._policy import (
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         redaction_policy,
     )
     from toolfault.errors._redact import redact_text
+    from toolfault.errors._redact_value import redact_json
     from toolfault.errors._repr import redacted_repr, safe_repr, type_name
     from toolfault.errors._validation import is_validation_error
 
@@ -64,6 +66,7 @@ __all__ = [
     "ToolInvocationError",
     "ToolResult",
     "ToolfaultError",
+    "clean_name",
     "closest",
     "configure_redaction",
     "default_adapt_error",
@@ -75,6 +78,7 @@ __all__ = [
     "is_validation_error",
     "listed",
     "new_event_id",
+    "redact_json",
     "redact_text",
     "redacted_repr",
     "redaction_policy",
@@ -86,6 +90,7 @@ __all__ = [
 ]
 
 _LATE = {
+    "clean_name": "_grammar",
     "closest": "_hints",
     "did_you_mean": "_hints",
     "example_of": "_hints",
@@ -93,6 +98,7 @@ _LATE = {
     "RedactionPolicy": "_policy",
     "configure_redaction": "_policy",
     "is_secret_key": "_policy",
+    "redact_json": "_redact_value",
     "redact_text": "_redact",
     "redaction_policy": "_policy",
     "exception_name": "_classify",

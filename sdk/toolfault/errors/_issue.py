@@ -172,7 +172,9 @@ def _clean_field(_: Issue, value: Any) -> str:
 
 
 def _clean_loc(value: Any) -> tuple[str | int, ...]:
-    return tuple(p if type(p) is int else as_text(p, LONGEST_FIELD) for p in value)
+    from toolfault.errors._grammar import clean_name
+
+    return tuple(p if type(p) is int else clean_name(as_text(p, LONGEST_FIELD)) for p in value)
 
 
 def _clean_message(issue: Issue, value: Any) -> str:

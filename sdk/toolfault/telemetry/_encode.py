@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from toolfault.errors import redact_json
 from toolfault.telemetry._arguments import Attempt
 from toolfault.telemetry._sealed import Sealed, error_member
 from toolfault.telemetry._time import rfc3339
@@ -15,6 +16,14 @@ from toolfault.telemetry._time import rfc3339
 __all__ = ["ATTEMPT", "encode_event", "envelope", "finish", "sdk_info"]
 
 ATTEMPT = "(arguments)"  # member of an unfinished event that never travels
+
+# Ids and settings of the host, and the failure, whose parts were cleaned before they were composed
+# into texts: cleaned again, `password: should be text` would lose its words.
+_KEPT = """
+    agent args_fingerprint call_id chain_id environment error event_id minute model occurred_at
+    release schema_hash session_id span_id trace_id turn type user variant
+"""
+_AS_IT_IS = frozenset(_KEPT.split())
 
 _GZIP = 31  # zlib window bits that write a gzip header (zlib manual, deflateInit2)
 _LEVEL = 5
@@ -31,7 +40,8 @@ def sdk_info() -> dict[str, str]:
 def finish(event: Mapping[str, Any], *, capture_received: bool = True) -> dict[str, Any]:
     """Return an event in its wire form: no empty members, times as text, the error composed.
 
-    An event that is finished already is returned as it is but for empty members.
+    Every name and text in it is cleaned of secrets here, whoever wrote it, so that no member can
+    be forgotten. An event that is finished already stays as it is but for empty members.
     """
     wire = {name: value for name, value in event.items() if not _is_empty(value)}
     compared = wire.pop(ATTEMPT, None)
@@ -44,7 +54,9 @@ def finish(event: Mapping[str, Any], *, capture_received: bool = True) -> dict[s
         moment = wire.get(name)
         if isinstance(moment, (int, float)):
             wire[name] = rfc3339(moment)
-    return wire
+    return {
+        name: value if name in _AS_IT_IS else redact_json(value)[0] for name, value in wire.items()
+    }
 
 
 def encode_event(wire: Mapping[str, Any], *, ascii_only: bool = False) -> bytes:

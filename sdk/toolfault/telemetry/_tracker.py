@@ -166,9 +166,12 @@ class Tracker:
         )
 
     def _row(self, key: CallKey | tuple[None, Any, Any, Any], now: float) -> RowKey:
+        from toolfault.errors import clean_name
+
         tool, agent, model, variant = key
-        if tool is not None and len(tool) > 128:
-            tool = tool[:128]
+        if tool is not None:
+            # A model may have written it; the steps of counters go to the disk as they are.
+            tool = clean_name(tool, 128)
         config = self._config
         minute = int(now // 60.0)
         return (minute, tool, agent, model, variant, config.environment, config.release)

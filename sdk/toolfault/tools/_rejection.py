@@ -10,6 +10,7 @@ from toolfault.errors import (
     InvocationKind,
     Issue,
     ToolError,
+    clean_name,
     redacted_repr,
     type_name,
 )
@@ -111,7 +112,7 @@ def repairs_of(findings: Findings) -> tuple[Repair, ...]:
 
 def _pattern(loc: Loc) -> str:
     """Return the path with ``*`` for indexes: repairs are counted by field."""
-    return ".".join("*" if type(part) is int else str(part)[:128] for part in loc)
+    return ".".join("*" if type(part) is int else clean_name(str(part), 128) for part in loc)
 
 
 def raw_value(arguments: Any, issue: Issue) -> object:

@@ -87,6 +87,46 @@ class Account(BaseModel):
     password: SecretStr = Field(min_length=50)
 
 
+def use_a_secret_as_a_name(*, coerce: bool = False) -> None:
+    """Have a model use a credential wherever it can write a name, and a host wherever it can."""
+    key = SECRETS["openai"]
+
+    @toolfault.tool(coerce=coerce)
+    def put(accounts: dict[str, int]) -> int:
+        """Take amounts by account."""
+        return len(accounts)
+
+    manager = toolfault.ToolManager([put])
+    with toolfault.conversation("c", tags={"authorization": f"Bearer {key}"}):
+        toolfault.set_tags(note=TEXT, api_key="opensesame-hunter2")
+        for amount in ("x", 5, [], "12"):
+            put.call({"accounts": {key: amount, f"as password={SECRETS['pair']}": amount}})
+        manager.call_tool_sync(f"curl -H 'Authorization: Bearer {key}' x", {})
+        manager.call_tool_sync(f"run {key}", {})
+    put.call({"accounts": {key: "12"}})  # a success outside any chain, which is folded
+    toolfault.record_change(f"rotated {TEXT}", tool=f"run {key}")
+
+
+@pytest.mark.parametrize("successes", ["all", "folded"])
+def test_a_secret_used_as_a_name_leaves_in_no_member(
+    successes: str, make_client: MakeClient
+) -> None:
+    """Paths, repairs, differences, names of tools, tags and labels of markers are cleaned."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport, successes=successes)
+    use_a_secret_as_a_name()
+    use_a_secret_as_a_name(coerce=True)
+    assert client.flush(20)
+    told = {name for event in transport.events for name in event}
+    assert {"args_diff", "coercions", "tool_requested", "tags", "label", "error", "calls"} <= told
+    sent = json.dumps(transport.batches)
+    for name, secret in SECRETS.items():
+        assert secret not in sent, name
+    assert "opensesame" not in sent
+    issue = events_of(transport, "tool_call")[0]["error"]["issues"][0]
+    assert issue["field"] == issue["field_pattern"] == "accounts.[REDACTED]"
+
+
 def test_validation_errors_do_not_quote_their_input(make_client: MakeClient) -> None:
     """The text of a pydantic error, which repeats the input, stays behind."""
     transport = MemoryTransport()

@@ -27,6 +27,7 @@ from tests.sdk.telemetry.conftest import (
     few_or_many,
     segments,
 )
+from tests.sdk.telemetry.test_events import SECRETS, use_a_secret_as_a_name
 
 import toolfault
 from toolfault.telemetry import Response
@@ -182,6 +183,19 @@ def test_no_planted_secret_reaches_the_disk(make_client: MakeClient, tmp_path: P
     stored = b"".join(path.read_bytes() for path in segments(tmp_path))
     assert stored.count(b"as given") >= len(formats()) * len(ENCODINGS)
     assert [text for text in planted if text.encode() in stored] == []
+
+
+@pytest.mark.parametrize("successes", ["all", "folded"])
+def test_a_secret_used_as_a_name_does_not_reach_the_disk(
+    successes: str, make_client: MakeClient, tmp_path: Path
+) -> None:
+    """Neither events nor the journal of counters hold it, also before the counters are sent."""
+    make_client(NOWHERE, spool_dir=str(tmp_path), limits=SILENT, successes=successes)
+    use_a_secret_as_a_name(coerce=True)
+    stored = b"".join(path.read_bytes() for path in segments(tmp_path))
+    assert b"accounts" in stored
+    for name, secret in SECRETS.items():
+        assert secret.encode() not in stored, name
 
 
 def place_of(make_client: MakeClient, folder: Path) -> Path:
