@@ -27,24 +27,21 @@ class Compiled:
     Attributes:
         plan: Validates the arguments.
         parameters: The parameters the model fills.
-        invoke: Calls the function with keyword arguments.
         defaults: Default values of the parameters.
         optional_context: Context parameters the function can do without.
     """
 
-    __slots__ = ("_hash", "_secret", "defaults", "invoke", "optional_context", "parameters", "plan")
+    __slots__ = ("_hash", "_secret", "defaults", "optional_context", "parameters", "plan")
 
     def __init__(
         self,
         plan: Plan,
         parameters: Parameters,
         *,
-        invoke: Callable[..., Any],
         optional_context: frozenset[str],
     ) -> None:
         self.plan = plan
         self.parameters = parameters
-        self.invoke = invoke
         self.defaults = parameters.defaults
         self.optional_context = optional_context
         self._hash: str | None = None
@@ -76,6 +73,17 @@ class Compiled:
             )
             raise call.rejection
         return kwargs
+
+    def invoker(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a way to call ``fn`` by keywords, also where it takes some by position only."""
+        positional = self.parameters.positional_only
+        if not positional:
+            return fn
+
+        def invoke(**kwargs: Any) -> Any:
+            return fn(*[kwargs.pop(name) for name in positional if name in kwargs], **kwargs)
+
+        return invoke
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -139,7 +147,6 @@ def compile_tool(tool: Tool) -> Compiled:
     return Compiled(
         _plan(tool, parameters),
         parameters,
-        invoke=_invoker(tool.fn, tuple(parameters.positional_only)),
         optional_context=frozenset(parameters.optional_context),
     )
 
@@ -150,14 +157,3 @@ def _plan(tool: Tool, parameters: Parameters) -> Plan:
     if tool.schema is not None:
         return SchemaPlan(tool.schema, parameters)
     return HintsPlan(parameters, Hints(model_check))
-
-
-def _invoker(fn: Callable[..., Any], positional: tuple[str, ...]) -> Callable[..., Any]:
-    """Return a way to call ``fn`` by keywords alone, also where it takes some by position only."""
-    if not positional:
-        return fn
-
-    def invoke(**kwargs: Any) -> Any:
-        return fn(*[kwargs.pop(name) for name in positional if name in kwargs], **kwargs)
-
-    return invoke

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, overload
@@ -160,13 +159,16 @@ def _is_method(fn: Callable[..., Any]) -> bool:
 
 
 class ToolMethod:
-    """A decorated method: every instance gets a tool of its own, bound to it.
+    """A decorated method: each access gives the tool of that instance, or class, as with methods.
+
+    Nothing is kept on the instance, so that it can be copied, pickled and overridden; how the
+    arguments are validated is worked out once for all of them.
 
     Args:
         fn: The function in the class body.
         options: Options of the decorator.
         scope: Local names that its annotations mention.
-        by_class: Whether it is a class method: every class gets a tool of its own.
+        by_class: Whether it is a class method.
     """
 
     def __init__(
@@ -179,40 +181,16 @@ class ToolMethod:
     ) -> None:
         functools.update_wrapper(self, fn)
         self._fn = fn
-        self._options = options
-        self._scope = scope
+        self._tool = Tool(fn, scope=scope, **options)
         self._by_class = by_class
-        self._attribute: str = getattr(fn, "__name__", "")
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._attribute = name
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         # Up to Python 3.12 a classmethod around this one asks for the class as the instance.
         if self._by_class or isinstance(instance, type):
-            return self._of_class(instance if isinstance(instance, type) else owner)
-        if instance is None:
+            instance = instance if isinstance(instance, type) else owner
+        elif instance is None:
             return self
-        face = self._bound_to(instance, owner)
-        # Shadows this descriptor, so that the tool is compiled once per instance; an instance
-        # with slots alone gets a fresh one each time.
-        with contextlib.suppress(AttributeError, TypeError):
-            instance.__dict__[self._attribute] = face
-        return face
-
-    def _of_class(self, owner: type | None) -> Any:
-        """Return the tool of a class; a subclass has its own, since its ``cls`` is another."""
-        name = f"_toolfault_{self._attribute}"
-        face = vars(owner).get(name)
-        if face is None:
-            face = self._bound_to(owner, owner)
-            with contextlib.suppress(Exception):  # a metaclass of the host may refuse
-                setattr(owner, name, face)
-        return face
-
-    def _bound_to(self, instance: object, owner: type | None) -> Any:
-        bound = self._fn.__get__(instance, owner)
-        return _wrapped(Tool(bound, scope=self._scope, **self._options))
+        return _wrapped(self._tool.bound_to(self._fn.__get__(instance, owner)))
 
     def __call__(self, instance: object, /, *args: Any, **kwargs: Any) -> Any:
         return self.__get__(instance, type(instance))(*args, **kwargs)
@@ -221,7 +199,7 @@ class ToolMethod:
         if name in ("call", "tool"):
             # From Python 3.13 on, a classmethod around this one no longer says which class it is.
             raise AttributeError(
-                f"'{self._attribute}' is a tool of an instance or a class: reach it through one, "
+                f"'{self._fn.__name__}' is a tool of an instance or a class: reach it through one, "
                 "and write @tool above @classmethod"
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

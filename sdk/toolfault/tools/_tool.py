@@ -29,6 +29,16 @@ __all__ = ["Adapter", "Tool"]
 Adapter = Callable[[ToolInvocationError], ToolError]
 
 
+class _Late:
+    """What is worked out when it is first needed, once for all twins of a tool."""
+
+    __slots__ = ("compiled", "names")
+
+    def __init__(self) -> None:
+        self.compiled: Compiled | None = None
+        self.names: tuple[str, ...] | None = None
+
+
 class Tool:
     """A function that a model may call, with everything that was declared about it.
 
@@ -82,17 +92,16 @@ class Tool:
         self.timeout = checked_timeout(timeout)
         self.passthrough = passthrough if isinstance(passthrough, tuple) else (passthrough,)
         self.scope = dict(scope or {})
-        self._compiled: Compiled | None = None
-        self._names: tuple[str, ...] | None = None
+        self._late = _Late()
 
     @property
     def compiled(self) -> Compiled:
         """How arguments are validated; compiled when it is first needed."""
-        if self._compiled is None:
+        if self._late.compiled is None:
             from toolfault.tools._compiled import compile_tool
 
-            self._compiled = compile_tool(self)
-        return self._compiled
+            self._late.compiled = compile_tool(self)
+        return self._late.compiled
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -102,15 +111,21 @@ class Tool:
     @property
     def argument_names(self) -> tuple[str, ...]:
         """Names of all parameters of the function, in order."""
-        if self._names is None:
-            self._names = argument_names(self.fn)
-        return self._names
+        if self._late.names is None:
+            self._late.names = argument_names(self.fn)
+        return self._late.names
 
     def with_context(self, **values: Any) -> Tool:
         """Return the same tool with values for its context parameters."""
+        twin = self.bound_to(self.fn)
+        twin._values = {**self._values, **values}  # noqa: SLF001 - its own twin
+        return twin
+
+    def bound_to(self, fn: Callable[..., Any]) -> Tool:
+        """Return the same tool around ``fn``, which takes the same arguments."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin._values = {**self._values, **values}
+        twin.fn = fn
         return twin
 
     def call(
@@ -184,14 +199,14 @@ class Tool:
 
     def _prepare(self, call: Call) -> tuple[dict[str, Any], Callable[..., Any]]:
         """Return the keyword arguments of the function and what to call with them."""
-        compiled = self._compiled or self.compiled
+        compiled = self._late.compiled or self.compiled
         coerce = DEFAULTS.coerce if self.coerce is None else self.coerce
         kwargs = compiled.prepare(call, coerce, self.label)
         if self.injected:
             self._inject(call, kwargs)
         call.phase = "handler"
         flow("Executing tool '%s'", call.tool)
-        return kwargs, compiled.invoke
+        return kwargs, compiled.invoker(self.fn)
 
     def _inject(self, call: Call, kwargs: dict[str, Any]) -> None:
         for name in self.injected:

@@ -9,6 +9,8 @@ import inspect
 import json
 import pickle
 import sys
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -279,10 +281,75 @@ async def test_methods_are_tools_of_their_instance(records: list[CallRecord]) ->
     assert ten.add.call(n=5).value == 15
     assert (await ten.add_later.call(n=1)).value == 11
     assert not one.add.call({}).success
-    assert one.add is one.add
     assert Toolkit.add(one, 1) == 2
     assert list(one.add.tool.parameters["properties"]) == ["n"]
     assert [record.tool for record in records] == ["add"] * 4 + ["later", "add", "add"]
+
+
+class LouderToolkit(Toolkit):
+    """Tools that go on with those of their base."""
+
+    @tool
+    def add(self, n: int) -> int:
+        """Add a hundred too."""
+        return super().add(n) + 100
+
+    @tool
+    @classmethod
+    def named(cls) -> str:
+        """Say which class it is."""
+        return cls.__name__
+
+
+class LoudestToolkit(LouderToolkit):
+    """The same once more."""
+
+    @tool
+    @classmethod
+    def named(cls) -> str:
+        """Say it of the base, too."""
+        return f"{super().named()}!"
+
+
+def test_an_overriding_method_calls_that_of_its_base_each_time() -> None:
+    """``super()`` in a tool reaches the base's, and never puts it in the place of the override."""
+    louder = LouderToolkit(1)
+
+    assert [louder.add(1), louder.add(1), louder.add.call(n=1).value] == [102, 102, 102]
+    assert [LoudestToolkit.named(), LoudestToolkit.named()] == ["LoudestToolkit!"] * 2
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))]
+)
+def test_a_copy_has_tools_of_its_own(copied: Callable[[Toolkit], Toolkit]) -> None:
+    """A copied or pickled object runs its tools on itself, also after they were used."""
+    one = Toolkit(1)
+    one.add(1)
+    twin = copied(one)
+    twin.base = 10
+
+    assert (twin.add(1), twin.add.call(n=1).value) == (11, 11)
+    assert (one.add(1), one.add.call(n=1).value) == (2, 2)
+
+
+def test_tools_keep_no_instance_alive() -> None:
+    """An object whose tools were called goes with its last reference."""
+    one = Toolkit(1)
+    one.add.call(n=1)
+    gone = weakref.ref(one)
+    del one
+
+    assert gone() is None
+
+
+def test_a_wrong_option_of_a_method_is_told_at_its_decoration() -> None:
+    """As with functions: not when the first object is made, and not when it is called."""
+    with pytest.raises(ConfigError, match="timeout"):
+
+        class Wrong:
+            @tool(timeout=-1)
+            def run(self) -> None: ...
 
 
 class Counter:
@@ -333,7 +400,6 @@ async def test_class_and_static_methods_are_tools(owner: Any, base: int) -> None
     assert owner.of_class(1) == base + 1
     assert owner.of_class.call('{"n": 5}').value == base + 5
     assert not owner.of_class.call({}).success
-    assert owner.of_class is owner.of_class
     assert (await owner.in_time.call(n=1)).value == base + 1
     assert owner.of_class_too(1) == base + 1
     for free in (owner.of_nobody, owner.of_nobody_too):
