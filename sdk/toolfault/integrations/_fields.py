@@ -45,7 +45,7 @@ def capture_once(error: ToolError) -> None:
     The mark travels on the error itself: the call that failed with it, or the first line that
     logged it, has reported it.
     """
-    if was_reported(error):
+    if was_reported(error, error.tool):
         return
     capture_failure(error, tool=error.tool)
-    mark_reported(error)
+    mark_reported(error, error.tool)

@@ -222,8 +222,10 @@ def capture_failure(
     try:
         from toolfault.tools import report, was_reported
 
+        if was_reported(error, tool):
+            return None
         failure = _as_tool_error(error, tool, arguments)
-        if was_reported(failure) or report(failure, tool=tool):
+        if report(failure, tool=tool):
             return None
         return running.capture_failure(failure, arguments=arguments, call_id=call_id)
     except Exception:  # noqa: BLE001 - the promise to the host

@@ -74,5 +74,5 @@ def finished(call: Call, result: object, error: ToolError | None) -> None:
     if error is not None:
         call.success = False
         call.error = error
-        mark_reported(error)
+        mark_reported(error, call.tool)
     _observe.notify(call)

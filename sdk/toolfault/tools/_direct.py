@@ -112,7 +112,7 @@ def _note_raise(
         if not isinstance(exc, Exception) or isinstance(exc, tool.passthrough):
             torn_off(call, exc, passed_through=isinstance(exc, tool.passthrough))
             return
-        mark_reported(exc)
+        mark_reported(exc, tool.name)
         cause: Exception = exc
         if _is_binding_error(exc, tool):
             call.phase = "validation"

@@ -74,16 +74,46 @@ def report(error: ToolError, *, tool: str | None = None) -> bool:
     return True
 
 
-def mark_reported(error: BaseException | None) -> None:
-    """Note on an error and its causes that a record carries them, so that no log repeats it."""
+def mark_reported(error: BaseException | None, tool: str | None = None) -> None:
+    """Note on an error and its causes that a record carries them, so that nothing repeats it.
+
+    What it was raised from is the same failure. What merely was being handled as it was raised is
+    so only if it is a ``ToolError``: any other may be the failure of somebody else.
+
+    Args:
+        error: What failed.
+        tool: The tool that failed with it.
+    """
+    is_same = True
     for _ in range(_MAX_CAUSES):
         if error is None:
             return
-        if hasattr(error, "event_id"):  # a ToolError, without importing the class here
-            error.__dict__[_MARK] = True
+        if is_same or hasattr(error, "event_id"):  # a ToolError, without importing the class here
+            _own(error)[_MARK] = tool
+        is_same = is_same and error.__cause__ is not None
         error = error.__cause__ or error.__context__
 
 
-def was_reported(error: BaseException) -> bool:
-    """Say whether a record or an earlier log line has reported ``error``."""
-    return _MARK in error.__dict__
+def was_reported(error: BaseException, tool: str | None = None) -> bool:
+    """Say whether a record or an earlier log line has reported ``error``.
+
+    Args:
+        error: What failed.
+        tool: The tool it is about to be reported for. An error that was only raised from that of
+            another tool is a failure of its own.
+    """
+    told: BaseException | None = error
+    for _ in range(_MAX_CAUSES):
+        if told is None:
+            return False
+        marks = _own(told)
+        if _MARK in marks and (told is error or tool is None or marks[_MARK] == tool):
+            return True
+        told = told.__cause__
+    return False
+
+
+def _own(error: BaseException) -> dict[str, object]:
+    """Return the attributes of an error without running code of its class."""
+    found: dict[str, object] = object.__getattribute__(error, "__dict__")
+    return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pydantic import BaseModel, ValidationError
 
@@ -111,16 +113,56 @@ def test_own_loop_reports_validation_errors_issue_by_issue() -> None:
     assert about_something["error"]["category"] == "internal"
 
 
-def test_failure_of_a_tool_is_not_reported_again() -> None:
+@toolfault.tool
+def refuse(error: Any) -> None:
+    """Raise what it is given."""
+    raise error
+
+
+FAILURES = [toolfault.ToolError("refuse", "no", "not_found"), ValueError("boom"), KeyError()]
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("how", ["itself", "as ToolError", "raised from it", "by another name"])
+def test_failure_of_a_tool_is_not_reported_again(failure: Exception, how: str) -> None:
     """A host that captures what a decorated function has raised makes no second event."""
+    with capture_events() as events, toolfault.conversation("c"):
+        for _ in range(2):
+            try:
+                refuse(failure)
+            except Exception as error:
+                given: BaseException = error
+                if how == "as ToolError":
+                    given = toolfault.ToolError.from_exception("refuse", error)
+                elif how == "raised from it":
+                    given = RuntimeError("the agent gave up")
+                    given.__cause__ = error
+                name = "my.refuse" if how == "by another name" else "refuse"
+                assert toolfault.capture_failure(given, tool=name) is None
+    assert [bool(event.get("error")) for event in events] == [True, True, False]
+    assert events[-1]["calls"] == {"refuse": 2}
 
-    @toolfault.tool
-    def refuse() -> None:
-        raise toolfault.ToolError("refuse", "no", "not_found")
 
+def test_failure_of_a_call_is_not_reported_again_by_its_cause() -> None:
+    """Nor does one that takes the exception out of the result."""
+    with capture_events() as events:
+        result = refuse.call({"error": None})
+        assert result.error is not None
+        toolfault.capture_failure(result.error.cause, tool="refuse")  # type: ignore[arg-type]
+    assert len(events) == 1
+
+
+def test_another_failure_is_reported_although_it_met_a_reported_one() -> None:
+    """What was raised from, or while another tool failed after it, is a failure of its own."""
     with capture_events() as events:
         try:
-            refuse()
-        except toolfault.ToolError as error:
-            assert toolfault.capture_failure(error, tool="refuse") is None
-    assert len(events) == 1
+            raise LookupError("of a function that is no tool")
+        except LookupError as first:
+            try:
+                refuse(ValueError("of a tool"))
+            except ValueError as second:
+                wrapped = RuntimeError("the agent, as a tool, has failed")
+                wrapped.__cause__ = second
+                assert toolfault.capture_failure(wrapped, tool="agent") is not None
+            assert toolfault.capture_failure(first, tool="plain") is not None
+    assert [event["tool"] for event in events] == ["refuse", "agent", "plain"]
