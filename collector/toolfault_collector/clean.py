@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final, TypeGuard
 
@@ -18,7 +18,16 @@ from msgspec import inspect
 
 from toolfault_collector import wire
 
-__all__ = ["MAX_DEPTH", "MAX_KEYS", "Refused", "clean_event", "clean_text", "refuse_unsafe"]
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_KEYS",
+    "Refused",
+    "Repeated",
+    "clean_event",
+    "clean_text",
+    "refuse_unsafe",
+    "repeats",
+]
 
 # Deeper values come from loops, not from tools; SDKs send at most 8 levels.
 MAX_DEPTH: Final = 32
@@ -26,6 +35,7 @@ MAX_DEPTH: Final = 32
 MAX_KEYS: Final = 200
 # Members this version does not know are kept, so that an older collector loses nothing small.
 MAX_EXTRA_BYTES: Final = 16_384
+MAX_EXTRA_NAME: Final = 256
 INT64: Final = 2**63
 
 # No failure is lost because something beside it was measured wrong: member, most, flag.
@@ -57,6 +67,22 @@ class Refused(Exception):  # noqa: N818 - carries a verdict, names no fault of o
         self.pointer = pointer
 
 
+class Repeated(dict[str, Any]):
+    """A JSON object in which some key stands more than once; the last of each is here."""
+
+
+def repeats(value: object) -> bool:
+    """Return whether *value* is or holds an object that was `Repeated`."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, Repeated):
+            return True
+        if isinstance(item, Mapping | list):
+            pending.extend(item.values() if isinstance(item, Mapping) else item)
+    return False
+
+
 def clean_text(text: str) -> str:
     """Return *text* with NUL and lone surrogates, which PostgreSQL refuses, as U+FFFD."""
     return _UNSTORABLE.sub("\ufffd", text)
@@ -79,14 +105,19 @@ def clean_event(
     if kind not in _TYPES:
         raise Refused("unknown_type", "/type")
     cleaner = _Cleaner()
+    if repeats(value):
+        cleaner.flags.append("duplicate_key")
+    if kind in ("tool_call", "tool_error"):
+        value = _soften(value, cleaner.flags)
     struct = _TYPES[kind][imported]
-    repaired = cleaner.struct(_soften(value, cleaner.flags), _info(struct), "")
+    repaired = cleaner.struct(value, _info(struct), "")
     repaired["type"] = kind
     try:
         event = msgspec.convert(repaired, struct)
     except msgspec.ValidationError as error:  # the repair and the types disagree: refuse, not fail
         raise Refused("invalid_value") from error
-    return event, cleaner.flags, _keep_extra(cleaner)
+    extra = _keep_extra(cleaner)
+    return event, list(dict.fromkeys(cleaner.flags)), extra
 
 
 def refuse_unsafe(value: object) -> None:
@@ -129,23 +160,27 @@ def _children(item: dict[str, Any] | list[Any], place: _Place) -> Iterator[tuple
 
 
 def _soften(event: dict[str, Any], flags: list[str]) -> dict[str, Any]:
-    """Return *event* with the members replaced that are repaired rather than refused."""
+    """Return the call *event* with the members replaced that are repaired rather than refused."""
     event = dict(event)
     for member, most, flag in _IMPOSSIBLE:
         number = event.get(member)
         if _is_number(number) and not 0 <= number <= most:
             event[member] = None
             flags.append(flag)
-    if isinstance(event.get("tags"), dict):
+    tags = event.get("tags")
+    if isinstance(tags, dict):
         event["tags"] = {
-            key: _scalar_text(value) for key, value in event["tags"].items() if value is not None
+            key: _scalar_text(value) for key, value in tags.items() if value is not None
         }
+        if None in tags.values():
+            flags.append("tags")
     if isinstance(event.get("error"), dict):
-        # Who may see a failure is decided by `rows`; anything that is no name counts as unknown.
-        event["error"] = {
-            key: None if key in ("audience", "category") and not isinstance(value, str) else value
-            for key, value in event["error"].items()
-        }
+        # A failure is kept whatever it is called: what is no name counts as unknown.
+        error = event["error"] = dict(event["error"])
+        for member in ("audience", "category"):
+            if not isinstance(error.get(member), str | None):
+                error[member] = None
+                flags.append(member)
     return event
 
 
@@ -184,12 +219,21 @@ class _Cleaner:
             if key in fields:
                 result[key] = self.value(child, fields[key].type, f"{pointer}/{key}")
             elif key != info.tag_field:
-                name = clean_text(f"{pointer}/{key}".lstrip("/").replace("/", "."))[:256]
-                self.extra[name] = self.anything(child)
+                self.unknown(f"{_dotted(pointer)}.{key}" if pointer else key, child)
         for name, field in fields.items():
             if field.required and name not in value:
                 raise Refused("missing_field", f"{pointer}/{name}")
         return result
+
+    def unknown(self, name: str, value: Any) -> None:
+        """Keep a member that this version does not know, by its dotted *name*."""
+        kept = clean_text(name)[:MAX_EXTRA_NAME]
+        if kept in self.extra:  # a name of the sender's looks like a place in the event
+            self.flags.append("extra_dropped")
+            return
+        if kept != name:
+            self.flags.append("truncated:extra")
+        self.extra[kept] = self.anything(value, pointer="/extra")
 
     def value(self, value: Any, info: inspect.Type, pointer: str) -> Any:
         if isinstance(info, inspect.UnionType):
@@ -265,13 +309,19 @@ class _Cleaner:
             for key, item in items
         }
 
-    def anything(self, value: Any, _info: object = None, _pointer: str = "") -> Any:
+    def anything(self, value: Any, _info: object = None, pointer: str = "") -> Any:
         if isinstance(value, str):
-            return clean_text(value)
+            text = clean_text(value)
+            if text != value:
+                self.flags.append(f"replaced:{_dotted(pointer)}")
+            return text
         if isinstance(value, list):
-            return [self.anything(item) for item in value]
+            return [self.anything(item, pointer=pointer) for item in value]
         if isinstance(value, dict):
-            return {clean_text(key): self.anything(item) for key, item in value.items()}
+            return {
+                self.anything(key, pointer=pointer): self.anything(item, pointer=pointer)
+                for key, item in value.items()
+            }
         return value
 
 

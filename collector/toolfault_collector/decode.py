@@ -16,9 +16,17 @@ from typing import Any, Final
 import msgspec
 
 from toolfault_collector import wire
-from toolfault_collector.clean import Refused, clean_event, clean_text, refuse_unsafe
+from toolfault_collector.clean import (
+    Refused,
+    Repeated,
+    clean_event,
+    clean_text,
+    refuse_unsafe,
+    repeats,
+)
 
 __all__ = [
+    "INHERITED",
     "BadBatch",
     "Batch",
     "Decoded",
@@ -32,17 +40,22 @@ __all__ = [
 MAX_EVENT_BYTES: Final = 256 * 1024
 # One batch: SDKs send 200; a request of 1,000 is stored in some 100 ms.
 MAX_EVENTS: Final = 1_000
-# What describes the sender of a batch: members, characters of a name, characters of a value.
-MAX_MEMBERS: Final = 100
+# Reasons for which a sender may say it dropped events, and characters of one.
+MAX_REASONS: Final = 100
 MAX_LABEL: Final = 64
+# What an event takes from the resource of its batch where it has none, and characters of one.
+INHERITED: Final = ("agent", "model", "provider", "environment", "release", "variant", "user")
 MAX_RESOURCE: Final = 128
 
 _ENVELOPE: Final = msgspec.json.Decoder(wire.Envelope)
 _EVENT: Final = msgspec.json.Decoder(wire.Event)
+_ANYTHING: Final = msgspec.json.Decoder()
+_ENCODER: Final = msgspec.json.Encoder()
 _IMPORTED: Final = msgspec.json.Decoder(wire.ImportedEvent)
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
 _NAMED_UUID: Final = re.compile(rb'"event_id"\s*:\s*"(' + _UUID.pattern.encode() + rb')"')
 _NUL: Final = b"\\u0000"
+_QUOTE: Final = b"\\u0022"
 
 
 class BadBatch(Exception):  # noqa: N818 - becomes an answer, names no fault of ours
@@ -112,7 +125,11 @@ def decode_batch(
     if len(envelope.events) > max_events:
         raise BadBatch(413, "too_many_events", "/events")
     batch = decode_events(envelope.events, imported=False, max_event_bytes=max_event_bytes)
-    batch.resource = _resource(envelope.resource)
+    batch.resource, changed = _resource(envelope.resource)
+    for decoded in batch.events if changed else ():
+        own = decoded.event
+        # An event without such a member inherits none.
+        decoded.flags += [flag for name, flag in changed.items() if not getattr(own, name, "-")]
     batch.dropped = _dropped(envelope.dropped)
     if envelope.schema_version > wire.SCHEMA_VERSION:
         # What a newer sender means by a member this version misreads is unknown.
@@ -160,12 +177,12 @@ def _decode(index: int, source: Any, *, imported: bool, max_bytes: int) -> Decod
     raw = source if isinstance(source, bytes) else bytes(source)
     if len(raw) > max_bytes:
         raise Refused("event_too_large")
-    if _NUL not in raw and not _repeats(raw):
+    if _NUL not in raw:
         try:
             event = (_IMPORTED if imported else _EVENT).decode(raw)
         except (msgspec.MsgspecError, ValueError):
             return _repair(index, raw, imported=imported)
-        if _is_plain(event) and not _may_be_minus_zero(event, raw):
+        if _is_plain(event) and not _may_be_minus_zero(event, raw) and not _repeats(event, raw):
             return Decoded(index, event, raw)
     return _repair(index, raw, imported=imported)
 
@@ -179,7 +196,7 @@ def _decode_mapping(
         raw = b""
     if len(raw) > max_bytes:
         raise Refused("event_too_large")
-    if raw and _NUL not in raw:
+    if raw and _NUL not in raw and not repeats(source):
         try:
             event = msgspec.convert(source, wire.ImportedEvent if imported else wire.Event)
         except msgspec.MsgspecError:
@@ -187,46 +204,50 @@ def _decode_mapping(
         else:
             if _is_plain(event):
                 return Decoded(index, event, source)
-    event, flags, extra = clean_event(dict(source), imported=imported)
+    value = source if isinstance(source, dict) else dict(source)
+    event, flags, extra = clean_event(value, imported=imported)
     return Decoded(index, event, source, flags, extra)  # type: ignore[arg-type]
 
 
 def _repair(index: int, raw: bytes, *, imported: bool) -> Decoded:
-    reader = _Reader()
-    try:
-        value = json.loads(raw, object_pairs_hook=reader.pairs, parse_int=reader.integer)
-    except (ValueError, RecursionError) as error:
-        raise BadBatch(400, "not_json") from error
-    event, flags, extra = clean_event(value, imported=imported)
-    if reader.repeated:
-        flags.append("duplicate_key")
+    event, flags, extra = clean_event(_load(raw), imported=imported)
     return Decoded(index, event, raw, flags, extra)  # type: ignore[arg-type]
 
 
-class _Reader:
-    """Sees what the JSON said before Python's types make it the same: -0, keys given twice."""
+def _load(text: str | bytes) -> Any:
+    """Return the JSON value of *text*, and in it what Python would not tell: -0, a key twice.
 
-    def __init__(self) -> None:
-        self.repeated = False
-
-    def pairs(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        members = dict(pairs)
-        self.repeated |= len(members) < len(pairs)
-        return members
-
-    @staticmethod
-    def integer(digits: str) -> int | float:
-        return -0.0 if digits == "-0" else int(digits)
-
-
-def _repeats(raw: bytes) -> bool:
-    """Return whether a member that tells events apart may be there twice.
-
-    Two readers could then see two different events. ``type`` is not looked for, since issues and
-    exceptions have one as well.
+    Raises:
+        BadBatch: It is not JSON.
     """
-    count = raw.count
-    return count(b'"event_id"') > 1 or count(b'"session_id"') > 1 or count(b'"success"') > 1
+    try:
+        return json.loads(text, object_pairs_hook=_members, parse_int=_integer)
+    except (ValueError, RecursionError) as error:
+        raise BadBatch(400, "not_json") from error
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    return members if len(members) == len(pairs) else Repeated(members)
+
+
+def _integer(digits: str) -> int | float:
+    return -0.0 if digits == "-0" else int(digits)
+
+
+def _repeats(event: Any, raw: bytes) -> bool:
+    """Return whether *raw*, from which *event* was read, has a key twice in one object.
+
+    Two readers could then see two different events. A value that was read has each key once, so
+    written again it has fewer quotation marks: *event* itself, if *raw* says nothing needlessly,
+    else a value that leaves nothing out.
+    """
+    if _QUOTE in raw:  # a quotation mark in another spelling
+        return True
+    said = raw.count(b'"')
+    return said != _ENCODER.encode(event).count(b'"') and said != _ENCODER.encode(
+        _ANYTHING.decode(raw)
+    ).count(b'"')
 
 
 def _may_be_minus_zero(event: Any, raw: bytes) -> bool:
@@ -260,23 +281,15 @@ def _envelope(body: bytes) -> wire.Envelope:
     try:
         return _ENVELOPE.decode(body)
     except msgspec.ValidationError as error:
-        _must_be_json(text)
+        _load(text)  # the typed decoder stops at a wrong type, before the end
         raise BadBatch(422, "wrong_shape", _envelope_pointer(error)) from error
     except (msgspec.DecodeError, RecursionError):
         return _lenient_envelope(text)
 
 
-def _must_be_json(text: str) -> Any:
-    """Return the value of *text*; the typed decoder stops at a wrong type, before the end."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadBatch(400, "not_json") from error
-
-
 def _lenient_envelope(text: str) -> wire.Envelope:
     """Read what only Python's reader accepts (NaN, lone surrogates), so that one event suffers."""
-    value = _must_be_json(text)
+    value = _load(text)
     if not isinstance(value, dict) or not isinstance(value.get("events"), list):
         raise BadBatch(422, "wrong_shape", "/events" if isinstance(value, dict) else "")
     events: list[Any] = [
@@ -286,11 +299,10 @@ def _lenient_envelope(text: str) -> wire.Envelope:
     if type(version) is not int:
         raise BadBatch(422, "wrong_shape", "/schema_version")
     resource = value.get("resource")
+    if not isinstance(resource, dict | None):
+        raise BadBatch(422, "wrong_shape", "/resource")
     return wire.Envelope(
-        events=events,
-        schema_version=version,
-        resource=resource if isinstance(resource, dict) else None,
-        dropped=value.get("dropped"),
+        events=events, schema_version=version, resource=resource, dropped=value.get("dropped")
     )
 
 
@@ -302,15 +314,19 @@ def _envelope_pointer(error: msgspec.ValidationError) -> str:
     return "/events" if "required field" in str(error) else ""
 
 
-def _resource(resource: object) -> dict[str, Any]:
-    """Return the text members of *resource*; they stand in for what an event leaves out."""
-    if not isinstance(resource, dict):
-        return {}
-    return {
-        clean_text(key)[:MAX_LABEL]: value[:MAX_RESOURCE]
-        for key, value in islice(resource.items(), MAX_MEMBERS)
-        if isinstance(value, str) and value.isprintable()
-    }
+def _resource(resource: dict[str, Any] | None) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what events inherit of *resource*, and a flag for each member that was changed."""
+    kept: dict[str, str] = {}
+    changed: dict[str, str] = {}
+    for name in INHERITED:
+        value = (resource or {}).get(name)
+        if isinstance(value, str) and value.isprintable():
+            kept[name] = value[:MAX_RESOURCE]
+            if kept[name] != value:
+                changed[name] = f"truncated:resource.{name}"
+        elif value is not None:
+            changed[name] = f"resource.{name}"
+    return kept, changed
 
 
 def _dropped(dropped: object) -> dict[str, int]:
@@ -324,6 +340,6 @@ def _dropped(dropped: object) -> dict[str, int]:
         return {}
     return {
         clean_text(str(reason))[:MAX_LABEL]: min(count, wire.MOST_AMOUNT)
-        for reason, count in islice(dropped.items(), MAX_MEMBERS)
+        for reason, count in islice(dropped.items(), MAX_REASONS)
         if type(count) is int and count > 0
     }

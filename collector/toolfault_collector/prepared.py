@@ -236,6 +236,8 @@ def _prepare_call(
     if time_source == "server":
         call.flags.append("clock_skew")
         call.extra["occurred_at"] = event.occurred_at
+    if event.success and isinstance(event, wire.ToolError):
+        call.flags.append("success_ignored")
     if event.request_id is not None:
         call.extra["request_id"] = event.request_id
     if scrub(event, call.extra, call.source):

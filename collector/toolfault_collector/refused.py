@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from toolfault_collector.clean import clean_text
-from toolfault_collector.decode import Rejection
+from toolfault_collector.decode import INHERITED, Rejection
 from toolfault_collector.redact import redact_bluntly, redact_value
 
 __all__ = ["MAX_BODY", "MAX_PER_BATCH", "with_bodies"]
@@ -25,8 +25,6 @@ MAX_PER_BATCH: Final = 100
 # Characters of one batch that are redacted. A quarter of a millisecond each thousand, during which
 # no other project is stored: of what is beyond only id, code and pointer are kept.
 MAX_REDACTED: Final = 262_144
-# Members that an event takes from its batch where it has none.
-_INHERITED: Final = ("agent", "model", "provider", "environment", "release", "variant", "user")
 
 
 def with_bodies(rejected: Iterable[Rejection], resource: Mapping[str, str]) -> list[Rejection]:
@@ -64,7 +62,7 @@ def _body(text: str, resource: Mapping[str, str]) -> str:
 
 def _whole(event: Any, resource: Mapping[str, str]) -> str:
     if isinstance(event, dict):
-        event = {name: resource[name] for name in _INHERITED if name in resource} | event
+        event = {name: resource[name] for name in INHERITED if name in resource} | event
     # Escaped: a lone surrogate, for which it may have been refused, is no text for a database.
     return json.dumps(redact_value(event, clean=redact_bluntly), separators=(",", ":"))
 

@@ -60,7 +60,11 @@ Milliseconds = Annotated[float, Meta(ge=0, le=MOST_MILLISECONDS)]
 Rate = Annotated[float, Meta(gt=0, le=1)]
 
 
-class Issue(Struct, forbid_unknown_fields=True, gc=False):
+class _Part(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """Written again, an event has no more members than it came with (`decode` relies on it)."""
+
+
+class Issue(_Part):
     """One thing wrong with one argument."""
 
     code: Code
@@ -75,7 +79,7 @@ class Issue(Struct, forbid_unknown_fields=True, gc=False):
     near_miss: Annotated[list[Label], Meta(max_length=20)] | None = None
 
 
-class Renderings(Struct, forbid_unknown_fields=True, gc=False):
+class Renderings(_Part):
     """The text each audience is shown."""
 
     user: Message | None = None
@@ -83,7 +87,7 @@ class Renderings(Struct, forbid_unknown_fields=True, gc=False):
     system: Message | None = None
 
 
-class RaisedException(Struct, forbid_unknown_fields=True, gc=False):
+class RaisedException(_Part):
     """The exception behind a failure."""
 
     type: LongName | None = None
@@ -92,7 +96,7 @@ class RaisedException(Struct, forbid_unknown_fields=True, gc=False):
     traceback: Stack | None = None
 
 
-class Failure(Struct, forbid_unknown_fields=True, gc=False):
+class Failure(_Part):
     """The `error` of a failed call."""
 
     code: Code
@@ -117,7 +121,7 @@ class Failure(Struct, forbid_unknown_fields=True, gc=False):
     adapter_failed: bool | None = None
 
 
-class Coercion(Struct, forbid_unknown_fields=True, gc=False):
+class Coercion(_Part):
     """One value that was repaired before validation."""
 
     field: LongName
@@ -125,14 +129,14 @@ class Coercion(Struct, forbid_unknown_fields=True, gc=False):
     to_type: Label | None = None
 
 
-class Validation(Struct, forbid_unknown_fields=True, gc=False):
+class Validation(_Part):
     """How the arguments were validated, for before and after."""
 
     mode: Annotated[str, Meta(max_length=16)] | None = None
     version: Label | None = None
 
 
-class _Call(Struct, forbid_unknown_fields=True, gc=False, kw_only=True):
+class _Call(_Part, kw_only=True):
     event_id: Label
     occurred_at: Label
     tool: Required
@@ -167,33 +171,33 @@ class _Call(Struct, forbid_unknown_fields=True, gc=False, kw_only=True):
     error: Failure | None = None
 
 
-class ToolCall(_Call, tag_field="type", tag="tool_call", kw_only=True, gc=False):
+class ToolCall(_Call, tag_field="type", tag="tool_call", kw_only=True):
     """One finished call, failed or not."""
 
     success: bool
 
 
-class ToolError(_Call, tag_field="type", tag="tool_error", kw_only=True, gc=False):
+class ToolError(_Call, tag_field="type", tag="tool_error", kw_only=True):
     """A failure captured outside a call; it counts as one failed call."""
 
     success: bool = False
 
 
-class ImportedCall(ToolCall, tag_field="type", tag="tool_call", kw_only=True, gc=False):
+class ImportedCall(ToolCall, tag_field="type", tag="tool_call", kw_only=True):
     """A call read from a transcript: it may say that it has no time, and how it was recognised."""
 
     time_source: Annotated[str, Meta(pattern="^(import|none)$")] = "import"
     detection: Label = "explicit"
 
 
-class ImportedError(ToolError, tag_field="type", tag="tool_error", kw_only=True, gc=False):
+class ImportedError(ToolError, tag_field="type", tag="tool_error", kw_only=True):
     """A failure read from a transcript."""
 
     time_source: Annotated[str, Meta(pattern="^(import|none)$")] = "import"
     detection: Label = "explicit"
 
 
-class Duration(Struct, forbid_unknown_fields=True, gc=False):
+class Duration(_Part):
     """Latency histogram of folded successes; ``buckets`` are [upper bound in ms, calls]."""
 
     sum: TotalMilliseconds | None = None
@@ -201,14 +205,7 @@ class Duration(Struct, forbid_unknown_fields=True, gc=False):
     buckets: Annotated[list[tuple[float | None, Amount]], Meta(max_length=64)] | None = None
 
 
-class CallCounts(
-    Struct,
-    tag_field="type",
-    tag="tool_call_counts",
-    forbid_unknown_fields=True,
-    gc=False,
-    kw_only=True,
-):
+class CallCounts(_Part, tag_field="type", tag="tool_call_counts", kw_only=True):
     """Folded successes of one minute."""
 
     event_id: Label
@@ -227,14 +224,7 @@ class CallCounts(
     calls_squared: Amount = 0
 
 
-class ConversationEnd(
-    Struct,
-    tag_field="type",
-    tag="conversation_end",
-    forbid_unknown_fields=True,
-    gc=False,
-    kw_only=True,
-):
+class ConversationEnd(_Part, tag_field="type", tag="conversation_end", kw_only=True):
     """The end of a conversation that had a failure, with its calls per tool."""
 
     event_id: Label
@@ -243,9 +233,7 @@ class ConversationEnd(
     calls: Annotated[dict[LongName, Amount], Meta(max_length=200)] = {}
 
 
-class Change(
-    Struct, tag_field="type", tag="change", forbid_unknown_fields=True, gc=False, kw_only=True
-):
+class Change(_Part, tag_field="type", tag="change", kw_only=True):
     """A marker: validation was improved here."""
 
     event_id: Label

@@ -322,6 +322,22 @@ BREAKS: Final = (
         found_by=("tests/collector/test_envelope.py",),
     ),
     Break(
+        name="collector-second-key-unseen",
+        promise="An event that names its tool twice is stored under one of them, unsaid.",
+        file="collector/toolfault_collector/decode.py",
+        old="said = raw.count(b'\"')",
+        new="return False",
+        found_by=("tests/collector/test_bad_input.py::test_repaired_event_is_flagged",),
+    ),
+    Break(
+        name="collector-null-tag-vanishes",
+        promise="A tag that is null is gone, unsaid.",
+        file="collector/toolfault_collector/clean.py",
+        old='flags.append("tags")',
+        new="pass",
+        found_by=("tests/collector/test_bad_input.py::test_repaired_event_is_flagged",),
+    ),
+    Break(
         name="collector-drop-reasons-are-not-cleaned",
         promise="One odd reason ends /metrics until the next start.",
         file="collector/toolfault_collector/decode.py",

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tests.factories import change, conversation_end, counts, failure, success, tool_error
 
-__all__ = ["Body", "bodies"]
+__all__ = ["VALUES", "Body", "bodies", "places"]
 
 Body = tuple[bytes, dict[str, str]]
 
@@ -64,9 +64,9 @@ def _repeat(draw: random.Random, body: bytes) -> bytes:
 def _value(draw: random.Random, body: bytes) -> bytes:
     """Put an odd value where some member stands; the rest stays a batch."""
     batch = json.loads(body)
-    places = list(_places(batch))
+    found = list(places(batch))
     for _ in range(draw.randint(1, 3)):
-        holder, key = draw.choice(places)
+        holder, key = draw.choice(found)
         holder[key] = draw.choice(VALUES)
     return json.dumps(batch).encode()
 
@@ -74,19 +74,20 @@ def _value(draw: random.Random, body: bytes) -> bytes:
 def _rename(draw: random.Random, body: bytes) -> bytes:
     """Take a member away, or give it another's name."""
     batch = json.loads(body)
-    holder, key = draw.choice([place for place in _places(batch) if isinstance(place[0], dict)])
+    holder, key = draw.choice([place for place in places(batch) if isinstance(place[0], dict)])
     value = holder.pop(key)
     if draw.random() < 0.5:
         holder[draw.choice(["tool", "error", "event_id", "type", "x" * 400, "__proto__"])] = value
     return json.dumps(batch).encode()
 
 
-def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield each object or list in *value* with each key or position in it."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value)
     for key, child in list(pairs):
         yield value, key
         if isinstance(child, dict | list):
-            yield from _places(child)
+            yield from places(child)
 
 
 MUTATIONS: Final[tuple[Mutation, ...]] = (

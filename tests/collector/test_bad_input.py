@@ -200,8 +200,19 @@ def test_bad_event_is_rejected_alone(
         case(34, "error", '{"code": "x", "audience": ["llm"]}', "audience", "system", "audience"),
         case(34, "error", '{"code": "x", "audience": "USER "}', "audience", "system", "audience"),
         case(34, "error", '{"code": "x", "category": "magic"}', "category", "internal", "category"),
-        case(19, "seq", '5, "seq": 6', "seq", 6, None),
-        case(19, "tool", '"a", "session_id": "b", "tool": "c"', "tool", "c", "duplicate_key"),
+        case(
+            34,
+            "error",
+            '{"code": "wrong_type", "category": 7}',
+            "category",
+            "parameter",
+            "category",
+        ),
+        case(18, "tags", '{"a": null, "b": 7}', "tags", {"b": "7"}, "tags"),
+        case(19, "seq", '5, "seq": 6', "seq", 6, "duplicate_key"),
+        case(19, "tool", '"a", "tool": "c"', "tool", "c", "duplicate_key"),
+        case(19, "tool", '"a", "t\\u006fol": "c"', "tool", "c", "duplicate_key"),
+        case(19, "tags", '{"a": "1", "a": "2"}', "tags", {"a": "2"}, "duplicate_key"),
     ],
 )
 def test_repaired_event_is_flagged(

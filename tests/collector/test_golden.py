@@ -127,7 +127,7 @@ def test_what_was_changed_is_flagged(engine: Engine) -> None:
     assert upper["event_id"] == "019c2e5a-7c00-7000-8000-000000000040"
     assert upper["extra"]["planet"] == "mars"
     assert (odd["code"], odd["category"], odd["audience"]) == ("wrong_type", "parameter", "system")
-    assert set(odd["flags"]) == {"clock_skew", "duration", "audience"}
+    assert set(odd["flags"]) == {"clock_skew", "duration", "audience", "category"}
     assert odd["duration_ms"] is None
     assert own["received"] == "a\ufffdb"
     assert "replaced:error.received" in own["flags"]

@@ -1,0 +1,235 @@
+"""No event is changed in silence: it is stored as it was sent, or says what was changed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Engine, select
+from tests.collector.mutations import VALUES, places
+from tests.factories import event_id, failure, success, tool_error
+from tests.running import RunningCollector
+
+from toolfault_collector import wire
+from toolfault_collector.clock import parse_time
+from toolfault_collector.codes import canonical_code
+from toolfault_collector.engine import open_engine, read_connection
+from toolfault_collector.tables import issue, tool_call
+
+# Stands before a key that is to be written a second time.
+AGAIN = "\ue000"
+ODD = (*VALUES, "a\x00b", "a\ud800b", {"a\x00b": "\x00"}, {"a": None, "b": 7, "c": True}, ["\x00"])
+KEYS = ("planet", "error.colour", "a/b", "a.b", "x" * 300, "k\x00", "extra", "", "type", "success")
+SPELLINGS = ((", ", ": "), (",", ":"), (" ,\n", " :\t"))
+# Members whose column has another name.
+COLUMNS = {
+    "type": "event_type",
+    "validation.mode": "validation_mode",
+    "validation.version": "validation_version",
+    "error.renderings.user": "text_user",
+    "error.renderings.llm": "text_llm",
+    "error.renderings.system": "text_system",
+    "error.exception.type": "exception_type",
+    "error.exception.module": "exception_module",
+    "error.exception.message": "exception_message",
+    "error.exception.traceback": "traceback",
+}
+PARTS = {
+    "": wire.ToolCall,
+    "error": wire.Failure,
+    "error.issues": None,
+    "error.issues.*": wire.Issue,
+    "error.renderings": wire.Renderings,
+    "error.exception": wire.RaisedException,
+    "coercions": None,
+    "coercions.*": wire.Coercion,
+    "validation": wire.Validation,
+}
+MEMBERS = {"type"} | {
+    f"{part}.{name}".lstrip(".")
+    for part, kind in PARTS.items()
+    if kind is not None
+    for name in kind.__struct_fields__
+} - set(PARTS)
+# Accepted and ignored, as docs/protocol.md says: the collector works them out itself.
+IGNORED = ("attempt", "chain_id", "error.fingerprint")
+# What flags without a member of their own are about.
+ABOUT = {
+    "duration": "duration_ms",
+    "clock_skew": "occurred_at",
+    "error_ignored": "error",
+    "success_ignored": "success",
+    "category": "error.category",
+    "audience": "error.audience",
+    "extra_dropped": "extra",
+}
+
+
+def full_failure() -> dict[str, Any]:
+    """A failure that says everything a sender can say."""
+    issue = {"field": "a.0.b", "code": "wrong_type", "expected": "int", "near_miss": ["strip"]}
+    return failure(
+        turn="t1", run_id="r1", request_id="q1", call_id="c1", trace_id="t", span_id="s",
+        tool_requested="http", agent="a", model="m", provider="p", environment="prod",
+        release="1", variant="control", user="u", sample_rate=0.5, args_fingerprint="f",
+        args_recorded=True, args_diff=[{"path": "a", "change": "added"}],
+        coercions=[{"field": "a", "from_type": "str", "to_type": "int"}],
+        validation={"mode": "strict", "version": "2"}, schema_hash="h", tokens=12,
+        tags={"team": "travel", "tier": 2},
+        error={
+            "reason": "paused", "expected": "a text", "received": "7", "received_type": "int",
+            "snippet": "{}", "issues": [issue, {**issue, "field": "c"}], "issues_total": 3,
+            "retry_hint": "wait", "retry_context": {"seen": [1, {"b": None}]},
+            "exception": {"type": "E", "module": "m", "message": "no", "traceback": "File x"},
+            "adapter_failed": False,
+        },
+    )  # fmt: skip
+
+
+@st.composite
+def _mutated(draw: st.DrawFn) -> dict[str, Any]:
+    """An event with some members of other values, unknown, missing or given twice."""
+    event = draw(st.sampled_from((full_failure, failure, success, tool_error)))()
+    event["event_id"] = event_id()
+    for _ in range(draw(st.integers(0, 3))):
+        holder, key = draw(st.sampled_from(list(places(event))))
+        odd = deepcopy(draw(st.sampled_from((*ODD, holder[key]))))
+        match draw(st.sampled_from(("value", "unknown", "missing", "twice"))):
+            case "value":
+                holder[key] = odd
+            case "unknown":
+                place = holder if isinstance(holder, dict) else event
+                place[draw(st.sampled_from(KEYS))] = odd
+            case "missing" if isinstance(holder, dict):
+                del holder[key]
+            case "twice" if isinstance(key, str):
+                rest = dict(holder)
+                holder.clear()
+                holder |= {AGAIN + key: odd} | rest
+    return event
+
+
+@pytest.fixture(scope="module")
+def stored(collector: RunningCollector) -> Iterator[Engine]:
+    """The database of the collector."""
+    engine = open_engine(collector.database_url)
+    yield engine
+    engine.dispose()
+
+
+@settings(max_examples=200, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_an_event_is_stored_as_sent_or_says_what_was_changed(
+    collector: RunningCollector, stored: Engine, data: st.DataObject
+) -> None:
+    """Each member of a damaged event is in its column, or named by a flag, or it is refused."""
+    events = data.draw(st.lists(_mutated(), min_size=1, max_size=5))
+    resource = data.draw(st.dictionaries(st.sampled_from(("agent", "user")), st.sampled_from(ODD)))
+    separators = data.draw(st.sampled_from(SPELLINGS))
+    body = json.dumps({"events": events, "resource": resource}, separators=separators)
+    body = body.replace("\\ue000", "")
+    if data.draw(st.booleans()):
+        body = f'{body[:-1]},"planet":NaN}}'  # only the reader of such bodies accepts it
+
+    answer = collector.client.post(
+        f"{collector.url}/v1/events", content=body, headers={"Content-Type": "application/json"}
+    )
+
+    assert answer.status_code == 200, answer.text
+    refused = {each["index"] for each in answer.json()["rejected"]}
+    for index, event in enumerate(events):
+        if index not in refused:
+            _must_be_honest(stored, event, resource)
+
+
+def _must_be_honest(engine: Engine, event: dict[str, Any], resource: dict[str, Any]) -> None:
+    with read_connection(engine) as conn:
+        query = select(tool_call).where(tool_call.c.event_id == event["event_id"])
+        row = conn.execute(query).mappings().one()
+        query = select(issue).where(issue.c.tool_call_id == row["id"]).order_by(issue.c.position)
+        issues = conn.execute(query).mappings().all()
+    flags = row["flags"] or []
+    if AGAIN in json.dumps(event, ensure_ascii=False):
+        assert "duplicate_key" in flags
+        return
+    shown = dict(_shown(row, issues))
+    for path, value in _sent(event, resource):
+        if _plain(value) != _plain(shown.get(path)):
+            assert any(_names(flag, path) for flag in flags), (path, value, shown.get(path), flags)
+
+
+def _names(flag: str, path: str) -> bool:
+    kind, _, member = flag.partition(":")
+    member = member or ABOUT.get(kind, kind)
+    return f"{path}.".startswith(f"{member}.") or f"{member}.".startswith(f"{path}.")
+
+
+def _plain(value: Any) -> Any:
+    """An empty text, list or object says as little as none."""
+    return None if value in ("", [], {}) else value
+
+
+def _sent(event: dict[str, Any], resource: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield what *event* says, member by member, in the terms of docs/protocol.md."""
+    known = _flat(event)
+    for path, value in known.items():
+        if path in IGNORED or path.startswith("extra.type") or value is None:
+            continue
+        name = path.rpartition(".")[2]
+        if path == "event_id":
+            yield path, value.lower()
+        elif path == "occurred_at":
+            yield path, parse_time(value)
+        elif path == "request_id":
+            yield "extra.request_id", value
+        elif path.startswith("error.") and name == "code":
+            yield path, canonical_code(value)
+        elif path == "tags":
+            yield path, {key: _as_text(tag) for key, tag in value.items()}
+        else:
+            yield path, value
+    for name, value in resource.items():
+        if not event.get(name):
+            yield f"resource.{name}", value
+
+
+def _as_text(tag: Any) -> Any:
+    return json.dumps(tag) if isinstance(tag, bool | int | float) else tag
+
+
+def _flat(event: dict[str, Any]) -> dict[str, Any]:
+    """Return the members of *event* by their paths; unknown ones below ``extra``."""
+    found: dict[str, Any] = {}
+    pending: list[tuple[str, Any]] = [("", event)]
+    while pending:
+        above, holder = pending.pop()
+        for key, value in enumerate(holder) if isinstance(holder, list) else holder.items():
+            path = f"{above}.{key}" if above else str(key)
+            member = re.sub(r"\.\d+\.", ".*.", f"{path}.")[:-1]
+            if member and member in PARTS:
+                pending.append((path, value or {}))
+            else:
+                found[path if member in MEMBERS else f"extra.{path}"] = value
+    return found
+
+
+def _shown(row: Any, issues: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what is stored, by the paths of the members it comes from."""
+    for path in MEMBERS - set(IGNORED):
+        column = COLUMNS.get(path, path.removeprefix("error."))
+        if column in row:
+            yield path, row[column]
+    for position, each in enumerate(issues):
+        yield from ((f"error.issues.{position}.{name}", value) for name, value in each.items())
+    for position, each in enumerate(row["coercions"] or ()):
+        yield from ((f"coercions.{position}.{name}", value) for name, value in each.items())
+    for name, value in (row["extra"] or {}).items():
+        yield f"extra.{name}", value
+    yield "resource.agent", row["agent"]
+    yield "resource.user", row["user"]
