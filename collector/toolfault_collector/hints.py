@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
@@ -58,6 +59,11 @@ _KEY_RUN: Final = b"a" * 40
 _RUN: Final = re.compile(rb"a+")
 _CARD: Final = re.compile(rb"(?<!\d)(?:[2-6]\d{3}(?:[ -]?\d{4}){3}|3[47]\d\d[ -]?\d{6}[ -]?\d{5})")
 _LONGEST_CARD: Final = 20
+# From the :// of an address to the @ behind a name and a password: 301 characters (`redact`), each
+# of up to twelve bytes, as JSON may write it.
+_LONGEST_LOGIN: Final = 3_700
+_LOGIN: Final = re.compile(rb"[^\s/:]*+:[^\s/]++")
+_AT: Final = ord("@")
 
 
 def _base64_of(literal: str, *, shifts: int) -> set[str]:
@@ -87,11 +93,14 @@ def _folded(literals: list[str]) -> list[bytes]:
 _CARD_GROUPS: Final = (
     "0" * 15, "0000 0000 0000", "0000-0000-0000", "0000 000000 0", "0000-000000-0"
 )  # fmt: skip
-_DOUBTFUL: Final = [*_folded([*_CARD_GROUPS]), b"://", b"\\u00"]
+_DOUBTFUL: Final = [*_folded([*_CARD_GROUPS]), b"@", b"\\u00"]
+_SIGNS: Final = [*_DOUBTFUL, *_folded(_literals())]
 # As a table of states: half the time of what the library chooses, and it is there once.
-_HINTS: Final = BytesAhoCorasick(
-    [*_DOUBTFUL, *_folded(_literals())], implementation=Implementation.DFA
-)
+_find: Final = BytesAhoCorasick(_SIGNS, implementation=Implementation.DFA).find_matches_as_indexes
+_LONGEST_SIGN: Final = max(map(len, _SIGNS))
+# The library finds all signs of what it is given; in a text that is full of them the first ends
+# the look.
+_PIECE: Final = 8_192
 
 
 def may_hold_secret(raw: bytes) -> bool:
@@ -101,18 +110,32 @@ def may_hold_secret(raw: bytes) -> bool:
     any other letter of ASCII may be written as its number, which is a sign by itself.
     """
     raw = raw.replace(b"\\/", b"/")
-    for literal, start, end in _HINTS.find_matches_as_indexes(raw.translate(_FOLDED)):
-        if literal >= len(_DOUBTFUL) or _confirmed(raw, start, end):
+    folded = raw.translate(_FOLDED)
+    behind = 0
+    for literal, start, end in _find(folded) if len(folded) <= _PIECE else _in_pieces(folded):
+        if literal >= len(_DOUBTFUL):
+            return True
+        if raw[start] == _AT:
+            # Nothing is looked at twice: in neither name nor password is another @.
+            found = raw.rfind(b"://", max(behind, start - _LONGEST_LOGIN), start)
+            if found >= 0 and _LOGIN.fullmatch(raw, found + 3, start):
+                return True
+            behind = end
+        elif _confirmed(raw, start, end):
             return True
     return _may_hold_key(raw)
 
 
+def _in_pieces(folded: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield each sign in *folded*, where it begins and where it ends."""
+    for at in range(0, len(folded), _PIECE):
+        for literal, start, end in _find(folded[at : at + _PIECE + _LONGEST_SIGN]):
+            yield literal, at + start, at + end
+
+
 def _confirmed(raw: bytes, start: int, end: int) -> bool:
     """Return whether what stands between *start* and *end* is a sign of a secret."""
-    first = raw[start : start + 1]
-    if first == b":":
-        return b"@" in raw  # an address with a name, and maybe a password
-    if first == b"\\":
+    if raw[start : start + 1] == b"\\":
         return raw[start:end] == b"\\u00"  # a letter may be written as its number
     return _CARD.search(raw, start, end + _LONGEST_CARD) is not None
 

@@ -6,6 +6,7 @@ results hold no cycles (``gc=False``).
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,7 +28,7 @@ from toolfault_collector.normalize import (
     signature_fields,
     signature_fingerprint,
 )
-from toolfault_collector.scrub import scrub
+from toolfault_collector.scrub import Search, scrub
 
 __all__ = [
     "Context",
@@ -61,6 +62,7 @@ class Context:
     time_policy: TimePolicy = "client"
     resource: Mapping[str, str] = field(default_factory=dict)
     source: str = "sdk"
+    search: Search = field(default_factory=Search)
 
 
 class PreparedCall(msgspec.Struct, gc=False):
@@ -240,8 +242,9 @@ def _prepare_call(
         call.flags.append("success_ignored")
     if event.request_id is not None:
         call.extra["request_id"] = event.request_id
-    if scrub(event, call.extra, call.source):
-        call.flags.append("redacted")
+    # Nobody waits for an import, which is searched whole.
+    search = context.search if context.time_policy == "client" else Search(math.inf)
+    call.flags += scrub(event, call.extra, call.source, search)
     _classify(call, event.error)
     return call
 

@@ -7,16 +7,21 @@ what everything is counted by.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from toolfault_collector import wire
 from toolfault_collector.hints import may_hold_secret
-from toolfault_collector.redact import redact_value
+from toolfault_collector.redact import redact, redact_value
 
-__all__ = ["scrub"]
+__all__ = ["MAX_SEARCHED", "Search", "scrub"]
+
+# Characters of one batch that are searched. Each costs up to a microsecond, so this is a second,
+# where 20 MiB would be twenty. The SDK's batches have a MiB at most and are always searched whole;
+# of other batches only texts count that the quick look finds something in.
+MAX_SEARCHED: Final = 1_048_576
 
 _TEXTS: Final[dict[type[msgspec.Struct], tuple[str, ...]]] = {
     wire.Failure: ("expected", "received", "snippet", "retry_hint", "retry_context"),
@@ -26,43 +31,77 @@ _TEXTS: Final[dict[type[msgspec.Struct], tuple[str, ...]]] = {
 }
 
 
+class Search:
+    """The search of one batch for secrets: thorough where it must be, and bounded.
+
+    Args:
+        characters: How many may be searched. A text that would be more is not kept, for nobody
+            knows what is in it.
+    """
+
+    def __init__(self, characters: float = MAX_SEARCHED) -> None:
+        self._left = characters
+        self.gave_up = False
+
+    def clean(self, text: str) -> str:
+        """Return *text* without recognised secrets, or that there was no room to look for them."""
+        # As JSON writes it, for that is what the quick look knows.
+        if not may_hold_secret(msgspec.json.encode(text)):
+            return text
+        if len(text) > self._left:
+            self.gave_up = True
+            return f"[not kept: {len(text)} characters in which secrets were not looked for]"
+        self._left -= len(text)
+        return redact(text)
+
+
 def scrub(
-    event: wire.ToolCall | wire.ToolError, extra: dict[str, Any], source: bytes | Mapping[str, Any]
-) -> bool:
-    """Redact the texts of *event* and *extra* in place; return whether any was changed.
+    event: wire.ToolCall | wire.ToolError,
+    extra: dict[str, Any],
+    source: bytes | Mapping[str, Any],
+    search: Search,
+) -> list[str]:
+    """Redact the texts of *event* and *extra* in place; return the flags of what was changed.
 
     Args:
         event: The decoded event.
         extra: Its members that this version does not know.
         source: What it was decoded from: most events need no look at their texts.
+        search: That of its batch.
     """
     if isinstance(source, bytes) and not may_hold_secret(source):
-        return False
-    changed = _texts(event, ("tags",))
-    cleaned = redact_value(extra)
-    if cleaned != extra:
-        extra.update(cleaned)
-        changed = True
-    error = event.error
+        return []
+    flags: dict[str, None] = {}
+
+    def clean(value: Any, member: str, *, name: str = "") -> Any:
+        search.gave_up = False
+        cleaned = redact_value(value, name=name, clean=search.clean)
+        if cleaned != value:
+            flags["redacted"] = None
+        if search.gave_up:
+            flags[f"unsearched:{member}"] = None
+        return cleaned
+
+    extra.update(clean(extra, "extra"))
+    event.tags = event.tags and clean(event.tags, "tags")
+    for part, place, field in _parts(event.error):
+        for name in _TEXTS[type(part)]:
+            value = getattr(part, name)
+            if value:
+                # What was received for "password" is one, whatever it looks like.
+                of = (field or "").rpartition(".")[2] if name == "received" else ""
+                setattr(part, name, clean(value, f"{place}.{name}", name=of))
+    return list(flags)
+
+
+def _parts(error: wire.Failure | None) -> Iterator[tuple[msgspec.Struct, str, str | None]]:
+    """Yield each part of *error* that holds texts, where it stands, and the field it is about."""
     if error is None:
-        return changed
-    for part in (error, error.renderings, error.exception):
-        if part is not None:
-            changed |= _texts(part, _TEXTS[type(part)], field=error.field)
-    for issue in error.issues:
-        changed |= _texts(issue, _TEXTS[wire.Issue], field=issue.field)
-    return changed
-
-
-def _texts(part: msgspec.Struct, names: tuple[str, ...], *, field: str | None = None) -> bool:
-    changed = False
-    for name in names:
-        value = getattr(part, name)
-        if value:
-            # What was received for "password" is one, whatever it looks like.
-            of = (field or "").rpartition(".")[2] if name == "received" else ""
-            cleaned = redact_value(value, name=of)
-            if cleaned != value:
-                setattr(part, name, cleaned)
-                changed = True
-    return changed
+        return
+    yield error, "error", error.field
+    if error.renderings is not None:
+        yield error.renderings, "error.renderings", None
+    if error.exception is not None:
+        yield error.exception, "error.exception", None
+    for position, issue in enumerate(error.issues):
+        yield issue, f"error.issues.{position}", issue.field

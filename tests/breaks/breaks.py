@@ -338,6 +338,14 @@ BREAKS: Final = (
         found_by=("tests/collector/test_bad_input.py::test_repaired_event_is_flagged",),
     ),
     Break(
+        name="collector-searched-without-end",
+        promise="One small request of near-secrets takes the server a quarter of a minute.",
+        file="collector/toolfault_collector/scrub.py",
+        old="if len(text) > self._left:",
+        new="if len(text) > 2 * MAX_SEARCHED:",
+        found_by=("tests/collector/test_redaction.py::test_only_so_much_of_a_batch_is_searched",),
+    ),
+    Break(
         name="collector-drop-reasons-are-not-cleaned",
         promise="One odd reason ends /metrics until the next start.",
         file="collector/toolfault_collector/decode.py",

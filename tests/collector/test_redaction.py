@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from types import FrameType
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import Engine, select
 from tests.factories import failure, success
 from tests.sdk.errors.ordinary_errors import ordinary_errors
 from tests.sdk.errors.secret_formats import ENCODINGS, PLACES, Secret, formats
 from tests.tables import tables_of
 
+from toolfault_collector import scrub
 from toolfault_collector.clock import now_us
 from toolfault_collector.engine import read_connection, write_transaction
 from toolfault_collector.hints import may_hold_secret
+from toolfault_collector.prepared import TimePolicy
 from toolfault_collector.projects import ensure_project
 from toolfault_collector.redact import redact, redact_bluntly
 from toolfault_collector.store import store_events
 from toolfault_collector.tables import tool_call
+
+MIB = 1_048_576
 
 KNOWN = list(formats())
 
@@ -203,6 +210,90 @@ def test_every_recognised_secret_is_worth_a_look() -> None:
 def test_plain_events_need_no_look() -> None:
     """An ordinary failure is passed by at the cost of the quick look."""
     assert not may_hold_secret(msgspec.json.encode(failure()))
+
+
+@given(
+    st.text(st.sampled_from("ab1@/: \"'é€𝄞%\\"), max_size=12),
+    st.text(st.sampled_from("ab1é€𝄞%\\"), max_size=110),
+    st.text(st.sampled_from("ab1:é€𝄞%\\"), max_size=210),
+)
+def test_every_login_in_an_address_is_worth_a_look(before: str, user: str, password: str) -> None:
+    """However long name and password are, whatever they are made of and stand behind."""
+    text = f"{before}x://{user}:{password}@host and me@example.org"
+
+    if redact(text) != text:
+        assert may_hold_secret(json.dumps(text).encode())
+        assert may_hold_secret(msgspec.json.encode(text))
+
+
+def test_an_address_and_a_mailbox_are_no_login() -> None:
+    """An event with both is as ordinary as one with either."""
+    assert not may_hold_secret(b"https://example.org/a does not know me@example.org")
+
+
+def _near_secrets(count: int) -> list[dict[str, Any]]:
+    """So many failures of 128 KiB in which secrets have to be looked for everywhere."""
+    text = "password=hunter2hunter " * 3_000
+    raised = {"type": "E", "traceback": text[: MIB // 16]}
+    error = {"received": text[: MIB // 64], "snippet": text[: MIB // 64], "exception": raised}
+    error["renderings"] = dict.fromkeys(("user", "llm", "system"), text[: MIB // 128])
+    return [failure(session_id=None, error=error, planet=text[: MIB // 128]) for _ in range(count)]
+
+
+def test_only_so_much_of_a_batch_is_searched(
+    sqlite_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts beyond a MiB that may hold secrets are not kept; each says so and has a flag."""
+    searched: list[int] = []
+
+    def count(text: str) -> str:
+        searched.append(len(text))
+        return redact(text)
+
+    monkeypatch.setattr(scrub, "redact", count)
+
+    _store(sqlite_engine, *_near_secrets(24))
+
+    assert 0.9 * scrub.MAX_SEARCHED < sum(searched) <= scrub.MAX_SEARCHED
+    stored = _everything(sqlite_engine)
+    assert "hunter2" not in stored
+    with read_connection(sqlite_engine) as conn:
+        calls = conn.execute(select(tool_call).order_by(tool_call.c.id)).mappings().all()
+    for call in calls:
+        for member, text in {
+            "error.received": call["received"],
+            "error.renderings.llm": call["text_llm"],
+            "error.exception.traceback": call["traceback"],
+            "extra": call["extra"]["planet"],
+        }.items():
+            kept = not text.startswith("[not kept: ")
+            assert kept == text.startswith("password=")
+            assert kept == (f"unsearched:{member}" not in call["flags"])
+    assert calls[0]["flags"] == ["redacted"]
+    assert "unsearched:error.received" in calls[-1]["flags"]
+
+
+@pytest.mark.parametrize(("policy", "count"), [("client", 7), ("import", 24)])
+def test_what_an_sdk_sends_and_what_is_imported_is_searched_whole(
+    sqlite_engine: Engine, policy: TimePolicy, count: int
+) -> None:
+    """A batch of one MiB, the most that an SDK sends, loses no text; neither does an import."""
+    with write_transaction(sqlite_engine) as conn:
+        events = _near_secrets(count)
+        project = ensure_project(conn, "demo")
+        store_events(conn, project, events, received_at=now_us(), time_policy=policy)
+
+    with read_connection(sqlite_engine) as conn:
+        flags = conn.execute(select(tool_call.c.flags)).scalars().all()
+    assert flags == [["redacted"]] * count
+
+
+@pytest.mark.long
+@pytest.mark.timeout(60)  # a second where it is linear, minutes where it is not
+@pytest.mark.parametrize("unit", ["://", "@", "://a:@", "0", "\\u11"])
+def test_the_quick_look_is_no_trap(unit: str) -> None:
+    """Four megabytes of what may be the sign of a secret are looked at once."""
+    assert may_hold_secret((unit * (4 * MIB // len(unit))).encode()) in (True, False)
 
 
 HOSTILE = (
