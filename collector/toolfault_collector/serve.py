@@ -56,9 +56,9 @@ def serve(
     gc.freeze()
     listener = _listen(settings.host, settings.port)
     url = f"http://{settings.host}:{listener.getsockname()[1]}"
-    _log.info("listening", url=url)
     if on_bound is not None:
         on_bound(url)
+    _log.info("listening", url=url)
     for signum in (signal.SIGTERM, signal.SIGINT):
         # uvicorn raises the signal again once it has stopped; then there is nothing left to end.
         signal.signal(signum, _stopped)

@@ -146,7 +146,8 @@ def _refuse_open_server(engine: Engine, host: str, now: int) -> None:
             return
     raise NoAccount(
         f"{host} can be reached from other machines and nobody has an account yet. Run "
-        "`toolfault sign-in-link` first, keep the link it prints, and start the server again."
+        "`toolfault sign-in-link` first, keep the link it prints, and start the server again; or "
+        "start it with --allow-public, which prints one."
     )
 
 

@@ -33,7 +33,12 @@ def register(app: typer.Typer) -> None:
 def serve(
     context: typer.Context,
     host: Annotated[
-        str | None, typer.Option("--host", help="Address to listen on; by default 127.0.0.1.")
+        str | None,
+        typer.Option(
+            "--host",
+            help="Address to listen on; by default 127.0.0.1. One that other machines reach is"
+            " refused as long as nobody has an account or an unused sign-in link.",
+        ),
     ] = None,
     port: Annotated[
         int | None,
@@ -49,7 +54,8 @@ def serve(
         typer.Option(
             "--allow-public",
             envvar="TOOLFAULT_ALLOW_PUBLIC",
-            help="Listen on a public address before anybody has an account.",
+            help="Make a sign-in link if nobody has an account, so that a --host that other"
+            " machines reach is not refused. Of no effect once somebody has one.",
         ),
     ] = False,
     database_url: DatabaseOption = None,

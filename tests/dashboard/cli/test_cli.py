@@ -253,6 +253,22 @@ def test_errors_are_one_sentence(
     assert "secret" not in captured.err
 
 
+def test_a_public_address_needs_an_account_or_a_word(url: str) -> None:
+    """The refusal names both ways on, the help says the rule, and nothing says that it listens."""
+    serve = [sys.executable, "-c", "from toolfault_dashboard.cli import main; main()", "serve"]
+    public = [*serve, "--host", "0.0.0.0", "--port", "0", "--database-url", url]
+    done = subprocess.run(public, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "toolfault sign-in-link" in done.stderr
+    assert "--allow-public" in done.stderr
+    assert '"listening"' not in done.stderr
+
+    told = subprocess.run([*serve, "--help"], capture_output=True, text=True, timeout=60).stdout
+    rule = " ".join(told.replace("│", " ").split())
+    assert "refused as long as nobody has an account or an unused sign-in link" in rule
+
+
 def test_help_is_quick_and_complete() -> None:
     """``--help`` names every command and loads neither pandas, scipy, FastAPI nor SQLAlchemy."""
     script = (

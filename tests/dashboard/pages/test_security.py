@@ -355,13 +355,16 @@ def test_no_address_leads_off_this_server(given: str, kept: str):
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "tf.example"])
 def test_a_public_address_needs_somebody_who_can_sign_in(sqlite_url: str, host: str):
-    """Without an account or an open link a public address is refused; with a link it is served."""
+    """Without an account or an open link a public address is refused; with either it is served."""
     settings = Settings(database_url=sqlite_url, host=host)
     engine = open_engine(sqlite_url)
     with pytest.raises(NoAccount, match="sign-in-link"):
         sign_in_url(settings, engine, "http://tf.example:8321", now=NOW)
     signin.create_link(engine, now=NOW)
-    assert sign_in_url(settings, engine, "http://tf.example:8321", now=NOW)
+    url = sign_in_url(settings, engine, "http://tf.example:8321", now=NOW)
+    assert url is not None
+    signin.sign_in(engine, url.split("token=")[1], now=NOW)
+    assert sign_in_url(settings, engine, "http://tf.example:8321", now=NOW) is None
     engine.dispose()
 
 
