@@ -23,17 +23,12 @@ from toolfault_collector.errors import SchemaError
 from toolfault_collector.schema import refuse_foreign
 from toolfault_collector.settings import Settings
 from toolfault_collector.tables import failure_counts, project, tool_call, user_account
-from toolfault_collector.wal import LONG_BYTES, WriteAheadLog
+from toolfault_collector.wal import LONG_BYTES, WriteAheadLog, advice_on_version
 
 __all__ = ["Finding", "examine"]
 
 Level = Literal["ok", "warning", "problem"]
 
-# https://sqlite.org/wal.html#walresetbug: two connections that write or checkpoint at once may
-# corrupt the file in these versions, apart from the corrected ones of older branches.
-RACE_FROM: Final = (3, 7, 0)
-RACE_FIXED: Final = (3, 51, 3)
-RACE_BACKPORTS: Final = frozenset({(3, 44, 6), (3, 50, 7)})
 # A day of a busy project, or the copy that a migration makes of a small database.
 MIN_FREE_BYTES: Final = 1024**3
 NETWORK_FILE_SYSTEMS: Final = frozenset(
@@ -140,15 +135,8 @@ def _names(engine: Engine, settings: Settings) -> Iterator[Finding]:
 
 
 def _sqlite(engine: Engine, settings: Settings) -> Iterator[Finding]:
-    version = sqlite3.sqlite_version_info
-    if RACE_FROM <= version < RACE_FIXED and version not in RACE_BACKPORTS:
-        text = (
-            f"{sqlite3.sqlite_version} has the WAL-reset race (fixed in 3.51.3); let one server"
-            " process write at a time, and do not copy the file by hand"
-        )
-        yield Finding("sqlite", "warning", text)
-    else:
-        yield Finding("sqlite", "ok", sqlite3.sqlite_version)
+    advice = advice_on_version()
+    yield Finding("sqlite", "warning" if advice else "ok", advice or sqlite3.sqlite_version)
     with engine.connect() as conn:
         mode = conn.exec_driver_sql("PRAGMA journal_mode").scalar_one()
     if mode != "wal":

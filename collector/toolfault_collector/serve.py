@@ -11,8 +11,10 @@ import structlog
 import uvicorn
 from fastapi import FastAPI
 
+from toolfault_collector.engine import is_sqlite
 from toolfault_collector.request_heads import protocol_with_deadline
 from toolfault_collector.settings import Settings
+from toolfault_collector.wal import advice_on_version
 
 __all__ = ["serve"]
 
@@ -58,6 +60,9 @@ def serve(
     url = f"http://{settings.host}:{listener.getsockname()[1]}"
     if on_bound is not None:
         on_bound(url)
+    advice = advice_on_version() if is_sqlite(app.state.collector.engine) else None
+    if advice is not None:
+        _log.warning("sqlite_version", advice=advice)
     _log.info("listening", url=url)
     for signum in (signal.SIGTERM, signal.SIGINT):
         # uvicorn raises the signal again once it has stopped; then there is nothing left to end.

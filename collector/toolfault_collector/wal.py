@@ -23,7 +23,13 @@ from typing import Final
 import structlog
 from sqlalchemy import Connection
 
-__all__ = ["WriteAheadLog"]
+__all__ = ["WriteAheadLog", "advice_on_version"]
+
+# Versions with the WAL-reset bug (https://sqlite.org/wal.html#walresetbug), and the first patch of
+# two older branches without it.
+RACE_FROM: Final = (3, 7, 0)
+RACE_FIXED: Final = (3, 51, 3)
+RACE_PATCHED: Final = {(3, 44): (3, 44, 6), (3, 50): (3, 50, 7)}
 
 # Some 24 MB of log: pages that change with every batch are copied once for many of them.
 COPY_EVERY_EVENTS: Final = 2_500
@@ -36,6 +42,21 @@ TRIES: Final = 25
 TRY_MS: Final = 100
 
 _log = structlog.get_logger(__name__)
+
+
+def advice_on_version() -> str | None:
+    """Return what to do about the SQLite library this process runs on, or None if it is sound."""
+    version = sqlite3.sqlite_version_info
+    fixed = RACE_PATCHED.get(version[:2], RACE_FIXED)
+    if version < RACE_FROM or version >= fixed:
+        return None
+    return (
+        f"SQLite {sqlite3.sqlite_version} can corrupt a database when two connections write to it"
+        " or copy its log at the same moment (the WAL-reset bug, fixed in 3.51.3, 3.50.7 and"
+        " 3.44.6). This server copies the log with one connection alone, which avoids it: let no"
+        " other program write to the file, run one server on it, and when you can, run it on a"
+        " Python with a newer SQLite"
+    )
 
 
 class WriteAheadLog:

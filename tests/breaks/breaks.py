@@ -346,6 +346,14 @@ BREAKS: Final = (
         found_by=("tests/collector/test_redaction.py::test_only_so_much_of_a_batch_is_searched",),
     ),
     Break(
+        name="collector-sqlite-version-unsaid",
+        promise="Nobody is told that this SQLite can corrupt the file.",
+        file="collector/toolfault_collector/serve.py",
+        old="if advice is not None:",
+        new="if advice is None:",
+        found_by=("tests/collector/test_doctor.py::test_the_server_says_the_same_at_its_start",),
+    ),
+    Break(
         name="collector-drop-reasons-are-not-cleaned",
         promise="One odd reason ends /metrics until the next start.",
         file="collector/toolfault_collector/decode.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, event, insert
 from tests.factories import failure
+from tests.running import RunningCollector
 
 import toolfault_migrations as migrations
 from toolfault_collector import doctor
@@ -20,6 +22,7 @@ from toolfault_collector.projects import ensure_project
 from toolfault_collector.settings import Settings
 from toolfault_collector.store import store_events
 from toolfault_collector.tables import user_account
+from toolfault_collector.wal import advice_on_version
 
 
 def _found(engine: Engine, name: str, **settings: object) -> Finding:
@@ -106,20 +109,46 @@ def test_journal_mode(sqlite_url: str) -> None:
     engine.dispose()
 
 
-def test_sqlite_version(sqlite_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Versions with the WAL-reset race are named."""
-    found = {}
-    for version in ((3, 40, 1), (3, 51, 2), (3, 50, 7), (3, 51, 3), (3, 53, 0)):
-        monkeypatch.setattr(sqlite3, "sqlite_version_info", version)
-        found[version] = _found(sqlite_engine, "sqlite").level
+@pytest.mark.parametrize(
+    ("version", "sound"),
+    [
+        ((3, 6, 23), True),
+        ((3, 7, 0), False),
+        ((3, 40, 1), False),
+        ((3, 44, 5), False),
+        ((3, 44, 6), True),
+        ((3, 45, 0), False),
+        ((3, 50, 6), False),
+        ((3, 50, 8), True),
+        ((3, 51, 2), False),
+        ((3, 51, 3), True),
+        ((3, 52, 0), True),
+    ],
+)
+def test_sqlite_version(
+    sqlite_engine: Engine,
+    monkeypatch: pytest.MonkeyPatch,
+    version: tuple[int, int, int],
+    sound: bool,
+) -> None:
+    """Versions with the WAL-reset bug are named with what to do, patched ones are not."""
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", version)
 
-    assert found == {
-        (3, 40, 1): "warning",
-        (3, 51, 2): "warning",
-        (3, 50, 7): "ok",
-        (3, 51, 3): "ok",
-        (3, 53, 0): "ok",
-    }
+    finding = _found(sqlite_engine, "sqlite")
+
+    assert finding.level == ("ok" if sound else "warning")
+    assert sound or "run one server on it" in finding.text
+
+
+def test_the_server_says_the_same_at_its_start(sqlite_server: RunningCollector) -> None:
+    """One warning in the log where the doctor has one, none where it has none."""
+    lines = [json.loads(line) for line in sqlite_server.output().splitlines()]
+    said = [line for line in lines if line["event"] == "sqlite_version"]
+
+    advice = advice_on_version()
+    assert [(line["level"], line["advice"]) for line in said] == (
+        [] if advice is None else [("warning", advice)]
+    )
 
 
 def test_little_space(sqlite_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
