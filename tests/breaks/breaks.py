@@ -578,6 +578,24 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="sdk-schema-open-function-closed",
+        promise="An argument the function cannot take is an internal error of the tool.",
+        file="sdk/toolfault/tools/_schema.py",
+        old='            whole.setdefault("additionalProperties", False)',
+        new='            whole.setdefault("additionalProperties", True)',
+        found_by=(
+            "tests/sdk/tools/test_schema.py::test_a_closed_function_takes_no_invented_parameter",
+        ),
+    ),
+    Break(
+        name="sdk-farthest-alternative",
+        promise="Of several alternatives the model is told what is wrong with a wrong one.",
+        file="sdk/toolfault/errors/_jsonschema.py",
+        old="context = min(branches.values(), key=_distance)",
+        new="context = max(branches.values(), key=_distance)",
+        found_by=("tests/sdk/tools/test_schema.py::test_every_keyword",),
+    ),
+    Break(
         name="sdk-spool-forgets-what-is-sent",
         promise="What is being sent as the process is killed is lost.",
         file="sdk/toolfault/telemetry/_spool.py",

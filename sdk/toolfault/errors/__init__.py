@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from toolfault.errors._redact import redact_text
     from toolfault.errors._redact_value import redact_json
     from toolfault.errors._repr import redacted_repr, safe_repr, type_name
-    from toolfault.errors._validation import is_validation_error
+    from toolfault.errors._validation import is_validation_error, wanted_types
 
 __all__ = [
     "INTERNAL_TEXT",
@@ -87,6 +87,7 @@ __all__ = [
     "snippet",
     "to_jsonable",
     "type_name",
+    "wanted_types",
 ]
 
 _LATE = {
@@ -108,6 +109,7 @@ _LATE = {
     "safe_repr": "_repr",
     "to_jsonable": "_json",
     "type_name": "_repr",
+    "wanted_types": "_validation",
 }
 
 

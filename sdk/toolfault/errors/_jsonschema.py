@@ -9,7 +9,8 @@ from toolfault.errors._words import MISSING_TEXT, UNEXPECTED_TEXT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from typing import Any
 
 __all__ = ["is_schema_error", "read"]
 
@@ -21,6 +22,7 @@ KEYWORD_CODES = {
     "const": "invalid_choice",
     "required": "missing_field",
     "dependentRequired": "missing_field",
+    "dependencies": "missing_field",
     "additionalProperties": "unknown_field",
     "unevaluatedProperties": "unknown_field",
     "maximum": "field_too_large",
@@ -37,6 +39,7 @@ KEYWORD_CODES = {
     "format": "invalid_format",
     "multipleOf": "invalid_format",
     "uniqueItems": "invalid_format",
+    "depth": "invalid_format",
 }
 """JSON Schema keyword that failed -> code."""
 
@@ -52,13 +55,12 @@ _TEMPLATES = {
     "minItems": "length >= {}",
     "minProperties": "length >= {}",
     "pattern": "pattern {}",
-    "format": "{}",
     "multipleOf": "multiple of {}",
     "type": "{}",
 }
 _BOUND_WORDS = {
-    "type": "Input should be of type {}",
-    "enum": "Input should be one of {}",
+    "type": "Input should be a valid {}",
+    "enum": "Input should be {}",
     "const": "Input should be {}",
     "maximum": "Input should be less than or equal to {}",
     "exclusiveMaximum": "Input should be less than {}",
@@ -68,13 +70,27 @@ _BOUND_WORDS = {
     "minLength": "String should have at least {} characters",
     "maxItems": "Array should have at most {} items",
     "minItems": "Array should have at least {} items",
-    "maxProperties": "Object should have at most {} properties",
-    "minProperties": "Object should have at least {} properties",
+    "maxProperties": "Object should have at most {} items",
+    "minProperties": "Object should have at least {} items",
     "pattern": "String should match pattern '{}'",
     "format": "Input should be a valid {}",
     "multipleOf": "Input should be a multiple of {}",
     "uniqueItems": "Array items should be unique",
+    "oneOf": "Input should match exactly one of the alternatives",
+    "depth": "Input is nested too deeply",
+    "None": "Input is not allowed",  # by a schema that is `false`
 }
+_ALTERNATIVES = frozenset({"anyOf", "oneOf"})
+_FORMATS = {
+    "date": "date (YYYY-MM-DD)",
+    "date-time": "datetime (ISO 8601)",
+    "time": "time (HH:MM:SS)",
+    "duration": "duration (ISO 8601)",
+    "uuid": "UUID",
+    "uri": "URL",
+    "email": "email address",
+}
+"""Format -> what is expected, in the words of the contract (3.4)."""
 
 
 def is_schema_error(exc: object) -> bool:
@@ -89,17 +105,49 @@ def read(
     issues: list[Issue] = []
     for error in errors:
         if is_schema_error(error):
-            issues.extend(_issues(error, secret))
+            for leaf in _leaves(error):
+                issues.extend(_issues(leaf, args, secret))
     return issues[:_MOST_ISSUES], len(issues)
 
 
-def _issues(error: object, secret: Collection[str]) -> Iterator[Issue]:
-    keyword = str(error.validator)  # type: ignore[attr-defined]
-    loc = tuple(p if type(p) is int else str(p) for p in error.absolute_path)  # type: ignore[attr-defined]
-    instance = error.instance  # type: ignore[attr-defined]
-    if keyword == "required" and isinstance(instance, dict):
-        name = _missing_name(error, instance)
-        yield _issue(keyword, (*loc, name), MISSING_TEXT)
+def _leaves(error: Any) -> list[Any]:
+    """What is wrong in *error*: of alternatives, what the closest one says.
+
+    An error without a keyword of its own stands for those in its context.
+    """
+    context = getattr(error, "context", None) or []
+    if not context:
+        return [error]
+    if type(error.validator) is str:
+        branches: dict[object, list[Any]] = {}
+        for inner in context:
+            branches.setdefault(inner.schema_path[0], []).append(inner)
+        context = min(branches.values(), key=_distance)
+        if _distance(context)[0]:
+            return [error]
+    return [leaf for inner in context for leaf in _leaves(inner)]
+
+
+def _distance(branch: Sequence[Any]) -> tuple[bool, bool, int]:
+    """How far a value is from an alternative: of another type, of another kind, how many errors."""
+    near = [error for error in branch if len(error.relative_path) < 2]
+    return (
+        any(error.validator == "type" and not error.relative_path for error in near),
+        any(error.validator in {"const", "enum"} for error in near),
+        len(branch),
+    )
+
+
+def _issues(error: Any, args: object, secret: Collection[str]) -> Iterator[Issue]:
+    from toolfault.errors._received import raw_value
+
+    keyword = str(error.validator)
+    loc = tuple(p if type(p) is int else str(p) for p in error.absolute_path)
+    instance, wanted = error.instance, error.validator_value
+    if keyword in _ALTERNATIVES and error.context:
+        keyword, wanted = "type", _types_of(error.context)
+    if KEYWORD_CODES.get(keyword) == "missing_field" and isinstance(instance, dict):
+        yield _issue(keyword, (*loc, _missing_name(error, instance)), MISSING_TEXT)
     elif keyword in {"additionalProperties", "unevaluatedProperties"} and isinstance(
         instance, dict
     ):
@@ -108,15 +156,21 @@ def _issues(error: object, secret: Collection[str]) -> Iterator[Issue]:
                 keyword, (*loc, name), UNEXPECTED_TEXT, raw=[instance[name]], secret=secret
             )
     else:
-        wanted = error.validator_value  # type: ignore[attr-defined]
         yield _issue(
             keyword,
             loc,
             _words(keyword, wanted),
             expected=_expected(keyword, wanted),
-            raw=[instance] if loc else [],
+            raw=[instance if args is None else raw_value(args, loc, instance)] if loc else [],
             secret=secret,
         )
+
+
+def _types_of(context: Iterable[Any]) -> list[str]:
+    """The types that alternatives want; null is no type to repair a value to."""
+    wanted = [error.validator_value for error in context if error.validator == "type"]
+    kinds = [kind for one in wanted for kind in ([one] if isinstance(one, str) else one)]
+    return list(dict.fromkeys(kind for kind in kinds if kind != "null")) or ["null"]
 
 
 def _issue(
@@ -145,25 +199,30 @@ def _issue(
     )
 
 
-def _missing_name(error: object, instance: dict[str, object]) -> str:
+def _missing_name(error: Any, instance: dict[str, object]) -> str:
     """Jsonschema yields one error per missing property and names it in the message only."""
-    message = str(error.message)  # type: ignore[attr-defined]
-    absent = [n for n in error.validator_value if n not in instance]  # type: ignore[attr-defined]
+    wanted = error.validator_value
+    if isinstance(wanted, dict):  # by the property that makes them required
+        wanted = [name for names in wanted.values() if isinstance(names, list) for name in names]
+    absent = [name for name in wanted if name not in instance]
     for name in absent:
-        if message.startswith(repr(name)):
+        if str(error.message).startswith(repr(name)):
             return str(name)
     return str(absent[0]) if absent else "(unknown)"
 
 
-def _unexpected_names(error: object, instance: dict[str, object]) -> list[str]:
-    schema = getattr(error, "schema", None)
-    known = schema.get("properties", {}) if isinstance(schema, dict) else {}
-    return [name for name in instance if isinstance(name, str) and name not in known]
+def _unexpected_names(error: Any, instance: dict[str, object]) -> list[str]:
+    """Jsonschema yields one error for all of them and names them in the message only."""
+    schema = error.schema if isinstance(error.schema, dict) else {}
+    others = [name for name in instance if name not in schema.get("properties", {})]
+    return [name for name in others if repr(name) in str(error.message)] or others
 
 
 def _expected(keyword: str, wanted: object) -> str | None:
     if keyword in {"enum", "const"}:
         return _words_of(wanted) if keyword == "enum" else safe_repr(wanted, 200)
+    if keyword == "format":
+        return _FORMATS.get(str(wanted), _plain(wanted))
     template = _TEMPLATES.get(keyword)
     return template.format(_plain(wanted)) if template else None
 
@@ -172,7 +231,8 @@ def _words(keyword: str, wanted: object) -> str:
     template = _BOUND_WORDS.get(keyword)
     if template is None:
         return f"Input does not satisfy {keyword}"
-    return template.format(_words_of(wanted) if keyword == "enum" else _plain(wanted))
+    text = template.format(_words_of(wanted) if keyword == "enum" else _plain(wanted))
+    return text[:-1] if wanted == 1 and text.endswith((" characters", " items")) else text
 
 
 def _words_of(choices: object) -> str:

@@ -31,6 +31,7 @@ __all__ = [
     "read_issues",
     "received_of",
     "represented",
+    "wanted_types",
 ]
 
 _MOST_ISSUES = 50
@@ -92,6 +93,14 @@ def error_dicts(exc: Any) -> list[dict[str, Any]]:
     """
     found = _types.items_of(exc.errors())
     return [_in_one_form(error) for error in found if _types.is_a(error, dict)]
+
+
+def wanted_types(exc: Any) -> tuple[tuple[tuple[str | int, ...], str], ...]:
+    """Where an error of pydantic wants another type, and the JSON word for it."""
+    if not _types.has(exc, "errors"):
+        return ()
+    found = ((error["loc"], expected_of(error["type"], error["ctx"])) for error in error_dicts(exc))
+    return tuple((loc, wanted) for loc, wanted in found if wanted is not None)
 
 
 def _in_one_form(error: dict[str, Any]) -> dict[str, Any]:

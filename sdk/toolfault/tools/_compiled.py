@@ -10,7 +10,7 @@ from toolfault.tools import _observe
 from toolfault.tools._arguments import parse_arguments
 from toolfault.tools._checks import Findings, Hints
 from toolfault.tools._models import is_validation_error, model_check, plan_of_model
-from toolfault.tools._plan import HintsPlan, Plan, SchemaPlan, schema_hash, secret_names
+from toolfault.tools._plan import HintsPlan, Plan, schema_hash, secret_names
 from toolfault.tools._rejection import rejected_by_checks, rejected_by_model, repairs_of
 from toolfault.tools._signature import Parameters, read_parameters
 
@@ -155,5 +155,7 @@ def _plan(tool: Tool, parameters: Parameters) -> Plan:
     if tool.model is not None:
         return plan_of_model(tool.model, parameters)
     if tool.schema is not None:
+        from toolfault.tools._schema import SchemaPlan
+
         return SchemaPlan(tool.schema, parameters)
     return HintsPlan(parameters, Hints(model_check))

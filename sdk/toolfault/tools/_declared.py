@@ -8,7 +8,7 @@ from typing import Any
 
 from toolfault.errors import ConfigError
 
-__all__ = ["argument_names", "checked_model", "checked_timeout", "read_context"]
+__all__ = ["argument_names", "checked_model", "checked_schema", "checked_timeout", "read_context"]
 
 _MODEL_MARKS = (
     "model_validate",
@@ -46,6 +46,23 @@ def checked_model(model: Any) -> Any:
         "model= takes a pydantic model or TypeAdapter, a msgspec Struct, a dataclass or a "
         f"TypedDict, not {model!r}"
     )
+
+
+def checked_schema(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return the JSON schema.
+
+    Raises:
+        ConfigError: It is none, or there is nothing to validate by it.
+    """
+    if schema is not None:
+        try:
+            from toolfault.tools._schema import validator_of
+        except ImportError:
+            raise ConfigError(
+                "parameters= needs the package jsonschema: pip install 'toolfault[jsonschema]'"
+            ) from None
+        validator_of(schema)
+    return schema
 
 
 def read_context(

@@ -9,8 +9,20 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from toolfault.tools._checks import ABSENT, Check, Findings, Hints, Loc, ObjectCheck, Schema
-from toolfault.tools._plan import Plan
+from toolfault.errors import is_validation_error as is_known_error
+from toolfault.errors import wanted_types
+from toolfault.tools._checks import (
+    ABSENT,
+    ANYTHING,
+    Check,
+    FieldCheck,
+    Findings,
+    Hints,
+    Loc,
+    ObjectCheck,
+)
+from toolfault.tools._mending import Outcome, mended
+from toolfault.tools._plan import Plan, hoisted
 from toolfault.tools._signature import Parameters
 
 __all__ = ["ModelCheck", "ModelPlan", "is_validation_error", "model_check", "plan_of_model"]
@@ -24,16 +36,62 @@ class Validation:
 
     Attributes:
         validate: Returns the validated value or raises the library's validation error.
-        document: Returns the JSON schema.
+        document: Returns the JSON schema; ``ref_template`` says how parts of it are referred to.
+        shape: Makes a check that says everything wrong, for a library that stops at the first
+            error; None for any other.
     """
 
-    __slots__ = ("document", "validate")
+    __slots__ = ("_shape", "document", "shape", "validate")
 
     def __init__(
-        self, validate: Callable[[Any], Any], document: Callable[[], dict[str, Any]]
+        self,
+        validate: Callable[[Any], Any],
+        document: Callable[..., dict[str, Any]],
+        shape: Callable[[], Check] | None = None,
     ) -> None:
         self.validate = validate
         self.document = document
+        self.shape = shape
+        self._shape: Check | None = None
+
+    def run(self, value: Any, loc: Loc, findings: Findings) -> Any:
+        """Return the validated value; repairs go into ``findings``.
+
+        Raises:
+            Exception: The library's validation error. What a library that stops at the first
+                error has left unsaid goes into ``findings`` instead.
+        """
+        run = self._run_shaped if self.shape is not None else self._run_mended
+        sent, validated = run(value, loc, findings)
+        findings.repairs.extend(conversions(sent, validated, loc))
+        return validated
+
+    def _run_mended(self, value: Any, loc: Loc, findings: Findings) -> tuple[Any, Any]:
+        return mended(value, self._attempt, loc, findings)
+
+    def _attempt(self, value: Any) -> Outcome:
+        try:
+            return Outcome(self.validate(value))
+        except Exception as error:
+            if not is_validation_error(error):
+                raise
+            return Outcome(None, error, wanted_types(error))
+
+    def _run_shaped(self, value: Any, loc: Loc, findings: Findings) -> tuple[Any, Any]:
+        outcome = self._attempt(value)
+        if outcome.error is None:
+            return value, outcome.value
+        if self._shape is None:
+            assert self.shape is not None
+            self._shape = self.shape()
+        trial = findings.trial(coerce=findings.coerce)
+        shaped = self._shape.check(value, loc, trial)
+        if not trial.found:
+            outcome = self._attempt(shaped)
+            if outcome.error is not None:
+                raise outcome.error
+        findings.absorb(trial)
+        return shaped, outcome.value
 
 
 def validation_of(model: Any) -> Validation | None:
@@ -54,19 +112,30 @@ def validation_of(model: Any) -> Validation | None:
 
 def _struct_validation(model: Any) -> Validation:
     msgspec: Any = sys.modules["msgspec"]
-    return Validation(
-        lambda value: msgspec.convert(value, model), lambda: msgspec.json.schema(model)
-    )
+
+    def document(ref_template: str = "#/$defs/{model}") -> dict[str, Any]:
+        template = ref_template.replace("{model}", "{name}")
+        (schema,), definitions = msgspec.json.schema_components([model], ref_template=template)
+        return {**schema, "$defs": definitions}
+
+    def shape() -> ObjectCheck:
+        hints, config = Hints(model_check), model.__struct_config__
+        fields = {
+            field.encode_name: FieldCheck(
+                field.encode_name, hints.compile(field.type), required=field.required
+            )
+            for field in msgspec.structs.fields(model)
+        }
+        if config.tag_field is not None:
+            fields[config.tag_field] = FieldCheck(config.tag_field, ANYTHING, required=False)
+        return ObjectCheck(fields, extra=None if config.forbid_unknown_fields else ANYTHING)
+
+    return Validation(lambda value: msgspec.convert(value, model), document, shape)
 
 
 def is_validation_error(error: BaseException) -> bool:
     """Say whether a library of validation raised this about the value it was given."""
-    if callable(getattr(error, "errors", None)):
-        return True
-    return any(
-        base.__name__ == "ValidationError" and base.__module__.partition(".")[0] == "msgspec"
-        for base in type(error).__mro__
-    )
+    return callable(getattr(error, "errors", None)) or is_known_error(error)
 
 
 class ModelCheck(Check):
@@ -84,7 +153,7 @@ class ModelCheck(Check):
         if type(value) is self._model:
             return value
         try:
-            validated = self._validation.validate(value)
+            return self._validation.run(value, loc, findings)
         except Exception as error:
             if not is_validation_error(error):
                 raise
@@ -93,12 +162,17 @@ class ModelCheck(Check):
             for issue in ToolError.from_validation_error("", error, value).issues:
                 findings.add_issue((*loc, *issue.loc), issue)
             return value
-        findings.repairs.extend(conversions(value, validated, loc))
-        return validated
 
     def schema(self) -> dict[str, Any]:
-        """Return the model's own schema."""
-        return self._validation.document()
+        """Return the model's own schema, its definitions under names that no other model has."""
+        prefix = "".join(c if c.isalnum() else "_" for c in self._model.__name__)
+        document = self._validation.document(ref_template=f"#/$defs/{prefix}.{{model}}")
+        parts = {**document.get("definitions", {}), **document.get("$defs", {})}
+        rest = {name: part for name, part in document.items() if name not in _DEFINITIONS}
+        return {**rest, "$defs": {f"{prefix}.{name}": part for name, part in parts.items()}}
+
+
+_DEFINITIONS = ("$defs", "definitions")
 
 
 def model_check(kind: type) -> Check | None:
@@ -133,47 +207,16 @@ class ModelPlan(Plan):
     def __init__(self, model: Any, validation: Validation, parameters: Parameters) -> None:
         self._validation = validation
         self._hand_over = _Handover(model, parameters)
-        self._shape: Check | None = None
-        # msgspec stops at the first error, so its schema is checked first, for all of them.
-        self._fail_fast = hasattr(model, "__struct_fields__")
         self.optional = False
 
     def prepare(self, arguments: dict[Any, Any], findings: Findings) -> dict[str, Any]:
-        """Repair what may be repaired, validate once, and return the model's fields.
+        """Return the model's fields.
 
         Raises:
             Exception: Whatever the model raises; see ``is_validation_error``.
         """
-        sent = arguments
-        if findings.coerce or self._fail_fast:
-            sent = self._shaped(arguments, findings)
-            if findings.found:
-                return {}
-        validated = self._validation.validate(sent)
-        findings.repairs.extend(conversions(sent, validated, ()))
-        return self._hand_over(validated)
-
-    def _shaped(self, arguments: dict[Any, Any], findings: Findings) -> dict[Any, Any]:
-        """Return the arguments with strings turned into what the schema wants, where that works.
-
-        What else the schema complains of is dropped where the model will say it in its own words;
-        only broken JSON in a string is kept, which the model would call a wrong type.
-        """
-        if self._shape is None:
-            try:
-                document = self._validation.document()
-                self._shape = Schema(document).compile(document)
-            except Exception:  # noqa: BLE001 - a model without a schema is not repaired
-                self._shape = Check()
-        trial = findings.trial(coerce=findings.coerce)
-        shaped = self._shape.check(arguments, (), trial)
-        findings.repairs.extend(trial.repairs)
-        if self._fail_fast:
-            findings.found.extend(trial.found)
-        findings.broken_json = {
-            found.loc: found.message for found in trial.found if found.code == "malformed_json"
-        }
-        return shaped if type(shaped) is dict else arguments
+        validated = self._validation.run(arguments, (), findings)
+        return {} if findings.found else self._hand_over(validated)
 
     def schema(self) -> dict[str, Any]:
         """Return the model's own schema."""
@@ -195,7 +238,7 @@ class ObjectPlan(Plan):
 
     def schema(self) -> dict[str, Any]:
         """Return the schema the hints amount to."""
-        return self._check.schema()
+        return hoisted(self._check.schema())
 
 
 class _Handover:

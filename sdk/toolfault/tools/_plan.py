@@ -1,4 +1,4 @@
-"""How the arguments of one tool are validated: compiled from hints, a schema or a model, once."""
+"""How the arguments of one tool are validated: compiled from its type hints, once."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from toolfault.tools._checks import (
     Findings,
     Hints,
     ObjectCheck,
-    Schema,
     description_of,
 )
 from toolfault.tools._signature import Parameters
 
-__all__ = ["HintsPlan", "Plan", "SchemaPlan", "schema_hash", "secret_names"]
+__all__ = ["HintsPlan", "Plan", "hoisted", "schema_hash", "secret_names"]
 
 
 class Plan:
@@ -64,7 +63,7 @@ class HintsPlan(Plan):
 
     def schema(self) -> dict[str, Any]:
         """Return the schema the hints amount to."""
-        return self._check.schema()
+        return hoisted(self._check.schema())
 
 
 def _field(name: str, annotation: Any, parameters: Parameters, hints: Hints) -> FieldCheck:
@@ -92,36 +91,21 @@ def _or_null(check: Check) -> Check:
     return UnionCheck([check, NullCheck()])
 
 
-class SchemaPlan(Plan):
-    """Validation from the tool's own JSON schema.
+def hoisted(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema with the definitions of all its parts at its root, where ``$ref`` looks."""
+    definitions: dict[str, Any] = {}
 
-    A parameter that the schema leaves out of ``required`` but the function needs is missing too:
-    the call could not be made.
-    """
+    def lifted(part: Any) -> Any:
+        if isinstance(part, list):
+            return [lifted(inner) for inner in part]
+        if not isinstance(part, dict):
+            return part
+        for name, definition in part.get("$defs", {}).items():
+            definitions[name] = lifted(definition)
+        return {key: lifted(inner) for key, inner in part.items() if key != "$defs"}
 
-    def __init__(self, document: Mapping[str, Any], parameters: Parameters) -> None:
-        self._document = document
-        part = {"type": "object", "properties": {}, **document}
-        check = Schema(document).object(part, open_by_default=parameters.takes_extra)
-        assert isinstance(check, ObjectCheck)
-        self._check = check
-        for name in parameters.annotations:
-            if name not in check.fields:
-                check.add(FieldCheck(name, ANYTHING, required=False))
-        for name in parameters.required:
-            check.require(name)
-        self.optional = not any(field.required for field in check.fields.values())
-
-    def prepare(self, arguments: dict[Any, Any], findings: Findings) -> dict[str, Any]:
-        """Return the checked arguments."""
-        checked = self._check.members(arguments, (), findings)
-        if self._check.bounds is not None:
-            self._check.bounds.check(arguments, (), findings, raw=arguments)
-        return checked
-
-    def schema(self) -> dict[str, Any]:
-        """Return the schema as the tool gave it."""
-        return dict(self._document)
+    whole: dict[str, Any] = lifted(schema)
+    return {**whole, "$defs": definitions} if definitions else whole
 
 
 def schema_hash(schema: Callable[[], dict[str, Any]]) -> str | None:

@@ -88,18 +88,26 @@ def rejected_by_model(
         tool, error, arguments, label, parameters=tuple(parameters), secret_fields=secret
     )
     failure.kind = InvocationKind.VALIDATION
-    broken = findings.broken_json
-    if not broken:
+    issues = [_broken_json(i, arguments) for i in failure.issues] if findings.coerce else []
+    if tuple(issues) == failure.issues or not issues:
         return failure
-    issues = [
-        issue.with_(code="malformed_json", message=broken[issue.loc], expected=None)
-        if issue.loc in broken
-        else issue
-        for issue in failure.issues
-    ]
     return ToolError.from_issues(
         tool, issues, context=label, total=failure.issues_total, cause=error
     )
+
+
+def _broken_json(issue: Issue, arguments: object) -> Issue:
+    """Return an issue about a string that was meant as JSON, with what the parser says of it."""
+    value = raw_value(arguments, issue) if issue.expected in ("array", "object") else None
+    if type(value) is not str or not value.lstrip().startswith(("{", "[")):
+        return issue
+    from toolfault.coerce import coerce_json
+
+    try:
+        coerce_json(value)
+    except ValueError as error:
+        return issue.with_(code="malformed_json", message=str(error), expected=None)
+    return issue
 
 
 def repairs_of(findings: Findings) -> tuple[Repair, ...]:

@@ -11,6 +11,7 @@ from toolfault.tools._call import Call
 from toolfault.tools._declared import (
     argument_names,
     checked_model,
+    checked_schema,
     checked_timeout,
     read_context,
 )
@@ -82,7 +83,7 @@ class Tool:
         self.description: str | None = getattr(fn, "__doc__", None)
         self.is_async = is_coroutine_function(fn)
         self.model = checked_model(model)
-        self.schema = parameters
+        self.schema = checked_schema(parameters)
         self.label, self.injected, self._values = read_context(fn, context)
         self.coerce = coerce
         self.hints = hints

@@ -61,7 +61,7 @@ def test_one_error_of_jsonschema() -> None:
     error = ToolError.from_validation_error("t", caught.value, args)
 
     assert error.render("llm") == (
-        "Error: Invalid parameter value for port: Input should be of type integer "
+        "Error: Invalid parameter value for port: Input should be a valid integer "
         "(received str: 'x')"
     )
     assert error.cause is caught.value

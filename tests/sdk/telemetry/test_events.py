@@ -99,7 +99,8 @@ def use_a_secret_as_a_name(*, coerce: bool = False) -> None:
     manager = toolfault.ToolManager([put])
     with toolfault.conversation("c", tags={"authorization": f"Bearer {key}"}):
         toolfault.set_tags(note=TEXT, api_key="opensesame-hunter2")
-        for amount in ("x", 5, [], "12"):
+        amounts: list[Any] = ["x", 5, [], "12"]
+        for amount in amounts:
             put.call({"accounts": {key: amount, f"as password={SECRETS['pair']}": amount}})
         manager.call_tool_sync(f"curl -H 'Authorization: Bearer {key}' x", {})
         manager.call_tool_sync(f"run {key}", {})

@@ -213,6 +213,15 @@ def test_foreign_models_inside_hints(
     assert found[0][: len(path)] == path
 
 
+def test_bounds_of_a_union_bind_what_they_can_be_compared_with() -> None:
+    """A bound of numbers says nothing of texts, nor one of lengths of numbers."""
+    annotation = Annotated[int | str | list[int], at.Ge(2), at.MaxLen(3)]
+
+    assert [check(annotation, value)[1] for value in (2, "abc", [1], [1, 2, 3])] == [[]] * 4
+    codes = [check(annotation, value)[1][0][1] for value in (1, "abcd", [1, 2, 3, 4])]
+    assert codes == ["field_too_small", "field_too_large", "field_too_large"]
+
+
 def test_a_cycle_ends_in_an_issue() -> None:
     """A value that contains itself is refused, not followed."""
     tree: dict[str, Any] = {"value": 1}

@@ -109,6 +109,38 @@ def test_a_missing_field(model: Any) -> None:
     assert result.message == "Error: Missing required parameter: url"
 
 
+class Leg(msgspec.Struct, rename="camel", tag=True, forbid_unknown_fields=True):
+    """A struct with other names on the wire, and one field more."""
+
+    flight_number: int
+    seat_row: int = 0
+
+
+class Trip(msgspec.Struct, kw_only=True):
+    """A struct whose required field follows an optional one."""
+
+    note: str = ""
+    legs: list[Leg]
+
+
+def test_a_struct_by_the_names_it_is_sent_under() -> None:
+    """Renamed, keyword-only and tagged structs: all issues, and no invented ones."""
+
+    @tool(model=Trip)
+    def book(**fields: Any) -> Any:
+        return fields["legs"]
+
+    sent = {"legs": [{"type": "Leg", "flightNumber": 7}], "unknown": 1}
+    assert book.call(sent).value == [Leg(7)]
+    error = book.call({"note": 3, "legs": [{"type": "Leg", "seatRow": "a"}]}).error
+    assert error is not None
+    assert [(issue.field, issue.code.value) for issue in error.issues] == [
+        ("note", "wrong_type"),
+        ("legs.0.flightNumber", "missing_field"),
+        ("legs.0.seatRow", "wrong_type"),
+    ]
+
+
 def test_defaults_of_the_model_apply() -> None:
     """A field the model fills itself reaches the function, not the function's own default."""
     assert fetcher(PydanticRequest).call(url="a").value == ["a", 443]

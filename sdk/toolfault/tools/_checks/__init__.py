@@ -1,11 +1,10 @@
-"""Checks of arguments, compiled once per tool from type hints or a JSON schema.
+"""Checks of arguments, compiled once per tool from type hints.
 
 Every check says all that is wrong (never fail-fast), in pydantic's words, with codes of our own.
 """
 
 from toolfault.tools._checks._findings import ABSENT, ANYTHING, Check, Finding, Findings, Loc
 from toolfault.tools._checks._from_hints import Hints, description_of
-from toolfault.tools._checks._from_schema import Schema
 from toolfault.tools._checks._objects import FieldCheck, ObjectCheck
 
 __all__ = [
@@ -18,6 +17,5 @@ __all__ = [
     "Hints",
     "Loc",
     "ObjectCheck",
-    "Schema",
     "description_of",
 ]

@@ -71,6 +71,8 @@ def bounds_from(constraints: Iterable[tuple[str, Any]], *, kind: str) -> Bounds 
     tests: list[_Test] = []
     schema: dict[str, Any] = {}
     for name, limit in constraints:
+        if not _binds(name, limit, kind):
+            continue
         if name in _LIMITS:
             tests.append(_limit_test(name, limit))
         elif name == "multiple_of":
@@ -85,6 +87,18 @@ def bounds_from(constraints: Iterable[tuple[str, Any]], *, kind: str) -> Bounds 
         if keyword is not None:
             schema[keyword] = limit.pattern if name == "pattern" and _compiled(limit) else limit
     return Bounds(tests, schema) if tests else None
+
+
+def _binds(name: str, limit: Any, kind: str) -> bool:
+    """Whether a bound says anything about values of ``kind``.
+
+    The bounds of a union reach every branch: ``Annotated[int | str, Ge(1)]`` binds its numbers.
+    """
+    if name in _LIMITS or name == "multiple_of":
+        return kind not in _LENGTH_NAMES or (kind == "string" and isinstance(limit, str))
+    if name in ("min_length", "max_length"):
+        return kind in _LENGTH_NAMES
+    return name != "pattern" or kind == "string"
 
 
 def _keyword(name: str, kind: str) -> str | None:

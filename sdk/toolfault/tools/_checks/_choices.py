@@ -23,8 +23,7 @@ class ChoiceCheck(Check):
         # Keyed by type too: 1, 1.0 and True are equal in Python, and different answers in JSON.
         self._by_value: dict[tuple[type, Any], Any] = {}
         for shown, final in choices:
-            if type(shown).__hash__ is not None:
-                self._by_value.setdefault((type(shown), shown), final)
+            self._by_value.setdefault((type(shown), shown), final)
         self._words = listed(shown for shown, _ in choices)
 
     def check(self, value: Any, loc: Loc, findings: Findings) -> Any:
@@ -34,8 +33,8 @@ class ChoiceCheck(Check):
             found = self._by_value.get((kind, value), self)
             if found is not self:
                 return found
-        for shown, final in self._finals:
-            if value is final or (type(shown) in (list, dict) and _same_json(shown, value)):
+        for _, final in self._finals:
+            if value is final:
                 return final
         findings.add(
             loc,
@@ -57,11 +56,6 @@ class ChoiceCheck(Check):
         if shown and all(type(value) is str for value in shown):
             return {"type": "string", "enum": shown}
         return {"enum": shown}
-
-
-def _same_json(shown: Any, value: Any) -> bool:
-    """Say whether ``value`` is the array or object ``shown``; plain containers only."""
-    return type(shown) is type(value) and bool(shown == value)
 
 
 class UnionCheck(Check):

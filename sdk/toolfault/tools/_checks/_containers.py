@@ -22,15 +22,12 @@ def from_json_text(value: Any, wanted: type, loc: Loc, findings: Findings) -> An
     text = value.strip()
     if not text.startswith(("{", "[")):
         return value
-    import json
+    from toolfault.coerce import coerce_json
 
     try:
-        parsed = json.loads(text)
-    except json.JSONDecodeError as error:
-        findings.add(loc, "malformed_json", f"Invalid JSON: {error.msg}", value=value)
-        return value
-    except (ValueError, RecursionError):
-        findings.add(loc, "malformed_json", "Invalid JSON", value=value)
+        parsed = coerce_json(text)
+    except ValueError as error:
+        findings.add(loc, "malformed_json", str(error), value=value)
         return value
     if type(parsed) is not wanted:
         return value
@@ -49,7 +46,7 @@ def too_deep(value: Any, loc: Loc, findings: Findings) -> bool:
 class ListCheck(Check):
     """An array; becomes a list, or what ``build`` makes of it (set, frozenset, tuple)."""
 
-    __slots__ = ("bounds", "build", "item", "unique")
+    __slots__ = ("bounds", "build", "item")
     kind = "array"
 
     def __init__(
@@ -58,12 +55,10 @@ class ListCheck(Check):
         *,
         bounds: Bounds | None = None,
         build: Callable[[list[Any]], Any] | None = None,
-        unique: bool = False,
     ) -> None:
         self.item = item
         self.bounds = bounds
         self.build = build
-        self.unique = unique
 
     def check(self, value: Any, loc: Loc, findings: Findings) -> Any:
         """Check every item; the array stays the same object when nothing changed."""
@@ -84,8 +79,6 @@ class ListCheck(Check):
         checked = self._checked(items, loc, findings)
         if self.bounds is not None:
             self.bounds.check(checked, loc, findings, raw=value)
-        if self.unique and _repeats(checked):
-            findings.add(loc, "invalid_format", "Items should be unique", value=value)
         return self._built(checked, value, loc, findings)
 
     def _items(self, value: Any, loc: Loc, findings: Findings) -> list[Any] | None:
@@ -127,28 +120,17 @@ class ListCheck(Check):
     def schema(self) -> dict[str, Any]:
         """Return array, items and bounds."""
         shown: dict[str, Any] = {"type": "array", "items": self.item.schema()}
-        if self.unique:
-            shown["uniqueItems"] = True
         return {**shown, **(self.bounds.schema() if self.bounds else {})}
-
-
-def _repeats(items: list[Any]) -> bool:
-    """Say whether two items are equal as JSON values (1 and true are not)."""
-    import json
-
-    seen = {json.dumps(item, sort_keys=True, default=repr) for item in items}
-    return len(seen) < len(items)
 
 
 class TupleCheck(Check):
     """An array of a fixed length with one type per place."""
 
-    __slots__ = ("build", "items")
+    __slots__ = ("items",)
     kind = "array"
 
-    def __init__(self, items: tuple[Check, ...], *, build: Callable[[list[Any]], Any]) -> None:
+    def __init__(self, items: tuple[Check, ...]) -> None:
         self.items = items
-        self.build = build
 
     def check(self, value: Any, loc: Loc, findings: Findings) -> Any:
         """Check length and every place."""
@@ -172,7 +154,7 @@ class TupleCheck(Check):
             place.check(item, (*loc, index), findings)
             for index, (place, item) in enumerate(zip(self.items, value, strict=True))
         ]
-        return value if len(findings.found) > before else self.build(checked)
+        return value if len(findings.found) > before else tuple(checked)
 
     def schema(self) -> dict[str, Any]:
         """Return prefixItems and the exact length."""

@@ -67,17 +67,14 @@ class Findings:
         coerce: Whether bool, int, float and JSON strings may be repaired.
         found: What is wrong, in the order of the parameters.
         repairs: ``(loc, value before, value after)`` of every repair.
-        broken_json: Words about JSON strings that could not be parsed, by loc; None if there was
-            nothing to parse.
     """
 
-    __slots__ = ("broken_json", "coerce", "found", "repairs")
+    __slots__ = ("coerce", "found", "repairs")
 
     def __init__(self, coerce: bool = False) -> None:
         self.coerce = coerce
         self.found: list[Finding] = []
         self.repairs: list[tuple[Loc, object, object]] = []
-        self.broken_json: dict[Loc, str] | None = None
 
     def add(
         self,

@@ -1,4 +1,4 @@
-"""Checks of strings with a format, and of Python types that JSON can only write as strings."""
+"""Checks of Python types that JSON can only write as strings."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from typing import Any
 
 from toolfault.tools._checks._findings import Check, Findings, Loc
 
-__all__ = ["FormatCheck", "python_format", "schema_format"]
+__all__ = ["FormatCheck", "python_format"]
 
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+\Z")  # RFC 3986: a scheme, then something
-_EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]+\Z")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\Z")  # RFC 9562
 
 
@@ -63,24 +61,12 @@ def _bytes(text: str) -> Any:
     return text.encode("utf-8", "strict")
 
 
-def _matching(pattern: re.Pattern[str]) -> Callable[[str], Any]:
-    def parse(text: str) -> Any:
-        if not pattern.match(text):
-            raise ValueError(text)
-        return text
-
-    return parse
-
-
 # format -> (parser raising ValueError, words, expected)
 _FORMATS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "date": (_date, "date", "date (YYYY-MM-DD)"),
     "date-time": (_datetime, "datetime", "datetime (ISO 8601)"),
     "time": (_time, "time", "time (HH:MM:SS)"),
     "uuid": (_uuid, "UUID", "UUID"),
-    "uri": (_matching(_URL), "URL", "URL"),
-    "url": (_matching(_URL), "URL", "URL"),
-    "email": (_matching(_EMAIL), "email address", "email address"),
     "path": (_path, "path", "path"),
     "decimal": (_decimal, "decimal number", "decimal number"),
     "binary": (_bytes, "bytes", "string"),
@@ -107,8 +93,8 @@ class FormatCheck(Check):
     __slots__ = ("_expected", "_format", "_parse", "_target", "_words")
     kind = "string"
 
-    def __init__(self, name: str, *, target: type | None = None) -> None:
-        """Take the format's name and the Python type to convert to (None keeps the string)."""
+    def __init__(self, name: str, *, target: type) -> None:
+        """Take the format's name and the Python type to convert to."""
         self._parse, words, self._expected = _FORMATS[name]
         self._words = f"Input should be a valid {words}"
         self._format = name
@@ -117,7 +103,7 @@ class FormatCheck(Check):
     def check(self, value: Any, loc: Loc, findings: Findings) -> Any:
         """Parse the string; a value of the target type passes unchanged."""
         kind = type(value)
-        if self._target is not None and issubclass(kind, self._target):
+        if issubclass(kind, self._target):
             return value
         if self._format == "decimal" and kind in (int, float):
             value = str(value)
@@ -125,11 +111,10 @@ class FormatCheck(Check):
             findings.add(loc, "wrong_type", self._words, expected=self._expected, value=value)
             return value
         try:
-            parsed = self._parse(value)
+            return self._parse(value)
         except (ValueError, OverflowError):
             findings.add(loc, "invalid_format", self._words, expected=self._expected, value=value)
             return value
-        return value if self._target is None else parsed
 
     def schema(self) -> dict[str, Any]:
         """Return string with its format."""
@@ -140,8 +125,3 @@ def python_format(kind: type) -> FormatCheck | None:
     """Return the check of a Python type that JSON writes as a string; None for other types."""
     name = _PYTHON_TYPES.get((kind.__module__, kind.__qualname__))
     return None if name is None else FormatCheck(name, target=kind)
-
-
-def schema_format(name: str) -> FormatCheck | None:
-    """Return the check of a JSON schema ``format``; None where the format is not known."""
-    return FormatCheck(name) if name in _FORMATS and name not in ("path", "decimal") else None

@@ -143,7 +143,7 @@ class Hints:
             item = self.compile(args[0]) if args else ANYTHING
             bounds = bounds_from(constraints, kind="array")
             return ListCheck(item, bounds=bounds, build=tuple)
-        return TupleCheck(tuple(self.compile(arg) for arg in args), build=tuple)
+        return TupleCheck(tuple(self.compile(arg) for arg in args))
 
     def _class(self, kind: type, constraints: Constraints) -> Check:
         if kind in _ARRAYS:

@@ -1,11 +1,10 @@
-"""Checks of objects with known fields: arguments, dataclasses, TypedDicts, schema objects."""
+"""Checks of objects with known fields: arguments, dataclasses, TypedDicts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from toolfault.tools._checks._bounds import Bounds
 from toolfault.tools._checks._containers import from_json_text, too_deep
 from toolfault.tools._checks._findings import ABSENT, Check, Findings, Loc
 
@@ -57,10 +56,9 @@ class ObjectCheck(Check):
         fields: The fields, by name, in declared order.
         extra: None forbids other keys; a check is applied to each of them.
         build: Makes the final value from the checked fields (a dataclass); None keeps a dict.
-        words: What a value that is no object is told.
     """
 
-    __slots__ = ("_plan", "bounds", "build", "extra", "fields", "words")
+    __slots__ = ("_plan", "build", "extra", "fields")
     kind = "object"
 
     def __init__(
@@ -69,32 +67,15 @@ class ObjectCheck(Check):
         *,
         extra: Check | None = None,
         build: Callable[..., Any] | None = None,
-        bounds: Bounds | None = None,
-        words: str = "Input should be a valid dictionary",
     ) -> None:
         self.fields = dict(fields)
         self.extra = extra
         self.build = build
-        self.bounds = bounds
-        self.words = words
-        self._replan()
-
-    def _replan(self) -> None:
         # One flat tuple per field: the success path of every call walks it.
         self._plan = tuple(
             (field.name, field.check.exact, field.check.check, field.required)
             for field in self.fields.values()
         )
-
-    def add(self, field: FieldCheck) -> None:
-        """Add a field, or replace the one of its name."""
-        self.fields[field.name] = field
-        self._replan()
-
-    def require(self, name: str) -> None:
-        """Make a known field one that has to be there."""
-        self.fields[name].required = True
-        self._replan()
 
     def check(self, value: Any, loc: Loc, findings: Findings) -> Any:
         """Check a nested object and build its value."""
@@ -105,13 +86,17 @@ class ObjectCheck(Check):
             value = from_json_text(value, dict, loc, findings)
             if type(value) is not dict:
                 if len(findings.found) == before:
-                    findings.add(loc, "wrong_type", self.words, expected="object", value=value)
+                    findings.add(
+                        loc,
+                        "wrong_type",
+                        "Input should be a valid dictionary",
+                        expected="object",
+                        value=value,
+                    )
                 return value
         if too_deep(value, loc, findings):
             return value
         checked = self.members(value, loc, findings)
-        if self.bounds is not None:
-            self.bounds.check(value, loc, findings, raw=value)
         if self.build is None or len(findings.found) > before:
             return checked
         return self._built(checked, loc, findings)
@@ -155,10 +140,9 @@ class ObjectCheck(Check):
 
     def schema(self) -> dict[str, Any]:
         """Return properties, required and what other keys may be."""
-        shown: dict[str, Any] = {
+        return {
             "type": "object",
             "properties": {name: field.schema() for name, field in self.fields.items()},
             "required": [name for name, field in self.fields.items() if field.required],
             "additionalProperties": False if self.extra is None else self.extra.schema() or True,
         }
-        return {**shown, **(self.bounds.schema() if self.bounds else {})}
