@@ -81,7 +81,8 @@ class Compiled:
             return fn
 
         def invoke(**kwargs: Any) -> Any:
-            return fn(*[kwargs.pop(name) for name in positional if name in kwargs], **kwargs)
+            given = [kwargs.pop(name, default) for name, default in positional.items()]
+            return fn(*given, **kwargs)
 
         return invoke
 

@@ -73,7 +73,8 @@ class Parameters:
             resolved.
         defaults: Default value of those that have one.
         required: Names that have none.
-        positional_only: Names that cannot be passed as keywords, in order.
+        positional_only: Default value, by name and in order, of those that cannot be passed as
+            keywords; without meaning where there is none.
         takes_extra: Whether the function takes any keyword.
         extra_annotation: Annotation of the values of those keywords.
         optional_context: Parameters the host fills that have a default.
@@ -93,7 +94,7 @@ class Parameters:
         self.annotations: dict[str, Any] = {}
         self.defaults: dict[str, Any] = {}
         self.required: list[str] = []
-        self.positional_only: list[str] = []
+        self.positional_only: dict[str, Any] = {}
         self.takes_extra = False
         self.extra_annotation: Any = Any
         self.optional_context: list[str] = []
@@ -128,7 +129,7 @@ def read_parameters(
             read.extra_annotation = annotation
             continue
         if parameter.kind is parameter.POSITIONAL_ONLY:
-            read.positional_only.append(name)
+            read.positional_only[name] = parameter.default
         if name in injected:
             if parameter.default is not parameter.empty:
                 read.optional_context.append(name)

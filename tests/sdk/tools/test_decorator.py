@@ -168,6 +168,28 @@ def test_call_takes_keywords() -> None:
         add.call('{"a": 1}', b=5)
 
 
+@tool(context=("tenant",))
+def place(a: int = 1, b: int = 2, tenant: str = "none", /, c: int = 3) -> list[Any]:
+    """Take most arguments by position only."""
+    return [a, b, tenant, c]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value"),
+    [
+        ({}, [1, 2, "none", 3]),
+        ({"b": 5}, [1, 5, "none", 3]),
+        ({"a": 5, "c": 6}, [5, 2, "none", 6]),
+    ],
+)
+def test_arguments_taken_by_position_only_keep_their_places(
+    arguments: dict[str, int], value: list[Any]
+) -> None:
+    """What is left out in front of a given argument has its default; nothing moves up."""
+    assert place.call(arguments).value == value
+    assert place.tool.with_context(tenant="t").call(arguments).value == [*value[:2], "t", value[3]]
+
+
 async def test_call_of_an_async_tool_is_awaited() -> None:
     """A coroutine function's call is a coroutine of a result."""
     pending = add_later.call(a=1)
