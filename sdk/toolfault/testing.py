@@ -70,18 +70,17 @@ def capture_events(**settings: Any) -> Iterator[CapturedEvents]:
         settings: Settings as for ``toolfault.init``; ``successes`` is ``"all"`` unless given.
 
     Yields:
-        The events as the collector would read them. The client that ran before is replaced and
-        put back afterwards.
+        The events as the collector would read them. The client that ran before and its settings
+        are replaced and put back afterwards.
     """
     transport = MemoryTransport()
-    before = _api.swap(None)
+    put_back = _api.put_aside()
     settings.setdefault("successes", "all")
-    started = _api.init(**{**settings, "transport": transport})
-    assert started is not None
-    captured = CapturedEvents(started, transport)
     try:
+        started = _api.init(**{**settings, "transport": transport})
+        assert started is not None
+        captured = CapturedEvents(started, transport)
         yield captured
         captured.flush()
     finally:
-        _api.close()
-        _api.swap(before)
+        put_back()

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from toolfault.errors._policy import (
         RedactionPolicy,
         configure_redaction,
+        extend_redaction,
         is_secret_key,
         redaction_policy,
     )
@@ -74,6 +75,7 @@ __all__ = [
     "example_of",
     "exception_name",
     "exception_text",
+    "extend_redaction",
     "is_secret_key",
     "is_validation_error",
     "listed",
@@ -98,6 +100,7 @@ _LATE = {
     "listed": "_hints",
     "RedactionPolicy": "_policy",
     "configure_redaction": "_policy",
+    "extend_redaction": "_policy",
     "is_secret_key": "_policy",
     "redact_json": "_redact_value",
     "redact_text": "_redact",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RedactionPolicy",
     "configure_redaction",
+    "extend_redaction",
     "is_secret_key",
     "names_a_secret",
     "redaction_policy",
@@ -78,6 +79,18 @@ class RedactionPolicy:
                 return True
         return words not in self._keep and names_secret(words)
 
+    def extended(self, redact_keys: Iterable[str], keep_keys: Iterable[str]) -> RedactionPolicy:
+        """The same policy with more keys.
+
+        Raises:
+            ConfigError: A key has no letters.
+        """
+        more = RedactionPolicy(redact_keys=redact_keys, keep_keys=keep_keys)
+        more._more |= self._more
+        more._keep |= self._keep
+        more.redactor = self.redactor
+        return more
+
 
 def _word_set(keys: Iterable[str], name: str) -> frozenset[tuple[str, ...]]:
     if isinstance(keys, str):
@@ -88,7 +101,8 @@ def _word_set(keys: Iterable[str], name: str) -> frozenset[tuple[str, ...]]:
     return frozenset(found)
 
 
-_policy = RedactionPolicy()
+_configured = _policy = RedactionPolicy()
+_extension: tuple[Iterable[str], Iterable[str]] = ((), ())
 
 
 def configure_redaction(
@@ -99,11 +113,25 @@ def configure_redaction(
 ) -> RedactionPolicy:
     """Set the redaction of this process and return it; without arguments, the default one.
 
+    The keys that `toolfault.init` was given are added to it.
+
     Raises:
         ConfigError: An argument cannot work (see `RedactionPolicy`).
     """
-    global _policy  # noqa: PLW0603 - one policy per process: every layer must agree
-    _policy = RedactionPolicy(redact_keys=redact_keys, keep_keys=keep_keys, redactor=redactor)
+    global _configured  # noqa: PLW0603 - one policy per process: every layer must agree
+    _configured = RedactionPolicy(redact_keys=redact_keys, keep_keys=keep_keys, redactor=redactor)
+    return extend_redaction(*_extension)
+
+
+def extend_redaction(redact_keys: Iterable[str], keep_keys: Iterable[str]) -> RedactionPolicy:
+    """Add the keys of `init` to what was configured; those of an earlier `init` are forgotten.
+
+    Raises:
+        ConfigError: A key has no letters.
+    """
+    global _extension, _policy  # noqa: PLW0603 - see above
+    _policy = _configured.extended(redact_keys, keep_keys)
+    _extension = (redact_keys, keep_keys)
     return _policy
 
 

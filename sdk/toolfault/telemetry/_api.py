@@ -37,6 +37,7 @@ __all__ = [
 conversation = Conversation
 
 _client: Client | None = None
+_settings = Config()  # of the latest init, also where it started no client
 
 
 def init(  # noqa: PLR0913 - the documented settings, all optional and keyword-only but the first
@@ -125,19 +126,19 @@ def _start(
 
 
 def _set_defaults(config: Config) -> None:
-    """Pass on the settings of the layers below."""
-    if config.coerce or config.hints:
-        from toolfault.tools._settings import set_defaults
+    """Pass on the settings of the layers below; those that were set before are forgotten."""
+    global _settings  # noqa: PLW0603 - one per process, as there is one client
+    if _of_tools(config) != _of_tools(_settings):
+        from toolfault.errors import extend_redaction
+        from toolfault.tools._settings import override_defaults
 
-        set_defaults(coerce=config.coerce, hints=config.hints)
-    if config.redact_keys or config.keep_keys:
-        from toolfault.errors import configure_redaction, redaction_policy
+        override_defaults(coerce=config.coerce, hints=config.hints)
+        extend_redaction(config.redact_keys, config.keep_keys)
+    _settings = config
 
-        configure_redaction(
-            redact_keys=config.redact_keys,
-            keep_keys=config.keep_keys,
-            redactor=redaction_policy().redactor,
-        )
+
+def _of_tools(config: Config) -> tuple[object, ...]:
+    return (config.coerce, config.hints, config.redact_keys, config.keep_keys)
 
 
 def client() -> Client | None:
@@ -145,10 +146,22 @@ def client() -> Client | None:
     return _client
 
 
+def put_aside() -> Callable[[], None]:
+    """Put the running client and its settings aside; return what closes the next and restores."""
+    settings, before = _settings, swap(None)
+
+    def put_back() -> None:
+        close()
+        swap(before)
+        _set_defaults(settings)
+
+    return put_back
+
+
 def swap(replacement: Client | None) -> Client | None:
     """Make ``replacement`` the client that hears of calls and return the one before.
 
-    Neither is started or stopped; ``toolfault.testing`` puts a client aside with it.
+    Neither is started or stopped.
     """
     global _client
     from toolfault.tools._observe import observe, time_calls_by, unobserve

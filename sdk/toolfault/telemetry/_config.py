@@ -32,7 +32,7 @@ class Config(Record):
     capture_received: bool = True
     redact_keys: tuple[str, ...] = ()
     keep_keys: tuple[str, ...] = ()
-    coerce: bool = False
+    coerce: bool | None = None
     hints: str | None = None
     spool_dir: str | None = None
 

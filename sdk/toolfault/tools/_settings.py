@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["DEFAULTS", "Defaults", "set_defaults"]
+from typing import Any
+
+__all__ = ["DEFAULTS", "Defaults", "override_defaults", "set_defaults"]
 
 
 class Defaults:
@@ -22,6 +24,10 @@ class Defaults:
 
 
 DEFAULTS = Defaults()
+"""What applies now: what ``init`` was given, else what ``set_defaults`` was, else nothing."""
+
+_chosen: dict[str, Any] = {}
+_overriding: dict[str, Any] = {}
 
 
 def set_defaults(*, coerce: bool | None = None, hints: str | None = None) -> None:
@@ -34,11 +40,27 @@ def set_defaults(*, coerce: bool | None = None, hints: str | None = None) -> Non
     Raises:
         ConfigError: ``hints`` is neither ``"derived"`` nor ``"off"``.
     """
-    if hints is not None:
-        if hints not in ("derived", "off"):
-            from toolfault.errors import ConfigError
+    if hints not in (None, "derived", "off"):
+        from toolfault.errors import ConfigError
 
-            raise ConfigError(f"hints must be 'derived' or 'off', not {hints!r}")
-        DEFAULTS.hints = hints
-    if coerce is not None:
-        DEFAULTS.coerce = bool(coerce)
+        raise ConfigError(f"hints must be 'derived' or 'off', not {hints!r}")
+    _chosen.update(_given(coerce, hints))
+    _apply()
+
+
+def override_defaults(*, coerce: bool | None, hints: str | None) -> None:
+    """Put the settings of ``init`` over the others; what an earlier ``init`` set is forgotten."""
+    _overriding.clear()
+    _overriding.update(_given(coerce, hints))
+    _apply()
+
+
+def _given(coerce: bool | None, hints: str | None) -> dict[str, Any]:
+    both = {"coerce": coerce, "hints": hints}
+    return {name: value for name, value in both.items() if value is not None}
+
+
+def _apply() -> None:
+    settings = {"coerce": False, "hints": "off", **_chosen, **_overriding}
+    DEFAULTS.coerce = bool(settings["coerce"])
+    DEFAULTS.hints = settings["hints"]

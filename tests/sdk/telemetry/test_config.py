@@ -6,6 +6,7 @@ import inspect
 import os
 import subprocess
 import uuid
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from tests.sdk.telemetry.collector import Server
 from tests.sdk.telemetry.conftest import Doctor, MakeClient, a_call, python
 
 import toolfault
-from toolfault.errors import configure_redaction
+from toolfault.errors import configure_redaction, is_secret_key
 from toolfault.testing import MemoryTransport, capture_events
 from toolfault.tools import set_defaults
 
@@ -26,11 +27,16 @@ FOREIGN = ("OTEL_", "TOOLFAULT_", "GITHUB_", "CI", "GIT_")
 
 
 @pytest.fixture(autouse=True)
-def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test takes a setting from where it runs."""
+def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No test takes a setting from where it runs, or leaves one behind."""
     for name in os.environ:
         if name.startswith(FOREIGN):
             monkeypatch.delenv(name)
+    yield
+    for name in os.environ:
+        if name.startswith(FOREIGN):
+            monkeypatch.delenv(name)
+    toolfault.init()
 
 
 def started(**arguments: Any) -> Any:
@@ -78,11 +84,43 @@ def test_variables_are_read_as_text(
 ) -> None:
     """Every setting that can be text has a variable."""
     monkeypatch.setenv(f"TOOLFAULT_{name.upper()}", text)
+    assert getattr(started(), name) == value
+
+
+def test_settings_end_with_the_client_they_were_given_to() -> None:
+    """The next ``init``, and the end of a test's block, forget them; what others set stays."""
+
+    @toolfault.tool
+    def double(count: int) -> int:
+        return 2 * count
+
+    def state() -> tuple[bool, bool, bool, bool]:
+        hinted = "Hint" in double.call({"cuont": 5}).message
+        succeeds = double.call({"count": "5"}).success
+        return succeeds, hinted, is_secret_key("iban"), is_secret_key("vin")
+
+    configure_redaction(redact_keys=["vin"])
+    given: dict[str, Any] = {"coerce": True, "hints": "derived", "redact_keys": ["iban"]}
     try:
-        assert getattr(started(), name) == value
-    finally:
-        set_defaults(coerce=False, hints="off")
+        with capture_events(**given):
+            assert state() == (True, True, True, True)
+        assert state() == (False, False, False, True)
+        toolfault.init(**given)
+        with capture_events(coerce=False):
+            assert state() == (False, False, False, True)
+        assert state() == (True, True, True, True)
         configure_redaction()
+        assert state() == (True, True, True, False)
+        toolfault.init()
+        assert state() == (False, False, False, False)
+        set_defaults(coerce=True, hints="derived")
+        toolfault.init()
+        assert state()[:2] == (True, True)
+        toolfault.init(coerce=False)
+        assert state()[0] is False
+    finally:
+        configure_redaction()
+        set_defaults(coerce=False, hints="off")
 
 
 def test_the_spool_can_be_named_by_a_variable(
