@@ -142,7 +142,7 @@ class Conversation:
         # A turn replaces the one before it, so that a long conversation builds no long chain.
         outer = before.outer if before is not None and inside else before
         _scope.set(Scope(self, name_of(turn_id), outer))
-        return Turn(before)
+        return Turn(self, before if inside else None)
 
     def __enter__(self) -> Conversation:
         _scope.set(Scope(self, self.turn_id, _scope.get()))
@@ -154,7 +154,7 @@ class Conversation:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        outer = _outside(_scope.get(), self)
+        outer = _without(_scope.get(), self)
         _scope.set(outer)
         if self.ends and not _inside(outer, self.id):
             self.end()
@@ -175,12 +175,19 @@ class Conversation:
 
 
 class Turn:
-    """Leaves a model turn when its block ends."""
+    """Leaves a model turn when its block ends.
 
-    __slots__ = ("_outer",)
+    Args:
+        conversation: Whose turn it is.
+        before: The scope in which the conversation had another turn; None where the turn was what
+            entered the conversation.
+    """
 
-    def __init__(self, outer: Scope | None) -> None:
-        self._outer = outer
+    __slots__ = ("_before", "_conversation")
+
+    def __init__(self, conversation: Conversation, before: Scope | None) -> None:
+        self._conversation = conversation
+        self._before = before
 
     def __enter__(self) -> Turn:
         return self
@@ -191,14 +198,30 @@ class Turn:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        _scope.set(self._outer)
+        now = _scope.get()
+        if now is None or now.conversation is not self._conversation:
+            return  # left in another context than it was entered in
+        before = self._before
+        _scope.set(now.outer if before is None else Scope(now.conversation, before.turn, now.outer))
 
 
-def _outside(scope: Scope | None, conversation: Conversation) -> Scope | None:
-    """Return the scope that was current before ``conversation`` was entered."""
-    while scope is not None and scope.conversation is not conversation:
-        scope = scope.outer
-    return None if scope is None else scope.outer
+def _without(scope: Scope | None, conversation: Conversation) -> Scope | None:
+    """Return the scopes without the innermost of ``conversation``; all where it is not in them.
+
+    A block may be left in another context than it was entered in, and before one that was entered
+    later: the conversations of others stay.
+    """
+    above: list[Scope] = []
+    within = scope
+    while within is not None and within.conversation is not conversation:
+        above.append(within)
+        within = within.outer
+    if within is None:
+        return scope
+    left = within.outer
+    for each in reversed(above):
+        left = Scope(each.conversation, each.turn, left)
+    return left
 
 
 def _inside(scope: Scope | None, conversation_id: str) -> bool:

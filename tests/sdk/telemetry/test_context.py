@@ -73,6 +73,46 @@ def test_inner_block_of_the_same_conversation_does_not_end_it(make_client: MakeC
     assert len(events_of(transport, "conversation_end")) == 1
 
 
+def test_a_block_left_in_another_context_leaves_the_conversation_there(
+    make_client: MakeClient,
+) -> None:
+    """A dependency entered in one thread and left in another wipes nobody's conversation."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport)
+    dependency = toolfault.conversation("dependency", ends=False)
+    contextvars.copy_context().run(dependency.__enter__)
+    turn = contextvars.copy_context().run(dependency.turn, "t1")
+    with toolfault.conversation("request", turn="t0"):
+        dependency.__exit__(None, None, None)
+        turn.__exit__(None, None, None)
+        client.on_call(a_call())
+    client.on_call(a_call())
+    assert client.flush()
+    inside, outside = transport.events
+    assert (inside["session_id"], inside["turn"]) == ("request", "t0")
+    assert "session_id" not in outside
+
+
+def test_blocks_may_be_left_in_any_order(make_client: MakeClient) -> None:
+    """The one entered first and left first takes nothing of the other with it."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport)
+    first = toolfault.conversation("first")
+    second = toolfault.conversation("second", turn="t2")
+    first.__enter__()
+    second.__enter__()
+    client.on_call(a_call(error=a_failure()))
+    first.__exit__(None, None, None)
+    client.on_call(a_call(error=a_failure()))
+    second.__exit__(None, None, None)
+    client.on_call(a_call())
+    assert client.flush()
+    calls = events_of(transport, "tool_call")
+    named = [(call.get("session_id"), call.get("turn")) for call in calls]
+    assert named == [("second", "t2"), ("second", "t2"), (None, None)]
+    assert [end["session_id"] for end in events_of(transport, "conversation_end")] == ["second"]
+
+
 def test_bind_holds_without_a_block(make_client: MakeClient) -> None:
     """A bound conversation and its latest turn hold in their context, and only there."""
     transport = MemoryTransport()
