@@ -117,7 +117,7 @@ def _start(
         return None
     config = config._replace(
         agent=config.agent or detect_agent(os.environ),
-        release=config.release or detect_release(os.environ, os.getcwd()),  # noqa: PTH109
+        release=config.release or detect_release(os.environ),
     )
     started = Client(config, dsn=dsn, transport=transport, clock=clock)
     swap(started)

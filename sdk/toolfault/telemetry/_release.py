@@ -33,12 +33,13 @@ def detect_agent(variables: Mapping[str, str]) -> str | None:
     return name[:128] or None
 
 
-def detect_release(variables: Mapping[str, str], start: str) -> str | None:
+def detect_release(variables: Mapping[str, str]) -> str | None:
     """Return the release: ``service.version``, a CI commit, or the checked-out git commit.
+
+    A git checkout is looked for from the working directory upwards.
 
     Args:
         variables: Environment variables.
-        start: Directory from which a git checkout is looked for, upwards.
     """
     for pair in variables.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","):
         name, _, value = pair.partition("=")
@@ -48,7 +49,10 @@ def detect_release(variables: Mapping[str, str], start: str) -> str | None:
         commit = variables.get(variable, "").strip()
         if commit:
             return commit[:128]
-    return _git_commit(start)
+    try:
+        return _git_commit(os.getcwd())  # noqa: PTH109 - pathlib costs the import budget
+    except OSError:  # the working directory was removed, or may not be read
+        return None
 
 
 def _git_commit(start: str) -> str | None:

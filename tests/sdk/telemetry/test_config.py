@@ -232,6 +232,16 @@ def test_release_comes_from_the_platform_first(
     assert started(release="mine").release == "mine"
 
 
+def test_a_removed_working_directory_costs_the_release_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A worker whose directory a deployment has removed reports all the same."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert started().release is None
+
+
 def test_release_comes_from_the_checkout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The checked-out commit is read whatever way git keeps it: loose, packed, detached, linked."""
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(tmp_path)]
