@@ -61,7 +61,7 @@ def _doctor(dsn: str | None) -> int:
 
 def _hook() -> int:
     """Capture the message on stdin; say nothing on stdout, which belongs to the agent."""
-    import toolfault
+    from toolfault.telemetry import _api
     from toolfault.telemetry._claude_code import capture_hook
 
     try:
@@ -71,10 +71,11 @@ def _hook() -> int:
     except (ValueError, TypeError, RecursionError):
         sys.stderr.write("toolfault: expected the JSON object of a Claude Code hook on stdin\n")
         return 1
-    client = toolfault.init(successes="all")
+    # What lies around is the project that the agent edits, not the agent.
+    client = _api.start({"successes": "all"}, here=False)
     if client is not None:
         capture_hook(client, message)
-        toolfault.close(2.0)
+        _api.close(2.0, ends=False)  # the next call of the conversation is another process
     return 0
 
 

@@ -88,9 +88,26 @@ def init(  # noqa: PLR0913 - the documented settings, all optional and keyword-o
     Returns:
         The client, or None when nothing will be sent.
     """
-    arguments = dict(locals())
+    return start(dict(locals()), transport, clock)
+
+
+def start(
+    arguments: Mapping[str, Any],
+    transport: Transport | None = None,
+    clock: Callable[[], float] | None = None,
+    *,
+    here: bool = True,
+) -> Client | None:
+    """Start a client as ``init`` does, which see.
+
+    Args:
+        arguments: Settings; None stands for "not given".
+        transport: Carries batches instead of HTTP.
+        clock: Present time.
+        here: Whether the agent is this program, so that its release can be found here.
+    """
     try:
-        return _start(arguments, transport, clock)
+        return _start(arguments, transport, clock, here=here)
     except Exception:  # noqa: BLE001 - the promise to the host
         say("init failed; nothing is sent")
         debug("init failed")
@@ -101,6 +118,8 @@ def _start(
     arguments: Mapping[str, Any],
     transport: Transport | None,
     clock: Callable[[], float] | None,
+    *,
+    here: bool,
 ) -> Client | None:
     config, complaints = resolve(arguments, os.environ)
     for complaint in complaints:
@@ -117,7 +136,7 @@ def _start(
         return None
     config = config._replace(
         agent=config.agent or detect_agent(os.environ),
-        release=config.release or detect_release(os.environ),
+        release=config.release or (detect_release(os.environ) if here else None),
     )
     started = Client(config, dsn=dsn, transport=transport, clock=clock)
     swap(started)
@@ -176,10 +195,14 @@ def swap(replacement: Client | None) -> Client | None:
     return before
 
 
-def close(timeout: float | None = None) -> bool:
+def close(timeout: float | None = None, *, ends: bool = True) -> bool:
     """Send what is left within ``timeout`` seconds (two by default) and stop reporting.
 
     A handler of signals that interrupts a capture cannot close: the end of the process does then.
+
+    Args:
+        timeout: Seconds.
+        ends: Whether the conversations end, too; another process may go on with them.
 
     Returns:
         True if nothing was left unsent.
@@ -190,7 +213,7 @@ def close(timeout: float | None = None) -> bool:
     if running.is_capturing:
         return False
     swap(None)
-    return running.close(timeout)
+    return running.close(timeout, ends=ends)
 
 
 def flush(timeout: float | None = None) -> bool:

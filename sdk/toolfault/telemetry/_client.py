@@ -219,13 +219,14 @@ class Client:
                 outbox.urgent -= 1
             return outbox.book.lost == lost
 
-    def close(self, timeout: float | None = None) -> bool:
+    def close(self, timeout: float | None = None, *, ends: bool = True) -> bool:
         """Send what is left, then stop; what could not be sent is counted as dropped.
 
         With a spool it stays on disk for the next process instead.
 
         Args:
             timeout: Seconds to wait; two by default.
+            ends: Whether the conversations end, too; another process may go on with them.
 
         Returns:
             True if nothing was left; False, and nothing is closed, in the middle of a capture.
@@ -235,7 +236,8 @@ class Client:
         if self.is_capturing:
             return False
         try:
-            self._tracker.end_all()
+            if ends:
+                self._tracker.end_all()
             self._outbox.unfold()
             self._sender.stop(self._limits.exit_seconds if timeout is None else timeout)
         except Exception:  # noqa: BLE001 - also at exit nothing is raised into the host

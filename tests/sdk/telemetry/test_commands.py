@@ -129,6 +129,19 @@ def test_hook_captures_a_failure(collector: Server, hook: Hook) -> None:
     assert "CANARY" not in json.dumps(event)
 
 
+def test_hook_ends_no_conversation_and_knows_no_release(
+    collector: Server, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call is a process of its own, in the checkout that the agent edits."""
+    monkeypatch.delenv("TOOLFAULT_RELEASE", raising=False)
+    monkeypatch.setenv("GITHUB_SHA", "a" * 40)
+    message = {**HOOK, "hook_event_name": "PostToolUseFailure", "error": "File does not exist."}
+    assert hook(message) == (0, "", "")
+    (event,) = collector.events.values()
+    assert event["type"] == "tool_call"
+    assert "release" not in event
+
+
 def test_hook_captures_a_success_of_a_sub_agent(collector: Server, hook: Hook) -> None:
     """A sub-agent's call is a call of its own conversation."""
     message = {**HOOK, "hook_event_name": "PostToolUse", "tool_response": {}, "agent_id": "a7"}
