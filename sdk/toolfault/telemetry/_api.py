@@ -126,12 +126,7 @@ def _start(
         say(complaint)
     close()
     _set_defaults(config)
-    dsn = None
-    if config.dsn is not None:
-        try:
-            dsn = parse_dsn(config.dsn)
-        except ValueError as error:
-            say(f"nothing is sent: {error}")
+    dsn = None if config.dsn is None else parse_dsn(config.dsn)
     if dsn is None and transport is None:
         return None
     config = config._replace(

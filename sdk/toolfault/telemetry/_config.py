@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from toolfault.telemetry._dsn import DsnError, parse_dsn
 from toolfault.telemetry._record import Record
 
 TYPE_CHECKING = False
@@ -74,6 +75,12 @@ def _text(value: Any) -> str:
     return text.strip()
 
 
+def _dsn(value: Any) -> str:
+    text = _text(value)
+    parse_dsn(text)
+    return text
+
+
 def _rate(value: Any) -> float:
     rate = float(value)
     if not 0.0 <= rate <= 1.0:
@@ -127,7 +134,7 @@ def _one_of(*words: str) -> Callable[[Any], str]:
 KNOBS: tuple[Knob, ...] = (
     Knob(
         "dsn",
-        _text,
+        _dsn,
         "`http://KEY@host:port/prefix`",
         "Where events go and the ingest key they go with.",
         "None: the error contract works without a collector, so nothing is sent unless asked.",
@@ -257,6 +264,8 @@ def resolve(
             try:
                 values[knob.name] = knob.read(given)
                 break
+            except DsnError as error:
+                complaints.append(f"{source} is ignored: {error}")
             except Exception:  # noqa: BLE001 - a host object may raise anything when read
                 complaints.append(f"{source} is ignored: expected {knob.form}")
     return Config(**values), complaints

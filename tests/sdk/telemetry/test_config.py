@@ -144,6 +144,10 @@ def test_a_wrong_setting_falls_back_to_the_next_source(
     assert started(successes="some").successes == "all"
     said = "init(successes=...) is ignored: expected `folded` or `all`"
     assert [record.getMessage() for record in caplog.records] == [said]
+    caplog.clear()
+    monkeypatch.setenv("TOOLFAULT_DSN", "http://KEY@127.0.0.1:1")
+    assert started(dsn="127.0.0.1:8321").dsn == "http://KEY@127.0.0.1:1"
+    assert "init(dsn=...) is ignored: DSN has no http://" in caplog.text
 
 
 def test_values_are_not_repeated_in_complaints(
