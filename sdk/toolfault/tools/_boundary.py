@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from toolfault.errors import safe_text
 from toolfault.tools._call import Call
 from toolfault.tools._outcome import failed
 from toolfault.tools._salvage import salvaged_failure
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toolfault.errors import ToolResult
+    from toolfault.tools._tool import Tool
 
 __all__ = ["report_validation_error"]
 
@@ -39,10 +41,8 @@ def report_validation_error(
     Returns:
         The failed result: ``result.message`` is the text for the model. Never raises.
     """
-    from toolfault.tools._decorator import as_tool
-
-    tool = None if isinstance(tool_name, str) else as_tool(tool_name)
-    name = str(tool_name) if tool is None else tool.name
+    tool = _tool_of(tool_name)
+    name = safe_text(tool_name, 256) if tool is None else tool.name
     call = Call(name, name, args)
     call.call_id = call_id
     call.turn = turn
@@ -53,6 +53,16 @@ def report_validation_error(
         return failed(call, exc, tool, label=label)
     except Exception as broken:  # noqa: BLE001 - the SDK never raises into the host
         return salvaged_failure(call, exc, broken)
+
+
+def _tool_of(named: object) -> Tool | None:
+    """Return the tool behind a decorated function; None for a name, or for what is neither."""
+    from toolfault.tools._decorator import as_tool
+
+    try:
+        return None if isinstance(named, str) else as_tool(named)
+    except Exception:  # noqa: BLE001 - nothing that can be called; the failure is told all the same
+        return None
 
 
 def _parsed(args: object) -> dict[Any, Any] | None:

@@ -324,6 +324,21 @@ def test_the_boundary_and_any_other_exception(records: list[CallRecord]) -> None
     assert records[0].error.phase == "validation"
 
 
+def test_the_boundary_takes_any_name(records: list[CallRecord]) -> None:
+    """Whatever a framework calls the tool, its failure is told and nothing is raised."""
+
+    class Nameless:
+        def __getattribute__(self, name: str) -> Any:
+            raise RuntimeError("do not look at me")
+
+    names: list[Any] = [None, 3, "\ud800", Nameless()]
+    for name in names:
+        assert not report_validation_error(name, ValueError("x")).success
+    told = [record.tool for record in records]
+    assert told[:3] == ["None", "3", "\ufffd"]
+    assert "Nameless" in told[3]
+
+
 def test_validate_call(records: list[CallRecord]) -> None:
     """[T04] Errors of ``validate_call`` go by parameter names and never print all arguments."""
     from pydantic import ValidationError, validate_call
