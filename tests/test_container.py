@@ -22,6 +22,9 @@ import pytest
 import yaml
 from tests.wheels import install_wheels
 
+from toolfault_collector.settings import Settings
+from toolfault_collector.wal import advice_on_version
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -91,7 +94,11 @@ def test_the_image_is_built_from_files_of_the_repository():
 
 
 def test_everything_the_image_downloads_is_pinned_by_hash():
-    """Each pip command either checks hashes or downloads nothing."""
+    """Each pip command either checks hashes or downloads nothing, and so it is with ADD."""
+    added = [argument for stage in stages() for argument in stage.all("ADD")]
+    assert all(re.match(r"--checksum=sha256:[0-9a-f]{64}\s+https://", each) for each in added)
+    for stage in stages():
+        assert not re.search(r"\b(?:curl|wget|apt-get|git)\b", " ".join(stage.all("RUN")))
     commands = [run for stage in stages() for run in stage.all("RUN") if "pip" in run]
 
     assert commands
@@ -102,6 +109,22 @@ def test_everything_the_image_downloads_is_pinned_by_hash():
         assert checked or offline, command
         for requirements in re.findall(r"-r (\S+)", command):
             assert (ROOT / "requirements" / Path(requirements).name).is_file()
+
+
+def test_the_build_ends_where_sqlite_can_corrupt_a_file(installed: Path):
+    """The image's own check of the library fails on a version with the bug, and says which."""
+    last = stages()[-1]
+    library = next(each for each in last.all("COPY") if each.startswith("--from=sqlite"))
+    assert library.split()[-1].rstrip("/") == last.environment["LD_LIBRARY_PATH"]
+    check = next(run for run in last.all("RUN") if "advice_on_version" in run)
+    placed = [found for found in last.instructions if found[1] in (library, check)]
+    assert [argument for _, argument in placed] == [library, check], "checked before it is there"
+
+    words = [str(installed / "bin" / "python"), *shlex.split(check)[1:]]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+
+    advice = advice_on_version()  # of the library of this machine
+    assert (done.returncode, done.stderr.strip()) == (0 if advice is None else 1, advice or "")
 
 
 def test_the_server_in_the_image_is_nobody_special():
@@ -214,6 +237,23 @@ def test_compose_migrates_once_before_the_server_starts():
     waits = services["server"]["depends_on"]["migrate"]
     assert waits == {"condition": "service_completed_successfully", "required": False}
     assert services["postgres"]["healthcheck"]["test"][0] == "CMD"
+
+
+def test_compose_takes_away_what_the_server_does_not_need():
+    """A file system to write to, capabilities, endless memory and logs; it has time to stop."""
+    services = compose()["services"]
+
+    for service in services.values():
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert service["logging"]["options"]["max-size"]
+        assert service["logging"]["options"]["max-file"]
+    for service in (services["server"], services["migrate"]):
+        assert service["read_only"] is True
+        assert service["tmpfs"] == ["/tmp"]
+        assert service["cap_drop"] == ["ALL"]
+        assert service["mem_limit"]
+        # Supervisors wait 10 s, which is what the server promises; compose's own default as well.
+        assert float(service["stop_grace_period"].rstrip("s")) > 10 > Settings().stop_seconds
 
 
 def test_compose_has_no_default_password():
