@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -180,53 +181,74 @@ class RequestScope:
         # Names a line of the log, guards nothing.
         request_id = f"{random.getrandbits(64):016x}"
         scope.setdefault("state", {})["request_id"] = request_id
-        started = ended = False
-
-        async def send_with_id(message: Message) -> None:
-            nonlocal started, ended
-            ended = message["type"] == "http.response.body" and not message.get("more_body")
-            if message["type"] == "http.response.start":
-                started = True
-                self._begin_answer(scope, message, request_id)
-            await send(message)
-
+        answer = _Answer(scope, send, request_id, self._answers)
         structlog.contextvars.bind_contextvars(request_id=request_id)
         try:
             check_headers(scope)
-            await self._app(scope, receive, send_with_id)
+            await self._app(scope, receive, answer.send)
         except Problem as refusal:
-            await send_problem(scope, send_with_id, refusal)
+            await send_problem(scope, answer.send, refusal)
         except asyncio.CancelledError:
-            if started:
+            if answer.status:
                 raise  # an answer that is cut off must look like one
             # The time to finish after SIGTERM is over. What was whole may be stored all the same,
             # and is a duplicate when it comes again.
             detail = "the server is stopping; send the same again later"
             await send_problem(
-                scope, send_with_id, Problem(503, "unavailable", detail, {"Retry-After": "2"})
+                scope, answer.send, Problem(503, "unavailable", detail, {"Retry-After": "2"})
             )
         except Exception:
             # The exception may hold data of the request: `log` keeps its place, not its text.
             _log.exception("request_failed", path=_path(scope))
-            if ended:
+            if answer.ended:
                 return  # an application within this one has said it
-            if started:
+            if answer.status:
                 raise
             detail = f"a fault of the server; its log has more under {request_id}"
             problem = Problem(500, "internal_error", detail, members={"error_id": request_id})
-            await send_problem(scope, send_with_id, problem)
+            await send_problem(scope, answer.send, problem)
         finally:
+            if answer.status and not answer.ended:
+                answer.log()  # as far as it came
             structlog.contextvars.unbind_contextvars("request_id")
 
-    def _begin_answer(self, scope: Scope, message: Message, request_id: str) -> None:
-        """Name the request in its answer, log it and count it."""
-        id_header = (b"x-request-id", request_id.encode())
-        message["headers"] = [*message.get("headers", ()), id_header]
-        status = message["status"]
-        say: Callable[..., Any] = _log.debug if status < 400 else _log.info
-        say("request", method=scope["method"][:16], path=_path(scope), status=status)
-        if self._answers is not None:
-            self._answers.labels(str(status)).inc()
+
+class _Answer:
+    """The answer to one request, on its way to who asked: named, counted and logged.
+
+    Attributes:
+        status: 0 as long as nothing was sent.
+        ended: Whether all of it was sent.
+    """
+
+    def __init__(self, scope: Scope, send: Send, request_id: str, answers: Counter | None) -> None:
+        self._scope = scope
+        self._send = send
+        self._request_id = request_id
+        self._answers = answers
+        self._began = time.perf_counter()
+        self.status = 0
+        self.ended = False
+
+    async def send(self, message: Message) -> None:
+        """Send a part of it."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            id_header = (b"x-request-id", self._request_id.encode())
+            message["headers"] = [*message.get("headers", ()), id_header]
+            if self._answers is not None:
+                self._answers.labels(str(self.status)).inc()
+        elif message["type"] == "http.response.body" and not message.get("more_body"):
+            self.ended = True
+            self.log()
+        await self._send(message)
+
+    def log(self) -> None:
+        """Write the line about the request, from its head to now."""
+        say: Callable[..., Any] = _log.debug if self.status < 400 else _log.info
+        method, path = self._scope["method"][:16], _path(self._scope)
+        milliseconds = round((time.perf_counter() - self._began) * 1_000, 1)
+        say("request", method=method, path=path, status=self.status, duration_ms=milliseconds)
 
 
 def _path(scope: Scope) -> str:

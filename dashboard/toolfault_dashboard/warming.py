@@ -90,9 +90,9 @@ def start_warming(engine: Engine, clock: Callable[[], int], stopping: Callable[[
             asked = warm(engine, clock(), stopping)
         except SQLAlchemyError as error:
             # The reader who asks next is told by the same error what is the matter.
-            _log.warning("questions not asked ahead", error=type(error).__name__)
+            _log.warning("warming_failed", error=type(error).__name__)
         else:
             if asked:
-                _log.info("questions asked ahead", questions=asked)
+                _log.info("warmed", questions=asked)
 
     threading.Thread(target=run, name="toolfault-warming", daemon=True).start()

@@ -106,8 +106,9 @@ def test_every_answer_has_an_id_that_is_in_the_log(collector: RunningCollector) 
     assert len(set(ids)) == len(ids)
     assert all(re.fullmatch("[0-9a-f]{16}", each) for each in ids)
     lines = [json.loads(line) for line in collector.output().splitlines()]
-    logged = {line["request_id"]: line["status"] for line in lines if line["event"] == "request"}
+    logged = {line["request_id"]: line for line in lines if line["event"] == "request"}
     for answer, request_id in zip(answers, ids, strict=True):
         if answer.status_code >= 400:
             assert answer.json()["request_id"] == request_id
-            assert logged[request_id] == answer.status_code
+            assert logged[request_id]["status"] == answer.status_code
+            assert logged[request_id]["duration_ms"] > 0

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 import random
+import re
 import shutil
+import sys
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,6 +93,38 @@ def test_no_text_forges_a_line(talkative: RunningCollector) -> None:
         assert json.loads(line)["event"] != "forged"
         assert not any(unicodedata.category(letter) in ("Cc", "Cf", "Zl") for letter in line)
         assert len(line) < 8_000
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        """Say that somebody looks at it."""
+        return True
+
+
+@pytest.mark.parametrize("stream", [_Terminal(), io.StringIO()], ids=["terminal", "file"])
+def test_a_terminal_is_written_to_for_eyes(
+    stream: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There a line is text with the same in it, elsewhere JSON; neither lets a text forge a line.
+
+    Each says which module it is of, ours as those of libraries.
+    """
+    monkeypatch.setattr(sys, "stderr", stream)
+    log.configure("info")
+
+    structlog.get_logger("ours").warning("an_event", path=CONTROLS, listed=[CONTROLS])
+    logging.getLogger("theirs").error("%s", CONTROLS)
+
+    lines = stream.getvalue().split("\n")[:-1]
+    assert len(lines) == 2
+    for line, name in zip(lines, ("ours", "theirs"), strict=True):
+        if stream.isatty():
+            line = re.sub("\x1b\\[[0-9;]*m", "", line)  # its own colours
+            assert not line.startswith("{")
+            assert f"[{name}]" in line
+        else:
+            assert json.loads(line)["logger"] == name
+        assert not any(unicodedata.category(letter) in ("Cc", "Cf", "Zl") for letter in line)
 
 
 def test_an_exception_is_logged_by_its_places(capsys: pytest.CaptureFixture[str]) -> None:
