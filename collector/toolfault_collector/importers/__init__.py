@@ -1,15 +1,25 @@
 """Importers: real history out of transcripts, with the same numbers as the source itself.
 
-``import_paths`` stores, ``parse_file`` only reads. ``docs/importing.md`` describes the formats,
-what counts as a failure in each, and the rules by which text becomes a code.
+``import_paths`` stores, ``parse_file`` only reads. A file goes through these modules, in order:
+
+- ``files`` finds it and tells how it is written; ``json_values`` reads it value by value.
+- ``formats`` has one file per format, which recognises its files (``detect``) and yields their
+  conversations (``read``). ``items`` is the protocol: what a format is and what it yields.
+- ``assembly`` pairs the calls and results that a format finds, keeps their order and turns, and
+  reduces their ``arguments``; ``classify.soft`` marks successes that look like failures.
+- ``events`` makes events of protocol v1 of a conversation; ``classify`` gives failures their code.
+- ``run`` stores the events in batches and reports.
+
+Adding a format is one new file in ``formats`` and one line in its list. ``docs/importing.md``
+describes the formats, what counts as a failure in each, and how text becomes a code.
 """
 
 from __future__ import annotations
 
-from toolfault_collector.importers._parse import parse_file
-from toolfault_collector.importers._run import ImportReport, Progress, import_paths
-from toolfault_collector.importers._transcript import Call, Conversation, EventBatch, Problem
-from toolfault_collector.importers.formats import AUTO, FORMATS, Format, find_format
+from toolfault_collector.importers.files import Problem
+from toolfault_collector.importers.formats import AUTO, FORMATS
+from toolfault_collector.importers.items import Call, Conversation, EventBatch, Format
+from toolfault_collector.importers.run import ImportReport, Progress, import_paths, parse_file
 
 __all__ = [
     "AUTO",
@@ -21,7 +31,6 @@ __all__ = [
     "ImportReport",
     "Problem",
     "Progress",
-    "find_format",
     "import_paths",
     "parse_file",
 ]

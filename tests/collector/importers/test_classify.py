@@ -9,32 +9,73 @@ import pydantic
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.collector.importers.documented import examples
 
-from toolfault_collector.importers.classify import ISSUES_RULE, RULES, classify, unwrap
+from toolfault_collector.importers.classify import ISSUES_RULE, classify, unwrap
+from toolfault_collector.importers.classify.rules import RULES
 
 CODE = re.compile(r"[a-z][a-z0-9_]{1,63}")
-EXAMPLES = [(rule, example) for rule in RULES for example in rule.examples]
+EXAMPLES = [
+    *examples(),
+    ("rejected_by_user", "The user doesn't want to take this action right now."),
+    ("rejected_by_user", "[Request interrupted by user for tool use]"),
+    ("permission_denied", "This command requires approval"),
+    ("permission_denied", "Permission to use Bash has been denied."),
+    ("permission_denied", "ls in '~/.x' was blocked. For security, only some folders are listed"),
+    ("words_of_the_user", "Wait a sec, we need to copy the icon too"),
+    ("cancelled", "AbortError: signal is aborted without reason"),
+    ("no_such_tool", "Unknown tool: excel_read"),
+    ("no_such_tool", "Tool 'search_web' not found"),
+    ("tool_disabled", "This tool is not enabled"),
+    ("missing_argument", "missing required argument 'query'"),
+    ("argument_required", "The 'query' parameter is required"),
+    ("unexpected_argument", "Unknown parameter: 'usr'"),
+    ("type", "expected list, got str"),
+    ("choice", "cabin must be one of economy, business"),
+    ("too_large", "limit must be at most 100"),
+    ("too_small", "limit must be at least 1"),
+    ("json", "Expecting value: line 1 column 1 (char 0)"),
+    ("diff", "corrupt patch at line 6"),
+    ("format", "Invalid URL"),
+    ("already_exists", "EEXIST: file already exists, mkdir '/tmp/x'"),
+    ("unavailable_resource", "not enough seats on flight HAT139"),
+    ("unavailable_resource", "new item 9127591879 not found or available"),
+    ("wrong_state", "certificate cannot be used to update reservation"),
+    ("wrong_state", "not enough balance in payment method gift_card_5094406"),
+    ("wrong_state", "Shell dce0af is not running, so cannot be killed (status: killed)"),
+    ("mismatch", "the number of items to be exchanged should match"),
+    ("rate_limit", "you are likely making requests too quickly."),
+    ("http_status", "Failed to fetch https://example.org/a - status code 404"),
+    ("http_status", "Failed to search features by category: 400"),
+    ("timeout", "Connection timeout to host https://example.org"),
+    ("connection", "Failed to fetch robots.txt https://example.org due to a connection issue"),
+    ("configuration", "browserType.launch: Executable doesn't exist at /opt/chromium"),
+    ("not_found", "user not found"),
+    ("not_found", "ENOENT: no such file or directory, open '/srv/a.docx'"),
+    ("not_found", "(sqlite3.OperationalError) no such table: project"),
+    ("not_found", "ls: cannot access 'types/': No such file or directory"),
+    ("invalid", "The selected champion is invalid."),
+    ("exception", "Internal error"),
+]
 
 
 def test_rules_are_well_formed() -> None:
-    """Names are unique, codes are codes, every rule has an example, the last fits everything."""
+    """Names are unique, codes are codes, the last rule fits everything."""
     assert len({rule.name for rule in RULES}) == len(RULES)
     for rule in RULES:
         assert CODE.fullmatch(rule.code)
-        assert rule.examples
         assert rule.audience != "system" or rule.category == "internal"
-    assert RULES[-1].pattern.pattern == ""
-    assert all(rule.pattern.pattern or rule.shell_only for rule in RULES[:-1])
+    assert RULES[-1].pattern == ""
+    assert all(rule.pattern or rule.shell_only for rule in RULES[:-1])
 
 
 def test_each_example_is_classified_by_its_own_rule() -> None:
     """No rule further up takes an example away, with or without the usual prefixes."""
+    shell_only = {rule.name for rule in RULES if rule.shell_only}
     for rule, example in EXAMPLES:
-        tool = "Bash" if rule.shell_only else "tool"
+        tool = "Bash" if rule in shell_only else "tool"
         for text in (example, f"Error: {example}", f"<tool_use_error>{example}</tool_use_error>"):
-            found = classify(text, tool=tool)
-            wanted = (rule.name, rule.code, rule.category)
-            assert (found.rule, found.code, found.category) == wanted, text
+            assert classify(text, tool=tool).rule == rule, text
 
 
 SCHEMA = "Input validation error: "

@@ -1,20 +1,37 @@
-"""docs/importing.md names what the importers know."""
+"""docs/importing.md shows the formats and the rules as they are."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from tests.collector.importers.documented import DOCS, table
 
 from toolfault_collector.importers import FORMATS
-from toolfault_collector.importers.classify import RULES, SHELL_TOOLS
+from toolfault_collector.importers.classify import SHELL_TOOLS, classify
+from toolfault_collector.importers.classify.rules import RULES, Rule
 
-DOCS = Path(__file__).parents[3] / "docs" / "importing.md"
+
+def test_the_formats_are_those_of_the_table():
+    """Each with its name on the command line and what it is, in order."""
+    assert table("formats") == [[each.name, each.title] for each in FORMATS]
 
 
-def test_every_format_rule_and_shell_tool_is_named() -> None:
-    """The formats, the rules, their codes, and the tools whose output is read as a command's."""
-    text = DOCS.read_text(encoding="utf-8")
-    names = {each.name for each in FORMATS} | {rule.name for rule in RULES}
-    names |= {rule.code for rule in RULES}
-    assert {name for name in names if f"`{name}`" not in text} == set()
-    tools = SHELL_TOOLS - {"sh"}  # which is named with bash
-    assert {tool for tool in tools if f"`{tool}`" not in text.lower()} == set()
+def test_the_rules_are_those_of_the_table():
+    """In their order, with code, category, audience and field."""
+    assert [row[:-1] for row in table("rules")] == [_cells(rule) for rule in RULES]
+
+
+def _cells(rule: Rule) -> list[str]:
+    found = classify("x", rule=rule.name)
+    names = rule.of_subject or "(?P<field>" in rule.pattern
+    return [
+        f"`{rule.name}` (shell tools)" if rule.shell_only else rule.name,
+        found.code,
+        found.category,
+        found.audience,
+        found.field or ("named in the text" if names else ""),
+    ]
+
+
+def test_the_tools_whose_output_is_a_commands_are_named():
+    """All but ``sh``, which is named with bash."""
+    text = DOCS.read_text(encoding="utf-8").lower()
+    assert {tool for tool in SHELL_TOOLS - {"sh"} if f"`{tool}`" not in text} == set()

@@ -11,9 +11,17 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from toolfault_collector.clock import now_us
-from toolfault_collector.importers import Conversation, EventBatch, Problem, parse_file
+from toolfault_collector.importers import (
+    AUTO,
+    FORMATS,
+    Conversation,
+    EventBatch,
+    Problem,
+    parse_file,
+)
 
 MIB = 1024 * 1024
+MEMBERS = ("type", "role", "messages", "content", "tool_calls", "message", "event_id", "events")
 
 
 def _chat(text: str = "x", *, ascii_only: bool = True, indent: int | None = None) -> str:
@@ -69,13 +77,35 @@ def test_a_file_of_many_pieces_is_read_as_written(
 @example(data=b"\xff\xfe[\0{\0")
 @example(data=b"\xef\xbb\xbf[1, \xff")
 def test_no_bytes_at_all_raise(tmp_path: Path, data: bytes) -> None:
-    """Arbitrary bytes become conversations or problems."""
+    """Arbitrary bytes become conversations or problems, whatever format they are read as."""
     for name in ("a.json", "a.jsonl"):
         path = tmp_path / name
         for content in (data, b"[" + data, b'[{"a": ' + data):
             path.write_bytes(content)
-            items = list(parse_file(path, now=now_us()))
-            assert all(isinstance(each, Conversation | EventBatch | Problem) for each in items)
+            for format_name in (AUTO, *(each.name for each in FORMATS)):
+                items = list(parse_file(path, format_name=format_name, now=now_us()))
+                assert all(isinstance(each, Conversation | EventBatch | Problem) for each in items)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(MEMBERS) | st.text(max_size=3), inner, max_size=5)
+    ),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(values=st.lists(json_values, max_size=4))
+def test_no_values_at_all_raise(tmp_path: Path, values: list[object]) -> None:
+    """Every format recognises and reads any JSON values without an exception."""
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(values))
+    for each in FORMATS:
+        assert each.detect(values) in (True, False)
+        list(parse_file(path, format_name=each.name, now=now_us()))
 
 
 CHAT = _chat()

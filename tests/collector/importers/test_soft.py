@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.collector.importers.counting import parsed
+from tests.collector.importers.documented import table
 
 RULES = {
     '{"isError": true}': "json_is_error",
@@ -53,3 +54,9 @@ def test_soft_rules(tmp_path: Path) -> None:
     (found,) = parsed(path)
     assert {text: call.soft for text, call in zip(RULES, found.calls, strict=True)} == RULES
     assert {call.status for call in found.calls} == {"ok"}
+
+
+def test_the_rules_are_those_of_the_documentation() -> None:
+    """Every rule that marks a success is in the table, and no other."""
+    names = {f"soft:{rule}" for rule in RULES.values() if rule} | {"soft:interrupted"}
+    assert {row[0] for row in table("soft")} == names

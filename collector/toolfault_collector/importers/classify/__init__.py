@@ -1,12 +1,13 @@
 """What a failure that is only text says: code, category, audience and field, by fixed rules.
 
-Transcripts hold the sentence that the model saw and nothing else. :data:`RULES` is an ordered
-table; the first rule whose pattern is found wins, so the same text always gets the same answer.
-Texts that list the faults of several arguments (pydantic, zod, JSON Schema, Claude Code) are taken
-apart before the table is asked. Codes are the 19 of the SDK where one fits, else custom.
+Transcripts hold the sentence that the model saw and nothing else. Texts that list the faults of
+several arguments (pydantic, zod, JSON Schema, Claude Code) are taken apart by ``argument_issues``;
+all others are asked of the ordered table in ``rules``, so the same text always gets the same
+answer. Codes are the 19 of the SDK where one fits, else custom. ``soft`` has the rules for
+successes that look like failures.
 
 Patterns are searched in the first line only, which is where errors say what they are; what follows
-is data. It is bounded, and no pattern repeats a repetition, so the time is bounded too.
+is data. It is bounded, so the time is bounded too.
 """
 
 from __future__ import annotations
@@ -15,66 +16,22 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from toolfault_collector.importers.classify._access import COMMANDS, PEOPLE, TOOLS
-from toolfault_collector.importers.classify._arguments import ARGUMENTS
-from toolfault_collector.importers.classify._issues import ArgumentIssue, read_issues
-from toolfault_collector.importers.classify._outside import OUTSIDE
-from toolfault_collector.importers.classify._rule import Audience, Category, Rule
-from toolfault_collector.importers.classify._state import STATE
+from toolfault_collector.importers.classify.argument_issues import ArgumentIssue, read_issues
+from toolfault_collector.importers.classify.rules import RULES, Audience, Category, Rule
 
-__all__ = [
-    "ISSUES_RULE",
-    "RULES",
-    "ArgumentIssue",
-    "Audience",
-    "Category",
-    "Classification",
-    "Rule",
-    "classify",
-    "unwrap",
-]
+__all__ = ["ISSUES_RULE", "SHELL_TOOLS", "ArgumentIssue", "Classification", "classify", "unwrap"]
 
-RULES: Final[tuple[Rule, ...]] = (*PEOPLE, *TOOLS, *COMMANDS, *ARGUMENTS, *STATE, *OUTSIDE)
 ISSUES_RULE: Final = "argument_issues"
-
-MAX_TEXT: Final = 8_000
-MAX_LINE: Final = 500
-MAX_FIELD: Final = 256
 # Tools that run a command line: what they print to stderr is the command's failure, not theirs.
 SHELL_TOOLS: Final = frozenset(
     {"bash", "shell", "sh", "terminal", "execute_command", "run_command", "start_process"}
 )
+
+MAX_TEXT: Final = 8_000
+MAX_LINE: Final = 500
+MAX_FIELD: Final = 256
+MAX_PREFIXES: Final = 4
 _TAG: Final = re.compile(r"\s*<tool_use_error>")
-_SUBJECT: Final = re.compile(
-    r"(?:the |parameter |argument |field )?[`'\"]?(?P<name>[A-Za-z_][\w.\[\]-]{0,127})[`'\"]?"
-    r"(?: parameter| argument| field)? (?:must|cannot|can't|should|is|exceeds|does not)\b",
-    re.IGNORECASE,
-)
-_NO_NAMES: Final = frozenset(
-    [
-        "argument",
-        "arguments",
-        "content",
-        "data",
-        "field",
-        "file",
-        "input",
-        "it",
-        "output",
-        "parameter",
-        "parameters",
-        "request",
-        "result",
-        "string",
-        "text",
-        "that",
-        "the",
-        "this",
-        "type",
-        "value",
-        "you",
-    ]
-)
 _END_TAG: Final = "</tool_use_error>"
 # Wrappers that say no more than that there was an error, or in which tool.
 _PREFIX: Final = re.compile(
@@ -83,7 +40,17 @@ _PREFIX: Final = re.compile(
     r"|mcp error -?\d{1,6}: |error processing request: )",
     re.IGNORECASE,
 )
-MAX_PREFIXES: Final = 4
+_SUBJECT: Final = re.compile(
+    r"(?:the |parameter |argument |field )?[`'\"]?(?P<name>[A-Za-z_][\w.\[\]-]{0,127})[`'\"]?"
+    r"(?: parameter| argument| field)? (?:must|cannot|can't|should|is|exceeds|does not)\b",
+    re.IGNORECASE,
+)
+_NO_NAMES: Final = re.compile(
+    r"arguments?|content|data|field|file|input|it|output|parameters?|request|result|string|text"
+    r"|that|the|this|type|value|you",
+    re.IGNORECASE,
+)
+_PATTERNS: Final = tuple((rule, re.compile(rule.pattern, re.IGNORECASE)) for rule in RULES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,19 +77,18 @@ def classify(text: str, *, tool: str = "", rule: str | None = None) -> Classific
     Raises:
         ValueError: There is no rule of that name.
     """
-    body = _strip_prefixes(unwrap(text)[:MAX_TEXT])
     if rule is not None:
         return _from_rule(_named(rule), None)
-    issues = read_issues(body)
-    if issues:
+    body = _strip_prefixes(unwrap(text)[:MAX_TEXT])
+    if issues := read_issues(body):
         return _from_issues(issues)
     shell = tool.rpartition("/")[2].lower() in SHELL_TOOLS
     line = body.lstrip().partition("\n")[0][:MAX_LINE]
-    for candidate in RULES[:-1]:
-        found = candidate.pattern.search(line) if shell or not candidate.shell_only else None
+    for candidate, pattern in _PATTERNS:
+        found = pattern.search(line) if shell or not candidate.shell_only else None
         if found is not None:
             return _from_rule(candidate, found)
-    return _from_rule(RULES[-1], None)
+    raise AssertionError("the last rule fits every text")
 
 
 def unwrap(text: str) -> str:
@@ -148,25 +114,24 @@ def _named(name: str) -> Rule:
 
 
 def _from_rule(rule: Rule, found: re.Match[str] | None) -> Classification:
-    named = found.groupdict().get("field") if found else None
-    if found is not None and rule.of_subject:
-        named = _subject(found.string)
+    named = None
+    if found is not None:
+        named = _subject(found.string) if rule.of_subject else found.groupdict().get("field")
     field = named[:MAX_FIELD] if named else rule.field
-    issues = (ArgumentIssue(field, rule.code),) if field and rule.category == "parameter" else ()
     return Classification(
         rule=rule.name,
         code=rule.code,
         category=rule.category,
         audience=rule.audience or ("system" if rule.category == "internal" else "llm"),
         field=field,
-        issues=issues,
+        issues=(ArgumentIssue(field, rule.code),) if field and rule.category == "parameter" else (),
     )
 
 
 def _subject(line: str) -> str | None:
     """Name the argument that a sentence such as "port must be an integer" begins with."""
     found = _SUBJECT.match(line)
-    return found["name"] if found and found["name"].lower() not in _NO_NAMES else None
+    return found["name"] if found and not _NO_NAMES.fullmatch(found["name"]) else None
 
 
 def _from_issues(issues: tuple[ArgumentIssue, ...]) -> Classification:

@@ -13,30 +13,16 @@ from typing import Final
 from uuid import UUID
 
 from toolfault_collector.clock import MILLISECOND_US, format_time
-from toolfault_collector.importers._text import cut
-from toolfault_collector.importers._transcript import Call, Conversation
 from toolfault_collector.importers.classify import ArgumentIssue, Classification, classify, unwrap
+from toolfault_collector.importers.items import Call, Conversation
+from toolfault_collector.importers.members import cut
 from toolfault_collector.redact import redact
 
-__all__ = ["conversation_events", "event_id", "session_id"]
+__all__ = ["conversation_events"]
 
 MAX_TEXT: Final = 8_000
 
 _Event = Mapping[str, object]
-
-
-def event_id(key: bytes, *identity: str) -> str:
-    """Make the id of an event from the key of its conversation and its identity within."""
-    hashed = blake2b("\x1f".join(identity).encode("utf-8", "backslashreplace"), key=key)
-    value = int.from_bytes(hashed.digest()[:16], "big")
-    value = value & ~(0xF << 76) | 0x8 << 76
-    value = value & ~(0x3 << 62) | 0x2 << 62
-    return str(UUID(int=value))
-
-
-def session_id(conversation: Conversation) -> str:
-    """Name the conversation: what a person recognises it by, and enough hash to be unique."""
-    return f"{cut(conversation.label, 120)}:{conversation.key.hex()[:16]}"
 
 
 def conversation_events(conversation: Conversation, *, now: int) -> Iterator[_Event]:
@@ -45,34 +31,38 @@ def conversation_events(conversation: Conversation, *, now: int) -> Iterator[_Ev
     No end is said: a conversation without times is over by that, one with times when it was idle.
 
     Args:
-        conversation: What the parser understood.
+        conversation: What the format understood.
         now: Time of the import in microseconds, which stands in where the source has no times.
     """
-    session = session_id(conversation)
     for call in conversation.calls:
         if call.status == "missing":
             yield _unanswered(conversation, call, now)
         else:
-            yield _tool_call(conversation, call, session, now=now)
+            yield _tool_call(conversation, call, now)
 
 
-def _tool_call(conversation: Conversation, call: Call, session: str, *, now: int) -> _Event:
+def _event_id(key: bytes, *identity: str) -> str:
+    hashed = blake2b("\x1f".join(identity).encode("utf-8", "backslashreplace"), key=key)
+    value = int.from_bytes(hashed.digest()[:16], "big")
+    value = value & ~(0xF << 76) | 0x8 << 76
+    value = value & ~(0x3 << 62) | 0x2 << 62
+    return str(UUID(int=value))
+
+
+def _tool_call(conversation: Conversation, call: Call, now: int) -> _Event:
     ended = call.ended_at if call.ended_at is not None else now
     event: dict[str, object] = {
         "type": "tool_call",
-        "event_id": event_id(conversation.key, "call", call.identity),
+        "event_id": _event_id(conversation.key, "call", call.identity),
         "occurred_at": format_time(ended),
         "time_source": "import" if conversation.timed else "none",
         "detection": f"soft:{call.soft}" if call.soft else "explicit",
-        "session_id": session,
+        # What a person recognises the conversation by, and enough hash to be unique.
+        "session_id": f"{cut(conversation.label, 120)}:{conversation.key.hex()[:16]}",
         "seq": call.position,
         "tool": call.tool,
         "success": call.status == "ok",
         "args_recorded": True,
-    }
-    if call.started_at is not None:
-        event["duration_ms"] = (ended - call.started_at) / MILLISECOND_US
-    optional = {
         "turn": call.turn,
         "call_id": call.call_id,
         "run_id": call.run_id,
@@ -85,7 +75,9 @@ def _tool_call(conversation: Conversation, call: Call, session: str, *, now: int
         "tags": dict(call.tags) or None,
         "error": _error(call) if call.status == "failed" else None,
     }
-    return event | {name: value for name, value in optional.items() if value is not None}
+    if call.started_at is not None:
+        event["duration_ms"] = (ended - call.started_at) / MILLISECOND_US
+    return _without_nones(event)
 
 
 def _unanswered(conversation: Conversation, call: Call, now: int) -> _Event:
@@ -97,7 +89,7 @@ def _unanswered(conversation: Conversation, call: Call, now: int) -> _Event:
     at = format_time(call.started_at if call.started_at is not None else now)
     return {
         "type": "tool_call_counts",
-        "event_id": event_id(conversation.key, "unanswered", call.identity),
+        "event_id": _event_id(conversation.key, "unanswered", call.identity),
         "occurred_at": at,
         "minute": at,
         "tool": call.tool,
@@ -108,13 +100,19 @@ def _unanswered(conversation: Conversation, call: Call, now: int) -> _Event:
     }
 
 
+def _without_nones(members: _Event) -> _Event:
+    return {name: value for name, value in members.items() if value is not None}
+
+
 def _error(call: Call) -> _Event:
     found = classify(call.text, tool=call.tool, rule=call.rule)
     text = cut(redact(unwrap(call.text).strip()), MAX_TEXT)
-    error: dict[str, object] = {
+    error = {
         "code": found.code,
         "category": found.category,
         "audience": found.audience,
+        "field": found.field,
+        "expected": found.expected,
         "renderings": {
             "user": _for_user(call.tool, found),
             "llm": text,
@@ -122,16 +120,12 @@ def _error(call: Call) -> _Event:
         },
         "issues": [_issue(issue) for issue in found.issues],
     }
-    if found.field is not None:
-        error["field"] = found.field
-    if found.expected is not None:
-        error["expected"] = found.expected
-    return error
+    return _without_nones(error)
 
 
 def _issue(issue: ArgumentIssue) -> _Event:
-    members = {name: value for name, value in asdict(issue).items() if value is not None}
-    return members | {"message": redact(issue.message)} if issue.message else members
+    members = _without_nones(asdict(issue))
+    return {**members, "message": redact(issue.message)} if issue.message else members
 
 
 def _for_user(tool: str, found: Classification) -> str:

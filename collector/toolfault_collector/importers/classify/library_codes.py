@@ -1,6 +1,6 @@
-"""pydantic's error types as the error codes of protocol v1 (contract of the SDK, section 3.4).
+"""Error types of pydantic and zod as error codes of protocol v1 (contract of the SDK, section 3.4).
 
-Only what is not ``invalid_input`` is listed; types newer than the table fall back to it too.
+Of pydantic's only what is not ``invalid_input`` is listed; newer types fall back to it too.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["code_of"]
+__all__ = ["PYDANTIC_CODES", "ZOD_CODES"]
 
-_CODES: Final[Mapping[str, str]] = {
+_PYDANTIC: Final[Mapping[str, str]] = {
     "missing_field": "missing missing_sentinel_error union_tag_not_found missing_argument"
     " missing_keyword_only_argument missing_positional_only_argument",
     "unknown_field": "no_such_attribute extra_forbidden unexpected_keyword_argument"
@@ -36,11 +36,21 @@ _CODES: Final[Mapping[str, str]] = {
     "field_too_small": "greater_than greater_than_equal too_short string_too_short bytes_too_short",
     "malformed_json": "json_invalid",
 }
-_BY_TYPE: Final[Mapping[str, str]] = {
-    name: code for code, names in _CODES.items() for name in names.split()
+_ZOD: Final[Mapping[str, str]] = {
+    "wrong_type": "invalid_type invalid_union",
+    "unknown_field": "unrecognized_keys",
+    "invalid_choice": "invalid_enum_value invalid_literal invalid_value"
+    " invalid_union_discriminator",
+    "invalid_format": "invalid_string invalid_format invalid_date not_multiple_of",
+    "field_too_large": "too_big",
+    "field_too_small": "too_small",
+    "invalid_input": "custom",
 }
 
 
-def code_of(error_type: str) -> str:
-    """Give the code of a pydantic error type."""
-    return _BY_TYPE.get(error_type, "invalid_input")
+def _by_type(codes: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: code for code, names in codes.items() for name in names.split()}
+
+
+PYDANTIC_CODES: Final = _by_type(_PYDANTIC)
+ZOD_CODES: Final = _by_type(_ZOD)

@@ -7,21 +7,23 @@ store as they are; it checks them like any other sender's.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, TypeGuard
 
-from toolfault_collector.importers._reading import Broken
-from toolfault_collector.importers._source import Source
-from toolfault_collector.importers._transcript import EventBatch, Item
+from toolfault_collector.importers.files import Source
+from toolfault_collector.importers.items import EventBatch, Format
 
-__all__ = ["NAME", "is_event_line", "read_events"]
+__all__ = ["FORMAT"]
 
-NAME: Final = "toolfault"
 BATCH: Final = 500
 
 _Event = Mapping[str, object]
 
 
-def is_event_line(value: object) -> bool:
+def _detect(head: list[object]) -> bool:
+    return any(_is_event_line(value) for value in head)
+
+
+def _is_event_line(value: object) -> TypeGuard[dict[str, object]]:
     """Tell an event or an envelope of protocol v1 from lines of other formats."""
     if not isinstance(value, dict):
         return False
@@ -30,26 +32,22 @@ def is_event_line(value: object) -> bool:
     return "schema_version" in value and isinstance(value.get("events"), list)
 
 
-def read_events(source: Source) -> Iterator[Item]:
-    """Yield the events in batches, and the lines that hold none."""
+def _read(source: Source) -> Iterator[EventBatch]:
+    """Yield the events in batches of one resource, and report the lines that hold none."""
     resource: Mapping[str, str] = {}
     events: list[tuple[str, _Event]] = []
-    for read in source.values():
-        if isinstance(read, Broken):
-            yield source.problem(read)
+    for line in source.values():
+        if not _is_event_line(line.value):
+            source.mismatch(line.position, "not an event; skipped")
             continue
-        if not is_event_line(read.value):
-            yield source.mismatch(read.position, "not an event; skipped")
-            continue
-        assert isinstance(read.value, dict)
-        theirs = _resource(read.value)
+        theirs = _resource(line.value)
         if events and (theirs != resource or len(events) >= BATCH):
-            yield _batch(resource, events)
+            yield EventBatch(resource, tuple(events))
             events = []
         resource = theirs
-        events.extend(_events(read.position, read.value))
+        events.extend(_events(line.position, line.value))
     if events:
-        yield _batch(resource, events)
+        yield EventBatch(resource, tuple(events))
 
 
 def _resource(line: _Event) -> Mapping[str, str]:
@@ -62,14 +60,9 @@ def _resource(line: _Event) -> Mapping[str, str]:
 def _events(position: str, line: _Event) -> Iterator[tuple[str, _Event]]:
     several = line.get("events")
     if not isinstance(several, list):
-        yield position, line
-        return
-    for index, event in enumerate(several):
-        if isinstance(event, dict):
-            yield f"{position}/events/{index}", event
+        return iter([(position, line)])
+    events = ((f"{position}/events/{index}", event) for index, event in enumerate(several))
+    return ((place, event) for place, event in events if isinstance(event, dict))
 
 
-def _batch(resource: Mapping[str, str], events: list[tuple[str, _Event]]) -> EventBatch:
-    return EventBatch(
-        resource, tuple(event for _, event in events), tuple(place for place, _ in events)
-    )
+FORMAT: Final = Format("toolfault", "the SDK's own events, one per line", _detect, _read)

@@ -1,0 +1,141 @@
+"""Claude Code session files: one JSON object per line, one file is one conversation.
+
+Failure rule: ``is_error: true`` on the ``tool_result``. A turn is one ``message.id``; its parallel
+blocks stand on several lines. The result's second copy (``toolUseResult``) is only asked whether
+the user interrupted. Sub-agents of newer versions have a file of their own with the session id of
+their parent and are conversations of their own; those of older versions stand as ``isSidechain``
+lines in the file of the session and belong to it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+from typing import Final
+
+from toolfault_collector.clock import MINUTE_US
+from toolfault_collector.importers.assembly import Assembly
+from toolfault_collector.importers.files import Source
+from toolfault_collector.importers.formats import anthropic
+from toolfault_collector.importers.items import Call, Conversation, Format, Outcome
+from toolfault_collector.importers.members import name_of, read_time
+
+__all__ = ["FORMAT"]
+
+NAME: Final = "claude-code"
+# A session whose last line is younger may still be writing the results of its last calls.
+LIVE_FOR: Final = 30 * MINUTE_US
+_SESSION_KEYS: Final = ("sessionId", "session_id", "leafUuid")
+
+_Json = Mapping[str, object]
+
+
+def _detect(head: list[object]) -> bool:
+    return any(
+        isinstance(line, dict)
+        and isinstance(line.get("type"), str)
+        and any(isinstance(line.get(key), str) for key in _SESSION_KEYS)
+        for line in head
+    )
+
+
+def _read(source: Source) -> Iterator[Conversation]:
+    """Yield the one conversation of the file."""
+    session: _Session | None = None
+    for read in source.values():
+        line = read.value
+        if not isinstance(line, dict):
+            source.mismatch(read.position, "not a JSON object; skipped")
+            continue
+        message = line.get("message")
+        if isinstance(message, dict) and line.get("type") in ("user", "assistant"):
+            session = session or _Session(line, message)
+            session.add(line, message, read.position)
+    if session is None:
+        source.report("", "a session file without any message; nothing to import", "note")
+        return
+    if session.calls.orphans:
+        message = f"{session.calls.orphans} results without their call: begins mid-way"
+        source.report("", message, "note")
+    yield session.conversation(source.now)
+
+
+class _Session:
+    """What is known of the session while its lines go by."""
+
+    def __init__(self, line: _Json, message: _Json) -> None:
+        self._first = _digest(line.get("uuid"), line.get("timestamp"), message)
+        self._agent_id = name_of(line.get("agentId"))
+        self._session_id = ""
+        self._seen: set[str] = set()
+        self._last_at: int | None = None
+        self.calls = Assembly(key=self._first, early_results=True)
+
+    def add(self, line: _Json, message: _Json, position: str) -> None:
+        """Take in one line that carries a message."""
+        session_id = name_of(line.get("sessionId")) or name_of(line.get("session_id"))
+        self._session_id = session_id or self._session_id
+        # A line without a time of its own happened after the one before it.
+        self._last_at = read_time(line.get("timestamp")) or self._last_at
+        line_id = name_of(line.get("uuid")) or position
+        for entry in anthropic.entries(message, line_id, line["type"]):
+            if isinstance(entry, Outcome):
+                self._complete_outcome(entry, line)
+                self.calls.answer(entry)
+            elif (entry.call_id or entry.identity) not in self._seen:
+                self._complete_call(entry, line, message)
+                self._seen.add(entry.identity)
+                self.calls.issue(entry)
+
+    def _complete_call(self, call: Call, line: _Json, message: _Json) -> None:
+        call.identity = call.call_id or call.identity
+        call.turn = name_of(message.get("id")) or name_of(line.get("requestId")) or call.turn
+        call.started_at = self._last_at
+        call.model = None if call.model == "<synthetic>" else call.model
+        call.release = name_of(line.get("version"))
+        call.run_id = self._session_id or None
+        call.tags = {"sidechain": "true"} if line.get("isSidechain") is True else {}
+        if agent_id := name_of(line.get("agentId")):
+            call.tags["agent_id"] = agent_id[:256]
+
+    def _complete_outcome(self, outcome: Outcome, line: _Json) -> None:
+        outcome.at = self._last_at
+        copy = line.get("toolUseResult", line.get("tool_use_result"))
+        if isinstance(copy, dict) and copy.get("interrupted") is True:
+            outcome.soft = "interrupted"
+        # The metadata of the stream-json form tells that the user refused the call.
+        metas = line.get("tool_result_meta")
+        for meta in metas if isinstance(metas, list) else ():
+            if isinstance(meta, dict) and meta.get("id") == outcome.call_id:
+                refused = meta.get("non_execution_kind") == "user-rejected"
+                outcome.rule = "rejected_by_user" if refused else outcome.rule
+
+    def conversation(self, now: int) -> Conversation:
+        """Close the session."""
+        calls = self.calls.finish()
+        first_call = next((call.identity for call in calls if call.position == 0), "")
+        live = (self._last_at or 0) > now - LIVE_FOR
+        kept = tuple(c for c in calls if not (live and c.started_at and c.status == "missing"))
+        label = self._session_id or "session"
+        return Conversation(
+            format=NAME,
+            key=_digest(NAME, self._session_id, self._agent_id, self._first.hex(), first_call),
+            label=f"{label}/{self._agent_id}" if self._agent_id else label,
+            position="",
+            calls=kept,
+            agent=NAME,
+            provider="anthropic",
+            pending=len(calls) - len(kept),
+        )
+
+
+def _digest(*parts: object) -> bytes:
+    try:
+        text = json.dumps(parts, sort_keys=True, default=str)
+    except RecursionError:
+        text = repr([part for part in parts if isinstance(part, str)])
+    return blake2b(text.encode("utf-8", "backslashreplace"), digest_size=16).digest()
+
+
+FORMAT: Final = Format(NAME, "Claude Code session files", _detect, _read)

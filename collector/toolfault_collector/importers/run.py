@@ -1,0 +1,253 @@
+"""Imports files into a project: reads them by their format, stores what they hold in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Engine
+
+from toolfault_collector.clock import now_us
+from toolfault_collector.engine import write_transaction
+from toolfault_collector.importers.events import conversation_events
+from toolfault_collector.importers.files import Problem, Severity, Source, find_files
+from toolfault_collector.importers.formats import AUTO, detect_format, find_format
+from toolfault_collector.importers.items import EventBatch, Format, Item
+from toolfault_collector.store import store_events
+
+__all__ = ["ImportReport", "Progress", "import_paths", "parse_file"]
+
+# One transaction: large enough that commits do not count, small enough that other writers of the
+# database wait for a fraction of a second only.
+BATCH: Final = 500
+SOURCE: Final = "import"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an import is.
+
+    Args:
+        file: Number of the file being read, from 1.
+        files: Number of files in all.
+        bytes_done: Bytes read of all files, those that are done included.
+        bytes_total: Size of all files.
+        calls: Tool calls found so far.
+    """
+
+    file: int
+    files: int
+    bytes_done: int
+    bytes_total: int
+    calls: int
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """What an import found and what became of it.
+
+    Args:
+        files: Files that were transcripts.
+        conversations: Conversations in them.
+        calls: Tool calls in them.
+        failures: Failed calls among these.
+        accepted: Events that are new in the project.
+        duplicate: Events that were there already.
+        problems: What could not be imported, and notes on what was passed over.
+    """
+
+    files: int = 0
+    conversations: int = 0
+    calls: int = 0
+    failures: int = 0
+    accepted: int = 0
+    duplicate: int = 0
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def errors(self) -> list[Problem]:
+        """The problems by which data is missing."""
+        return [problem for problem in self.problems if problem.severity == "error"]
+
+
+def parse_file(
+    path: Path, *, format_name: str = AUTO, now: int, named: bool = True
+) -> Iterator[Item | Problem]:
+    """Yield the conversations, events and problems of one file, without a database.
+
+    Args:
+        path: The file.
+        format_name: Name of a format, or ``auto`` to recognise it.
+        now: Time of the import in microseconds since the epoch.
+        named: Whether the file was named by the caller; one merely met in a directory may be
+            something else.
+
+    Raises:
+        ValueError: There is no format of that name.
+    """
+    format_ = None if format_name == AUTO else find_format(format_name)
+    yield from _parse(Source(path, now=now, named=named, forced=format_ is not None), format_)
+
+
+def _parse(source: Source, format_: Format | None) -> Iterator[Item | Problem]:
+    for item in _read(source, format_):
+        yield from source.problems(all_told=False)
+        yield item
+    yield from source.problems(all_told=True)
+
+
+def _read(source: Source, format_: Format | None) -> Iterator[Item]:
+    """Yield what a file holds; a format of None means to recognise it."""
+    # A file met in a directory may be something else; one that was begun to be read is not.
+    unfit: Severity = "error" if source.named else "note"
+    severity = unfit
+    try:
+        if source.layout == "empty":
+            source.report("", "the file is empty", unfit)
+            return
+        severity = "error"
+        format_ = format_ or detect_format(source.head())
+        if format_ is None:
+            source.report("", source.unrecognised(), unfit)
+            return
+        yield from format_.read(source)
+    except OSError as error:
+        source.report("", f"cannot be read: {error.strerror or type(error).__name__}", severity)
+    except ValueError as error:
+        source.report("", str(error), severity)
+    if source.replaced:
+        source.report("", "holds bytes that are not of its encoding; they were replaced", "note")
+
+
+def import_paths(
+    engine: Engine,
+    project_id: int,
+    paths: Sequence[Path],
+    *,
+    format: str = AUTO,  # noqa: A002 - the option's name
+    on_progress: Callable[[Progress], None] | None = None,
+) -> ImportReport:
+    """Import transcripts; what is stored already is counted, not stored twice.
+
+    Args:
+        engine: Database with the current schema.
+        project_id: Project that the calls belong to.
+        paths: Files, and directories that are read recursively.
+        format: Name of a format, or ``auto``.
+        on_progress: Called after every MiB that is read, every batch that is stored and every file
+            that is done.
+
+    Raises:
+        ValueError: There is no format of that name.
+    """
+    format_ = None if format == AUTO else find_format(format)
+    run = _Run(engine, project_id, on_progress)
+    events = run.events(paths, format_)
+    for _, of_one_resource in groupby(events, key=lambda event: event.resource):
+        while batch := list(islice(of_one_resource, BATCH)):
+            run.store(batch)
+    return run.report
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """An event to store, and where it comes from."""
+
+    resource: Mapping[str, str]
+    path: Path
+    position: str
+    event: Mapping[str, object]
+
+
+@dataclass(slots=True)
+class _Run:
+    """The state of one import."""
+
+    engine: Engine
+    project_id: int
+    on_progress: Callable[[Progress], None] | None
+    # One moment for the whole import: it orders nothing and is shown nowhere as a time.
+    now: int = field(default_factory=now_us)
+    report: ImportReport = field(default_factory=ImportReport)
+    sizes: list[int] = field(default_factory=list)
+    file: int = 0
+    bytes_done: int = 0
+
+    def events(self, paths: Sequence[Path], format_: Format | None) -> Iterator[_Event]:
+        """Yield the events of all files; problems go to the report."""
+        files, self.report.problems = find_files(paths)
+        self.sizes = [_size(path) for path, _ in files]
+        for path, named in files:
+            before = sum(self.sizes[: self.file])
+            self.file += 1
+            source = Source(
+                path,
+                now=self.now,
+                named=named,
+                forced=format_ is not None,
+                on_read=partial(self.progress, before),
+            )
+            held = False
+            for item in _parse(source, format_):
+                if isinstance(item, Problem):
+                    self.report.problems.append(item)
+                else:
+                    held = True
+                    yield from self._of_item(path, item)
+            self.report.files += held
+            self.progress()
+
+    def _of_item(self, path: Path, item: Item) -> Iterator[_Event]:
+        if isinstance(item, EventBatch):
+            for position, event in item.events:
+                called = event.get("type") in ("tool_call", "tool_error")
+                self.report.calls += called
+                self.report.failures += called and event.get("success") is not True
+                yield _Event(item.resource, path, position, event)
+            return
+        self.report.conversations += 1
+        self.report.calls += len(item.calls)
+        self.report.failures += item.failures
+        for event in conversation_events(item, now=self.now):
+            yield _Event({}, path, item.position, event)
+        if item.pending:
+            message = f"{item.pending} calls have no result yet; import the file again later"
+            self.report.problems.append(Problem(path, item.position, message, "note"))
+
+    def store(self, batch: Sequence[_Event]) -> None:
+        """Store events of one resource, in one transaction."""
+        with write_transaction(self.engine) as conn:
+            receipt = store_events(
+                conn,
+                self.project_id,
+                [each.event for each in batch],
+                received_at=self.now,
+                time_policy="import",
+                resource=batch[0].resource,
+                source=SOURCE,
+            )
+        self.report.accepted += receipt.accepted
+        self.report.duplicate += receipt.duplicate
+        for rejection in receipt.rejected:
+            refused = batch[rejection.index]
+            message = f"an event was not stored: {rejection.code} at {rejection.pointer or '/'}"
+            self.report.problems.append(Problem(refused.path, refused.position, message))
+        self.progress()
+
+    def progress(self, before: int = 0, done: int = 0) -> None:
+        """Say how far the import is; a file is read again from its beginning once it is known."""
+        self.bytes_done = max(self.bytes_done, before + done)
+        if self.on_progress is not None:
+            files, total = len(self.sizes), sum(self.sizes)
+            self.on_progress(Progress(self.file, files, self.bytes_done, total, self.report.calls))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
