@@ -36,13 +36,15 @@ def entries(
     Args:
         message: The message.
         index: Its place in the conversation, or what else names the turn.
-        role: Who wrote it; by default the message says so itself.
+        role: Who wrote it, where that is known and the blocks are Anthropic's own; chats say it in
+            the message, and their blocks may be of a dialect.
     """
-    role = role or message.get("role")
+    writer = role or message.get("role")
     for place, block in _blocks(message):
-        if (role, block.get("type")) == ("assistant", "tool_use"):
-            yield call_of(message, block, identity=f"{index}.{place}", turn=str(index))
-        elif (role, block.get("type")) == ("user", "tool_result"):
+        if (writer, block.get("type")) == ("assistant", "tool_use"):
+            call = {name: block.get(name) for name in ("id", "name", "input")} if role else block
+            yield call_of(message, call, identity=f"{index}.{place}", turn=str(index))
+        elif (writer, block.get("type")) == ("user", "tool_result"):
             yield Outcome(
                 call_id=name_of(block.get("tool_use_id")),
                 text=text_of(block.get("content")),
