@@ -31,7 +31,7 @@ class Importer:
         with write_transaction(self.engine) as conn:
             project = ensure_project(conn, f"import {self._projects}")
         import_paths(self.engine, project, [path])
-        query = select(table).where(table.c.project_id == project).order_by(table.c.id)
+        query = select(table).where(table.c.project_id == project).order_by(*table.primary_key)
         with read_connection(self.engine) as conn:
             return list(conn.execute(query).mappings())
 

@@ -52,7 +52,7 @@ def _event(number: int, **rest: Any) -> dict[str, Any]:
 
 def _rows(engine: Engine, table: Any) -> list[Any]:
     with engine.connect() as conn:
-        return list(conn.execute(select(table).order_by(table.c.id)))
+        return list(conn.execute(select(table).order_by(*table.primary_key)))
 
 
 def test_a_folder_of_many_formats(engine: Engine, project: int, tmp_path: Path) -> None:
