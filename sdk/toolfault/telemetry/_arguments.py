@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
 
 if TYPE_CHECKING:
     from toolfault.telemetry._conversations import Chain
@@ -20,7 +21,10 @@ _NODES = 500
 _DEPTH = 8
 _LEAVES = 64
 _CHANGES = 50
-_TEXT = 65_536
+# A longer text is kept as its ends and a checksum: 500 of them must not take the queue's 16 MiB,
+# or the failure that they belong to would be dropped for what is never sent.
+_TEXT = 1_024
+_CHECKED = 65_536
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
@@ -70,8 +74,9 @@ def _plain(value: object, budget: list[int], depth: int) -> Any:
     budget[0] -= 1
     kind = type(value)
     if kind is str:
-        budget[1] += len(value)  # type: ignore[arg-type]
-        return value if len(value) <= _TEXT else _shortened(value)  # type: ignore[arg-type]
+        text: str = value if len(value) <= _TEXT else _shortened(value)  # type: ignore[arg-type,assignment]
+        budget[1] += len(text)
+        return text
     if value is None or kind is bool or kind is int or kind is float:
         return value if kind is not float or value == value else "<nan>"  # noqa: PLR0124
     if budget[0] <= 0 or depth >= _DEPTH:
@@ -97,14 +102,20 @@ def _plain_members(value: dict[Any, Any], budget: list[int], depth: int) -> dict
             budget[1] += len(member)
         else:
             member = _plain(member, budget, depth)  # noqa: PLW2901 - the copy of the member
-        copy[name if type(name) is str else f"<{type(name).__name__}>"] = member
+        if type(name) is not str:
+            name = f"<{type(name).__name__}>"  # noqa: PLW2901 - the copy of the name
+        elif len(name) > _TEXT:
+            name = _shortened(name)  # noqa: PLW2901
+        budget[1] += len(name)
+        copy[name] = member
     return copy
 
 
 def _shortened(text: str) -> str:
-    """Return head, length and tail: enough to tell two long texts apart, at a bounded cost."""
+    """Return head, length, checksum and tail: enough to tell two texts apart, at a bounded cost."""
     half = _TEXT // 2
-    return f"{text[:half]}<{len(text)}>{text[-half:]}"
+    middle = crc32(text[half:_CHECKED].encode("utf-8", "surrogatepass"))
+    return f"{text[:half]}<{len(text)} {middle}>{text[-half:]}"
 
 
 def fingerprint(arguments: Any, key: bytes) -> str:

@@ -184,6 +184,15 @@ def test_large_arguments_cost_little() -> None:
         assert len(json.dumps(event)) < 20_000
 
 
+def test_large_arguments_cost_no_failure() -> None:
+    """What is never sent cannot make an event too large; a slip in the middle is a change still."""
+    documents = ["word " * 13_000 for _ in range(400)]
+    changed = [*documents[:-1], documents[-1].replace("word", "work", 5_000)]
+    sent = [{"documents": texts, "k" * 100_000: 1} for texts in (documents, documents, changed)]
+    first, same, other = attempts(*sent)
+    assert first["args_fingerprint"] == same["args_fingerprint"] != other["args_fingerprint"]
+
+
 @pytest.mark.parametrize("arguments", [None, "{not json", {}, []])
 def test_what_is_recorded_of_odd_arguments(arguments: object, make_client: MakeClient) -> None:
     """Unknown arguments have no fingerprint; empty and unparsable ones have."""
