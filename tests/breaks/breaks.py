@@ -630,6 +630,16 @@ BREAKS: Final = (
         found_by=("tests/sdk/tools/test_schema.py::test_every_keyword",),
     ),
     Break(
+        name="sdk-endless-tools",
+        promise="A model that invents names of tools fills the memory of its host.",
+        file="sdk/toolfault/telemetry/_conversations.py",
+        old="return self.lanes >= self._most_lanes",
+        new="return False",
+        found_by=(
+            "tests/sdk/telemetry/test_folding.py::test_a_conversation_of_many_tools_is_told_in_parts",
+        ),
+    ),
+    Break(
         name="sdk-spool-forgets-what-is-sent",
         promise="What is being sent as the process is killed is lost.",
         file="sdk/toolfault/telemetry/_spool.py",

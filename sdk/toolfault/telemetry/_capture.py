@@ -15,7 +15,13 @@ from toolfault.telemetry._config import Config
 from toolfault.telemetry._context import Scope, current_scope
 from toolfault.telemetry._conversations import Placement
 from toolfault.telemetry._fold import LONGEST
-from toolfault.telemetry._labels import change_members, coercion_members, labels, name_of
+from toolfault.telemetry._labels import (
+    change_members,
+    coercion_members,
+    labels,
+    name_of,
+    tool_name,
+)
 from toolfault.telemetry._outbox import EVENT_BYTES, Item, Outbox
 from toolfault.telemetry._say import debug
 from toolfault.telemetry._tracker import Tracker
@@ -85,8 +91,8 @@ class Capture:
         event = self._base("tool_call", now, scope)
         event["turn"] = record.turn or event.get("turn")
         event["call_id"] = name_of(record.call_id)
-        event["tool"] = record.tool[:128]
-        event["tool_requested"] = record.tool_requested[:128]
+        event["tool"] = tool_name(record.tool)
+        event["tool_requested"] = tool_name(record.tool_requested)
         event["success"] = record.success
         event["duration_ms"] = _duration(record.duration_ms)
         if record.coercions:
@@ -138,8 +144,8 @@ class Capture:
         placement = self._tracker.place_error(error.tool, scope, now)
         event = self._base("tool_error", now, scope)
         event["call_id"] = name_of(call_id)
-        event["tool"] = error.tool[:128]
-        event["tool_requested"] = (error.tool_requested or error.tool)[:128]
+        event["tool"] = tool_name(error.tool)
+        event["tool_requested"] = tool_name(error.called)
         size = self._compare(event, placement, arguments)
         if self._samples and not self._sampled(event, scope, failed=True, placement=placement):
             self._outbox.discard("sampled")

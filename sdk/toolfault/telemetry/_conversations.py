@@ -114,7 +114,6 @@ class State:
         new_id: Callable[[], str],
     ) -> Placement:
         """Place a failed call: it opens a chain or goes on with one."""
-        tool = tool[:128]
         self.failed = True
         self.whole_left = _WHOLE_AFTER_FAILURE
         chain = self.open.get(tool)
@@ -135,7 +134,6 @@ class State:
         The success that ends a chain is always sent whole, also when the other successes since
         the latest failure have used up their share: without it a recovery would be unknown.
         """
-        tool = tool[:128]
         chain = self.open.get(tool)
         if chain is not None and chain.saw(turn, started_at):
             del self.open[tool]
@@ -147,16 +145,28 @@ class State:
 
 
 class Conversations:
-    """All conversations with a call in the last half hour, at most ``limit``."""
+    """All conversations with a call in the last half hour, at most ``limit``.
 
-    def __init__(self, limit: int, idle_seconds: float) -> None:
+    Attributes:
+        lanes: Kinds of calls in all of them, at most ``most_lanes``: a model can invent names of
+            tools without end.
+    """
+
+    def __init__(self, limit: int, most_lanes: int, idle_seconds: float) -> None:
+        self.lanes = 0
         self._limit = limit
+        self._most_lanes = most_lanes
         self._idle_seconds = idle_seconds
         self._states: OrderedDict[str, State] = OrderedDict()
         self._left_open: OrderedDict[str, OrderedDict[str, Chain]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._states)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further kind of call can be followed."""
+        return self.lanes >= self._most_lanes
 
     def touch(self, conversation_id: str, now: float) -> tuple[State, bool]:
         """Return the state of a conversation that has a call now, and whether it is new.
@@ -179,14 +189,17 @@ class Conversations:
         if state is None:
             return None
         state.home = None
+        self.lanes -= len(state.calls)
         if state.open:
             self._left_open[conversation_id] = state.open
             if len(self._left_open) > self._limit:
                 self._left_open.popitem(last=False)
         return state
 
-    def surplus(self, now: float, *, at_most: int) -> list[tuple[str, State]]:
+    def surplus(self, now: float, *, at_most: int, room: int) -> list[tuple[str, State]]:
         """Forget and return conversations that are idle or too many, ``at_most`` of them.
+
+        ``room`` further kinds of calls can be followed afterwards.
 
         Calls that are folded at once do not move their conversation in the order; one found at
         the front is moved when its turn has come.
@@ -199,7 +212,8 @@ class Conversations:
                 self._states.move_to_end(conversation_id)
                 continue
             idle = now - state.last_at >= self._idle_seconds
-            if not idle and len(self._states) <= self._limit:
+            too_many = len(self._states) > self._limit or self.lanes + room > self._most_lanes
+            if not idle and not too_many:
                 break
             self.pop(conversation_id)
             gone.append((conversation_id, state))

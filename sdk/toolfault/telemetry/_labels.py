@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
 
     from toolfault.tools._observe import Repair
 
-__all__ = ["change_members", "coercion_members", "labels", "name_of"]
+__all__ = ["change_members", "coercion_members", "labels", "name_of", "tool_name"]
 
 _KINDS = ("manual", "release", "schema", "variant")
 
@@ -29,6 +30,23 @@ def name_of(value: object, limit: int = 128) -> str | None:
     from toolfault.errors import safe_repr, safe_text
 
     return safe_text(value if isinstance(value, str) else safe_repr(value), limit)
+
+
+def tool_name(name: str) -> str:
+    """Return the name of a tool, which a model may have written: no secret, at most 128 characters.
+
+    What the SDK keeps and sends goes by this name.
+    """
+    from toolfault.errors import redaction_policy
+
+    return _cleaned(name[:1_024], redaction_policy())
+
+
+@lru_cache(maxsize=1_024)
+def _cleaned(name: str, _: object) -> str:
+    from toolfault.errors import clean_name
+
+    return clean_name(name, 128)
 
 
 def labels(tags: Mapping[str, str]) -> dict[str, str]:

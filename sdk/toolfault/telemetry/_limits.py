@@ -36,6 +36,8 @@ class Limits(Record):
         segment_bytes: A segment is ended at this size; it bounds what a crash sends again.
         largest_segment: Bytes read of a segment found on disk.
         conversations: Conversations followed at a time; the one idle longest is ended beyond it.
+        conversation_lanes: Kinds of calls (tool, agent, model, variant) followed in all of them;
+            some 450 bytes each, where a model invents long names.
     """
 
     queue_events: int = 10_000
@@ -57,3 +59,4 @@ class Limits(Record):
     segment_bytes: int = 1024 * 1024
     largest_segment: int = 4 * 1024 * 1024
     conversations: int = 2_000
+    conversation_lanes: int = 20_000

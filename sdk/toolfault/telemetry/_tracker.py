@@ -9,6 +9,7 @@ from toolfault.telemetry._config import Config
 from toolfault.telemetry._context import Scope, current_scope
 from toolfault.telemetry._conversations import CallKey, Conversations, Lane, Placement, State
 from toolfault.telemetry._fold import RowKey
+from toolfault.telemetry._labels import tool_name
 from toolfault.telemetry._limits import Limits
 from toolfault.telemetry._outbox import EVENT_BYTES, Item, Outbox
 
@@ -52,7 +53,9 @@ class Tracker:
         self._outbox = outbox
         self._clock = clock
         self._new_id = new_id
-        self._conversations = Conversations(limits.conversations, limits.idle_seconds)
+        self._conversations = Conversations(
+            limits.conversations, limits.conversation_lanes, limits.idle_seconds
+        )
         self._lanes: dict[CallKey, Lane] = {}
         self._latest = self._noticed = 0.0
         self._noticed_at = time.monotonic()
@@ -66,16 +69,17 @@ class Tracker:
             now: Its end by the client's clock.
         """
         failed = record.error is not None
+        tool = tool_name(record.tool)
         with self._outbox.lock:
             if scope is None:
                 placement = _ALONE if failed else _ORDINARY
-                key: CallKey = (record.tool, self._config.agent, None, None)
+                key: CallKey = (tool, self._config.agent, None, None)
                 lane = self._lanes.setdefault(key, Lane()) if self._folding else Lane()
             else:
-                key, lane, state = self._count(record.tool, scope, now)
+                key, lane, state = self._count(tool, scope, now)
                 placement = _ORDINARY
                 if failed or state.open:
-                    placement = self._place(state, record, scope, now)
+                    placement = self._place(state, tool, record, scope, now)
             if placement.whole or not self._folding:
                 return placement
             repaired = [repair.field[:256] for repair in record.coercions]
@@ -122,6 +126,7 @@ class Tracker:
         """Follow the conversation of an error captured outside a call: it is a failed call."""
         if scope is None:
             return _ALONE
+        tool = tool_name(tool)
         with self._outbox.lock:
             _, _, state = self._count(tool, scope, now)
             return state.fail(
@@ -141,24 +146,29 @@ class Tracker:
             conversation.variant,
         )
         self._latest = now
+        if self._conversations.is_full:
+            self._end_surplus(now, room=1)
         state, is_new = self._conversations.touch(conversation.id, now)
         state.home = self
         conversation.state = state
         lane = state.calls.get(key)
         if lane is None:
             lane = state.calls[key] = Lane()
+            self._conversations.lanes += 1
         lane.calls += 1
         if is_new:
             self._end_surplus(now)
         return key, lane, state
 
-    def _place(self, state: State, record: CallRecord, scope: Scope, now: float) -> Placement:
+    def _place(
+        self, state: State, tool: str, record: CallRecord, scope: Scope, now: float
+    ) -> Placement:
         turn = record.turn or scope.turn
         started_at = now - record.duration_ms / 1000.0
         if record.error is None:
-            return state.succeed(record.tool, turn=turn, started_at=started_at)
+            return state.succeed(tool, turn=turn, started_at=started_at)
         return state.fail(
-            record.tool,
+            tool,
             turn=turn,
             started_at=started_at,
             ended_at=now,
@@ -166,12 +176,7 @@ class Tracker:
         )
 
     def _row(self, key: CallKey | tuple[None, Any, Any, Any], now: float) -> RowKey:
-        from toolfault.errors import clean_name
-
         tool, agent, model, variant = key
-        if tool is not None:
-            # A model may have written it; the steps of counters go to the disk as they are.
-            tool = clean_name(tool, 128)
         config = self._config
         minute = int(now // 60.0)
         return (minute, tool, agent, model, variant, config.environment, config.release)
@@ -205,9 +210,9 @@ class Tracker:
             for conversation_id, state in self._conversations.drain():
                 self._tell(conversation_id, state, now)
 
-    def _end_surplus(self, now: float) -> bool:
+    def _end_surplus(self, now: float, *, room: int = 0) -> bool:
         """End conversations that are idle or too many; True when it was as many as at a time."""
-        ended = self._conversations.surplus(now, at_most=_ENDED_AT_ONCE)
+        ended = self._conversations.surplus(now, at_most=_ENDED_AT_ONCE, room=room)
         for conversation_id, state in ended:
             self._tell(conversation_id, state, now)
         return len(ended) == _ENDED_AT_ONCE
@@ -245,8 +250,7 @@ def _per_tool(state: State) -> list[dict[str, int]]:
     """Return the calls of a conversation by tool, in parts that one event can carry."""
     calls: dict[str, int] = {}
     for key, lane in state.calls.items():
-        name = key[0][:128]
-        calls[name] = calls.get(name, 0) + lane.calls
+        calls[key[0]] = calls.get(key[0], 0) + lane.calls
     pairs = list(calls.items())
     return [
         dict(pairs[at : at + _TOOLS_PER_EVENT]) for at in range(0, len(pairs), _TOOLS_PER_EVENT)

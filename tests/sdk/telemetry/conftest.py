@@ -49,6 +49,7 @@ class Bounds(NamedTuple):
     segment_bytes: int = 1024 * 1024
     largest_segment: int = 4 * 1024 * 1024
     conversations: int = 2_000
+    conversation_lanes: int = 20_000
 
 
 QUICK = Bounds(batch_seconds=0.01, backoff_base=0.01, backoff_cap=0.05, request_seconds=2.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import tracemalloc
 from collections import Counter
 from collections.abc import Mapping
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sdk.telemetry.conftest import (
+    QUICK,
     Clock,
     MakeClient,
     Scripted,
@@ -217,6 +219,44 @@ def test_time_alone_ends_conversations_and_sends_counters(
     assert complete.wait(60)
     assert begun + 60 <= came["tool_call_counts"] <= made + 125
     assert begun + 1_800 <= came["conversation_end"] <= made + 1_925
+
+
+def test_invented_tools_cost_bounded_memory(make_client: MakeClient) -> None:
+    """Of names that a model invents, however long, little is kept while a conversation goes on."""
+    client = make_client(transport=MemoryTransport(), successes="folded")
+    with toolfault.conversation("c"):
+        client.on_call(a_call(error=a_failure()))
+        assert client.flush(20)
+        tracemalloc.start()
+        try:
+            for number in range(200):
+                client.on_call(a_call(f"{number}-{'x' * 100_000}", error=a_failure()))
+            assert client.flush(60)
+            kept, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert kept < 4 * 1024 * 1024
+
+
+def test_a_conversation_of_many_tools_is_told_in_parts(make_client: MakeClient) -> None:
+    """Where there are more kinds of calls than are followed, the idlest conversations end."""
+    transport = MemoryTransport()
+    limits = QUICK._replace(conversation_lanes=50)
+    client = make_client(transport=transport, successes="folded", limits=limits)
+    with toolfault.conversation("idle", ends=False):
+        client.on_call(a_call(error=a_failure()))
+    with toolfault.conversation("busy", ends=False):
+        for number in range(200):
+            client.on_call(a_call(f"t{number}", error=a_failure()))
+    assert client.flush(20)
+    ended = [event["session_id"] for event in events_of(transport, "conversation_end")]
+    assert ended[:2] == ["idle", "busy"]
+    client.close(20)
+    told: Counter[str] = Counter()
+    for event in transport.events:
+        if event["type"] == "conversation_end":
+            told.update(event["calls"])
+    assert told == Counter(["http_request", *(f"t{number}" for number in range(200))])
 
 
 def test_conversations_are_bounded(make_client: MakeClient) -> None:
