@@ -185,6 +185,8 @@ def _changer(
         return lambda value: value + beyond
     if name in _TIMES:
         return lambda value: value + by
+    if name == "settles_at":
+        return lambda value: value and value + by
     if name in _EVENT_IDS:
         prefix = f"{copy:04x}"
         return lambda value: prefix + value[4:]

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -12,8 +13,9 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Connection
 
-from toolfault_collector.bulk import bind, columns, select_in
-from toolfault_collector.chains import Call, Chain, OrderKey
+from toolfault_collector import chains
+from toolfault_collector.bulk import bind, columns, fetch, select_in
+from toolfault_collector.chains import Call, Chain, Memory, OrderKey, Place
 
 __all__ = [
     "CHAIN_COLUMNS",
@@ -23,6 +25,7 @@ __all__ = [
     "ChainKey",
     "StoredCall",
     "chain_row",
+    "failures_before",
     "read_chain",
     "stored_calls",
     "stored_chain_rows",
@@ -33,16 +36,17 @@ ChainKey = tuple[int, str, str]
 
 _CONTEXT: Final = columns("agent model environment release variant")
 _PLAIN: Final = columns(
-    "chain_id started_at first_seq first_failed_at last_at last_started_at last_seq last_event_id"
+    "chain_id started_at first_seq first_failed_at last_started_at last_seq last_event_id"
     " failed_until last_failure_turn first_code first_category first_field first_message_id calls"
-    " failures round_trips recovered_at identical_repeats serial_discovery repeat_confusion"
-    " tokens_lost"
+    " failures round_trips recovered_at identical_repeats serial_discoveries repeat_confusions"
+    " token_reports"
 )
 CHAIN_COLUMNS: Final = (
     *columns("project_id session_id tool"),
     *_CONTEXT,
     *_PLAIN,
-    *columns("outcome first_retry_fix time_lost_ms time_source state"),
+    *columns("last_at outcome settles_at first_retry_fix serial_discovery repeat_confusion"),
+    *columns("time_lost_ms tokens_lost time_source state"),
 )
 # What the first failure decides, so that no later call changes it.
 OF_FIRST_FAILURE: Final = frozenset(
@@ -51,15 +55,22 @@ OF_FIRST_FAILURE: Final = frozenset(
         " first_failed_at first_code first_category first_field first_message_id time_source"
     )
 )
-_OUTCOME: Final = CHAIN_COLUMNS.index("outcome")
 _STATE: Final = CHAIN_COLUMNS.index("state")
-_LOADED: Final = (*_CONTEXT, *_PLAIN, *columns("time_lost_ms time_source state"))
+_LOADED: Final = (*_CONTEXT, *_PLAIN, *columns("time_lost_ms tokens_lost time_source state"))
 LOADED_COLUMNS: Final = ", ".join(_LOADED)
 OF_KEY: Final = "project_id = ? AND session_id = ? AND tool = ?"
 _VALUES: Final = attrgetter(*_PLAIN)
 
-# Calls read at a time when chains are folded again.
-PAGE: Final = 200
+_CallRow = namedtuple(
+    "_CallRow",
+    "id success code event_id started_at occurred_at seq turn time_source category message_id"
+    " args_fingerprint tokens agent model environment release variant chain_id attempt chain_marks"
+    " lost_us",
+)
+_CALL_COLUMNS: Final = ", ".join(_CallRow._fields)
+
+# Calls read at a time: around a late one `LOOK_BACK` failures are needed, and seldom more calls.
+PAGE: Final = 100
 
 
 @dataclass(slots=True)
@@ -68,43 +79,44 @@ class StoredCall:
 
     id: int
     call: Call
-    chain_id: str | None
-    attempt: int | None
+    place: Place
 
 
-def stored_calls(conn: Connection, key: ChainKey, *, since: OrderKey) -> Iterator[StoredCall]:
-    """Yield the stored calls of *key* from *since* on, in order, read a page at a time."""
-    compare = ">="
+def stored_calls(conn: Connection, key: ChainKey, *, after: OrderKey) -> Iterator[StoredCall]:
+    """Yield the stored calls of *key* after *after*, in order, read a page at a time."""
+    sql = (
+        f"SELECT {_CALL_COLUMNS} FROM tool_call WHERE {OF_KEY}"
+        " AND (started_at, seq, event_id) > (?, ?, ?)"
+        f" ORDER BY started_at, seq, event_id LIMIT {PAGE}"
+    )
     while True:
-        sql = bind(
-            conn,
-            "SELECT id, event_id, started_at, occurred_at, seq, turn, success, time_source, code,"
-            " category, message_id, args_fingerprint, tokens, agent, model, environment, release,"
-            f" variant, chain_id, attempt FROM tool_call WHERE {OF_KEY}"
-            f" AND (started_at, seq, event_id) {compare} (?, ?, ?)"
-            f" ORDER BY started_at, seq, event_id LIMIT {PAGE}",
-        )
-        page = conn.exec_driver_sql(sql, (*key, *since)).all()
-        issues = _issues(conn, [row.id for row in page if not row.success])
-        for row in page:
-            yield _read_call(row, issues.get(row.id, ()))
+        page = _read_calls(conn, fetch(conn, sql, (*key, *after)))
+        yield from page
         if len(page) < PAGE:
             return
-        compare, since = ">", (page[-1].started_at, page[-1].seq, page[-1].event_id)
+        after = page[-1].call.key
+
+
+def failures_before(
+    conn: Connection, key: ChainKey, at: OrderKey, *, chain_id: str
+) -> list[StoredCall]:
+    """Return the last `LOOK_BACK` calls up to *at* of a chain that is open there, in order."""
+    # The condition on the chain is written so that no index of it is chosen.
+    sql = (
+        f"SELECT {_CALL_COLUMNS} FROM tool_call WHERE {OF_KEY}"
+        " AND (started_at, seq, event_id) < (?, ?, ?) AND coalesce(chain_id, '') = ?"
+        f" ORDER BY started_at DESC, seq DESC, event_id DESC LIMIT {chains.LOOK_BACK}"
+    )
+    return _read_calls(conn, fetch(conn, sql, (*key, *at, chain_id))[::-1])
 
 
 def stored_chain_rows(conn: Connection, key: ChainKey) -> dict[str, tuple[Any, ...]]:
-    """Return the stored chains of *key* by id, comparable with `chain_row`.
-
-    A chain that is not recovered counts as open: its stored outcome is settled from time to time.
-    """
+    """Return the stored chains of *key* by id, comparable with `chain_row`."""
     names = ", ".join(CHAIN_COLUMNS)
     sql = bind(conn, f"SELECT {names} FROM chain WHERE {OF_KEY}")
     found = {}
     for row in conn.exec_driver_sql(sql, key):
         values = list(row)
-        if values[_OUTCOME] != "recovered":
-            values[_OUTCOME] = "open"
         if values[_STATE] is not None and not isinstance(values[_STATE], str):
             values[_STATE] = msgspec.json.encode(values[_STATE]).decode()
         found[row.chain_id] = tuple(values)
@@ -120,6 +132,13 @@ def _issues(conn: Connection, call_ids: Iterable[int]) -> dict[int, tuple[tuple[
     for call_id, pattern, code in select_in(conn, sql, among=call_ids):
         found[call_id] = (*found.get(call_id, ()), (pattern, code))
     return found
+
+
+def _read_calls(conn: Connection, rows: Sequence[Any]) -> list[StoredCall]:
+    """Return the calls of *rows*, which have `_CALL_COLUMNS`."""
+    calls = list(map(_CallRow._make, rows))
+    issues = _issues(conn, [call.id for call in calls if not call.success])
+    return [_read_call(call, issues.get(call.id, ())) for call in calls]
 
 
 def _read_call(row: Any, fields: tuple[tuple[str, str], ...]) -> StoredCall:
@@ -139,7 +158,8 @@ def _read_call(row: Any, fields: tuple[tuple[str, str], ...]) -> StoredCall:
         tokens=row.tokens,
         context=(row.agent, row.model, row.environment, row.release, row.variant),
     )
-    return StoredCall(row.id, call, row.chain_id, row.attempt)
+    place = Place(row.chain_id, row.attempt, row.chain_marks, row.lost_us)
+    return StoredCall(row.id, call, place)
 
 
 def read_chain(row: Sequence[Any]) -> Chain:
@@ -147,31 +167,54 @@ def read_chain(row: Sequence[Any]) -> Chain:
     values = dict(zip(_LOADED, row, strict=True))
     context = tuple(values.pop(name) for name in _CONTEXT)
     lost_ms, state = values.pop("time_lost_ms"), values.pop("state")
-    state = msgspec.json.decode(state) if isinstance(state, str) else state or {}
-    state["seen_fields"] = [tuple(pair) for pair in state.get("seen_fields", ())]
-    values["serial_discovery"] = bool(values["serial_discovery"])
-    values["repeat_confusion"] = bool(values["repeat_confusion"])
-    return Chain(**values, **state, context=context, time_lost_us=round(lost_ms * 1_000))
+    values["tokens_lost"] = values["tokens_lost"] or 0
+    memory, beside = Memory(), None
+    if state is not None:
+        state = msgspec.json.decode(state) if isinstance(state, str) else state
+        memory = Memory(
+            values["failures"],
+            state["turns"],
+            state["fingerprints"],
+            {(pattern, code): number for pattern, code, number in state["fields"]},
+            state["ends"],
+            state["unturned_ends"],
+        )
+        beside = tuple(state["beside"]) if state["beside"] else None
+    attempt = min(values["calls"], chains.LOOK_BACK + 1)
+    return Chain(
+        **values,
+        context=context,
+        time_lost_us=round(lost_ms * 1_000),
+        memory=memory,
+        beside=beside,
+        attempt=attempt,
+    )
 
 
 def chain_row(key: ChainKey, chain: Chain) -> tuple[Any, ...]:
     """Return the row of *chain*, in the order of `CHAIN_COLUMNS`."""
-    state = None
+    state, memory = None, chain.memory
     if not chain.recovered:
         state = {
-            "turns": chain.turns,
-            "unturned_until": chain.unturned_until,
-            "covered_until": chain.covered_until,
-            "fingerprints": chain.fingerprints,
-            "seen_fields": chain.seen_fields,
+            "turns": memory.turns,
+            "fingerprints": memory.fingerprints,
+            "fields": [(*pair, number) for pair, number in memory.fields.items()],
+            "ends": memory.ends,
+            "unturned_ends": memory.unturned_ends,
+            "beside": chain.beside,
         }
     return (
         *key,
         *chain.context,
         *_VALUES(chain),
-        "recovered" if chain.recovered else "open",
+        chain.last_at,
+        chain.outcome,
+        chain.settles_at,
         chain.first_retry_fix,
+        chain.serial_discoveries > 0,
+        chain.repeat_confusions > 0,
         chain.time_lost_us / 1_000,
+        chain.tokens_lost if chain.token_reports else None,
         chain.time_source,
         None if state is None else msgspec.json.encode(state).decode(),
     )

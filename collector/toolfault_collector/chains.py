@@ -6,33 +6,54 @@ The fold below is pure: ordered calls in, chains out. Ingest continues it from a
 Rules (design.md 4.3, "strict, after seeing the error"):
 
 * Calls are ordered by start, then ``seq``, then event id. A failure outside a chain opens one.
+* A call is compared with the last `LOOK_BACK` failures of its chain and with nothing before them.
+  So a call that arrives late changes no more than the calls up to the `LOOK_BACK`-th failure after
+  it, unless it opens, ends or joins chains (`chain_store`).
 * A call is *parallel* to a chain when the model could not have seen the chain's error as it issued
-  the call: it has the same turn as a failure of the chain, or, where one of the two turns is
-  unknown, it started before that failure ended. A parallel failure adds to ``failures`` only; a
-  parallel success is no part of the chain.
+  the call: it has the same turn as such a failure, or, where one of the two turns is unknown, it
+  started before that failure ended. A parallel failure adds to ``failures`` only; a parallel
+  success is no part of the chain.
 * Every other call is a round trip. A success ends the chain as recovered. Time never splits one.
 * Calls without times (``time_source`` ``none``) are ordered and compared by ``seq`` and turn only.
+
+What an unresolved chain comes to depends on the whole conversation (`conversations`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
-
-from sqlalchemy import ColumnElement, and_, case, literal, or_
+from typing import Any, Final, NamedTuple
 
 from toolfault_collector.clock import MINUTE_US
-from toolfault_collector.tables import chain as chain_table
-from toolfault_collector.tables import conversation
 
-__all__ = ["IDLE_US", "Call", "Chain", "OrderKey", "fold", "outcome_at"]
+__all__ = [
+    "IDENTICAL_REPEAT",
+    "IDLE_US",
+    "LOOK_BACK",
+    "REPEAT_CONFUSION",
+    "ROUND_TRIP",
+    "SERIAL_DISCOVERY",
+    "Call",
+    "Chain",
+    "Memory",
+    "OrderKey",
+    "Place",
+    "fold",
+]
 
 # A conversation without a call for this long has ended (design.md section 1).
 IDLE_US: Final = 30 * MINUTE_US
-# What a chain remembers of itself is bounded, so that a chain of 50,000 calls costs no more per
-# call than one of 50: the newest distinct turns, argument fingerprints and field codes.
-REMEMBERED: Final = 64
+# With so many failures of its chain a call is compared, and so far its position is counted: a chain
+# of 50,000 calls costs no more per call than one of 50, also where a call arrives late. The longest
+# chain of the transcripts that the rules were checked with has 11 calls.
+LOOK_BACK: Final = 64
+
+# What a call is to its chain, added up in ``tool_call.chain_marks``.
+ROUND_TRIP: Final = 1
+IDENTICAL_REPEAT: Final = 2  # a round trip with arguments that had failed
+SERIAL_DISCOVERY: Final = 4  # a failed round trip names a field that no failure had named
+REPEAT_CONFUSION: Final = 8  # a failed round trip names field and code of an earlier failure
 
 OrderKey = tuple[int, int, str]
 
@@ -68,9 +89,85 @@ class Call:
         return (self.started_at, self.seq, self.event_id)
 
 
+class Place(NamedTuple):
+    """Where a call stands in its chain; field names are columns of ``tool_call``.
+
+    Attributes:
+        attempt: Position in the chain from 1; `LOOK_BACK` + 1 for every call after `LOOK_BACK`.
+        chain_marks: What the call is to the chain, see `ROUND_TRIP`.
+        lost_us: Time it adds to the time lost.
+    """
+
+    chain_id: str | None = None
+    attempt: int | None = None
+    chain_marks: int | None = None
+    lost_us: int | None = None
+
+
+@dataclass(slots=True)
+class Memory:
+    """What the last `LOOK_BACK` failures of a chain say to the next call.
+
+    Every value has the number of the newest failure that it is of; the oldest come first. Of fields
+    the newest `LOOK_BACK` are kept, since one failure may name many.
+
+    Attributes:
+        newest: Number of the newest failure.
+        ends: The latest end of all, then the latest of those after it, and so on.
+        unturned_ends: The same of failures whose turn is unknown.
+    """
+
+    newest: int = 0
+    turns: dict[str, int] = field(default_factory=dict)
+    fingerprints: dict[str, int] = field(default_factory=dict)
+    fields: dict[tuple[str, str], int] = field(default_factory=dict)
+    ends: list[list[int]] = field(default_factory=list)
+    unturned_ends: list[list[int]] = field(default_factory=list)
+
+    def add(self, call: Call) -> None:
+        """Remember the failure *call*, and forget the oldest."""
+        self.newest = number = self.newest + 1
+        _add_end(self.ends, call.occurred_at, number)
+        if call.turn is None:
+            _add_end(self.unturned_ends, call.occurred_at, number)
+        else:
+            _put(self.turns, call.turn, number)
+        if call.args_fingerprint is not None:
+            _put(self.fingerprints, call.args_fingerprint, number)
+        for pair in call.fields:
+            _put(self.fields, pair, number)
+        if len(self.fields) > LOOK_BACK:
+            for pair in list(self.fields)[:-LOOK_BACK]:
+                del self.fields[pair]
+        if number > LOOK_BACK:
+            self._forget(number - LOOK_BACK)
+
+    def _forget(self, number: int) -> None:
+        """Take away what no failure after *number* had."""
+        for values in (self.turns, self.fingerprints, self.fields):
+            _forget(values, number)
+        for ends in (self.ends, self.unturned_ends):
+            if ends and ends[0][1] <= number:
+                del ends[0]
+
+    def renumber(self, newest: int) -> None:
+        """Let the newest failure have the number *newest*."""
+        by, self.newest = newest - self.newest, newest
+        self.turns = {value: number + by for value, number in self.turns.items()}
+        self.fingerprints = {value: number + by for value, number in self.fingerprints.items()}
+        self.fields = {value: number + by for value, number in self.fields.items()}
+        self.ends = [[end, number + by] for end, number in self.ends]
+        self.unturned_ends = [[end, number + by] for end, number in self.unturned_ends]
+
+
 @dataclass(slots=True)
 class Chain:
-    """One chain, complete or still growing. Field names are the columns of the table ``chain``."""
+    """One chain, complete or still growing. Field names are mostly the columns of ``chain``.
+
+    Attributes:
+        outcome: ``recovered``, or what its conversation says that it comes to unresolved.
+        settles_at: From when on it has that outcome; it is open before.
+    """
 
     chain_id: str
     started_at: int
@@ -82,28 +179,29 @@ class Chain:
     first_message_id: int | None
     context: tuple[str | None, ...]
     time_source: str
-    last_at: int = 0
     last_started_at: int = 0
     last_seq: int = 0
     last_event_id: str = ""
     failed_until: int = 0
     last_failure_turn: str | None = None
+    recovered_at: int | None = None
     calls: int = 0
     failures: int = 0
     round_trips: int = 0
-    recovered_at: int | None = None
+    outcome: str = "abandoned"
+    settles_at: int = 0
     identical_repeats: int = 0
-    serial_discovery: bool = False
-    repeat_confusion: bool = False
+    serial_discoveries: int = 0
+    repeat_confusions: int = 0
     time_lost_us: int = 0
-    tokens_lost: int | None = None
-    # What the next call needs, beside the columns above; stored as `state` until recovered.
-    turns: list[str] = field(default_factory=list)
-    unturned_until: int | None = None
-    covered_until: int = 0
-    fingerprints: list[str] = field(default_factory=list)
-    seen_fields: list[tuple[str, str]] = field(default_factory=list)
-    members: list[tuple[Call, int]] = field(default_factory=list)
+    tokens_lost: int = 0
+    token_reports: int = 0
+    # What the next call needs, beside the columns above; stored as `state` until recovered. After
+    # the last member there may be parallel successes; `beside` is the order of the newest.
+    memory: Memory = field(default_factory=Memory)
+    beside: OrderKey | None = None
+    attempt: int = 0
+    members: list[tuple[Call, Place]] = field(default_factory=list)
 
     @classmethod
     def open(cls, call: Call) -> Chain:
@@ -119,10 +217,9 @@ class Chain:
             first_message_id=call.message_id,
             context=call.context,
             time_source=call.time_source,
-            covered_until=call.started_at,
         )
-        chain._join(call)
-        chain._fail(call, seen=False)
+        chain._join(call, 0)
+        chain._fail(call)
         return chain
 
     @property
@@ -131,9 +228,9 @@ class Chain:
         return (self.last_started_at, self.last_seq, self.last_event_id)
 
     @property
-    def forgets(self) -> bool:
-        """Whether a turn that is new to the chain takes the place of one it remembers."""
-        return len(self.turns) >= REMEMBERED
+    def last_at(self) -> int:
+        """When the chain ended, as far as it is known."""
+        return max(self.failed_until, self.recovered_at or self.failed_until)
 
     @property
     def recovered(self) -> bool:
@@ -149,59 +246,73 @@ class Chain:
         """Fold the next *call* of the same tool and conversation into this unrecovered chain."""
         seen = not self._is_parallel(call)
         if call.success and not seen:
+            self.beside = max(self.beside or call.key, call.key)
             return
-        self._join(call)
-        if seen:
-            self.round_trips += 1
-            if call.args_fingerprint is not None and call.args_fingerprint in self.fingerprints:
-                self.identical_repeats += 1
+        self._join(call, self._marks(call) if seen else 0)
         if call.success:
             self.recovered_at = call.occurred_at
         else:
-            self._fail(call, seen=seen)
+            self._fail(call)
 
     def _is_parallel(self, call: Call) -> bool:
-        if call.turn is not None:
-            if call.turn in self.turns:
-                return True
-            until = self.unturned_until
+        if call.turn is None:
+            ends = self.memory.ends
+        elif call.turn in self.memory.turns:
+            return True
         else:
-            until = self.failed_until
-        return self.time_source != "none" and until is not None and call.started_at < until
+            ends = self.memory.unturned_ends
+        return call.time_source != "none" and bool(ends) and call.started_at < ends[0][0]
 
-    def _join(self, call: Call) -> None:
+    def _marks(self, call: Call) -> int:
+        """Return what *call*, whose sender had seen the chain's error, is to the chain."""
+        marks, known = ROUND_TRIP, self.memory.fields
+        if call.args_fingerprint is not None and call.args_fingerprint in self.memory.fingerprints:
+            marks |= IDENTICAL_REPEAT
+        if call.fields and known and not call.success:
+            named = {pattern for pattern, _ in known}
+            if any(pattern not in named for pattern, _ in call.fields):
+                marks |= SERIAL_DISCOVERY
+            if any(pair in known for pair in call.fields):
+                marks |= REPEAT_CONFUSION
+        return marks
+
+    def _join(self, call: Call, marks: int) -> None:
+        lost = self._lost(call)
         self.calls += 1
-        self.members.append((call, self.calls))
-        self.last_at = max(self.last_at, call.occurred_at)
+        self.attempt = min(self.attempt, LOOK_BACK) + 1
+        self.members.append((call, Place(self.chain_id, self.attempt, marks, lost)))
         self.last_started_at, self.last_seq, self.last_event_id = call.key
-        if self.time_source == "none":
-            return
-        # Lost is the time spent on failing calls and between attempts, where a pause counts up to
-        # the idle limit: after that nobody was waiting. Overlapping calls are counted once.
-        self.time_lost_us += min(max(call.started_at - self.covered_until, 0), IDLE_US)
-        self.covered_until = max(self.covered_until, call.started_at)
-        if not call.success:
-            self.time_lost_us += max(call.occurred_at - self.covered_until, 0)
-            self.covered_until = max(self.covered_until, call.occurred_at)
+        if self.beside is not None and self.beside < call.key:
+            self.beside = None
+        self.time_lost_us += lost
+        if marks:
+            self.round_trips += 1
+            self.identical_repeats += bool(marks & IDENTICAL_REPEAT)
+            self.serial_discoveries += bool(marks & SERIAL_DISCOVERY)
+            self.repeat_confusions += bool(marks & REPEAT_CONFUSION)
 
-    def _fail(self, call: Call, *, seen: bool) -> None:
+    def _lost(self, call: Call) -> int:
+        """Return the time that *call* adds to the time lost.
+
+        That is the time spent on failing calls and between attempts, where a pause counts up to the
+        idle limit: after that nobody was waiting. Overlapping calls are counted once.
+        """
+        if call.time_source == "none":
+            return 0
+        covered = self.memory.ends[0][0] if self.memory.ends else call.started_at
+        lost = min(max(call.started_at - covered, 0), IDLE_US)
+        if not call.success:
+            lost += max(call.occurred_at - max(covered, call.started_at), 0)
+        return lost
+
+    def _fail(self, call: Call) -> None:
         self.failures += 1
-        self.failed_until = max(self.failed_until, call.occurred_at)
+        self.memory.add(call)
+        self.failed_until = self.memory.ends[0][0]
         self.last_failure_turn = call.turn
         if call.tokens is not None:
-            self.tokens_lost = (self.tokens_lost or 0) + call.tokens
-        if call.turn is None:
-            self.unturned_until = max(self.unturned_until or 0, call.occurred_at)
-        else:
-            _remember(self.turns, call.turn)
-        if call.args_fingerprint is not None:
-            _remember(self.fingerprints, call.args_fingerprint)
-        if seen and call.fields and self.seen_fields:
-            named = {pattern for pattern, _ in self.seen_fields}
-            self.serial_discovery |= any(pattern not in named for pattern, _ in call.fields)
-            self.repeat_confusion |= any(pair in self.seen_fields for pair in call.fields)
-        for pair in call.fields:
-            _remember(self.seen_fields, pair)
+            self.tokens_lost += call.tokens
+            self.token_reports += 1
 
 
 def fold(calls: Iterable[Call], chain: Chain | None = None) -> list[Chain]:
@@ -224,49 +335,18 @@ def fold(calls: Iterable[Call], chain: Chain | None = None) -> list[Chain]:
     return chains
 
 
-def outcome_at(now_us: int) -> ColumnElement[str]:
-    """Return the outcome, as of *now_us*, of the rows of ``chain`` joined with ``conversation``.
-
-    A conversation is over when its end was reported after its last call, when it has been idle for
-    30 minutes, or when its source has no times (a finished transcript).
-    """
-    over = or_(
-        conversation.c.ended_at >= conversation.c.last_at,
-        conversation.c.last_at <= now_us - IDLE_US,
-        conversation.c.time_source == "none",
-    )
-    return case(
-        (chain_table.c.recovered_at.is_not(None), literal("recovered")),
-        (and_(over, _switched()), literal("switched")),
-        (over, literal("abandoned")),
-        else_=literal("open"),
-    )
+def _put(values: dict[Any, int], value: Any, number: int) -> None:
+    """Make *value* the newest of *values*."""
+    values.pop(value, None)
+    values[value] = number
 
 
-def _switched() -> ColumnElement[bool]:
-    """Whether a different tool succeeded after the chain's last failure, not beside it."""
-    conv, chain = conversation.c, chain_table.c
-    own_is_newest = conv.success_tool == chain.tool
-
-    def newest_other(column: str) -> ColumnElement[Any]:
-        return case(
-            (own_is_newest, conv[f"other_success_{column}"]), else_=conv[f"success_{column}"]
-        )
-
-    at, seq, turn = newest_other("at"), newest_other("seq"), newest_other("turn")
-    later = or_(at > chain.last_started_at, and_(at == chain.last_started_at, seq > chain.last_seq))
-    turns_known = and_(turn.is_not(None), chain.last_failure_turn.is_not(None))
-    return and_(
-        newest_other("tool").is_not(None),
-        later,
-        case((turns_known, turn != chain.last_failure_turn), else_=at >= chain.failed_until),
-    )
+def _forget(values: dict[Any, int], number: int) -> None:
+    while values and values[oldest := next(iter(values))] <= number:
+        del values[oldest]
 
 
-def _remember(memory: list[Any], item: Any) -> None:
-    """Put *item* last in *memory*, which keeps the newest distinct `REMEMBERED` items."""
-    if item in memory:
-        memory.remove(item)
-    elif len(memory) >= REMEMBERED:
-        del memory[0]
-    memory.append(item)
+def _add_end(ends: list[list[int]], end: int, number: int) -> None:
+    while ends and ends[-1][0] <= end:
+        del ends[-1]
+    ends.append([end, number])

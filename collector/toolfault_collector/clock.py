@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
@@ -14,7 +13,6 @@ __all__ = [
     "MILLISECOND_US",
     "MINUTE_US",
     "SECOND_US",
-    "ClockWatch",
     "format_time",
     "now_us",
     "parse_time",
@@ -38,45 +36,6 @@ _LEAP_SECOND: Final = 60
 def now_us() -> int:
     """Return the current time in microseconds since the epoch."""
     return time.time_ns() // 1_000
-
-
-class ClockWatch:
-    """Says whether the clock can be believed when it says that something is old.
-
-    A clock is believed while it goes on from a time that was right: the newest event that is
-    stored, later itself, counted on by the monotonic clock. One that is more than a day from there
-    (it was set wrong, or nothing came for a long time) is believed again after it has run for a
-    day without another jump: time enough for somebody, or NTP, to set it.
-
-    Args:
-        monotonic: Returns microseconds that never jump.
-    """
-
-    def __init__(self, monotonic: Callable[[], int] = lambda: time.monotonic_ns() // 1_000) -> None:
-        self._monotonic = monotonic
-        self._right: int | None = None
-        self._doubted: tuple[int, int] | None = None
-
-    def believes(self, now: int, *, newest: int | None) -> bool:
-        """Return whether *now*, what the clock says, can be believed.
-
-        Args:
-            now: Microseconds since the epoch.
-            newest: When the newest stored event was received; None if there is none.
-        """
-        passed = self._monotonic()
-        if self._right is None:
-            self._right = (now if newest is None else newest) - passed
-        ahead = now - passed
-        if abs(ahead - self._right) <= DAY_US:
-            self._doubted = None
-        elif self._doubted is None or abs(ahead - self._doubted[0]) > DAY_US:
-            self._doubted = ahead, passed
-            return False
-        elif passed - self._doubted[1] < DAY_US:
-            return False
-        self._right = ahead
-        return True
 
 
 def parse_time(text: str) -> int:

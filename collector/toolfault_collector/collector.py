@@ -45,7 +45,7 @@ class Collector:
         self.gatekeeper = Gatekeeper(self.engine)
         self.quota = Quota(settings.quota_events_per_minute)
         self.writer = Writer(self.engine, settings=settings, metrics=self.metrics, quota=self.quota)
-        self.maintenance = Maintenance(self.engine, settings)
+        self.maintenance = Maintenance(self.engine, settings, metrics=self.metrics)
 
     def start(self) -> None:
         """Bring the schema up to date if allowed, and begin to store.

@@ -1,8 +1,15 @@
-"""Conversations: what is known of a session beyond its single calls, kept at constant cost."""
+"""Conversations: what is known of a session beyond its single calls, kept at constant cost.
+
+What a chain without a success comes to is decided here: its conversation knows when it is over, and
+whether another tool succeeded. It is stored with the chain, by every transaction that changes the
+conversation, so that a reader compares a chain's own columns with the time.
+"""
+
+# ruff: noqa: S608 - only names of this code are put into statements, values are bound
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
@@ -11,10 +18,12 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Connection
 
-from toolfault_collector.arrays import array_text
-from toolfault_collector.bulk import columns, find_rows, upsert_rows
+from toolfault_collector.arrays import array_text, update_arrays
+from toolfault_collector.bulk import columns, find_rows, run, select_in, upsert_rows
+from toolfault_collector.chains import IDLE_US, Chain
 from toolfault_collector.engine import is_sqlite
 from toolfault_collector.prepared import PreparedCall, PreparedEnd
+from toolfault_collector.tables import chain as chain_table
 from toolfault_collector.tables import conversation
 
 __all__ = [
@@ -101,6 +110,41 @@ class Conversation:
             self.other_success_at, self.other_success_seq = at, seq
             self.other_success_tool, self.other_success_turn = tool, turn
 
+    def settle(self, tool: str, chain: Chain) -> None:
+        """Say what *chain*, of calls of *tool*, comes to, and from when on."""
+        chain.outcome, chain.settles_at = (
+            ("recovered", 0) if chain.recovered else self.outcome_of(tool, *_LAST_OF(chain))
+        )
+
+    def outcome_of(
+        self, tool: str, started_at: int, seq: int, failed_until: int, turn: str | None
+    ) -> tuple[str, int]:
+        """Return what an unresolved chain of *tool* comes to, and when.
+
+        It is switched if a different tool succeeded after its last failure and not beside it. It
+        is over when the end was reported after the last call, half an hour after that call, or at
+        once where the source has no times (a finished transcript).
+
+        Args:
+            tool: Whose chain it is.
+            started_at: When its last call began.
+            seq: The place of that call among those that began at the same moment.
+            failed_until: When the last of its failures to end did.
+            turn: The turn of its last failure.
+        """
+        ended = self.ended_at is not None and self.ended_at >= self.last_at
+        over = ended or self.time_source == "none"
+        settles_at = 0 if over else self.last_at + IDLE_US
+        other = self._newest_other() if self.success_tool == tool else self._newest()
+        if other is None or other[:2] <= (started_at, seq):
+            return "abandoned", settles_at
+        at, *_, other_turn = other
+        if turn is not None and other_turn is not None:
+            seen = turn != other_turn
+        else:
+            seen = at >= failed_until
+        return "switched" if seen else "abandoned", settles_at
+
     def _newest(self) -> Success | None:
         if self.success_tool is None or self.success_at is None:
             return None
@@ -117,6 +161,14 @@ _COLUMNS: Final = tuple(member.name for member in fields(Conversation))[:-1]
 _VALUES: Final = attrgetter(*_COLUMNS)
 _CALLS: Final = _COLUMNS.index("end_calls")
 _KEY: Final = columns("project_id session_id")
+_LAST: Final = columns("last_started_at last_seq failed_until last_failure_turn")
+_LAST_OF: Final = attrgetter(*_LAST)
+_UNRESOLVED: Final = (
+    f"SELECT session_id, id, outcome, settles_at, tool, {', '.join(_LAST)} FROM chain{{}}"
+    " WHERE project_id = ? AND recovered_at IS NULL AND session_id IN ?"
+)
+# SQLite may choose an index of all chains of a conversation, of which most are resolved.
+_BY_INDEX: Final = " INDEXED BY ix_chain_unresolved"
 
 
 def load_conversations(
@@ -151,9 +203,36 @@ def load_conversations(
 
 
 def write_conversations(conn: Connection, conversations: Iterable[Conversation]) -> None:
-    """Write *conversations* as they are now."""
-    rows = sorted((_row(each) for each in conversations), key=_place)
-    upsert_rows(conn, conversation, _COLUMNS, key=_KEY, rows=rows)
+    """Write *conversations* as they are now, and what their chains in the database come to.
+
+    A conversation that is not ``stored`` has no chain but those of this transaction, which came to
+    something as they were written.
+    """
+    stored: defaultdict[int, dict[str, Conversation]] = defaultdict(dict)
+    rows = []
+    for each in conversations:
+        rows.append(_row(each))
+        if each.stored:
+            stored[each.project_id][each.session_id] = each
+    upsert_rows(conn, conversation, _COLUMNS, key=_KEY, rows=sorted(rows, key=_place))
+    changed = []
+    for project_id, known in stored.items():
+        sql = _UNRESOLVED.format(_BY_INDEX if is_sqlite(conn) else "")
+        unresolved = select_in(conn, sql, fixed=(project_id,), among=known)
+        for session_id, chain_id, outcome, settles_at, *of_chain in unresolved:
+            now = known[session_id].outcome_of(*of_chain)
+            if now != (outcome, settles_at):
+                changed.append((chain_id, *now))
+    _write_outcomes(conn, sorted(changed))
+
+
+def _write_outcomes(conn: Connection, rows: list[tuple[int, str, int]]) -> None:
+    """Write id, outcome and ``settles_at`` of chains."""
+    if is_sqlite(conn):
+        run(conn, "UPDATE chain SET outcome = ?2, settles_at = ?3 WHERE id = ?1", rows)
+    elif rows:
+        change = "outcome = given.outcome, settles_at = given.settles_at"
+        update_arrays(conn, chain_table, ("id", "outcome", "settles_at"), change=change, rows=rows)
 
 
 def _make_rows(conn: Connection, wanted: dict[ConversationKey, int]) -> set[ConversationKey]:

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, Insert, Table
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+from sqlalchemy import ColumnElement, Connection, Insert, Table, any_, func, literal, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from toolfault_collector.engine import is_sqlite
 
-__all__ = ["insert_ignore", "upsert"]
+__all__ = ["among", "insert_ignore", "upsert"]
+
+
+def among(
+    conn: Connection, column: ColumnElement[Any], values: Collection[Any]
+) -> ColumnElement[bool]:
+    """Return whether *column* is one of *values*, which are one bound value, however many."""
+    if is_sqlite(conn):
+        each = func.json_each(msgspec.json.encode(list(values)).decode()).table_valued("value")
+        return column.in_(select(each.c.value))
+    return column == any_(literal(list(values), postgresql.ARRAY(column.type)))
 
 
 def insert_ignore(conn: Connection, table: Table) -> Insert:

@@ -20,9 +20,10 @@ from toolfault_collector.cardinality import OTHER
 from toolfault_collector.clock import MINUTE_US, format_time, now_us
 from toolfault_collector.engine import is_sqlite, read_connection, sqlite_path
 from toolfault_collector.errors import SchemaError
+from toolfault_collector.retention import limits_of, why_doubted, why_refused
 from toolfault_collector.schema import refuse_foreign
 from toolfault_collector.settings import Settings
-from toolfault_collector.tables import failure_counts, project, tool_call, user_account
+from toolfault_collector.tables import failure_counts, project, user_account
 from toolfault_collector.wal import LONG_BYTES, WriteAheadLog, advice_on_version
 
 __all__ = ["Finding", "examine"]
@@ -49,7 +50,7 @@ def examine(
     settings: Settings, engine: Engine, *, clock: Callable[[], int] = now_us
 ) -> list[Finding]:
     """Return what was found about the installation of *settings*, the worst first."""
-    findings = [*_schema(engine), *_clock(engine, clock()), *_exposure(settings, engine)]
+    findings = [*_schema(engine), *_clock(engine, settings, clock()), *_exposure(settings, engine)]
     findings += _names(engine, settings)
     if is_sqlite(engine):
         findings += [*_sqlite(engine, settings), *_file(sqlite_path(engine))]
@@ -75,17 +76,19 @@ def _schema(engine: Engine) -> Iterator[Finding]:
         yield Finding("schema", "problem", f"{found or 'none'}, {needs}")
 
 
-def _clock(engine: Engine, now: int) -> Iterator[Finding]:
-    received = select(tool_call.c.received_at).order_by(tool_call.c.id.desc()).limit(1)
-    newest = _scalar(engine, received)
-    if newest is not None and newest > now + MINUTE_US:
-        text = (
-            f"it is {format_time(now)} here, but events were received at {format_time(newest)};"
-            " set the clock, and keep it set (NTP)"
-        )
-        yield Finding("clock", "problem", text)
+def _clock(engine: Engine, settings: Settings, now: int) -> Iterator[Finding]:
+    try:
+        with read_connection(engine) as conn:
+            doubt = why_doubted(conn, now, tolerance=MINUTE_US)
+            refusal = why_refused(conn, limits_of(conn, settings), now)
+    except SQLAlchemyError:
+        return  # the schema is another, which is a finding of its own
+    if doubt is not None:
+        yield Finding("clock", "problem", doubt)
     else:
         yield Finding("clock", "ok", format_time(now))
+    if refusal is not None:
+        yield Finding("retention", "warning", f"nothing is removed for now: {refusal}")
 
 
 def _exposure(settings: Settings, engine: Engine) -> Iterator[Finding]:

@@ -6,7 +6,7 @@
     ├── BackupError           a backup cannot be made or restored
     ├── DatabaseReplaced      another file stands where the open one was: open it anew
     ├── DatabaseUrlError      the database URL cannot be used
-    ├── PruneRefused          retention would remove more than it should
+    ├── PruneRefused          retention removes nothing: the clock is doubted
     ├── SchemaError           the database has another schema than this version needs
     │   ├── SchemaTooOld      migrate it, or start anew: the message says which
     │   └── SchemaTooNew      written by a newer version: upgrade the program
@@ -51,7 +51,7 @@ class DatabaseUrlError(CollectorError):
 
 
 class PruneRefused(CollectorError):  # noqa: N818
-    """Retention would remove more than half of a project at once; the message says what to do."""
+    """The clock of this machine is doubted, so nothing was removed; the message says why."""
 
 
 class SchemaError(CollectorError):

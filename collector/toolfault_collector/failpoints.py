@@ -11,7 +11,7 @@ import signal
 import threading
 from typing import Final
 
-__all__ = ["DROP_POINTS", "POINTS", "REMOVAL_POINTS", "reach"]
+__all__ = ["POINTS", "REMOVAL_POINTS", "reach"]
 
 # In the order in which a batch passes them; COMMIT lies between "inserted" and "committed".
 POINTS: Final = (
@@ -26,8 +26,6 @@ POINTS: Final = (
 )
 # Of retention: before and after the commit of each of its transactions.
 REMOVAL_POINTS: Final = ("removed", "removal_committed")
-# Of a partition that retention drops: before, within and after the commit that does.
-DROP_POINTS: Final = ("detaching", "detached", "detached_committed")
 
 _NAME, _, _COUNT = os.environ.get("TOOLFAULT_FAILPOINT", "").partition(":")
 _left: Final = threading.Semaphore(int(_COUNT or 1) - 1)

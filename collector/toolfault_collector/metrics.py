@@ -66,6 +66,11 @@ class Metrics:
         self.wal_bytes = Gauge(
             "toolfault_wal_bytes", "Bytes of SQLite's write-ahead log.", registry=registry
         )
+        self.retention_refused = Gauge(
+            "toolfault_retention_refused",
+            "1 while retention removes nothing, since the clock of this machine is doubted.",
+            registry=registry,
+        )
         self._reasons: set[str] = set()
         self._accepted = self.events.labels("accepted")
         self._duplicate = self.events.labels("duplicate")

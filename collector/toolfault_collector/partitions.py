@@ -1,9 +1,9 @@
 """Partitions of calls and their issues on PostgreSQL: ranges of ids, made ahead of the writers.
 
 Ids are the order of arrival, so a partition holds what came in during one stretch of time. Each
-holds so many ids, not so many days: no clock is believed, and a small database has one. What no
-partition takes (or was kept of one that is gone) is in the default partition, so nothing is refused
-when one is late.
+holds so many ids, not so many days: no clock is believed, and a small database has one. Retention
+empties them, and one that is empty is dropped, which gives its room back. What no partition takes
+is in the default partition, so nothing is refused when one is late.
 
 SQLite has none of this, and every function here does nothing there.
 """
@@ -14,30 +14,20 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
+import structlog
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from toolfault_collector.engine import is_sqlite, write_transaction
+from toolfault_collector.engine import is_sqlite, read_connection, write_transaction
 
-__all__ = [
-    "DEFAULTS",
-    "WIDTH",
-    "Partition",
-    "analyze_grown",
-    "is_lock_timeout",
-    "keep_ahead",
-    "list_partitions",
-    "lock_all",
-    "newest_id",
-]
+__all__ = ["WIDTH", "Partition", "drop_emptied", "keep_ahead", "list_partitions", "newest_id"]
 
 # Ids in a partition: some gigabytes of failures. 14,000 calls a second fill one in five minutes,
 # after which maintenance comes by again.
 WIDTH: Final = 4_194_304
-# What takes the calls of no other partition, and their issues.
-DEFAULTS: Final = ("tool_call_default", "issue_default")
 # Any number will do as long as every collector takes the same.
 _LOCK: Final = 7_061_746_663
 # Whoever waits for a lock on all calls holds up everybody who comes after.
@@ -47,6 +37,7 @@ _PAUSE_SECONDS: Final = 0.25
 _LOCK_NOT_AVAILABLE: Final = "55P03"
 _EVER: Final = 2**62
 
+_log = structlog.get_logger(__name__)
 _BOUNDS: Final = re.compile(r"FROM \((MINVALUE|'?-?\d+'?)\) TO \('?(-?\d+)'?\)")
 
 
@@ -135,6 +126,52 @@ def _make_next(conn: Connection, width: int) -> str | None:
     return f"tool_call_{low}"
 
 
+def drop_emptied(engine: Engine) -> list[str]:
+    """Drop the partitions behind the writers that hold nothing any more; return their names.
+
+    That gives their room back at once. One that somebody reads for long is left for the next time.
+
+    Args:
+        engine: The database; others may go on using it.
+    """
+    dropped: list[str] = []
+    if is_sqlite(engine):
+        return dropped
+    with read_connection(engine) as conn:
+        newest = newest_id(conn)
+        behind = [each for each in list_partitions(conn) if each.high <= newest]
+        empty = [each for each in behind if _is_empty(conn, each)]
+    for each in empty:
+        try:
+            name = _patiently(engine, partial(_drop, part=each))
+        except DBAPIError as error:
+            if not _is_lock_timeout(error):
+                raise
+            _log.info("partition_kept", partition=each.calls, reason="somebody reads it")
+        else:
+            dropped += [] if name is None else [name]
+    return dropped
+
+
+def _is_empty(conn: Connection, part: Partition) -> bool:
+    # By the least key, which has an index: else all that was removed is read up to what is left.
+    least = (
+        f"SELECT min({key}) FROM {name}"  # noqa: S608 - names from the catalog
+        for name, key in ((part.calls, "id"), (part.issues, "tool_call_id"))
+    )
+    return all(conn.exec_driver_sql(each).scalar() is None for each in least)
+
+
+def _drop(conn: Connection, part: Partition) -> str | None:
+    """Drop *part*, unless a writer that was given its ids long ago has stored a call meanwhile."""
+    tables = f"ONLY tool_call, ONLY issue, {part.calls}, {part.issues}"
+    conn.exec_driver_sql(f"LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE")
+    if not _is_empty(conn, part):
+        return None
+    conn.exec_driver_sql(f"DROP TABLE {part.calls}, {part.issues}")
+    return part.calls
+
+
 def _patiently(engine: Engine, act: Callable[[Connection], str | None]) -> str | None:
     """Return what *act* does in a transaction that never waits long for a lock, tried anew."""
     pause = threading.Event()
@@ -144,62 +181,13 @@ def _patiently(engine: Engine, act: Callable[[Connection], str | None]) -> str |
                 conn.exec_driver_sql(f"SET LOCAL lock_timeout = {_LOCK_MS}")
                 return act(conn)
         except DBAPIError as error:
-            if not left or not is_lock_timeout(error):
+            if not left or not _is_lock_timeout(error):
                 raise
         pause.wait(_PAUSE_SECONDS)
     raise AssertionError  # the loop returns or raises
 
 
-def lock_all(conn: Connection, names: list[str]) -> None:
-    """Hold the tables *names* against everybody until the transaction ends.
-
-    Asked for again and again: somebody may read them for minutes (an export), and who waits for
-    such a lock holds up all who come after.
-
-    Raises:
-        DBAPIError: Somebody had one of them each time.
-    """
-    pause = threading.Event()
-    conn.exec_driver_sql(f"SET LOCAL lock_timeout = {_LOCK_MS}")
-    tables = ", ".join(f"ONLY {name}" for name in names)
-    for left in reversed(range(_TRIES)):
-        try:
-            with conn.begin_nested():
-                conn.exec_driver_sql(f"LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE")
-        except DBAPIError as error:
-            if not left or not is_lock_timeout(error):
-                raise
-            pause.wait(_PAUSE_SECONDS)
-        else:
-            return
-
-
-def is_lock_timeout(error: BaseException) -> bool:
+def _is_lock_timeout(error: BaseException) -> bool:
     """Return whether *error* says that somebody else had a lock for too long."""
     original = getattr(error, "orig", None)
     return getattr(original, "sqlstate", None) == _LOCK_NOT_AVAILABLE
-
-
-def analyze_grown(engine: Engine) -> list[str]:
-    """Analyse the partitioned tables whose statistics are old; return their names.
-
-    Autovacuum sees to every partition, and never to the whole, of which the planner asks how many
-    different values there are.
-    """
-    if is_sqlite(engine):
-        return []
-    grown = (
-        "SELECT p.relname FROM pg_class p LEFT JOIN pg_stat_all_tables s ON s.relid = p.oid"
-        " WHERE p.oid IN ('tool_call'::regclass, 'issue'::regclass)"
-        " AND (s.last_analyze < now() - interval '1 day' OR 2 * greatest(p.reltuples, 500) <"
-        " (SELECT sum(c.reltuples) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
-        " WHERE i.inhparent = p.oid))"
-    )
-    with write_transaction(engine) as conn:
-        names = list(conn.exec_driver_sql(grown).scalars())
-    for name in names:
-        with write_transaction(engine) as conn:
-            # Newer versions can leave out the partitions, which are analysed already.
-            new = int(conn.exec_driver_sql("SHOW server_version_num").scalar_one()) >= 180_000
-            conn.exec_driver_sql(f"ANALYZE {'ONLY ' if new else ''}{name}")
-    return names

@@ -96,6 +96,8 @@ class PreparedCall(msgspec.Struct, gc=False):
     id: int = 0
     chain_id: str | None = None
     attempt: int | None = None
+    chain_marks: int | None = None
+    lost_us: int | None = None
     signature_id: int | None = None
     message_id: int | None = None
 

@@ -9,7 +9,7 @@ under the lock of its conversation before it is written.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from toolfault_collector.chain_rows import (
     stored_chain_rows,
 )
 from toolfault_collector.chain_store import ChainChanges, write_chains
-from toolfault_collector.chains import Chain, fold
+from toolfault_collector.chains import Chain, Place, fold
 from toolfault_collector.conversations import (
     Conversation,
     ConversationKey,
@@ -43,7 +43,7 @@ from toolfault_collector.tables import (
     tool_call,
 )
 
-__all__ = ["Recount", "recount"]
+__all__ = ["Recount", "compare_key", "recount"]
 
 # Keys compared in one transaction: writers wait no longer than for a large batch.
 KEYS_AT_ONCE: Final = 200
@@ -59,8 +59,9 @@ class Recount:
     Attributes:
         calls: Calls read.
         chains: Chains that they make.
-        wrong_chains: Stored chains that differ from, or are missing among, those.
-        wrong_places: Calls whose chain or attempt was stored wrong.
+        wrong_chains: Stored chains that differ from, or are missing among, those; what a chain
+            came to is told by its conversation as it is stored.
+        wrong_places: Calls whose place in a chain was stored wrong.
         wrong_conversations: Conversations whose summary differs.
         wrong_counts: Rows of the rollups that differ.
         wrong_keys: Calls without the key by which a resend is known, and keys without a call.
@@ -91,10 +92,13 @@ def recount(
         repair: Write what was counted where it differs.
         progress: Called with the number of calls read so far.
     """
+    # First: what an unresolved chain came to hangs on its conversation.
+    wrong_conversations = _compare_conversations(engine, repair=repair)
     calls = chains = wrong_chains = wrong_places = 0
     for keys in _chain_keys(engine):
         with read_connection(engine) as conn:
-            compared = [_compare_key(conn, key) for key in keys]
+            talks = select_conversations(conn, {key[:2] for key in keys}, lock=False)
+            compared = [compare_key(conn, key, talks) for key in keys]
         calls += sum(read for read, _, _ in compared)
         chains += sum(found for _, found, _ in compared)
         differing = {key: each[2] for key, each in zip(keys, compared, strict=True) if each[2]}
@@ -105,7 +109,6 @@ def recount(
             wrong_places += len(changes.moved)
         if progress is not None:
             progress(calls)
-    wrong_conversations = _compare_conversations(engine, repair=repair)
     wrong_counts = _compare_counts(engine, repair=repair)
     wrong_keys = _compare_keys(engine, repair=repair)
     return Recount(
@@ -146,21 +149,25 @@ def _pages(
         after = keys[-1]
 
 
-def _compare_key(conn: Connection, key: ChainKey) -> tuple[int, int, ChainChanges]:
+def compare_key(
+    conn: Connection, key: ChainKey, conversations: Mapping[ConversationKey, Conversation]
+) -> tuple[int, int, ChainChanges]:
     """Return calls read, chains made and what would have to change for *key*."""
-    known = list(stored_calls(conn, key, since=_BEGINNING))
+    known = list(stored_calls(conn, key, after=_BEGINNING))
     chains = fold([each.call for each in known])
     changes = ChainChanges()
     before = stored_chain_rows(conn, key)
     for chain in chains:
+        if key[:2] in conversations:
+            conversations[key[:2]].settle(key[2], chain)
         if before.pop(chain.chain_id, None) != chain_row(key, chain):
             changes.changed.append((key, chain))
     changes.gone.extend((key[0], chain_id) for chain_id in before)
     places = _places(chains)
     for each in known:
-        place = places.get(each.call.event_id, (None, None))
-        if place != (each.chain_id, each.attempt):
-            changes.moved.append((*place, each.id))
+        place = places.get(each.call.event_id, Place())
+        if place != each.place:
+            changes.moved.append((place, each.id))
     return len(known), len(chains), changes
 
 
@@ -168,9 +175,9 @@ def _repair_keys(engine: Engine, keys: Iterable[ChainKey]) -> dict[ChainKey, Cha
     """Compare *keys* again while nobody adds to their conversations; write and return changes."""
     written = {}
     with write_transaction(engine) as conn:
-        select_conversations(conn, [(key[0], key[1]) for key in keys], lock=True)
+        talks = select_conversations(conn, {key[:2] for key in keys}, lock=True)
         for key in keys:
-            _, _, changes = _compare_key(conn, key)
+            _, _, changes = compare_key(conn, key, talks)
             write_chains(conn, changes)
             written[key] = changes
         _raise_all(conn, [key[0] for key in keys])
@@ -182,12 +189,8 @@ def _raise_all(conn: Connection, projects: Iterable[int]) -> None:
     raise_versions(conn, [(project_id, 0, 2**62) for project_id in set(projects)])
 
 
-def _places(chains: list[Chain]) -> dict[str, tuple[str | None, int | None]]:
-    return {
-        call.event_id: (chain.chain_id, attempt)
-        for chain in chains
-        for call, attempt in chain.members
-    }
+def _places(chains: list[Chain]) -> dict[str, Place]:
+    return {call.event_id: place for chain in chains for call, place in chain.members}
 
 
 def _compare_conversations(engine: Engine, *, repair: bool) -> int:

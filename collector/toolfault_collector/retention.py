@@ -1,45 +1,55 @@
-"""Retention: old conversations go, whole, a few at a time, and never by mistake.
+"""Retention: what a project keeps, where its line is drawn, and whether the clock is believed.
 
-What is old is decided by the order in which calls came in (their ids); the server's clock only
-marks the place: the line is drawn after the last old call before the first that was received within
-the time to keep. Calls that were received while the clock was wrong lie between calls that were
-received while it was right, and go with them, neither too early nor never. What a client claims
-neither keeps data for ever nor removes what came in today.
+What is old is decided by when it was received and by the order in which calls came in (their ids):
+what a client claims neither keeps data for ever nor removes what came in today, and calls that were
+received while the clock was wrong go with their neighbours, neither too early nor never.
 """
-
-# ruff: noqa: S608 - only constants of this code are put into statements, values are bound
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import add
 from typing import Final
 
 import structlog
-from sqlalchemy import Connection, Engine, Table, func, select
+from sqlalchemy import Column, Connection, Engine, delete, extract, func, select, tuple_
 
-from toolfault_collector.bulk import bind
-from toolfault_collector.clock import DAY_US, now_us
-from toolfault_collector.engine import read_connection, write_transaction
+from toolfault_collector.clock import DAY_US, SECOND_US, format_time, now_us
+from toolfault_collector.engine import is_sqlite, read_connection, write_transaction
 from toolfault_collector.errors import PruneRefused
-from toolfault_collector.partition_drop import drop_partitions
-from toolfault_collector.partitions import list_partitions, newest_id
+from toolfault_collector.project_settings import kept, settings_of
 from toolfault_collector.projects import list_projects
-from toolfault_collector.removal import IS_OLD, Line, remove_before
-from toolfault_collector.tables import call_counts, failure_counts, tool_call
+from toolfault_collector.removal import EVER, Line, Pruned, count_before, remove_before
+from toolfault_collector.rollups import HOUR_US
+from toolfault_collector.settings import Settings
+from toolfault_collector.tables import (
+    call_counts,
+    failure_counts,
+    project,
+    rejected_event,
+    tool_call,
+)
 
-__all__ = ["Limits", "Pruned", "preview", "prune", "prune_projects", "prune_rejects"]
+__all__ = [
+    "Limits",
+    "Pruned",
+    "limits_of",
+    "prune",
+    "prune_projects",
+    "prune_rejects",
+    "why_doubted",
+    "why_refused",
+]
 
-# A clock that jumped ahead makes everything old. More than half of a project at once is not
-# retention at work; below so many calls nobody minds being asked.
-MAX_SHARE: Final = 0.5
-ASK_FROM_CALLS: Final = 1_000
+# A conversation that goes on is cut this share of what is kept behind the line, at most a day: one
+# that is shorter than that goes whole.
+CUT_SHARE: Final = 8
+# By so much a clock may have been set back without calls from before being taken for late ones.
+SET_BACK_US: Final = 6 * HOUR_US
 # Rejected events are kept to be looked at soon.
 REJECTS_DAYS: Final = 7
 REJECTS_PER_PROJECT: Final = 10_000
-# A partition that came in within this share of the time to keep is waited for: a line drawn to the
-# call would have removed each of its rows by itself, long before it could be dropped.
-WAIT_SHARE: Final = 1 / 8
 
 _log = structlog.get_logger(__name__)
 
@@ -52,19 +62,14 @@ class Limits:
     max_calls: int | None = None
 
 
-@dataclass(slots=True)
-class Pruned:
-    """What retention removed, or would remove."""
-
-    conversations: int = 0
-    calls: int = 0
-    counts: int = 0
-
-    def add(self, other: Pruned) -> None:
-        """Add what was removed elsewhere."""
-        self.conversations += other.conversations
-        self.calls += other.calls
-        self.counts += other.counts
+def limits_of(conn: Connection, settings: Settings) -> dict[int, Limits]:
+    """Return the limits of every project that has any: its own, or those of the environment."""
+    found = {each.id: kept(settings_of(conn, each.id), settings) for each in list_projects(conn)}
+    return {
+        project_id: Limits(days or None, calls or None)
+        for project_id, (days, calls) in found.items()
+        if days or calls
+    }
 
 
 def prune(
@@ -82,15 +87,14 @@ def prune(
     Args:
         engine: The database; others may go on writing to it.
         days: Keep what was received in the last so many days.
-        max_calls: Keep about so many calls per project (whole conversations are removed).
+        max_calls: Keep about so many calls per project.
         project_id: One project; all of them by default.
-        force: Remove even more than half of a project at once.
+        force: Remove although the clock is doubted.
         dry_run: Only count.
         clock: Returns microseconds since the epoch.
 
     Raises:
-        PruneRefused: More than half of a project would go; nothing of it was removed. The other
-            projects were pruned.
+        PruneRefused: The clock is doubted (`why_refused`); nothing was removed.
     """
     with read_connection(engine) as conn:
         ids = [each.id for each in list_projects(conn)] if project_id is None else [project_id]
@@ -104,186 +108,158 @@ def prune_projects(
     *,
     force: bool = False,
     dry_run: bool = False,
-    waiting: bool = False,
     clock: Callable[[], int] = now_us,
 ) -> Pruned:
-    """Remove what is beyond the *limits* of each project; see `prune`.
-
-    On PostgreSQL partitions that have nothing else are dropped first.
-
-    Args:
-        engine: The database; others may go on writing to it.
-        limits: By project.
-        force: Remove even more than half of a project at once.
-        dry_run: Only count.
-        waiting: Leave what is old by its age alone until its partition can be dropped, if that is
-            soon.
-        clock: Returns microseconds since the epoch.
-
-    Raises:
-        PruneRefused: As for `prune`.
-    """
-    total = Pruned()
-    refusals: list[str] = []
-    lines: dict[int, Line] = {}
-    for each, limit in limits.items():
+    """Remove what is beyond the *limits* of each project; for the rest see `prune`."""
+    total, now = Pruned(), clock()
+    with read_connection(engine) as conn:
+        refusal = None if force or dry_run else why_refused(conn, limits, now)
+    if refusal is not None:
+        raise PruneRefused(f"nothing was removed: {refusal}; or run `toolfault prune --force`")
+    for project_id, limit in limits.items():
         with read_connection(engine) as conn:
-            line, wanted, refusal = _would_remove(conn, each, limit, now=clock(), waiting=waiting)
-        if refusal is not None and not (force or dry_run):
-            refusals.append(refusal)
-        elif dry_run:
-            total.add(wanted)
-        elif line is not None:
-            lines[each] = line
-    dropped = drop_partitions(engine, lines)
-    for each, line in lines.items():
-        removed = Pruned(*remove_before(engine, line))
-        removed.add(Pruned(dropped.conversations[each], dropped.calls[each]))
-        _log.info("pruned", project=each, conversations=removed.conversations, calls=removed.calls)
-        total.add(removed)
-    if refusals:
-        raise PruneRefused("; ".join(refusals))
+            line = _draw(conn, project_id, limit, now=now)
+            counted = Pruned() if line is None or not dry_run else count_before(conn, line)
+        if line is not None and not dry_run:
+            counted = remove_before(engine, line)
+            if any(counted):
+                _log.info("pruned", project=project_id, **counted._asdict())
+        total = Pruned(*map(add, total, counted))
     return total
-
-
-def preview(
-    conn: Connection, project_id: int, *, days: int | None, max_calls: int | None, now: int
-) -> tuple[Pruned, str | None]:
-    """Return what `prune` would remove of a project now, and why it would refuse to; see there."""
-    _, wanted, refusal = _would_remove(conn, project_id, Limits(days, max_calls), now=now)
-    return wanted, refusal
-
-
-def _would_remove(
-    conn: Connection, project_id: int, limits: Limits, *, now: int, waiting: bool = False
-) -> tuple[Line | None, Pruned, str | None]:
-    line = _draw(conn, project_id, limits, now=now, waiting=waiting)
-    wanted = Pruned() if line is None else _count(conn, line)
-    return line, wanted, _objection(conn, project_id, wanted)
 
 
 def prune_rejects(engine: Engine, *, clock: Callable[[], int] = now_us) -> int:
     """Remove rejected events that are a week old, and the oldest beyond 10,000 per project."""
-    removed = 0
+    removed, row = 0, rejected_event.c
     with read_connection(engine) as conn:
         ids = [each.id for each in list_projects(conn)]
     for project_id in ids:
+        mine, order = row.project_id == project_id, tuple_(row.received_at, row.id)
+        newest = select(row.received_at, row.id).where(mine)
+        newest = newest.order_by(row.received_at.desc(), row.id.desc())
+        old = row.received_at < clock() - REJECTS_DAYS * DAY_US
         with write_transaction(engine) as conn:
-            sql = bind(
-                conn,
-                "DELETE FROM rejected_event WHERE project_id = ? AND (received_at < ? OR id <="
-                " (SELECT id FROM rejected_event WHERE project_id = ? ORDER BY id DESC"
-                f" LIMIT 1 OFFSET {REJECTS_PER_PROJECT}))",
-            )
-            oldest = clock() - REJECTS_DAYS * DAY_US
-            removed += conn.exec_driver_sql(sql, (project_id, oldest, project_id)).rowcount
+            first = conn.execute(newest.offset(REJECTS_PER_PROJECT).limit(1)).first()
+            if first is not None:
+                old |= order <= tuple(first)
+            removed += conn.execute(delete(rejected_event).where(mine, old)).rowcount
     return removed
 
 
-def _draw(
-    conn: Connection, project_id: int, limits: Limits, *, now: int, waiting: bool
-) -> Line | None:
-    """Return where the project is to be cut; None if everything stays."""
-    since, first_call, max_calls = -(2**62), 0, limits.max_calls
-    if limits.days is not None:
-        kept = limits.days * DAY_US
-        since = _partition_begin(conn, now - kept, kept) if waiting else now - kept
-        first_call = _after_the_old(conn, tool_call, since, now=now)
-    if max_calls is not None and _stored_calls(conn, project_id) > max_calls:
-        newest = (
-            select(tool_call.c.id, tool_call.c.received_at)
-            .where(tool_call.c.project_id == project_id)
-            .order_by(tool_call.c.id.desc())
-            .offset(max_calls - 1)
-            .limit(1)
-        )
-        row = conn.execute(newest).one_or_none()
-        if row is not None and row.id > first_call:
-            first_call, since = row.id, max(since, min(row.received_at, now) + 1)
-    if not first_call:
-        return None
-    first_counts = _after_the_old(conn, call_counts, since, now=now)
-    return Line(project_id, first_call, first_counts, since=since, until=now + DAY_US)
+def why_refused(conn: Connection, limits: Mapping[int, Limits], now: int) -> str | None:
+    """Return why nothing of what is beyond *limits* is removed for now; None if it may be.
 
-
-def _partition_begin(conn: Connection, since: int, kept: int) -> int:
-    """Return when the partition began that *since* lies in, if it is worth waiting for it.
-
-    Else *since* itself: where little comes in, or where calls are written still, rows go one by
-    one.
+    A clock that jumped ahead makes everything old, and what comes in from then on agrees with it;
+    all that tells it from a server that was off for so long is time. So where everything would go
+    that came more than an hour ago, calls must have come for an hour first.
     """
-    parts = list_partitions(conn)
-    newest = newest_id(conn) if parts else 0
-    for part in parts:
-        if part.high > newest:
-            break
-        first, last = (
-            conn.exec_driver_sql(
-                f"SELECT received_at FROM {part.calls} ORDER BY id {order} LIMIT 1"
-            ).scalar_one_or_none()
-            for order in ("", "DESC")
-        )
-        if first is not None and last is not None and last >= since:
-            return first if since - kept * WAIT_SHARE < first <= since else since
-    return since
-
-
-def _after_the_old(conn: Connection, table: Table, since: int, *, now: int) -> int:
-    """Return the id after the last row, of any project, that is older than *since*; 0 for none.
-
-    That is the last one with such a time before the first one that was received since then, read in
-    order of ids, which ends soon where retention has been at work before. A time in the future was
-    written by a clock that was wrong, and says nothing.
-    """
-    row, received = table.c.id, table.c.received_at
-    kept = select(row).where(received.between(since, now + DAY_US)).order_by(row).limit(1)
-    first = conn.execute(kept).scalar_one_or_none()
-    older = select(row).where(received < since).order_by(row.desc()).limit(1)
-    last = conn.execute(older if first is None else older.where(row < first)).scalar_one_or_none()
-    return 0 if last is None else int(last) + 1
-
-
-def _stored_calls(conn: Connection, project_id: int) -> int:
-    stored = select(func.sum(failure_counts.c.calls)).where(
-        failure_counts.c.project_id == project_id, failure_counts.c.by == "tool"
-    )
-    return int(conn.execute(stored).scalar_one() or 0)
-
-
-def _count(conn: Connection, line: Line) -> Pruned:
-    """Return what `remove_before` would remove."""
-    talks = (
-        "SELECT count(*), coalesce(sum(calls), 0) FROM (SELECT (SELECT count(*) FROM tool_call c"
-        " WHERE c.project_id = v.project_id AND c.session_id = v.session_id) AS calls"
-        f" FROM conversation v WHERE v.project_id = ? AND {IS_OLD}) AS old"
-    )
-    values = (line.project_id, *line.old_values)
-    conversations, calls = conn.exec_driver_sql(bind(conn, talks), values).one()
-    call, counts = tool_call.c, call_counts.c
-    alone = [
-        select(func.count()).where(
-            call.project_id == line.project_id,
-            call.success.is_(success),
-            call.session_id.is_(None),
-            call.id < line.first_call,
-        )
-        for success in (False, True)
-    ]
-    folded = select(func.count()).where(
-        counts.project_id == line.project_id, counts.id < line.first_counts
-    )
-    calls = int(calls) + sum(conn.execute(each).scalar_one() for each in alone)
-    return Pruned(conversations, calls, conn.execute(folded).scalar_one())
-
-
-def _objection(conn: Connection, project_id: int, wanted: Pruned) -> str | None:
-    """Return why so much must not go without somebody asking for it; None if it may."""
-    if wanted.calls < ASK_FROM_CALLS:
+    if not any(_draw(conn, project_id, each, now=now) for project_id, each in limits.items()):
         return None
-    calls = _stored_calls(conn, project_id)
-    if wanted.calls <= MAX_SHARE * calls:
+    doubt = why_doubted(conn, now, tolerance=HOUR_US)
+    days = min((each.days for each in limits.values() if each.days), default=None)
+    if doubt is not None or days is None:
+        return doubt
+    of_project = (
+        select(func.max(at))
+        .where(at.table.c.project_id == project.c.id, at <= now - HOUR_US)
+        .scalar_subquery()
+        for at in (tool_call.c.received_at, call_counts.c.minute)
+    )
+    came = conn.execute(select(*map(func.max, of_project)).select_from(project)).one()
+    newest = max((at for at in came if at is not None), default=now)
+    if newest >= now - days * DAY_US - HOUR_US:
         return None
     return (
-        f"retention would remove {wanted.calls} of {calls} calls of project {project_id}; check the"
-        " limits and the clock of this machine, then run `toolfault db prune --force`"
+        f"all that came more than an hour ago would go, the newest of {format_time(newest)}; if"
+        " that is meant, wait until calls have come for an hour"
     )
+
+
+def why_doubted(conn: Connection, now: int, *, tolerance: int) -> str | None:
+    """Return what says that *now*, by the clock of this machine, is wrong; None if nothing does.
+
+    The witnesses are the clock of the database, if that is PostgreSQL, and the newest call, which
+    cannot have been received later than now.
+
+    Args:
+        conn: An open connection.
+        now: Microseconds since the epoch.
+        tolerance: By so many microseconds clocks may differ.
+    """
+    here = f"it is {format_time(now)} on this machine"
+    if not is_sqlite(conn):
+        seconds = conn.execute(select(extract("epoch", func.clock_timestamp()))).scalar_one()
+        there = int(seconds * SECOND_US)
+        if abs(there - now) > tolerance:
+            return f"{here} and {format_time(there)} on that of the database; set the clock (NTP)"
+    newest = _newest_received(conn)
+    if newest is not None and newest > now + tolerance:
+        return f"{here}, but events were received at {format_time(newest)}; set the clock (NTP)"
+    return None
+
+
+def _newest_received(conn: Connection) -> int | None:
+    call = tool_call.c
+    newest = select(func.max(call.id)).scalar_subquery()
+    return conn.execute(select(call.received_at).where(call.id == newest)).scalar_one_or_none()
+
+
+def _draw(conn: Connection, project_id: int, limits: Limits, *, now: int) -> Line | None:
+    """Return where the project is to be cut; None if everything stays."""
+    until, last, first_call, cut = now + DAY_US, -EVER, 0, -EVER
+    call = tool_call.c
+    if limits.days is not None:
+        last = now - limits.days * DAY_US - 1
+        first_call = _after_the_old(conn, call.received_at, project_id, last=last, until=until)
+        cut = last - min(limits.days * DAY_US // CUT_SHARE, DAY_US)
+    if limits.max_calls is not None:
+        order = (call.received_at, call.id)
+        mine = select(*order).where(call.project_id == project_id, call.received_at <= until)
+        mine = mine.order_by(*order).limit(1)
+        beyond = _dated_calls(conn, project_id, until) - limits.max_calls
+        first = conn.execute(mine.offset(beyond)).first() if beyond > 0 else None
+        if first is not None and first.received_at > last:
+            last, first_call = first.received_at, first.id
+        beyond -= limits.max_calls // CUT_SHARE
+        first = conn.execute(mine.offset(beyond)).first() if beyond > 0 else None
+        if first is not None:
+            cut = max(cut, first.received_at)
+    first_counts = _after_the_old(conn, call_counts.c.minute, project_id, last=last, until=until)
+    if not first_call and not first_counts:
+        return None
+    return Line(project_id, last, first_call, first_counts, cut, until)
+
+
+def _dated_calls(conn: Connection, project_id: int, until: int) -> int:
+    """Return how many calls are stored, but for those received by a clock that was ahead."""
+    counted, call = failure_counts.c, tool_call.c
+    stored = select(func.coalesce(func.sum(counted.calls), 0)).where(
+        counted.project_id == project_id, counted.by == "tool"
+    )
+    ahead = select(func.count()).where(call.project_id == project_id, call.received_at > until)
+    return int(conn.execute(stored).scalar_one()) - conn.execute(ahead).scalar_one()
+
+
+def _after_the_old(
+    conn: Connection, at: Column[int], project_id: int, *, last: int, until: int
+) -> int:
+    """Return the id before which rows of the table of the column *at* may be old; 0 for none.
+
+    That is the id after the newest row that is old, unless a row that is kept came before it: what
+    is stamped earlier and came later was received while the clock was wrong. A time beyond *until*
+    was written by such a clock too, and says nothing.
+    """
+    row, mine = at.table.c.id, at.table.c.project_id == project_id
+    old = select(row).where(mine, at <= last).order_by(at.desc(), row.desc()).limit(1)
+    newest_old: int | None = conn.execute(old).scalar_one_or_none()
+    if newest_old is None:
+        return 0
+    kept = select(at).where(mine, at.between(last + 1, until)).order_by(at).limit(1)
+    begins: int | None = conn.execute(kept).scalar_one_or_none()
+    if begins is None:
+        return newest_old + 1
+    # Of the oldest rows that are kept the first to come: a clock that was set back by a few hours
+    # gives later rows earlier times.
+    # Of a sum, since the least of a column is looked for in an index of that column.
+    first = select(func.min(row + 0)).where(mine, at.between(begins, begins + SET_BACK_US))
+    return min(newest_old + 1, int(conn.execute(first).scalar_one()))

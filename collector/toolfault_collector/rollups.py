@@ -141,12 +141,7 @@ def add_counts(conn: Connection, counts: Counts) -> None:
 
 
 def counted_by_sql(
-    conn: Connection,
-    where: str = "true",
-    parameters: tuple[Any, ...] = (),
-    *,
-    calls: str = "tool_call",
-    issues: str = "issue",
+    conn: Connection, where: str = "true", parameters: tuple[Any, ...] = ()
 ) -> Counts:
     """Return what the stored calls that satisfy *where* are counted as.
 
@@ -154,13 +149,11 @@ def counted_by_sql(
         conn: An open connection.
         where: SQL over ``tool_call`` as ``c``, with ``?`` for each of *parameters*.
         parameters: Values of *where*.
-        calls: Where to read calls: the table, or a partition of it.
-        issues: The same of their issues.
     """
     failures: Counter[CountKey] = Counter()
     reported: Counter[CountKey] = Counter()
     for query in (_BY_CODE, _BY_TOOL, _BY_PAIR, _BY_FIELD, _BY_NO_FIELD, _UNSENT, _SQUARED):
-        sql = query.format(where=where, calls=calls, issues=issues)
+        sql = query.format(where=where)
         for row in conn.exec_driver_sql(bind(conn, sql), parameters):
             key = (row[0], row[1], row[2], row[3], row[4])
             failures[key] += int(row[5])
@@ -194,27 +187,27 @@ _HOUR: Final = _period_sql(HOUR_US)
 _DAY: Final = _period_sql(DAY_US)
 _BY_CODE: Final = (
     f"SELECT c.project_id, 'code', {_HOUR}, '', c.code, count(*), 0"
-    " FROM {calls} c WHERE c.code IS NOT NULL AND {where} GROUP BY 1, 3, 5"
+    " FROM tool_call c WHERE c.code IS NOT NULL AND {where} GROUP BY 1, 3, 5"
 )
 _BY_TOOL: Final = (
     f"SELECT c.project_id, 'tool', {_DAY}, '', c.tool,"
     " sum(CASE WHEN c.success THEN 0 ELSE 1 END), count(*)"
-    " FROM {calls} c WHERE {where} GROUP BY 1, 3, 5"
+    " FROM tool_call c WHERE {where} GROUP BY 1, 3, 5"
 )
 _BY_PAIR: Final = (
     f"SELECT c.project_id, 'pair', {_DAY}, c.tool, c.code, count(*),"
     " sum(CASE WHEN c.session_id IS NULL THEN 1 ELSE 0 END)"
-    " FROM {calls} c WHERE c.code IS NOT NULL AND {where} GROUP BY 1, 3, 4, 5"
+    " FROM tool_call c WHERE c.code IS NOT NULL AND {where} GROUP BY 1, 3, 4, 5"
 )
 _BY_FIELD: Final = (
     f"SELECT c.project_id, 'field', {_DAY}, c.tool, i.root_field, count(DISTINCT c.id), 0"
-    " FROM {issues} i JOIN {calls} c ON c.id = i.tool_call_id"
+    " FROM issue i JOIN tool_call c ON c.id = i.tool_call_id"
     " WHERE c.code IS NOT NULL AND i.root_field <> '' AND {where} GROUP BY 1, 3, 4, 5"
 )
 _BY_NO_FIELD: Final = (
     f"SELECT c.project_id, 'field', {_DAY}, c.tool, '', count(*), 0"
-    " FROM {calls} c WHERE c.code IS NOT NULL AND {where} AND NOT EXISTS"
-    " (SELECT 1 FROM {issues} i WHERE i.tool_call_id = c.id AND i.root_field <> '')"
+    " FROM tool_call c WHERE c.code IS NOT NULL AND {where} AND NOT EXISTS"
+    " (SELECT 1 FROM issue i WHERE i.tool_call_id = c.id AND i.root_field <> '')"
     " GROUP BY 1, 3, 4"
 )
 _UNSENT_CALLS: Final = (
@@ -224,7 +217,7 @@ _UNSENT_CALLS: Final = (
 _UNSENT: Final = (
     f"SELECT c.project_id, 'unsent', {_DAY}, c.tool, coalesce(c.code, ''),"
     f" sum(CASE WHEN c.success THEN 0 ELSE {_UNSENT_CALLS} END), sum({_UNSENT_CALLS})"
-    " FROM {calls} c WHERE c.sample_rate < 1 AND {where} GROUP BY 1, 3, 4, 5"
+    " FROM tool_call c WHERE c.sample_rate < 1 AND {where} GROUP BY 1, 3, 4, 5"
 )
 _WEIGHT: Final = (
     f"CASE WHEN c.sample_rate < {1_000 / MOST_SQUARED:.4f} THEN {MOST_SQUARED}"

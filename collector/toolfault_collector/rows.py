@@ -33,8 +33,8 @@ CALL_COLUMNS: Final = columns(
     "id project_id event_id event_type session_id turn seq call_id run_id trace_id span_id tool"
     " tool_requested agent model provider environment release variant user started_at occurred_at"
     " received_at time_source duration_ms success sample_rate detection attempt chain_id"
-    " args_fingerprint args_recorded args_diff coercions validation_mode validation_version"
-    " schema_hash tokens tags extra flags"
+    " chain_marks lost_us args_fingerprint args_recorded args_diff coercions validation_mode"
+    " validation_version schema_hash tokens tags extra flags"
     " code category audience reason kind phase field expected received received_type snippet"
     " retryable retry_hint retry_context issues_total text_user text_llm text_system"
     " exception_type exception_module exception_message traceback adapter_failed signature_id"
@@ -100,6 +100,8 @@ def call_row(call: PreparedCall) -> tuple[Any, ...]:
         call.detection,
         call.attempt,
         call.chain_id,
+        call.chain_marks,
+        call.lost_us,
         event.args_fingerprint,
         event.args_recorded,
         json_text(event.args_diff),

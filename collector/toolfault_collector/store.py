@@ -18,8 +18,8 @@ from toolfault_collector.bulk import allocate_ids, find_rows, insert_rows
 from toolfault_collector.cardinality import NameLimits
 from toolfault_collector.catalog import Catalog
 from toolfault_collector.chain_rows import ChainKey
-from toolfault_collector.chain_store import continue_chains, write_chains
-from toolfault_collector.chains import Call
+from toolfault_collector.chain_store import continue_chains
+from toolfault_collector.chains import Call, Chain, Place
 from toolfault_collector.clock import MINUTE_US
 from toolfault_collector.conversations import (
     Conversation,
@@ -144,8 +144,9 @@ def store_group(
         group.drop_stored(conn)
     if limits is not None:
         limits.apply(conn, group.of_calls(), group.of_counts())
+    _take_in(group, conversations)
     _store_calls(conn, list(group.of_calls()), conversations, catalog=catalog)
-    _store_others(conn, group, conversations)
+    _store_others(conn, group)
     write_conversations(conn, conversations.values())
     # Last, since the rows of the current hour are wanted by every writer.
     add_counts(conn, count_calls(group.of_calls()))
@@ -275,6 +276,22 @@ def _already_stored(
     ]
 
 
+def _take_in(group: _Group, conversations: dict[ConversationKey, Conversation]) -> None:
+    """Let *conversations* know of everything in *group*: what a chain comes to depends on it."""
+    calls = [
+        (call, conversations[call.project_id, call.session_id])
+        for call in group.of_calls()
+        if call.session_id is not None
+    ]
+    for call, conversation in calls:
+        if call.time_source == "none":  # it gets the time its conversation was first imported
+            call.occurred_at = call.started_at = conversation.first_at
+    for call, conversation in calls:
+        conversation.add_call(call)
+    for end in group.of_ends():
+        conversations[end.project_id, end.session_id].add_end(end)
+
+
 def _store_calls(
     conn: Connection,
     calls: list[PreparedCall],
@@ -286,22 +303,12 @@ def _store_calls(
         return
     for call, call_id in zip(calls, allocate_ids(conn, tool_call, len(calls)), strict=True):
         call.id = call_id
-        # A group that was rolled back may have found its calls another place.
-        call.chain_id = call.attempt = None
-        if call.session_id is not None:
-            _place(call, conversations[call.project_id, call.session_id])
     catalog.resolve(conn, [call for call in calls if not call.success])
     _store_chains(conn, calls, conversations)
     insert_rows(conn, tool_call, rows.CALL_COLUMNS, [rows.call_row(call) for call in calls])
     failpoints.reach("calls")
     issues = [row for call in calls for row in rows.issue_rows(call)]
     insert_rows(conn, issue, rows.ISSUE_COLUMNS, issues)
-
-
-def _place(call: PreparedCall, conversation: Conversation) -> None:
-    """Give a call without a time of its own the time its conversation was first imported."""
-    if call.time_source == "none":
-        call.occurred_at = call.started_at = conversation.first_at
 
 
 def _store_chains(
@@ -314,22 +321,21 @@ def _store_chains(
     for call in calls:
         if call.session_id is None:
             continue
-        conversation = conversations[call.project_id, call.session_id]
-        conversation.add_call(call)
         key = (call.project_id, call.session_id, call.event.tool)
         batches.setdefault(key, []).append(_as_folded(call))
-        if conversation.stored:
+        if conversations[key[:2]].stored:
             stored.add(key)
     for batch in batches.values():
         batch.sort(key=lambda call: call.key)
-    changes = continue_chains(conn, batches, stored=stored)
-    new = {(call.project_id, call.event_id): call for call in calls}
-    for key, chain in (*changes.new, *changes.continued, *changes.changed):
-        for member, attempt in chain.members:
-            arrived = new.get((key[0], member.event_id))
-            if arrived is not None:
-                arrived.chain_id, arrived.attempt = chain.chain_id, attempt
-    write_chains(conn, changes)
+
+    def settle(key: ChainKey, chain: Chain) -> None:
+        conversations[key[:2]].settle(key[2], chain)
+
+    places = continue_chains(conn, batches, stored=stored, settle=settle)
+    for call in calls:
+        # A group that was rolled back may have found its calls another place.
+        place = places.get((call.project_id, call.event_id), Place())
+        call.chain_id, call.attempt, call.chain_marks, call.lost_us = place
 
 
 def _as_folded(call: PreparedCall) -> Call:
@@ -358,13 +364,9 @@ def _as_folded(call: PreparedCall) -> Call:
     )
 
 
-def _store_others(
-    conn: Connection, group: _Group, conversations: dict[ConversationKey, Conversation]
-) -> None:
-    ends = list(group.of_ends())
-    for end in ends:
-        conversations[end.project_id, end.session_id].add_end(end)
-    insert_rows(conn, conversation_end, rows.END_COLUMNS, [rows.end_row(end) for end in ends])
+def _store_others(conn: Connection, group: _Group) -> None:
+    ends = [rows.end_row(end) for end in group.of_ends()]
+    insert_rows(conn, conversation_end, rows.END_COLUMNS, ends)
     counts = list(group.of_counts())
     insert_rows(conn, call_counts, rows.COUNTS_COLUMNS, [rows.counts_row(each) for each in counts])
     insert_rows(

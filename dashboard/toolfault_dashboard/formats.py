@@ -16,6 +16,8 @@ from typing import Final, Protocol
 
 from markupsafe import Markup, escape
 
+from toolfault_collector.chains import LOOK_BACK
+
 __all__ = [
     "NO_TIME",
     "clock",
@@ -27,6 +29,7 @@ __all__ = [
     "percent_interval",
     "plural",
     "points",
+    "position",
     "shown_in",
     "time_tag",
     "timestamp",
@@ -142,6 +145,13 @@ def plural(number: int, one: str, many: str | None = None) -> str:
     """Return number and noun: ``1 retry``, ``2 retries`` is ``plural(n, "retry", "retries")``."""
     noun = one if number == 1 else (many if many is not None else f"{one}s")
     return f"{count(number)} {noun}"
+
+
+def position(attempt: int | None) -> str:
+    """Return the position of a call in its chain, which is counted to `LOOK_BACK`."""
+    if attempt is None:
+        return ""
+    return f"{attempt} or later" if attempt > LOOK_BACK else str(attempt)
 
 
 def duration(milliseconds: float | None) -> str:

@@ -72,6 +72,7 @@ def environment() -> Environment:
         percent=formats.percent,
         percent_interval=formats.percent_interval,
         points=formats.points,
+        position=formats.position,
         plural=formats.plural,
         duration=formats.duration,
         timestamp=formats.timestamp,

@@ -26,7 +26,7 @@ def _parallel(call: Call, failure: Call) -> bool:
     return call.time_source != "none" and call.started_at < failure.occurred_at
 
 
-def chains_of(calls: Sequence[Call]) -> list[NaiveChain]:
+def chains_of(calls: Sequence[Call], *, look_back: int = 64) -> list[NaiveChain]:
     """The chains of the calls of one tool in one conversation, whatever their order."""
     chains: list[NaiveChain] = []
     current: NaiveChain | None = None
@@ -36,7 +36,7 @@ def chains_of(calls: Sequence[Call]) -> list[NaiveChain]:
                 current = NaiveChain([call], [call])
                 chains.append(current)
             continue
-        parallel = any(_parallel(call, failure) for failure in current.failures)
+        parallel = any(_parallel(call, failure) for failure in current.failures[-look_back:])
         if call.success and parallel:
             continue
         current.members.append(call)
@@ -76,5 +76,5 @@ def outcome_of(
         return "abandoned"
     if newest.turn is not None and last.turn is not None:
         return "switched" if newest.turn != last.turn else "abandoned"
-    failed_until = max(failure.occurred_at for failure in chain.failures)
+    failed_until = max(failure.occurred_at for failure in chain.failures[-64:])
     return "switched" if newest.started_at >= failed_until else "abandoned"

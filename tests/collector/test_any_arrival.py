@@ -2,7 +2,7 @@
 
 Two databases are given the same events. One gets each once, in order, in one batch at the end; the
 other gets them as they come: permuted, split, repeated, late, mixed with resends, through two
-writers that remember different things, with retention settling outcomes in between.
+writers that remember different things.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from toolfault_collector.catalog import Catalog
 from toolfault_collector.clock import MINUTE_US, SECOND_US, now_us
 from toolfault_collector.decode import decode_events
 from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.maintenance import settle_outcomes
 from toolfault_collector.prepared import Context
 from toolfault_collector.projects import ensure_project
 from toolfault_collector.recount import recount
@@ -50,7 +49,7 @@ NOW = now_us()
 _IGNORED = {
     tool_call: {"id", "project_id", "message_id", "signature_id"},
     issue: {"id", "project_id", "tool_call_id"},
-    chain: {"id", "project_id", "first_message_id", "outcome"},
+    chain: {"id", "project_id", "first_message_id"},
     conversation: {"project_id"},
     ends: {"id", "project_id"},
     call_counts: {"id", "project_id"},
@@ -158,11 +157,6 @@ class AnyArrival(RuleBasedStateMachine):
     def restart(self, writer: int) -> None:
         """A collector starts again and remembers nothing."""
         self.writers[writer] = (Catalog(), NameLimits())
-
-    @rule(idle=st.integers(0, 60))
-    def settle(self, idle: int) -> None:
-        """Maintenance writes outcomes as of some moment."""
-        settle_outcomes(self.engine, now=BEGAN + idle * MINUTE_US)
 
     @invariant()
     def counts_of_what_arrived_hold(self) -> None:

@@ -11,7 +11,7 @@ from tests.factories import failure
 from toolfault_collector.arrays import array_text
 from toolfault_collector.clock import now_us
 from toolfault_collector.engine import write_transaction
-from toolfault_collector.planner import analyze_new_tables
+from toolfault_collector.planner import analyze_new
 from toolfault_collector.projects import ensure_project
 from toolfault_collector.store import store_events
 
@@ -56,10 +56,7 @@ def test_new_tables_are_analysed_once(engine: Engine) -> None:
         events = [failure(session_id=f"c{number}") for number in range(50)]
         store_events(conn, project_id, events, received_at=now_us())
 
-    with write_transaction(engine) as conn:
-        first = analyze_new_tables(conn)
-    with write_transaction(engine) as conn:
-        again = analyze_new_tables(conn)
+    first, again = analyze_new(engine), analyze_new(engine)
 
     assert {"conversation", "tool_call", "issue", "chain"} <= set(first)
     assert again == []

@@ -10,15 +10,17 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection, Engine, String, and_, cast, func, select
+from sqlalchemy import Connection, Engine, String, cast, func, select
 from tests.collector.naive_chains import chains_of, outcome_of
 from tests.factories import conversation_end, failure, success
 from tests.statements import Statements
 
-from toolfault_collector.chains import Call, outcome_at
+from toolfault_collector.chains import IDLE_US, Call
 from toolfault_collector.clock import MINUTE_US, now_us, parse_time
 from toolfault_collector.engine import read_connection, write_transaction
+from toolfault_collector.prepared import TimePolicy
 from toolfault_collector.projects import ensure_project
+from toolfault_collector.recount import recount
 from toolfault_collector.rollups import HOUR_US
 from toolfault_collector.store import store_events
 from toolfault_collector.tables import chain, conversation, tool_call
@@ -29,7 +31,7 @@ SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 calls = st.fixed_dictionaries(
     {
-        "tool": st.sampled_from(["t", "u"]),
+        "tool": st.sampled_from(["t", "u", "v"]),
         "session": st.sampled_from(["c1", "c2"]),
         "ok": st.booleans(),
         "turn": st.sampled_from([None, None, "a", "b", "c"]),
@@ -66,10 +68,15 @@ def _events(drawn: Sequence[dict[str, Any]], now: int) -> list[dict[str, Any]]:
     return events
 
 
-def _store(conn: Connection, project: str, batches: Sequence[Sequence[dict[str, Any]]]) -> int:
+def _store(
+    conn: Connection, project: str, batches: Sequence[Sequence[dict[str, Any]]], **more: Any
+) -> int:
+    """Store *batches* in *project*; with *more* members they are imported."""
     project_id = ensure_project(conn, project)
+    policy: TimePolicy = "import" if more else "client"
     for batch in batches:
-        store_events(conn, project_id, batch, received_at=now_us())
+        events = [{**each, **more} for each in batch]
+        store_events(conn, project_id, events, received_at=now_us(), time_policy=policy)
     return project_id
 
 
@@ -102,30 +109,28 @@ def _conversations(conn: Connection, project_id: int) -> list[dict[str, Any]]:
 
 
 def _outcomes(conn: Connection, project_id: int, now: int) -> dict[str, str]:
-    joined = and_(
-        conversation.c.project_id == chain.c.project_id,
-        conversation.c.session_id == chain.c.session_id,
-    )
-    rows = conn.execute(
-        select(chain.c.chain_id, outcome_at(now))
-        .join(conversation, joined)
-        .where(chain.c.project_id == project_id)
-    )
-    return {row[0]: row[1] for row in rows}
+    """The outcome of each chain at *now*, of its own row alone."""
+    return {
+        row["chain_id"]: row["outcome"] if row["settles_at"] <= now else "open"
+        for row in _chains(conn, project_id)
+    }
 
 
 def _as_calls(events: Sequence[dict[str, Any]]) -> dict[str, dict[str, list[Call]]]:
     found: dict[str, dict[str, list[Call]]] = defaultdict(lambda: defaultdict(list))
     for sent in events:
-        end = parse_time(sent["occurred_at"])
+        source = sent.get("time_source", "client")
+        end = 0 if source == "none" else parse_time(sent["occurred_at"])
+        start = end if source == "none" else end - int(sent["duration_ms"] * 1_000)
         found[sent["session_id"]][sent["tool"]].append(
             Call(
                 sent["event_id"],
-                end - int(sent["duration_ms"] * 1_000),
+                start,
                 end,
                 sent["seq"],
                 sent.get("turn"),
                 sent["success"],
+                source,
             )
         )
     return found
@@ -142,20 +147,21 @@ def _as_calls(events: Sequence[dict[str, Any]]) -> dict[str, dict[str, list[Call
     indirect=["database_url"],
 )
 def test_any_arrival_gives_the_same_chains(engine: Engine, examples: int) -> None:
-    """Any permutation, split and repetition stores the chains that the naive reading gives."""
+    """Any permutation, split and repetition stores the chains that the naive reading gives.
+
+    So does a transcript without times, and what became of each chain is right at any moment.
+    """
 
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     @given(
         drawn=st.lists(calls, min_size=1, max_size=16),
         end_times=ends,
         data=st.data(),
-        age=st.sampled_from([0, 29 * MINUTE_US, 31 * MINUTE_US]),
     )
     def explore(
         drawn: list[dict[str, Any]],
         end_times: list[tuple[str, int]],
         data: st.DataObject,
-        age: int,
     ) -> None:
         now = now_us()
         sent = _events(drawn, now)
@@ -173,11 +179,16 @@ def test_any_arrival_gives_the_same_chains(engine: Engine, examples: int) -> Non
         with write_transaction(engine) as conn:
             together = _store(conn, f"together {number}", [sent + ended])
             apart = _store(conn, f"apart {number}", [*batches, *repeated])
+            # The calls of a finished transcript; its ends have a time.
+            calls_alone = [[each for each in batch if "tool" in each] for batch in batches]
+            untimed = _store(conn, f"untimed {number}", calls_alone, time_source="none")
         with read_connection(engine) as conn:
             assert _chains(conn, apart) == _chains(conn, together)
             assert _places(conn, apart) == _places(conn, together)
             assert _conversations(conn, apart) == _conversations(conn, together)
-            _compare_with_naive(conn, apart, sent, ended=ended, now=now + age)
+            _compare_with_naive(conn, apart, sent, ended=ended)
+            order = [{**each, "time_source": "none"} for each in sent]
+            _compare_with_naive(conn, untimed, order, ended=[])
 
     explore()
 
@@ -188,25 +199,28 @@ def _compare_with_naive(
     sent: list[dict[str, Any]],
     *,
     ended: list[dict[str, Any]],
-    now: int,
 ) -> None:
     stored = {row["chain_id"]: row for row in _chains(conn, project_id)}
-    outcomes = _outcomes(conn, project_id, now)
+    # A conversation is over half an hour after something of it, or before all of it.
+    over = {parse_time(each["occurred_at"]) + IDLE_US for each in (*sent, *ended)}
+    moments = sorted({0, *over, *(at - 1 for at in over)})
+    at_each = [_outcomes(conn, project_id, now) for now in moments]
     expected = {}
     for session, tools in _as_calls(sent).items():
         times = [parse_time(end["occurred_at"]) for end in ended if end["session_id"] == session]
         for tool, of_tool in tools.items():
             for one in chains_of(of_tool):
-                outcome = outcome_of(
-                    one, tool, calls=tools, ended_at=max(times, default=None), now=now
-                )
+                outcomes = [
+                    outcome_of(one, tool, calls=tools, ended_at=max(times, default=None), now=now)
+                    for now in moments
+                ]
                 expected[one.failures[0].event_id] = (
                     session,
                     tool,
                     len(one.members),
                     len(one.failures),
                     len(one.round_trips),
-                    outcome,
+                    outcomes,
                 )
     found = {
         chain_id: (
@@ -215,7 +229,7 @@ def _compare_with_naive(
             row["calls"],
             row["failures"],
             row["round_trips"],
-            outcomes[chain_id],
+            [outcomes[chain_id] for outcomes in at_each],
         )
         for chain_id, row in stored.items()
     }
@@ -316,6 +330,54 @@ def test_an_empty_turn_is_an_unknown_one(engine: Engine) -> None:
         (stored,) = _chains(conn, project_id)
 
     assert (stored["outcome"], stored["identical_repeats"]) == ("recovered", 0)
+
+
+def test_a_chain_is_told_by_its_conversation(engine: Engine) -> None:
+    """Calls of other tools, ends and late calls move the outcome, and from when on it counts."""
+    now = now_us()
+    late = success("u", at=now - 50 * SECOND)
+    steps: list[tuple[dict[str, Any], str, int]] = [
+        (failure("t", at=now - 60 * SECOND), "abandoned", now - 60 * SECOND + IDLE_US),
+        (failure("u", at=now - 40 * SECOND), "abandoned", now - 40 * SECOND + IDLE_US),
+        (late, "switched", now - 40 * SECOND + IDLE_US),
+        (conversation_end(at=now - 30 * SECOND), "switched", 0),
+        (failure("t", at=now - 20 * SECOND), "abandoned", now - 20 * SECOND + IDLE_US),
+        (success("u", at=now - 10 * SECOND), "switched", now - 10 * SECOND + IDLE_US),
+        (success("t", at=now - 5 * SECOND), "recovered", 0),
+    ]
+    for event, outcome, settles_at in steps:
+        with write_transaction(engine) as conn:
+            project_id = _store(conn, "demo", [[event]])
+            chains = {row["tool"]: row for row in _chains(conn, project_id)}
+
+        stored = (chains["t"]["outcome"], chains["t"]["settles_at"])
+        assert stored == (outcome, settles_at), event
+        assert recount(engine).right
+
+
+@SQLITE
+def test_resolved_chains_are_not_read_again(engine: Engine) -> None:
+    """Storing a call of a conversation takes no longer because many of its chains recovered."""
+    began = now_us() - 7_200 * SECOND
+    with write_transaction(engine) as conn:
+        project_id = ensure_project(conn, "demo")
+        steps = []
+        for recovered in (10, 500):
+            chains = [
+                make(session_id=f"c{recovered}", at=began + (2 * place + later) * SECOND)
+                for place in range(recovered)
+                for later, make in enumerate((failure, success))
+            ]
+            store_events(conn, project_id, chains, received_at=now_us())
+            last = success("other", session_id=f"c{recovered}", at=began + 2_000 * SECOND)
+            driver: Any = conn.connection.driver_connection
+            counted = itertools.count()
+            driver.set_progress_handler(lambda counted=counted: next(counted) < 0, 1)
+            store_events(conn, project_id, [last], received_at=now_us())
+            driver.set_progress_handler(None, 0)
+            steps.append(next(counted))
+
+    assert steps[1] < 1.2 * steps[0]
 
 
 def test_finished_transcript_is_over_at_once(engine: Engine) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.collector.naive_chains import chains_of
 
-from toolfault_collector.chains import IDLE_US, REMEMBERED, Call, Chain, fold
+from toolfault_collector.chains import IDLE_US, LOOK_BACK, Call, Chain, fold
 
 SECOND = 1_000_000
 
@@ -110,9 +110,9 @@ def test_serial_discovery_and_confusion() -> None:
     third.fields = second.fields
 
     discovered = fold([first, second])[0]
-    assert (discovered.serial_discovery, discovered.repeat_confusion) == (True, False)
+    assert (discovered.serial_discoveries, discovered.repeat_confusions) == (1, 0)
     confused = fold([first, second, third])[0]
-    assert confused.repeat_confusion
+    assert confused.repeat_confusions == 1
 
 
 def test_identical_repeats_are_counted_after_the_error_was_seen() -> None:
@@ -136,9 +136,9 @@ def test_time_lost_counts_overlap_once() -> None:
 
 def test_memory_of_a_chain_is_bounded() -> None:
     """A chain of any length remembers so many turns and no more."""
-    calls = _calls(" ".join(f"F{turn}" for turn in range(3 * REMEMBERED)))
+    calls = _calls(" ".join(f"F{turn}" for turn in range(3 * LOOK_BACK)))
 
-    assert len(fold(calls)[0].turns) == REMEMBERED
+    assert len(fold(calls)[0].memory.turns) == LOOK_BACK
 
 
 @given(

@@ -26,7 +26,6 @@ from toolfault_collector.engine import (
     sqlite_path,
     write_transaction,
 )
-from toolfault_collector.maintenance import settle_outcomes
 from toolfault_collector.projects import ensure_project, find_project
 from toolfault_collector.recount import recount
 from toolfault_collector.retention import prune
@@ -134,7 +133,6 @@ def test_everything_at_once(database_url: str, tmp_path: Path, rounds: int) -> N
         with read_connection(engine) as conn:
             project_id = find_project(conn, "crowded")
         pruned.append(prune(engine, max_calls=100, project_id=project_id, force=True).calls)
-        settle_outcomes(engine, now=now_us())
 
     for _ in range(3):
         crowd()

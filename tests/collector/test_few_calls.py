@@ -94,11 +94,14 @@ def _stored(conn: Connection, sessions: Sequence[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
     for table in (tool_call, chain, conversation):
         for row in conn.execute(_of(table, sessions)).mappings():
-            shown = {
+            shown: dict[str, Any] = {
                 name: _place(value) if name in ids else value
                 for name, value in row.items()
                 if name not in left_out | {"first_message_id"}
             }
+            if (shown.get("state") or {}).get("beside"):
+                *beside, event_id = shown["state"]["beside"]
+                shown["state"] = {**shown["state"], "beside": [*beside, _place(event_id)]}
             found[row["session_id"]].append(f"{table.name} {shown}")
     return {session: sorted(rows) for session, rows in found.items()}
 
@@ -107,7 +110,7 @@ def _of(table: Table, sessions: Sequence[str]) -> Any:
     return select(table).where(table.c.project_id == 1, table.c.session_id.in_(sessions))
 
 
-def _naive(drawn: Sequence[dict[str, Any]]) -> list[tuple[int | None, ...]]:
+def _naive(drawn: Sequence[dict[str, Any]], look_back: int) -> list[tuple[int | None, ...]]:
     """Place, chain and attempt of each call that is in a chain."""
     by_tool: dict[str, list[Call]] = defaultdict(list)
     for place, one in enumerate(drawn):
@@ -117,29 +120,29 @@ def _naive(drawn: Sequence[dict[str, Any]]) -> list[tuple[int | None, ...]]:
         call = Call(event_id, began, ended, one["seq"], one["turn"], one["ok"])
         by_tool[one["tool"]].append(call)
     return sorted(
-        (_place(member.event_id), _place(each.failures[0].event_id), attempt)
+        (_place(member.event_id), _place(each.failures[0].event_id), min(attempt, look_back + 1))
         for calls in by_tool.values()
-        for each in chains_of(calls)
+        for each in chains_of(calls, look_back=look_back)
         for attempt, member in enumerate(each.members, start=1)
     )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("database_url", "remembered", "examples"),
+    ("database_url", "look_back", "examples"),
     [
-        ("sqlite", chains.REMEMBERED, 20),
+        ("sqlite", chains.LOOK_BACK, 20),
         ("sqlite", 1, 8),
-        pytest.param("postgresql", chains.REMEMBERED, 5, marks=pytest.mark.postgres),
+        pytest.param("postgresql", chains.LOOK_BACK, 5, marks=pytest.mark.postgres),
         pytest.param(
             "sqlite",
-            chains.REMEMBERED,
+            chains.LOOK_BACK,
             3_000,
             marks=[pytest.mark.long, pytest.mark.timeout(3_600)],
         ),
         pytest.param(
             "postgresql",
-            chains.REMEMBERED,
+            chains.LOOK_BACK,
             1_000,
             marks=[pytest.mark.long, pytest.mark.timeout(3_600), pytest.mark.postgres],
         ),
@@ -147,13 +150,13 @@ def _naive(drawn: Sequence[dict[str, Any]]) -> list[tuple[int | None, ...]]:
     indirect=["database_url"],
 )
 def test_few_calls_come_in_every_way(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch, remembered: int, examples: int
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, look_back: int, examples: int
 ) -> None:
     """However a few calls are batched and ordered, their chains are those of a naive reading.
 
-    With a memory of one turn a chain forgets what was parallel to it, in every way alike.
+    With a memory of one failure a chain forgets what was parallel to it, in every way alike.
     """
-    monkeypatch.setattr(chains, "REMEMBERED", remembered)
+    monkeypatch.setattr(chains, "LOOK_BACK", look_back)
 
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     @given(drawn=few_calls, seed=st.integers(0, 2**32))
@@ -180,8 +183,7 @@ def test_few_calls_come_in_every_way(
 
         by_content = {repr(rows): ways[session] for session, rows in stored.items()}
         assert len(by_content) == 1, by_content
-        if remembered > 1:
-            wanted = _naive(drawn)
-            assert {ways[each] for each in placed if sorted(placed[each]) != wanted} == set()
+        wanted = _naive(drawn, look_back)
+        assert {ways[each] for each in placed if sorted(placed[each]) != wanted} == set()
 
     explore()

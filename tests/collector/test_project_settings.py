@@ -20,12 +20,12 @@ SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 
 def _project(engine: Engine, name: str, stored: ProjectSettings) -> None:
-    """Make a project with a call of 20 days ago and one of today."""
+    """Make a project with a call of 20 days ago and one of yesterday."""
     now = now_us()
     with write_transaction(engine) as conn:
         number = ensure_project(conn, name)
         change_settings(conn, number, stored, actor="ada")
-        for session, at in (("old", now - 20 * DAY_US), ("new", now)):
+        for session, at in (("old", now - 20 * DAY_US), ("new", now - DAY_US)):
             event = failure(session_id=f"{name}-{session}", at=at)
             store_events(conn, number, [event], received_at=at, time_policy="import")
 

@@ -67,6 +67,10 @@ def test_damage_is_found_and_repaired(engine: Engine) -> None:
         stray = {**before[2], "chain_id": "stray"}
         stray.pop("id")
         conn.execute(chain.insert().values(stray))
+        unresolved = [row["chain_id"] for row in before[3:] if row["recovered_at"] is None]
+        of_two = [update(chain).where(chain.c.chain_id == each) for each in unresolved[:2]]
+        conn.execute(of_two[0].values(outcome="recovered"))
+        conn.execute(of_two[1].values(settles_at=chain.c.settles_at + 1))
         conn.execute(update(tool_call).where(tool_call.c.id == 5).values(attempt=7, chain_id="x"))
         conn.execute(update(conversation).values(last_at=1, success_tool="nobody"))
         conn.execute(update(failure_counts).values(failures=failure_counts.c.failures + 1))
@@ -75,7 +79,7 @@ def test_damage_is_found_and_repaired(engine: Engine) -> None:
     found = recount(engine, repair=True)
 
     assert not found.right  # the first one wrote nothing
-    assert (found.wrong_chains, found.wrong_places) == (3, 1)
+    assert (found.wrong_chains, found.wrong_places) == (5, 1)
     assert found.wrong_conversations == 5
     assert found.wrong_counts > 0
     assert recount(engine).right

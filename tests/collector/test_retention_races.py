@@ -60,7 +60,7 @@ def test_conversation_that_goes_before_it_is_locked(database_url: str) -> None:
     recovery = success(session_id="c", at=NOW - SECOND_US)
 
     def remove() -> None:
-        assert prune(theirs, days=10, clock=lambda: NOW).calls == 1
+        assert prune(theirs, days=10, force=True, clock=lambda: NOW).calls == 1
 
     with (
         _after(ours, "INSERT INTO conversation", remove),
@@ -81,7 +81,7 @@ def test_call_that_goes_while_it_is_sent_again(database_url: str) -> None:
     _store(ours, again, received_at=THEN)
 
     def remove() -> None:
-        assert prune(theirs, days=10, clock=lambda: NOW).calls == 1
+        assert prune(theirs, days=10, force=True, clock=lambda: NOW).calls == 1
 
     with _after(ours, 'INSERT INTO "event_key"', remove):
         assert _store(ours, again, beside) == 2

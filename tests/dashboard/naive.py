@@ -153,9 +153,11 @@ def _counted(query: Query, counts: dict[str, Any], now: int) -> bool:
     middle = counts | {
         "occurred_at": counts["minute"] + MINUTE_US // 2,
         "time_source": "client",
-        "session_id": None,
     }
-    return matches(query, middle, now)
+    # They know no conversation, not even that they had none.
+    if any(not clause.negated for clause in query.of("conversation")):
+        return False
+    return matches(query.without("conversation"), middle, now)
 
 
 def matches(query: Query, call: dict[str, Any], now: int) -> bool:

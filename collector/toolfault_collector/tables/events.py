@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -15,6 +17,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 from toolfault_collector.tables.common import (
@@ -70,6 +73,7 @@ conversation = Table(
     Column("time_source", String(8), nullable=False, server_default="client"),
     Column("received_at", BigInteger, nullable=False, server_default="0"),
     Index(None, "project_id", "last_at", "ended_at"),
+    Index(None, "project_id", "received_at"),  # for retention
 )
 
 # One row per conversation_end event: a resend is known, and several ends of one add up.
@@ -114,6 +118,8 @@ signature = Table(
     UniqueConstraint("project_id", "fingerprint"),
 )
 
+_ALONE: Final = text("session_id IS NULL")
+
 tool_call = Table(
     "tool_call",
     metadata,
@@ -141,8 +147,12 @@ tool_call = Table(
     Column("success", Boolean, nullable=False),
     Column("sample_rate", Float, nullable=False, server_default="1"),
     Column("detection", String(64), nullable=False, server_default="explicit"),  # or soft:<rule>
-    Column("attempt", Integer),  # position in the chain from 1, computed here
-    Column("chain_id", String(36)),  # event id of the chain's first failure, computed here
+    # Computed here (`chains`): event id of the chain's first failure; position in the chain, which
+    # is counted to 64, 65 is every later one; what the call is to the chain; time that it cost.
+    Column("chain_id", String(36)),
+    Column("attempt", Integer),
+    Column("chain_marks", Integer),
+    Column("lost_us", BigInteger),
     Column("args_fingerprint", String(64)),
     Column("args_recorded", Boolean),
     Column("args_diff", JSON),
@@ -191,6 +201,13 @@ tool_call = Table(
     Index(None, "project_id", "tool", "occurred_at", "success"),
     Index(None, "signature_id"),
     Index(None, "project_id", "chain_id"),
+    Index(None, "project_id", "received_at", "id"),  # for retention; that of calls alone as well
+    Index(
+        "ix_tool_call_alone",
+        *("project_id", "received_at", "id"),
+        sqlite_where=_ALONE,
+        postgresql_where=_ALONE,
+    ),
     postgresql_partition_by="RANGE (id)",
 )
 
@@ -242,11 +259,11 @@ chain = Table(
     Column("started_at", BigInteger, nullable=False),  # start of the first failure
     Column("first_seq", BigInteger, nullable=False),  # its seq: orders chains of untimed calls
     Column("first_failed_at", BigInteger, nullable=False),  # end of the first failure
-    Column("last_at", BigInteger, nullable=False),  # end of the last member
+    Column("last_at", BigInteger, nullable=False),  # latest end of its last members
     Column("last_started_at", BigInteger, nullable=False),  # order key of the last member
     Column("last_seq", BigInteger, nullable=False),
     Column("last_event_id", String(36), nullable=False),
-    Column("failed_until", BigInteger, nullable=False),  # latest end of its failures
+    Column("failed_until", BigInteger, nullable=False),  # latest end of its last 64 failures
     Column("last_failure_turn", String(128)),
     Column("first_code", String(64), nullable=False),
     Column("first_category", String(16)),
@@ -255,7 +272,9 @@ chain = Table(
     Column("calls", Integer, nullable=False),
     Column("failures", Integer, nullable=False),
     Column("round_trips", Integer, nullable=False),
-    Column("outcome", String(16), nullable=False),  # as of the last write; see chains.outcome_at
+    # A chain is open until `settles_at`, then it has its outcome. Over already: 0.
+    Column("outcome", String(16), nullable=False),  # recovered | switched | abandoned
+    Column("settles_at", BigInteger, nullable=False),
     Column("recovered_at", BigInteger),
     Column("first_retry_fix", Boolean, nullable=False),
     Column("identical_repeats", Integer, nullable=False),
@@ -263,6 +282,10 @@ chain = Table(
     Column("repeat_confusion", Boolean, nullable=False),
     Column("time_lost_ms", Float, nullable=False),
     Column("tokens_lost", BigInteger),
+    # How many calls these are of, so that a late call can be added and a chain divided.
+    Column("serial_discoveries", Integer, nullable=False),
+    Column("repeat_confusions", Integer, nullable=False),
+    Column("token_reports", Integer, nullable=False),
     Column("time_source", String(8), nullable=False, server_default="client"),
     Column("state", JSON),  # what the next call of the chain needs; null once recovered
     UniqueConstraint("project_id", "chain_id"),
@@ -270,6 +293,19 @@ chain = Table(
     Index(None, "project_id", "started_at"),
     Index(None, "project_id", "first_failed_at", "id"),
     Index(None, "project_id", "tool", "started_at"),
+    # Chains without a success: those of a conversation, and those that are open still.
+    Index(
+        "ix_chain_unresolved",
+        *("project_id", "session_id"),
+        sqlite_where=text("recovered_at IS NULL"),
+        postgresql_where=text("recovered_at IS NULL"),
+    ),
+    Index(
+        "ix_chain_settles_at",
+        *("project_id", "settles_at"),
+        sqlite_where=text("settles_at > 0"),
+        postgresql_where=text("settles_at > 0"),
+    ),
 )
 
 call_counts = Table(

@@ -134,7 +134,7 @@ def prune(
     project: Annotated[str | None, typer.Option("--project", help="Only this project.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Remove even more than half of a project.")
+        bool, typer.Option("--force", help="Remove although the clock is doubted.")
     ] = False,
     database_url: DatabaseOption = None,
 ) -> None:

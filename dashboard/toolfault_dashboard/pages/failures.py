@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from toolfault_dashboard import queries
 from toolfault_dashboard.contexts import FacetGroup, FacetLine, FailuresContext
 from toolfault_dashboard.contexts.failures import FilterForm, KindsTable
-from toolfault_dashboard.formats import duration
+from toolfault_dashboard.formats import duration, position
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._columns import (
     Columns,
@@ -113,7 +113,7 @@ def _kept(ask: Ask) -> dict[str, str]:
 def _cell(row: FailureRow, name: str) -> str:
     if name == "duration":
         return duration(row.duration_ms) if row.duration_ms is not None else ""
-    return str(getattr(row, name) or "")
+    return position(row.attempt) if name == "attempt" else str(getattr(row, name) or "")
 
 
 def _useful(facet: Facet) -> bool:

@@ -18,7 +18,7 @@ from toolfault_collector.project_settings import (
     settings_of,
 )
 from toolfault_collector.quota import events_left
-from toolfault_collector.retention import preview
+from toolfault_collector.retention import Limits, prune_projects, why_refused
 from toolfault_collector.settings import Settings
 from toolfault_dashboard import signin
 from toolfault_dashboard.analysis.prices import ENVIRONMENT as PRICES
@@ -228,12 +228,12 @@ def _outlook(ask: Ask, wanted: ProjectSettings) -> str:
     days, calls = kept(wanted, ask.services.settings)
     if not (days or calls):
         return "Saved. Everything is kept."
+    limits = {ask.project.id: Limits(days or None, calls or None)}
     with read_connection(ask.services.engine) as conn:
-        old, refusal = preview(
-            conn, ask.project.id, days=days or None, max_calls=calls or None, now=ask.now
-        )
+        refusal = why_refused(conn, limits, ask.now)
     if refusal is not None:
-        return f"Saved, but it does not happen by itself: {refusal}."
+        return f"Saved, but nothing is removed for now: {refusal}."
+    old = prune_projects(ask.services.engine, limits, dry_run=True, clock=lambda: ask.now)
     if not old.calls:
         return "Saved. Nothing is older than that."
     conversations, gone = plural(old.conversations, "conversation"), plural(old.calls, "call")

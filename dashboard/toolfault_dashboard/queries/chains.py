@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, RowMapping, Select, func, select
 
-from toolfault_collector.chains import Call, Chain
+from toolfault_collector.chains import IDENTICAL_REPEAT, ROUND_TRIP
 from toolfault_collector.tables import chain, tool_call
 from toolfault_dashboard.queries.conditions import chains_of
 from toolfault_dashboard.queries.issues import issues_of
@@ -130,16 +130,13 @@ def chain_detail(conn: Connection, scope: Scope, chain_id: str) -> ChainDetail |
                     for name in (
                         "id",
                         "event_id",
-                        "attempt",
                         "occurred_at",
                         "time_source",
                         "duration_ms",
                         "success",
                         "code",
                         "field",
-                        "turn",
-                        "started_at",
-                        "seq",
+                        "chain_marks",
                         "args_fingerprint",
                     )
                 ),
@@ -159,43 +156,22 @@ def chain_detail(conn: Connection, scope: Scope, chain_id: str) -> ChainDetail |
 def _attempts(
     calls: Sequence[RowMapping], issues: Mapping[int, tuple[IssueRow, ...]]
 ) -> tuple[Attempt, ...]:
-    """Return the calls of one chain with what the chain rule says of each."""
-    folded: Chain | None = None
-    found = []
-    for row in calls:
-        call = Call(
+    """Return the calls of one chain, in order, with what each is to the chain."""
+    return tuple(
+        Attempt(
             event_id=row["event_id"],
-            started_at=row["started_at"],
-            occurred_at=row["occurred_at"],
-            seq=row["seq"],
-            turn=row["turn"],
+            attempt=position,
+            occurred_at=row["occurred_at"] if row["time_source"] != "none" else None,
+            duration_ms=row["duration_ms"],
             success=row["success"],
-            time_source=row["time_source"],
+            parallel=position > 1 and not row["chain_marks"] & ROUND_TRIP,
+            code=row["code"],
+            field=row["field"],
+            text=row["text"],
             args_fingerprint=row["args_fingerprint"],
+            identical=bool(row["chain_marks"] & IDENTICAL_REPEAT),
+            args_diff=tuple(row["args_diff"] or ()),
+            issues=issues.get(row["id"], ()),
         )
-        parallel = identical = False
-        if folded is None:
-            folded = Chain.open(call)
-        else:
-            trips, repeats = folded.round_trips, folded.identical_repeats
-            folded.add(call)
-            parallel = folded.round_trips == trips
-            identical = folded.identical_repeats > repeats
-        found.append(
-            Attempt(
-                event_id=row["event_id"],
-                attempt=row["attempt"],
-                occurred_at=row["occurred_at"] if row["time_source"] != "none" else None,
-                duration_ms=row["duration_ms"],
-                success=row["success"],
-                parallel=parallel,
-                code=row["code"],
-                field=row["field"],
-                text=row["text"],
-                args_fingerprint=row["args_fingerprint"],
-                identical=identical,
-                args_diff=tuple(row["args_diff"] or ()),
-                issues=issues.get(row["id"], ()),
-            )
-        )
-    return tuple(found)
+        for position, row in enumerate(calls, 1)
+    )

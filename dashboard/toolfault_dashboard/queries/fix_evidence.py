@@ -9,8 +9,9 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Text, and_, case, cast, func, select
+from sqlalchemy import ColumnElement, Connection, Text, and_, case, cast, func, or_, select
 
+from toolfault_collector.chains import LOOK_BACK, ROUND_TRIP
 from toolfault_collector.tables import chain, issue, message, tool_call
 from toolfault_dashboard.analysis.fixes import Tallied, Tally, tallied, tallies
 from toolfault_dashboard.analysis.inference import inferred_remedies
@@ -25,10 +26,9 @@ from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.failures import count_failures
 from toolfault_dashboard.queries.messages import next_calls
 from toolfault_dashboard.queries.parts import in_parts, is_asked_at_once
-from toolfault_dashboard.queries.retries import calls_of_chain, round_trips
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
-from toolfault_dashboard.search.outcomes import outcome_at
+from toolfault_dashboard.search.outcomes import outcome_in
 
 __all__ = ["MOST_FAILURES", "Evidence", "WordingKey", "answers", "evidence"]
 
@@ -149,8 +149,8 @@ class _Row(NamedTuple):
     id: int
     started_at: int | None
     failed_until: int
-    calls: int
-    each_call: str | None  # where any was issued beside another
+    calls_after: int
+    round_trip: bool
     tool: str
     code: str | None
     reason: str | None
@@ -240,27 +240,44 @@ def _rows(conn: Connection, scope: Scope, most: int | None) -> Any:
         select(
             tool_call.c.id,
             *(chain.c[name] for name in ("started_at", "failed_until")),
-            chain.c.calls,
-            calls_of_chain(conn).label("each_call"),
+            _trips_after().label("calls_after"),
+            (tool_call.c.chain_marks.op("&")(ROUND_TRIP) == ROUND_TRIP).label("round_trip"),
             *(tool_call.c[name] for name in ("tool", "code", "reason")),
             func.coalesce(tool_call.c.session_id, tool_call.c.event_id).label("conversation"),
             tool_call.c.chain_id,
             func.coalesce(tool_call.c.attempt, 1).label("attempt"),
             case((tool_call.c.time_source != "none", tool_call.c.occurred_at)).label("at"),
-            # Whether it was given up for another tool is asked only of a tool that is not there.
-            _switched(scope).label("switched"),
+            outcome_in(scope.now, ("switched",)).label("switched"),
         )
         .select_from(source)
         .where(_which(scope, most))
     )
 
 
-def _switched(scope: Scope) -> ColumnElement[bool]:
-    return case((tool_call.c.code == "not_available", outcome_at(scope.now) == "switched"))
+def _trips_after() -> ColumnElement[int]:
+    """Return the round trips of its chain after a failure; 0 after those that are not numbered."""
+    member = tool_call.alias("member")
+    so_far = (
+        select(func.count())
+        .where(
+            member.c.project_id == chain.c.project_id,
+            member.c.chain_id == chain.c.chain_id,
+            member.c.attempt <= tool_call.c.attempt,
+            member.c.chain_marks.op("&")(ROUND_TRIP) == ROUND_TRIP,
+        )
+        .correlate(chain, tool_call)
+        .scalar_subquery()
+    )
+    # Its row tells, unless any of its calls was issued beside another.
+    alone = chain.c.calls == chain.c.round_trips + 1
+    return case(
+        (or_(chain.c.id.is_(None), tool_call.c.attempt > LOOK_BACK), 0),
+        (alone, chain.c.calls - tool_call.c.attempt),
+        else_=chain.c.round_trips - so_far,
+    )
 
 
 def _failure(row: _Row, issues: tuple[FixIssue, ...]) -> FixFailure:
-    after, round_trip = _round_trips(row)
     return FixFailure(
         tool=row.tool,
         code=row.code or "",
@@ -268,20 +285,9 @@ def _failure(row: _Row, issues: tuple[FixIssue, ...]) -> FixFailure:
         conversation=row.conversation,
         chain_id=row.chain_id,
         attempt=row.attempt,
-        calls_after=after,
+        calls_after=row.calls_after,
         switched=bool(row.switched),
         occurred_at=row.occurred_at,
         issues=issues,
-        round_trip=round_trip,
+        round_trip=bool(row.round_trip),
     )
-
-
-def _round_trips(row: _Row) -> tuple[int, bool]:
-    """Return the round trips of its chain after a failure, and whether it is one itself."""
-    if row.chain_id is None or row.started_at is None:
-        return 0, False
-    if row.each_call is None:
-        return max(0, row.calls - row.attempt), row.attempt > 1
-    attempts = round_trips(row.each_call)
-    after = sum(trip for attempt, trip in attempts if attempt > row.attempt)
-    return after, dict(attempts)[row.attempt]

@@ -25,6 +25,7 @@ from sqlalchemy import (
     select,
 )
 
+from toolfault_collector.chains import LOOK_BACK
 from toolfault_collector.tables import chain, message, tool_call
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.weights import Amount, weighed_rate
@@ -35,7 +36,6 @@ from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import sees
 from toolfault_dashboard.queries.weighing import sampling, weight
 from toolfault_dashboard.search import Clause, Pattern, QueryError
-from toolfault_dashboard.search.outcomes import outcome_at
 
 __all__ = [
     "MessageGroup",
@@ -189,7 +189,7 @@ def next_calls(scope: Scope, *, sampled: bool = False) -> Subquery:
     beside = _beside(following)
     # Asked for only where no call followed.
     over = (
-        select(outcome_at(scope.now) != "open")
+        select(chain.c.settles_at <= scope.now)
         .select_from(chain)
         .where(
             chain.c.project_id == tool_call.c.project_id,
@@ -199,7 +199,7 @@ def next_calls(scope: Scope, *, sampled: bool = False) -> Subquery:
         .scalar_subquery()
     )
     asked = case(
-        (tool_call.c.chain_id.is_(None), 0),
+        (or_(tool_call.c.chain_id.is_(None), tool_call.c.attempt >= LOOK_BACK), 0),
         (following.c.id.is_(None), case((over, 1), else_=0)),
         (beside, 0),
         else_=1,
@@ -212,6 +212,8 @@ def next_calls(scope: Scope, *, sampled: bool = False) -> Subquery:
             following.c.project_id == tool_call.c.project_id,
             following.c.chain_id == tool_call.c.chain_id,
             following.c.attempt == tool_call.c.attempt + 1,
+            # Calls after that are not numbered.
+            tool_call.c.attempt < LOOK_BACK,
         ),
     )
     return (

@@ -4,8 +4,8 @@ Rows of the past hardly change. A question over a large window is asked of its w
 hours around them and of what is left at its edges; the answers for days and hours are kept in
 memory with the version of their days (``toolfault_collector.day_versions``), which every
 transaction raises that changes a row of them. Version and rows come from one snapshot, so a kept
-answer is what counting again would give. Chains that are still open change with time alone: no
-part that has one is kept where outcomes are asked for.
+answer is what counting again would give. A chain that is open changes with time alone: where
+outcomes are asked for, an answer is kept until the next chain of its days settles.
 
 Where answers can be added up, those of the whole days are asked for and kept day by day, and their
 sum as well: tomorrow one day is counted, not two weeks, and other windows know most of their days.
@@ -25,13 +25,12 @@ from functools import partial
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Connection, Engine, func, or_, select
+from sqlalchemy import Connection, Engine, func, literal_column, select
 
-from toolfault_collector.chains import IDLE_US
 from toolfault_collector.clock import DAY_US
 from toolfault_collector.day_versions import EVERY_DAY
 from toolfault_collector.rollups import HOUR_US
-from toolfault_collector.tables import chain, conversation, day_version
+from toolfault_collector.tables import chain, day_version
 from toolfault_dashboard.queries.deadline import begin_anew
 from toolfault_dashboard.queries.once import once
 from toolfault_dashboard.queries.patience import counting, day_counted, next_question, pause
@@ -40,7 +39,7 @@ from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import between, window
 from toolfault_dashboard.search import Moment
 
-__all__ = ["as_kept", "first_open_chain", "in_parts", "is_asked_at_once", "keep_at_most"]
+__all__ = ["as_kept", "in_parts", "is_asked_at_once", "keep_at_most"]
 
 MANY: Final = 50_000
 """Calls and minutes of a window, as the versions of its days tell, from which it is cut."""
@@ -92,16 +91,15 @@ def in_parts(
     versions = _versions(conn, scope.project_id)
     today = scope.now // DAY_US * DAY_US
     since, until = window(scope)
-    settled = None
-    if outcomes or scope.query.has("chain"):
-        settled = first_open_chain(conn, scope.project_id, scope.now)
+    outcomes = outcomes or scope.query.has("chain")
+    open_chains = _open_chains(conn, scope.project_id, scope.now) if outcomes else ()
 
     def kept(part: _Part, ask: Callable[[Scope], _T]) -> _T:
         narrowed = between(scope, part.begin, part.end)
         if not part.keep:
             return ask(narrowed)
         key = (read, args, scope.project_id, scope.audience, str(narrowed.query))
-        version = versions.get(EVERY_DAY, 0) + _between(versions, part.begin, part.end)
+        version = _version(versions, open_chains, [(part.begin, part.end)])
         past = part.end is not None and part.end <= today
         return _kept(conn, key, version, partial(ask, narrowed), past=past)
 
@@ -120,7 +118,7 @@ def in_parts(
 
     return [
         kept(part, partial(added, _pieces(part, versions)))
-        for part in _cut(since, until, now=scope.now, settled=settled)
+        for part in _cut(since, until, now=scope.now)
     ]
 
 
@@ -155,13 +153,9 @@ def as_kept(conn: Connection, scopes: Sequence[Scope], ask: Callable[[], _T], *k
     first = scopes[0]
     windows = [window(scope) for scope in scopes]
     versions = _versions(conn, first.project_id)
-    held = sum(_between(versions, *each) for each in windows)
-    if held < MANY:
+    if sum(_between(versions, *each) for each in windows) < MANY:
         return ask()
-    settled = first_open_chain(conn, first.project_id, first.now)
-    if settled is not None and any(end is None or end > settled for _, end in windows):
-        return ask()
-    version = versions.get(EVERY_DAY, 0) + held
+    version = _version(versions, _open_chains(conn, first.project_id, first.now), windows)
     asked = tuple((scope.project_id, scope.audience, str(scope.query)) for scope in scopes)
     return _kept(conn, (key, asked), version, lambda: (ask(),))[0]
 
@@ -180,32 +174,22 @@ def _is_fixed(scope: Scope) -> bool:
     )
 
 
-def _cut(since: int | None, until: int | None, *, now: int, settled: int | None) -> Iterator[_Part]:
-    """Yield the parts of a window, in order: edge, hours, whole days, hours, edge.
-
-    The days end with yesterday, or where the first open chain is (*settled*): what has one is no
-    part to keep.
-    """
+def _cut(since: int | None, until: int | None, *, now: int) -> Iterator[_Part]:
+    """Yield the parts of a window in order: edge, hours, days up to yesterday, hours, edge."""
     today = now // DAY_US * DAY_US
     last = today if until is None else min(today, until // DAY_US * DAY_US)
-    if settled is not None:
-        last = min(last, settled // DAY_US * DAY_US)
     first_hour = None if since is None else -(-since // HOUR_US) * HOUR_US
     first_day = None if since is None else -(-since // DAY_US) * DAY_US
     if first_day is not None and first_day >= last:
         yield _Part(since, until, keep=False)
         return
     last_hour = last if until is None else max(last, until // HOUR_US * HOUR_US)
-    if settled is not None:
-        last_hour = max(last, min(last_hour, settled // HOUR_US * HOUR_US))
-    # Without an end the part of today can be kept while nobody writes and no chain is open.
-    still = until is None and settled is None
     ends = [
         _Part(since, first_hour, keep=False),
         _Part(first_hour, first_day, keep=True),
         _Part(first_day, last, keep=True),
         _Part(last, last_hour, keep=True),
-        _Part(last_hour, until, keep=still),
+        _Part(last_hour, until, keep=until is None),
     ]
     for part in ends:
         if part.begin is None and part.end is None:
@@ -250,31 +234,42 @@ def _between(versions: dict[int, int], begin: int | None, end: int | None) -> in
 
 
 @once
-def first_open_chain(conn: Connection, project_id: int, now: int) -> int | None:
-    """Return when the first chain began that is open at *now*; None if there is none."""
-    alive = conversation.c
-    # As a scalar, so that no planner begins with the chains: few conversations are alive. Of a sum,
-    # since SQLite looks for the least of a column by going through an index of it, here all chains
-    # of the project up to the one of the conversation.
-    of_conversation = (
-        select(func.min(chain.c.first_failed_at + 0))
+def _open_chains(conn: Connection, project_id: int, now: int) -> Sequence[tuple[int, int, int]]:
+    """Return the chains that are open at *now*: first and last day, and when the next settles."""
+    first, last = (column // DAY_US * DAY_US for column in (chain.c.started_at, chain.c.last_at))
+    rows = conn.execute(
+        select(first, last, func.min(chain.c.settles_at))
+        # The latter is what the index of them is restricted by.
         .where(
-            chain.c.project_id == alive.project_id,
-            chain.c.session_id == alive.session_id,
-            chain.c.recovered_at.is_(None),
+            chain.c.project_id == project_id,
+            chain.c.settles_at > now,
+            chain.c.settles_at > literal_column("0"),
         )
-        .correlate(conversation)
-        .scalar_subquery()
+        .group_by(first, last)
     )
-    found: int | None = conn.execute(
-        select(func.min(of_conversation)).where(
-            alive.project_id == project_id,
-            alive.last_at > now - IDLE_US,
-            or_(alive.ended_at.is_(None), alive.ended_at < alive.last_at),
-            alive.time_source != "none",
+    return [(int(begin), int(end), int(at)) for begin, end, at in rows]
+
+
+def _version(
+    versions: dict[int, int],
+    open_chains: Sequence[tuple[int, int, int]],
+    windows: Sequence[tuple[int | None, int | None]],
+) -> tuple[int, int | None]:
+    """Return what an answer about *windows* is known by: while it is the same, so is the answer.
+
+    That is what was written to their days, and when the next chain of them settles: of the same
+    chains, another is the next as soon as one has settled.
+    """
+    settles = [
+        at
+        for first, last, at in open_chains
+        if any(
+            (end is None or first < end) and (begin is None or last + DAY_US > begin)
+            for begin, end in windows
         )
-    ).scalar_one()
-    return found
+    ]
+    written_to = sum(_between(versions, *each) for each in windows)
+    return versions.get(EVERY_DAY, 0) + written_to, min(settles, default=None)
 
 
 class _Answers:
@@ -282,10 +277,10 @@ class _Answers:
 
     def __init__(self, most_rows: int = MOST_ROWS) -> None:
         self._lock = threading.Lock()
-        self._known: OrderedDict[Any, tuple[int, Any]] = OrderedDict()
+        self._known: OrderedDict[Any, tuple[Hashable, Any]] = OrderedDict()
         self._rows, self._most_rows = 0, most_rows
 
-    def get(self, key: Any, version: int) -> Any:
+    def get(self, key: Any, version: Hashable) -> Any:
         """Return what was answered at *version*; None if nothing was."""
         with self._lock:
             found = self._known.get(key)
@@ -294,7 +289,7 @@ class _Answers:
             self._known.move_to_end(key)
             return found[1]
 
-    def put(self, key: Any, version: int, answer: Any) -> None:
+    def put(self, key: Any, version: Hashable, answer: Any) -> None:
         """Keep an answer."""
         with self._lock:
             self._forget(self._known.pop(key, None))
@@ -303,7 +298,7 @@ class _Answers:
             while len(self._known) > MOST_ANSWERS or self._rows > self._most_rows:
                 self._forget(self._known.popitem(last=False)[1])
 
-    def _forget(self, found: tuple[int, Any] | None) -> None:
+    def _forget(self, found: tuple[Hashable, Any] | None) -> None:
         if found is not None:
             self._rows -= len(found[1])
 
@@ -313,7 +308,7 @@ _NEW: Final = threading.Lock()
 
 
 def _kept(
-    conn: Connection, key: Any, version: int, ask: Callable[[], _T], *, past: bool = False
+    conn: Connection, key: Any, version: Hashable, ask: Callable[[], _T], *, past: bool = False
 ) -> _T:
     """Return what is known under *key*, or count it. Before what is *past* counting may pause.
 

@@ -174,7 +174,6 @@ def _combined(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> list[Com
             *([chain_weight().label("weight")] if sampled else []),
         )
         .where(chains_of(scope))
-        .offset(0)  # or SQLite would work the outcome out twice, to group by it and to show it
         .subquery()
     )
     grouped = [inner.c.outcome, *(inner.c[column.name] for column in columns)]

@@ -33,7 +33,6 @@ from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.weighing import Sampling, chain_weight, sampling, weight
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause, Moment, Query
-from toolfault_dashboard.search.outcomes import outcome_at
 
 if TYPE_CHECKING:
     from toolfault_dashboard.analysis.by_code import CodeAmounts
@@ -260,7 +259,7 @@ def _cells(scope: Scope, sampled: Sampling, ends: Sequence[int] = ()) -> Select[
         none.label("unchained"),
         chain.c.round_trips,
         case((chain.c.recovered_at.is_not(None), 1), else_=0).label("recovered"),
-        case((outcome_at(scope.now) != "open", 1), else_=0).label("closed"),
+        case((chain.c.settles_at <= scope.now, 1), else_=0).label("closed"),
         none.label("timed"),
         chain.c.time_lost_ms,
         func.coalesce(chain.c.tokens_lost, 0).label("tokens_lost"),

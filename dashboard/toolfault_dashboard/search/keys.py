@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from toolfault_collector.chains import LOOK_BACK
 from toolfault_dashboard.search.ast import TEXT, Query
 
 __all__ = [
@@ -139,7 +140,12 @@ _TABLE: Final = (
         "chain:abandoned",
         choices=("recovered", "switched", "abandoned", "open", "none"),
     ),
-    Key("attempt", "number", "Position of the call in its chain, from 1.", "attempt:>1"),
+    Key(
+        "attempt",
+        "number",
+        f"Position of the call in its chain, from 1; {LOOK_BACK + 1}: every later call.",
+        "attempt:>1",
+    ),
     Key("duration", "milliseconds", "Duration of the call in milliseconds.", "duration:>500"),
     Key(
         "detection",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import ColumnElement, and_, case, literal, select
+from sqlalchemy import ColumnElement, and_, case, false, literal, or_
 
-from toolfault_collector import chains
-from toolfault_collector.tables import chain, conversation
+from toolfault_collector.tables import chain
 
 __all__ = ["outcome_at", "outcome_in"]
 
@@ -15,29 +14,18 @@ __all__ = ["outcome_at", "outcome_in"]
 def outcome_at(now: int) -> ColumnElement[str]:
     """Return the outcome at *now* (microseconds) of the rows of ``chain`` in the statement.
 
-    The rule is the collector's; this only brings the conversation along, and not for recovered
-    chains, whose outcome no conversation can change.
+    It is null where there is no chain.
     """
-    of_conversation = (
-        select(chains.outcome_at(now))
-        .select_from(conversation)
-        .where(
-            and_(
-                conversation.c.project_id == chain.c.project_id,
-                conversation.c.session_id == chain.c.session_id,
-            )
-        )
-        .correlate(chain)
-        .scalar_subquery()
-    )
-    return case((chain.c.recovered_at.is_not(None), literal("recovered")), else_=of_conversation)
+    open_still = (chain.c.settles_at > now, literal("open"))
+    return case(open_still, else_=chain.c.outcome)
 
 
 def outcome_in(now: int, outcomes: Collection[str]) -> ColumnElement[bool]:
-    """Return whether the outcome at *now* is one of *outcomes*.
-
-    That a chain recovered is known without its conversation.
-    """
-    if set(outcomes) == {"recovered"}:
-        return chain.c.recovered_at.is_not(None)
-    return outcome_at(now).in_(outcomes)
+    """Return whether the outcome at *now* is one of *outcomes*."""
+    settled = [outcome for outcome in outcomes if outcome != "open"]
+    found: list[ColumnElement[bool]] = [false()]
+    if settled:
+        found.append(and_(chain.c.outcome.in_(settled), chain.c.settles_at <= now))
+    if "open" in outcomes:
+        found.append(chain.c.settles_at > now)
+    return or_(*found)

@@ -26,6 +26,7 @@ from sqlalchemy import (
     String,
     Text,
     UniqueConstraint,
+    text,
 )
 
 revision = "0001_first_schema"
@@ -198,6 +199,7 @@ def _make_conversations() -> None:
         Column("time_source", String(8), nullable=False, server_default="client"),
         Column("received_at", BigInteger, nullable=False, server_default="0"),
         Index(None, "project_id", "last_at", "ended_at"),
+        Index(None, "project_id", "received_at"),
     )
     op.create_table(
         "conversation_end",
@@ -244,8 +246,10 @@ def _make_calls(*, sqlite: bool) -> None:
         Column("success", Boolean, nullable=False),
         Column("sample_rate", Float, nullable=False, server_default="1"),
         Column("detection", String(64), nullable=False, server_default="explicit"),
-        Column("attempt", Integer),
         Column("chain_id", String(36)),
+        Column("attempt", Integer),
+        Column("chain_marks", Integer),
+        Column("lost_us", BigInteger),
         Column("args_fingerprint", String(64)),
         Column("args_recorded", Boolean),
         Column("args_diff", JSON),
@@ -292,6 +296,13 @@ def _make_calls(*, sqlite: bool) -> None:
         Index(None, "project_id", "tool", "occurred_at", "success"),
         Index(None, "signature_id"),
         Index(None, "project_id", "chain_id"),
+        Index(None, "project_id", "received_at", "id"),
+        Index(
+            "ix_tool_call_alone",
+            *("project_id", "received_at", "id"),
+            sqlite_where=text("session_id IS NULL"),
+            postgresql_where=text("session_id IS NULL"),
+        ),
         postgresql_partition_by="RANGE (id)",
     )
     if not sqlite:
@@ -348,6 +359,7 @@ def _make_chains(*, sqlite: bool) -> None:
         Column("failures", Integer, nullable=False),
         Column("round_trips", Integer, nullable=False),
         Column("outcome", String(16), nullable=False),
+        Column("settles_at", BigInteger, nullable=False),
         Column("recovered_at", BigInteger),
         Column("first_retry_fix", Boolean, nullable=False),
         Column("identical_repeats", Integer, nullable=False),
@@ -355,6 +367,9 @@ def _make_chains(*, sqlite: bool) -> None:
         Column("repeat_confusion", Boolean, nullable=False),
         Column("time_lost_ms", Float, nullable=False),
         Column("tokens_lost", BigInteger),
+        Column("serial_discoveries", Integer, nullable=False),
+        Column("repeat_confusions", Integer, nullable=False),
+        Column("token_reports", Integer, nullable=False),
         Column("time_source", String(8), nullable=False, server_default="client"),
         Column("state", JSON),
         UniqueConstraint("project_id", "chain_id"),
@@ -362,6 +377,18 @@ def _make_chains(*, sqlite: bool) -> None:
         Index(None, "project_id", "started_at"),
         Index(None, "project_id", "first_failed_at", "id"),
         Index(None, "project_id", "tool", "started_at"),
+        Index(
+            "ix_chain_unresolved",
+            *("project_id", "session_id"),
+            sqlite_where=text("recovered_at IS NULL"),
+            postgresql_where=text("recovered_at IS NULL"),
+        ),
+        Index(
+            "ix_chain_settles_at",
+            *("project_id", "settles_at"),
+            sqlite_where=text("settles_at > 0"),
+            postgresql_where=text("settles_at > 0"),
+        ),
     )
 
 

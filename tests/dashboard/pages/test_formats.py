@@ -96,6 +96,14 @@ def test_durations_use_the_unit_a_reader_thinks_in(milliseconds: float | None, t
 
 
 @pytest.mark.parametrize(
+    ("attempt", "text"), [(None, ""), (1, "1"), (64, "64"), (65, "65 or later")]
+)
+def test_the_position_in_a_chain_is_counted_to_64(attempt: int | None, text: str):
+    """What stands for all later calls says so."""
+    assert formats.position(attempt) == text
+
+
+@pytest.mark.parametrize(
     ("difference", "text"),
     [(None, "–"), (-0.137, f"\u221213.7{THIN}pp"), (0.0042, f"+0.42{THIN}pp")],
 )

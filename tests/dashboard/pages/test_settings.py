@@ -149,9 +149,9 @@ def test_retention_and_prices_are_changed_for_the_project(own_browser: Browser):
 
 
 def test_the_page_says_what_retention_will_remove(own_browser: Browser):
-    """More than half of a project does not go by itself, and the page says so."""
+    """What is saved by mistake can be taken back: the page says what it will come to."""
     soup = _post(own_browser, "/settings/project", retention_calls="1")
-    assert "does not happen by itself" in soup.role("status")
+    assert "calls will be removed within five minutes" in soup.role("status")
     soup = _post(own_browser, "/settings/project", retention_calls="")
     assert "Everything is kept" in soup.role("status")
 

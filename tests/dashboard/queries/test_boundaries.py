@@ -127,3 +127,35 @@ def test_a_call_is_repeated_whatever_came_between(empty_sqlite: Engine):
         found = queries.round_trips(conn, Scope(project, parse(""), NOW))
 
     assert sum(group.identical_repeats for group in found.by_tool) == 1
+
+
+def test_calls_after_the_64th_of_a_chain_are_not_numbered(empty_sqlite: Engine):
+    """They are call 65 to a query; no figure counts one of them twice, or takes it for the next."""
+    issue = {"field": "url", "code": "wrong_type", "message": "no", "near_miss": ["strip"]}
+    events = [
+        failure(error={"issues": [issue]}, at=NOW - 60 * MINUTE + seq * SECOND, seq=seq, turn="t0")
+        for seq in range(2)
+    ]
+    events += [
+        failure(error={"issues": [issue]}, at=NOW - 59 * MINUTE + seq * SECOND, seq=seq)
+        for seq in range(68)
+    ]
+    events.append(success(at=NOW - 50 * MINUTE))
+    with write_transaction(empty_sqlite) as conn:
+        project = ensure_project(conn, "demo")
+        store_events(conn, project, events, received_at=NOW)
+    with read_connection(empty_sqlite) as conn:
+        scope = Scope(project, parse(""), NOW)
+        later = queries.failure_list(conn, Scope(project, parse("attempt:65"), NOW)).rows
+        chain = queries.chain_detail(conn, scope, events[0]["event_id"])
+        (fix,) = queries.fix_next(conn, scope).rows
+        (group,) = queries.message_efficacy(conn, scope)
+
+    assert len(later) == 6
+    assert chain is not None
+    assert [each.attempt for each in chain.attempts] == list(range(1, 72))
+    assert [each.parallel for each in chain.attempts] == [False, True, *[False] * 69]
+    # The second failure was issued beside the first: it is no round trip, and no answer to it.
+    assert (fix.round_trips, fix.failures) == (69, 70)
+    (message,) = group.rows
+    assert (message.failures, message.asked, message.answered) == (70, 62, 62)

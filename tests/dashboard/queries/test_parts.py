@@ -25,12 +25,7 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.queries import FREQUENCIES, Dimension, Scope
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.matrices import matrix
-from toolfault_dashboard.queries.parts import (
-    first_open_chain,
-    in_parts,
-    is_asked_at_once,
-    keep_at_most,
-)
+from toolfault_dashboard.queries.parts import in_parts, is_asked_at_once, keep_at_most
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.sides import side_of
 from toolfault_dashboard.queries.trends import trends_by_tool
@@ -280,37 +275,47 @@ def test_what_daily_counts_hold_is_no_part_however_many_there_are(sqlite_engine:
             assert sum(value.failures for value in facet.values) == counted, key
 
 
-def test_an_open_chain_is_given_up_in_time(sqlite_engine: Engine) -> None:
-    """A chain that nobody writes to any more is abandoned half an hour later, kept or not."""
-    agent = _Agent(sqlite_engine)
+def test_an_open_chain_is_given_up_in_time(written: Engine) -> None:
+    """A chain that nobody writes to any more is abandoned half an hour later, kept or not.
+
+    What was counted while it was open is known until then, and from then on what is counted anew.
+    """
+    agent = _Agent(written)
     agent.send(
         agent.call(4 * DAY_US, "long", failed=True),
         agent.call(5 * MINUTE_US, "long", failed=False, tool="other"),
         agent.call(4 * DAY_US, "done", failed=True),
         agent.call(5 * MINUTE_US, "short", failed=True),
     )
-    scope = Scope(agent.project, parse("since:14d"), NOW)
-    assert _kept(sqlite_engine, scope, EACH_WAY)["overview"].summary.open == 2
-    agent.check()
-    later = NOW + 31 * MINUTE_US
-    assert agent.check(now=later)["overview"].summary.open == 0
+    settles = NOW + 25 * MINUTE_US
+    for now, still_open in ((NOW, 2), (settles - 1, 2), (settles, 0), (settles - 1, 2)):
+        found = _kept(written, Scope(agent.project, parse("since:14d"), now), EACH_WAY)
+        told = found["overview"].summary
+        assert (told.open, told.abandoned + told.switched) == (still_open, 3 - still_open)
+        agent.check(now=now)
+    count = _Counting(written, agent.project, outcomes=True)
+    days = f"since:{format_time((NOW // DAY_US - 14) * DAY_US)}"
+    assert count(days) > 2
+    assert count(days, settles - 1) == 0
+    assert count(days, settles) == 2  # the day on which one of them began, and today
+    assert count(days, settles + MINUTE_US) == 0
 
 
-def test_an_open_chain_is_found_beside_any_number_of_others(
-    sqlite_engine: Engine,
-) -> None:
-    """SQLite looks at the chains of conversations that go on, not at all that began before them."""
+def test_open_chains_are_found_beside_any_number_of_others(sqlite_engine: Engine) -> None:
+    """SQLite looks at the chains that are open, not at all that were given up before them."""
     agent = _Agent(sqlite_engine)
     agent.send(agent.call(5 * MINUTE_US, "alive", failed=True))
+    count = _Counting(sqlite_engine, agent.project, outcomes=True)
+    days = f"since:{format_time((NOW // DAY_US - 14) * DAY_US)}"
     steps: list[int] = []
     for _ in range(2):
-        many = [agent.call(4 * DAY_US, f"old{agent.events}", failed=True) for _ in range(500)]
-        agent.send(*many)
+        agent.send(*(agent.call(4 * DAY_US, f"old{n}", failed=True) for n in range(500)))
+        count(days)
         with read_connection(sqlite_engine) as conn:
             driver: Any = conn.connection.driver_connection
             counted = itertools.count()
             driver.set_progress_handler(lambda counted=counted: next(counted) < 0, 1)
-            assert first_open_chain(conn, agent.project, NOW) == NOW - 5 * MINUTE_US
+            count.within(conn, days)
             driver.set_progress_handler(None, 0)
         steps.append(next(counted))
     assert steps[1] < 1.2 * steps[0]
@@ -335,17 +340,21 @@ def test_what_was_written_and_undone_is_not_kept(sqlite_engine: Engine) -> None:
 class _Counting:
     """Counts failures in parts, and how many questions that took."""
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine, self.asked = engine, 0
+    def __init__(self, engine: Engine, project: int, *, outcomes: bool = False) -> None:
+        self.engine, self.project, self.outcomes, self.asked = engine, project, outcomes, 0
 
     def __call__(self, text: str = "since:14d", now: int = NOW) -> int:
-        scope = Scope(_project(self.engine), parse(text), now)
         with read_connection(self.engine) as conn:
-            whole = self._read(conn, scope)[0]
+            whole = self._read(conn, Scope(self.project, parse(text), now))[0]
             self.asked = 0
-            found = in_parts(conn, scope, self._read, together=self._together)
-        assert sum(number for (number,) in found) == whole > 0
+            assert self.within(conn, text, now) == whole > 0
         return self.asked
+
+    def within(self, conn: Connection, text: str, now: int = NOW) -> int:
+        """Count the failures of *text* in the read transaction of *conn*."""
+        scope = Scope(self.project, parse(text), now)
+        parts = in_parts(conn, scope, self._read, outcomes=self.outcomes, together=self._together)
+        return sum(number for (number,) in parts)
 
     def _read(self, conn: Connection, scope: Scope) -> tuple[int]:
         self.asked += 1
@@ -357,7 +366,7 @@ class _Counting:
 
 def test_tomorrow_few_days_are_counted_anew(large: Engine) -> None:
     """What was counted of a day is known to the same window a day later, and to other windows."""
-    count = _Counting(large)
+    count = _Counting(large, _project(large))
     assert count("since:14d") > 10
     assert count("since:14d", NOW + DAY_US) <= 5
     assert count("since:10d until:3d") <= 5
@@ -365,7 +374,7 @@ def test_tomorrow_few_days_are_counted_anew(large: Engine) -> None:
 
 def test_what_has_no_room_is_counted_anew(large: Engine) -> None:
     """Answers that have more rows together than are kept are right, and forgotten."""
-    count = _Counting(large)
+    count = _Counting(large, _project(large))
     keep_at_most(large, 1_000)
     first, again = count(), count()
     assert again < first

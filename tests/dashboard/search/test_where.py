@@ -25,7 +25,7 @@ TEXTS = [
     "field:items.0.name", 'field:""', '-field:""', "has:field", "-has:field", 'field:"50%_off"',
     "field:50*", "near_miss:any", "-near_miss:any", "near_miss:bool*", "chain:none",
     "chain:recovered,none", "-chain:abandoned", "tag.team:blue", "-tag.team:blue", "tag.x.y:1",
-    "100%", "_all_", "[a-z]*", '"\\\\"', "ÄÖÜ", "äöü", '"no"', "duration:>500", "attempt:>1",
+    "100%", "_all_", '"[a-z]*"', '"\\\\"', "ÄÖÜ", "äöü", '"no"', "duration:>500", "attempt:>1",
     "duration:12.5", "since:7d until:2d",
     "variant:a=1", "variant:b=*", "-variant:b=2", "variant:*2", 'variant:""',
     "until:2026-11-01", "time:none", "-time:none",

@@ -126,8 +126,8 @@ def test_other_libraries_have_the_same_layout() -> None:
 
     assert format_validation_errors(errors) == (
         "Invalid parameters - 2 errors:\n"
-        "  • a: Input should be of type integer (received str: 'x')\n"
-        "  • b: Input should be of type string (received int: 1)\n"
+        "  • a: Input should be a valid integer (received str: 'x')\n"
+        "  • b: Input should be a valid string (received int: 1)\n"
         "\n"
         "Please fix all errors and retry with correct types."
     )

@@ -187,7 +187,9 @@ def test_arguments_taken_by_position_only_keep_their_places(
 ) -> None:
     """What is left out in front of a given argument has its default; nothing moves up."""
     assert place.call(arguments).value == value
-    assert place.tool.with_context(tenant="t").call(arguments).value == [*value[:2], "t", value[3]]
+    with_tenant = place.tool.with_context(tenant="t").call(arguments)
+    assert isinstance(with_tenant, ToolResult)
+    assert with_tenant.value == [*value[:2], "t", value[3]]
 
 
 async def test_call_of_an_async_tool_is_awaited() -> None:

@@ -32,7 +32,7 @@ class FailureRow:
     variant: str | None
     conversation: str | None
     chain_id: str | None
-    attempt: int | None
+    attempt: int | None  # position in its chain from 1; 65 for every call after the 64th
     chain_outcome: Outcome | None  # None for a failure outside every conversation
     duration_ms: float | None
     detection: str  # explicit | soft:<rule>
