@@ -112,11 +112,12 @@ def _batches(
     after = [events[place] for place in places]
     bounds = [0, *sorted({cut % (len(after) + 1) for cut in cuts}), len(after)]
     half = len(in_order) // 2
-    return [
+    batches = [
         in_order[:half],
         in_order[half:],
         *(after[low:high] for low, high in itertools.pairwise(bounds)),
     ]
+    return [batch for batch in batches if batch]
 
 
 @pytest.mark.slow

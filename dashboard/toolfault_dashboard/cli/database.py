@@ -30,6 +30,7 @@ def _engine(context: typer.Context, own: str | None) -> Engine:
     from toolfault_collector.schema import refuse_foreign
 
     engine = open_engine(database_url(context, own))
+    context.call_on_close(engine.dispose)  # not whenever garbage is collected: see `restore`
     refuse_foreign(migrations.current(engine))
     return engine
 

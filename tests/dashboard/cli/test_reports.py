@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import io
 from pathlib import Path
 
@@ -93,6 +94,19 @@ def test_backup_and_restore(url: str, tmp_path: Path, capfd: pytest.CaptureFixtu
     assert _run(capfd, "db", "restore", str(copy), "--database-url", other)[0] == 0
     question = ["summary", "--project", "generated", "--json", "--database-url"]
     assert _run(capfd, *question, url)[1] == _run(capfd, *question, other)[1]
+
+
+def test_commands_close_the_database(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A backup is put back after other commands of the same process, collected or not."""
+    url, copy = f"sqlite:///{tmp_path / 'toolfault.db'}", tmp_path / "copy.db"
+    gc.disable()
+    try:
+        for command in ("upgrade", "current", "check"):
+            assert _run(capfd, "db", command, "--database-url", url)[0] == 0
+        assert _run(capfd, "db", "backup", str(copy), "--database-url", url)[0] == 0
+        assert _run(capfd, "db", "restore", str(copy), "--database-url", url)[0] == 0
+    finally:
+        gc.enable()
 
 
 def test_sign_in_links(url: str, capfd: pytest.CaptureFixture[str]) -> None:
