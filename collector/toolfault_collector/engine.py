@@ -54,9 +54,6 @@ BUSY_SECONDS: Final = 10.0
 CACHE_KIB: Final = 8_192
 # The writer's own page cache: the pages of ten indexes that a busy hour touches.
 WRITER_CACHE_KIB: Final = 65_536
-# Pages of the write-ahead log (32 MiB) before a commit of the writer copies it into the file.
-# Between its commits the writer copies it sooner (see `wal`), when nobody waits for it.
-CHECKPOINT_PAGES: Final = 8_000
 # Bytes of the log that stay allocated when it begins anew, after somebody read for long; more than
 # the log has between two copies.
 LOG_KEPT_BYTES: Final = 64 * 1024 * 1024
@@ -74,7 +71,7 @@ _PRAGMAS: Final = (
     "PRAGMA busy_timeout={busy_ms}",
     "PRAGMA foreign_keys=ON",
     f"PRAGMA cache_size=-{CACHE_KIB}",
-    # Only the writer's connection copies the log: see `wal`.
+    # The writer copies the log, between two of its transactions: see `wal`.
     "PRAGMA wal_autocheckpoint=0",
     f"PRAGMA journal_size_limit={LOG_KEPT_BYTES}",
     "PRAGMA temp_store=MEMORY",
@@ -212,7 +209,6 @@ def writer_connection(engine: Engine) -> Connection:
         driver = conn.connection.driver_connection
         assert driver is not None
         driver.execute(f"PRAGMA cache_size=-{WRITER_CACHE_KIB}")
-        driver.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
     return conn
 
 

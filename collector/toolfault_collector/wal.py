@@ -3,7 +3,9 @@
 One connection alone copies the log into the file: the writer's, between two of its transactions.
 Two connections that copy while a third commits may corrupt the file in every version of SQLite from
 3.7.0 to 3.51.2 (https://sqlite.org/wal.html#walresetbug), so no other connection ever copies
-(`engine.open_engine` switches that off).
+(`engine.open_engine` switches that off). One connection that copies twice in a row is enough, too,
+if another one commits in between: it may begin anew a log that was copied to its end. So the writer
+copies once after a commit of its own, and again only while nobody else writes.
 
 SQLite begins the log anew once nobody reads from it any more. Where readers overlap, each short but
 without a pause between them, that moment never comes. So when the log has become long, the writer
@@ -33,7 +35,7 @@ RACE_PATCHED: Final = {(3, 44): (3, 44, 6), (3, 50): (3, 50, 7)}
 
 # Some 24 MB of log: pages that change with every batch are copied once for many of them.
 COPY_EVERY_EVENTS: Final = 2_500
-# Four times the length at which a commit copies the log (`engine.CHECKPOINT_PAGES`).
+# Some five times what is written from one copy to the next.
 LONG_BYTES: Final = 128 * 1024 * 1024
 # Writers are held up for so many times a tenth of a second at most: pages and lists are read in a
 # fraction of it. Short tries, since a try waits for a place among the readers, and the next reader
@@ -82,7 +84,7 @@ class WriteAheadLog:
         self._tries = tries
         self._due = long_bytes
         self._copy_every = copy_every
-        self._events = 0
+        self._events = self._copied = 0
 
     @property
     def size(self) -> int:
@@ -105,13 +107,12 @@ class WriteAheadLog:
             Whether it was begun anew; None if it did not need to be.
         """
         self._events += events
-        if self._events >= self._copy_every:
-            self._events = 0
-            _copy(conn)
         size = self.size
         if size < self._due:
             if size < self._long_bytes:
                 self._due = self._long_bytes
+            if self._events >= self._copy_every:
+                self._copy(conn)
             return None
         try:
             done = self._restart(conn)
@@ -123,6 +124,18 @@ class WriteAheadLog:
             _log.warning("log_is_read", bytes=size, next_try=self._due)
         return done
 
+    def _copy(self, conn: Connection) -> None:
+        """Copy what nobody reads any more, waiting for nobody."""
+        driver = conn.connection.driver_connection
+        assert driver is not None
+        if driver.total_changes in (0, self._copied):
+            return  # nothing of its own is in the log since the last copy: see above
+        self._events, self._copied = 0, driver.total_changes
+        try:
+            driver.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        except sqlite3.Error as error:  # a disk that fails; the next write says so, too
+            _log.error("log_not_copied", error=type(error).__name__)
+
     def _restart(self, conn: Connection) -> bool:
         driver = conn.connection.driver_connection
         assert driver is not None
@@ -130,6 +143,8 @@ class WriteAheadLog:
         driver.execute(f"PRAGMA busy_timeout={TRY_MS}")
         try:
             for _ in range(self._tries):
+                if _others_write(driver):
+                    continue
                 # TRUNCATE does what RESTART does, and gives the space back.
                 busy, _, _ = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 if not busy:
@@ -139,11 +154,16 @@ class WriteAheadLog:
         return False
 
 
-def _copy(conn: Connection) -> None:
-    """Copy what nobody reads any more, waiting for nobody."""
-    driver = conn.connection.driver_connection
-    assert driver is not None
+def _others_write(driver: sqlite3.Connection) -> bool:
+    """Return whether another connection holds the right to write, for as long as one try.
+
+    TRUNCATE, too, copies without that right when it waited for it in vain.
+    """
     try:
-        driver.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-    except sqlite3.Error as error:  # a disk that fails; the next write says so, too
-        _log.error("log_not_copied", error=type(error).__name__)
+        driver.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+            raise
+        return True
+    driver.execute("ROLLBACK")
+    return False

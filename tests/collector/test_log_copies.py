@@ -43,12 +43,16 @@ def test_only_the_writer_copies_the_log(engine: Engine) -> None:
     for _ in range(5):
         with write_transaction(engine) as conn:
             _write(conn, 16 * KIB * KIB)
-    log = sqlite_path(engine).with_name(sqlite_path(engine).name + "-wal")
-    assert log.stat().st_size > 80 * KIB * KIB
+    path = sqlite_path(engine).with_name(sqlite_path(engine).name + "-wal")
+    assert path.stat().st_size > 80 * KIB * KIB
     file_before = sqlite_path(engine).stat().st_size
 
-    with writer_connection(engine) as conn, conn.begin():
-        _write(conn, KIB)
+    log = WriteAheadLog(sqlite_path(engine), copy_every=1)
+    with writer_connection(engine) as conn:
+        with conn.begin():
+            _write(conn, KIB)
+        assert sqlite_path(engine).stat().st_size == file_before
+        log.tend(conn, events=1)
 
     assert file_before < 16 * KIB * KIB
     assert sqlite_path(engine).stat().st_size > 80 * KIB * KIB
@@ -82,6 +86,27 @@ def test_a_reader_is_not_waited_for(engine: Engine) -> None:
             assert reader.execute(text("SELECT count(*) FROM ballast")).scalar_one() == before == 1
 
         assert conn.exec_driver_sql("SELECT count(*) FROM ballast").scalar_one() == 9
+
+
+def test_the_writer_copies_once_after_a_commit_of_its_own(engine: Engine) -> None:
+    """What others committed since the last copy is left until the writer commits again."""
+    log = WriteAheadLog(sqlite_path(engine), copy_every=1)
+    sizes = []
+    with writer_connection(engine) as conn:
+        with conn.begin():
+            _write(conn, KIB)
+        log.tend(conn, events=1)
+        for _ in range(2):
+            with write_transaction(engine) as other:
+                _write(other, KIB * KIB)
+            log.tend(conn, events=1)
+            sizes.append(sqlite_path(engine).stat().st_size)
+        with conn.begin():
+            _write(conn, KIB)
+        log.tend(conn, events=1)
+        sizes.append(sqlite_path(engine).stat().st_size)
+
+    assert sizes[0] == sizes[1] < KIB * KIB < sizes[2]
 
 
 @pytest.mark.long

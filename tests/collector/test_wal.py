@@ -123,15 +123,30 @@ def test_a_short_log_costs_no_statement(engine: Engine) -> None:
     assert statements == []
 
 
+def test_the_log_is_not_begun_anew_while_another_writes(engine: Engine) -> None:
+    """Waiting for another writer, the log is not even copied; after its commit it begins anew."""
+    log = WriteAheadLog(sqlite_path(engine), long_bytes=MIB, tries=1)
+    with writer_connection(engine) as conn:
+        _write(conn, 2 * MIB)
+        before = sqlite_path(engine).stat().st_size
+        with write_transaction(engine):
+            assert log.tend(conn) is False
+        assert sqlite_path(engine).stat().st_size == before
+        _write(conn, 4 * MIB)
+
+        assert log.tend(conn) is True
+        assert log.size == 0
+
+
 def test_space_is_given_back_after_a_long_read(engine: Engine) -> None:
     """Without any waiting the log of a long reader is cut when it begins anew by itself."""
-    log = WriteAheadLog(sqlite_path(engine))
+    log = WriteAheadLog(sqlite_path(engine), copy_every=1)
     with writer_connection(engine) as conn:
         with read_connection(engine) as reader:
             _read(reader)
             while log.size <= LOG_KEPT_BYTES:
                 _write(conn, 16 * MIB)
-        _write(conn)  # copies the log
+        log.tend(conn, events=1)
         _write(conn)  # begins it anew
 
         assert log.size <= LOG_KEPT_BYTES
