@@ -10,7 +10,8 @@ PYTHON ?= $(shell for candidate in python3 python3.14 python3.13 python3.12 pyth
 	"$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
 	&& { echo "$$candidate"; break; }; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+# A third of the tests wait for a browser, another process or a disk: three at once fill two cores.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-quick test-long test-breaks check bench format requirements chromium clean
@@ -59,12 +60,15 @@ clean: ## remove the environment, builds and caches
 
 # A browser is wanted, never required: without one the browser tests are skipped and say so.
 chromium:
-	@if command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 \
-		|| command -v google-chrome >/dev/null 2>&1; then :; \
+	@if command -v chromium-headless-shell >/dev/null 2>&1 || command -v chromium >/dev/null 2>&1 \
+		|| command -v chromium-browser >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1; \
+	then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
 		echo "Installing Chromium for the browser tests."; \
-		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
-			apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1 \
+		export DEBIAN_FRONTEND=noninteractive; \
+		{ apt-get update -qq && for package in chromium-headless-shell chromium; do \
+			apt-get install -y -qq --no-install-recommends $$package && break; \
+		done; } >/dev/null 2>&1 \
 		|| echo "Chromium could not be installed: the browser tests will be skipped."; \
 	else \
 		echo "No Chromium found (install it with your package manager): the browser tests will be skipped."; \

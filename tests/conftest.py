@@ -34,6 +34,18 @@ settings.register_profile("untimed", deadline=None, derandomize="CI" in os.envir
 settings.load_profile("untimed")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that wait for browsers and processes, so that none is left for the end.
+
+    A file is one worker's. What is left when the other workers have nothing more to do takes the
+    time of the whole run.
+    """
+    waiting = {
+        item.path for item in items if {"browser", "slow"} & {m.name for m in item.iter_markers()}
+    }
+    items.sort(key=lambda item: item.path not in waiting)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _frozen_heap() -> None:
     """Let garbage collection of one module not walk what earlier modules keep.

@@ -52,8 +52,11 @@ _projects = count(1)
 
 
 def chromium_path() -> str | None:
-    """Where the Chromium of this machine is; None without one."""
-    names = ("chromium", "chromium-browser", "google-chrome")
+    """Where the Chromium of this machine is; None without one.
+
+    The headless shell comes first: it has no windows of its own to draw and takes half the time.
+    """
+    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
     return os.environ.get("TOOLFAULT_CHROMIUM") or next(
         (path for name in names if (path := shutil.which(name))), None
     )
