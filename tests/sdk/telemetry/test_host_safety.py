@@ -163,7 +163,7 @@ def test_captures_inside_captures_are_counted(make_client: MakeClient) -> None:
     conserved(client)
 
 
-@few_or_many(600, 50_000)
+@few_or_many(150, 50_000)
 @pytest.mark.parametrize("successes", ["all", "folded"])
 def test_finalizers_may_capture_at_any_line(
     successes: str, times: int, make_client: MakeClient
