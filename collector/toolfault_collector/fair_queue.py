@@ -133,8 +133,9 @@ class FairQueue(Generic[Item]):
     ) -> list[tuple[int, Item, int, int]]:
         """Wait for items and return some, projects in turn, up to about *max_events*.
 
-        Each is (project, item, events, bytes); `release` them when they are done. Empty means that
-        the queue is closed and nothing is left; without *wait*, that nothing is there.
+        Each is (project, item, events, bytes); `release` them when they are done, or `put_back`
+        those that are not. Empty means that the queue is closed and nothing is left; without
+        *wait*, that nothing is there.
 
         Args:
             max_events: Of one group.
@@ -175,6 +176,14 @@ class FairQueue(Generic[Item]):
     def _has_enough(self) -> bool:
         items, events = self._enough
         return self._items >= items or self.waiting >= events or self._closed
+
+    def put_back(self, taken: list[tuple[int, Item, int, int]]) -> None:
+        """Queue *taken* again, ahead of what else waits of their projects."""
+        with self._changed:
+            for project_id, item, events, size in reversed(taken):
+                self._waiting.setdefault(project_id, deque()).appendleft((item, events, size))
+                self._taken -= events
+                self._items += 1
 
     def release(self, taken: list[tuple[int, Item, int, int]]) -> None:
         """Make room for as much as *taken*."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from functools import partial
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -24,6 +24,7 @@ from toolfault_collector.decode import BadBatch
 from toolfault_collector.errors import StoreUnavailable, WriterBusy
 from toolfault_collector.keys import ApiKey
 from toolfault_collector.problems import Problem, send_json, send_problem
+from toolfault_collector.steps import Steps, in_slices
 from toolfault_collector.store import Receipt
 from toolfault_collector.submission import Submission, read_batch
 from toolfault_collector.writer import Result, Ticket, Writer
@@ -86,7 +87,7 @@ class IngestEndpoint:
             most = self._collector.settings.max_events
             self._mail = _Mail(loop, self._collector.writer, max_events=most)
         charged: list[int] = []
-        read = partial(self._read, body, key, now_us(), charged)
+        read = in_slices(self._read(body, key, now_us(), charged))
         try:
             result = await self._mail.send(read, body, key.project_id)
         except WriterBusy as error:
@@ -100,14 +101,16 @@ class IngestEndpoint:
             raise result
         return result
 
-    def _read(self, body: bytes, key: ApiKey, received_at: int, charged: list[int]) -> Submission:
+    def _read(
+        self, body: bytes, key: ApiKey, received_at: int, charged: list[int]
+    ) -> Steps[Submission]:
         """Return what *body* says, ready to be stored; runs in the writer's thread.
 
         The quota is charged here, before much is spent on the batch; *charged* says by how much.
         """
         settings = self._collector.settings
         try:
-            submission = read_batch(
+            submission = yield from read_batch(
                 body,
                 project_id=key.project_id,
                 received_at=received_at,
@@ -146,7 +149,9 @@ class _Mail:
         self._waiting: dict[Ticket, asyncio.Future[Result]] = {}
         self._waking = False
 
-    async def send(self, read: partial[Submission], body: bytes, project_id: int) -> Result:
+    async def send(
+        self, read: Callable[[], Submission | None], body: bytes, project_id: int
+    ) -> Result:
         ticket = Ticket(read, self._deliver)
         # Good enough to bound a queue; the batch is not decoded yet. A letter of the name may be
         # written as its number, so each of those counts as an event, up to what one batch may have.
@@ -196,7 +201,7 @@ def _answer(receipt: Receipt) -> bytes:
 def _problem(bad: BadBatch) -> Problem:
     details = {
         400: "the body is not one JSON document in UTF-8",
-        413: "too many events in one batch; split it and send the parts",
+        413: "too many events or values in one batch; split it and send the parts",
         422: 'the body is no batch; send {"schema_version": 1, "events": [...]}',
     }
     members = {"pointer": bad.pointer} if bad.pointer else {}

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from toolfault_collector.clean import Refused
-from toolfault_collector.decode import Batch, Rejection, decode_batch, event_id_of
+from toolfault_collector.decode import Batch, Rejection, decode_in_steps, event_id_of
 from toolfault_collector.prepared import Context, Prepared, prepare
 from toolfault_collector.refused import with_bodies
+from toolfault_collector.steps import Steps, finish
 
 __all__ = ["Submission", "prepare_batch", "read_batch"]
 
@@ -32,8 +33,8 @@ class Submission:
 
 def read_batch(
     body: bytes, *, project_id: int, received_at: int, max_events: int, max_event_bytes: int
-) -> Submission:
-    """Return what the *body* of a request says, ready to be stored.
+) -> Steps[Submission]:
+    """Return what the *body* of a request says, ready to be stored; leave off after each event.
 
     Args:
         body: The decompressed body.
@@ -45,12 +46,16 @@ def read_batch(
     Raises:
         BadBatch: It is no batch.
     """
-    batch = decode_batch(body, max_events=max_events, max_event_bytes=max_event_bytes)
-    return prepare_batch(batch, Context(project_id, received_at, resource=batch.resource))
+    batch = yield from decode_in_steps(body, max_events=max_events, max_event_bytes=max_event_bytes)
+    return (yield from _prepare(batch, Context(project_id, received_at, resource=batch.resource)))
 
 
 def prepare_batch(batch: Batch, context: Context) -> Submission:
     """Return *batch* ready to be stored; what cannot be is among its rejections."""
+    return finish(_prepare(batch, context))
+
+
+def _prepare(batch: Batch, context: Context) -> Steps[Submission]:
     events: list[Prepared] = []
     rejected = list(batch.rejected)
     for decoded in batch.events:
@@ -67,6 +72,7 @@ def prepare_batch(batch: Batch, context: Context) -> Submission:
                     decoded.source,
                 )
             )
+        yield
     rejected.sort(key=lambda rejection: rejection.index)
     return Submission(
         context.project_id,

@@ -49,6 +49,9 @@ from toolfault_collector.wal import WriteAheadLog
 
 __all__ = ["Deliver", "Result", "Ticket", "Writer"]
 
+# A group is read for so long, then what was read of it is committed: longer than a full group of
+# small batches takes, and no longer than anybody should wait.
+READ_SECONDS: Final = 0.25
 # Fewer events than these are read sooner than another thread is woken to commit.
 READ_AHEAD_EVENTS: Final = 100
 # A lost race (deadlock, the same event through two collectors) is over at the next attempt.
@@ -67,13 +70,14 @@ class Ticket:
     Attributes:
         read: Makes the submission; called in the writer's thread before a transaction begins, so
             that all work on a batch happens in one thread and the others are not held up by it.
-            What it raises is the result.
+            None says that there is more to do: other batches are committed before it is called
+            again. What it raises is the result.
         deliver: Called from the writer's thread, once for all tickets of a group that have the
             same one, with each ticket and its receipt, or the error because of which nothing of
             it was stored.
     """
 
-    read: Callable[[], Submission]
+    read: Callable[[], Submission | None]
     deliver: Deliver
 
 
@@ -82,30 +86,45 @@ class _Group:
     """Batches that were taken from the queue together, to be stored in one transaction.
 
     Attributes:
-        taken: What the queue gave, to be released.
-        unread: Batches that are still bytes.
+        taken: What the queue gave.
+        unread: Of these, what was not looked at yet.
+        begun: What was, and is not read to its end.
         read: Batches that can be stored.
         results: What is to be answered.
     """
 
     taken: list[tuple[int, Ticket, int, int]]
-    unread: deque[Ticket] = field(init=False)
+    unread: deque[tuple[int, Ticket, int, int]] = field(init=False)
+    begun: list[tuple[int, Ticket, int, int]] = field(default_factory=list)
     read: list[tuple[Ticket, Submission]] = field(default_factory=list)
     results: list[tuple[Ticket, Result]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.unread = deque(ticket for _, ticket, _, _ in self.taken)
+        self.unread = deque(self.taken)
 
     def read_next(self) -> bool:
-        """Read one more batch, if there is one."""
+        """Read one more batch, or a slice of a long one, if there is one."""
         if not self.unread:
             return False
-        ticket = self.unread.popleft()
+        taken = self.unread.popleft()
+        ticket = taken[1]
         try:
-            self.read.append((ticket, ticket.read()))
+            submission = ticket.read()
         except Exception as error:  # noqa: BLE001 - is the answer to that batch
             self.results.append((ticket, error))
+            return True
+        if submission is None:
+            self.begun.append(taken)
+        else:
+            self.read.append((ticket, submission))
         return True
+
+    def leave(self) -> list[tuple[int, Ticket, int, int]]:
+        """Give back what is not read, which is no part of the group any more."""
+        left = [*self.unread, *self.begun]
+        if left:
+            self.taken = [taken for taken in self.taken if taken not in left]
+        return left
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +266,7 @@ class Writer:
             while group := self._ahead or self._take(wait=True):
                 self._ahead = None
                 self._take_in(group)
+                self._queue.put_back(group.leave())
                 self._queue.release(group.taken)
                 # Who was answered will send again: with who waits, one commit instead of two.
                 self._expected = len(group.taken) + self._queue.items
@@ -261,8 +281,9 @@ class Writer:
         return _Group(taken) if taken else None
 
     def _take_in(self, group: _Group) -> None:
-        """Read every batch, store what could be read together, and deliver every result."""
-        while group.read_next():
+        """Read what can be in a moment, store it together, and deliver every result."""
+        until = time.perf_counter() + READ_SECONDS
+        while group.read_next() and time.perf_counter() < until:
             pass
         if group.read:
             stored = self._store([submission for _, submission in group.read])

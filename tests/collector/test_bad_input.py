@@ -87,6 +87,7 @@ def _with(member: str, raw: str) -> bytes:
         case(14, b'{"events": [' + b"[" * 100_000 + b"]" * 100_000 + b"]}", 400, "not_json"),
         case(16, b'{"events": [{"seq": ' + b"9" * 5_000 + b"}]}", 400, "not_json"),
         case(20, b'{"events": [' + b",".join([b"{}"] * 1_001) + b"]}", 413, "too_many_events"),
+        case(20, b'{"events": [[' + b",".join([b"1"] * 1_048_576) + b"]]}", 413, "too_many_values"),
         case(23, b'{"events": ["' + b"a" * 30 * MIB + b'"]}', 413, "body_too_large"),
     ],
 )

@@ -36,6 +36,31 @@ def test_projects_take_turns() -> None:
     assert taken == ["noisy 0", "quiet", "still", "noisy 1", "noisy 2"]
 
 
+def test_what_was_put_back_comes_again_after_the_others() -> None:
+    """It keeps its place among its own project, and each other project has its turn first."""
+    queue = _queue()
+    for name in ("long", "next"):
+        queue.put(name, project_id=1, events=10, size=1)
+    taken = queue.take(10)
+    assert queue.waiting == 10
+    queue.put("quiet", project_id=2, events=10, size=1)
+    queue.put_back(taken)
+
+    assert (queue.events, queue.waiting, queue.items) == (30, 30, 3)
+    assert [item for _, item, _, _ in queue.take(1_000)] == ["long", "quiet", "next"]
+
+
+def test_a_project_of_which_nothing_else_waits_is_put_back_last() -> None:
+    """Who came while the long one was in somebody's hands is before it."""
+    queue = _queue()
+    queue.put("long", project_id=1, events=10, size=1)
+    taken = queue.take(10)
+    queue.put("quiet", project_id=2, events=10, size=1)
+    queue.put_back(taken)
+
+    assert [item for _, item, _, _ in queue.take(1_000)] == ["quiet", "long"]
+
+
 def test_one_project_fills_half_at_most() -> None:
     """A project that fills its share is refused, and the others are not."""
     queue = _queue()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, select
-from tests.factories import success
+from tests.factories import failure, success
 from tests.running import RunningCollector, new_key
 
 from toolfault_collector.engine import is_sqlite, open_engine, read_connection, write_transaction
@@ -85,6 +85,39 @@ def test_noisy_project_does_not_starve_a_quiet_one(database_url: str, tmp_path: 
     engine.dispose()
     assert len(tools) == 10 * EVENTS + 1
     assert tools.index("quiet") <= AHEAD * EVENTS
+
+
+def test_a_long_search_holds_up_no_other(sqlite_server: RunningCollector) -> None:
+    """Megabytes that look like secrets are stored after what came later from another project."""
+    text = "password=x " * 1_400
+    renderings = dict.fromkeys(("user", "llm", "system"), text[:8_000])
+    error = {"received": text, "snippet": text, "renderings": renderings}
+    heavy = [failure("heavy", session_id=None, error=error) for _ in range(40)]
+    other = new_key(sqlite_server.database_url, project="quiet")
+    engine = open_engine(sqlite_server.database_url)
+    statuses: list[int] = []
+
+    def send(*events: dict[str, object], key: str | None = None) -> None:
+        statuses.append(sqlite_server.post(*events, key=key).status_code)
+
+    senders = [
+        threading.Thread(target=send, args=[success("first")]),
+        threading.Thread(target=send, args=heavy),
+        threading.Thread(target=send, args=[success("quiet")], kwargs={"key": other}),
+    ]
+    with nothing_is_stored(engine):
+        for sender, queued in zip(senders, (1, 41, 42), strict=True):
+            sender.start()
+            while queued_events(sqlite_server) < queued:
+                assert sender.is_alive()
+    for sender in senders:
+        sender.join(60)
+
+    with read_connection(engine) as conn:
+        tools = list(conn.execute(select(tool_call.c.tool).order_by(tool_call.c.id)).scalars())
+    engine.dispose()
+    assert statuses == [200] * 3
+    assert tools == ["first", "quiet", *["heavy"] * 40]
 
 
 def test_events_whose_names_are_spelled_in_numbers_count_as_events(

@@ -150,6 +150,30 @@ def test_waiting_batches_share_a_commit(collector: Collector) -> None:
     assert _count(collector.engine) == 40 + _writers(collector)
 
 
+def test_a_batch_that_is_long_to_read_holds_up_no_other(collector: Collector) -> None:
+    """Between two slices of the reading of one batch another project's is stored."""
+    long, quick = (submission_of(collector.engine, failure(), success()) for _ in range(2))
+    of_long, of_quick = _Results(1), _Results(1)
+    slices = 0
+
+    def read_on() -> Submission | None:
+        nonlocal slices
+        slices += 1
+        if slices == 1:
+            _submit(collector, quick, of_quick)
+        return long if of_quick.seen else None  # until the other is answered
+
+    ticket = Ticket(read_on, of_long)
+    collector.writer.submit(ticket, project_id=long.project_id + 1, events=2, size=1)
+
+    receipts = [*of_long.wait(), *of_quick.wait()]
+    assert [each.accepted for each in receipts if isinstance(each, Receipt)] == [2, 2]
+    assert slices > 1
+    collector.writer.store(submission_of(collector.engine, success()))
+    name = "toolfault_queued_events"
+    assert collector.metrics.registry.get_sample_value(name) == 0
+
+
 @POSTGRESQL
 def test_batch_that_waits_for_a_row_holds_up_no_other(collector: Collector) -> None:
     """On PostgreSQL a second thread stores what comes while the first waits for the database."""
