@@ -2,8 +2,8 @@
 
 A name beyond the limit is stored as ``other``: the call is kept and counted, its own name is in
 ``extra`` (that of an argument stays in the issue's ``field``), and a flag says so. Counts of folded
-successes have no room for either. Each renamed event is counted in ``toolfault_names_over_limit``,
-the log says once that a limit was reached, and the doctor says how many calls are ``other``.
+successes have the flag alone. Each renamed event is counted in ``toolfault_names_over_limit``, the
+log says once that a limit was reached, and the doctor says how many calls are ``other``.
 """
 
 from __future__ import annotations
@@ -101,6 +101,7 @@ class NameLimits:
             name = folded.event.tool
             if name is not None and not self._admit(conn, folded.project_id, "tool", name):
                 folded.event.tool = OTHER
+                folded.flags.append("tool_limit")
                 self._renamed["folded_tool"] += 1
 
     def take_renamed(self) -> Counter[str]:

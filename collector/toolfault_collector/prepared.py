@@ -114,6 +114,7 @@ class PreparedCounts(msgspec.Struct, gc=False):
     minute: int
     time_source: str
     source: bytes | Mapping[str, Any]
+    flags: list[str]
 
 
 class PreparedEnd(msgspec.Struct, gc=False):
@@ -127,6 +128,7 @@ class PreparedEnd(msgspec.Struct, gc=False):
     occurred_at: int
     time_source: str
     source: bytes | Mapping[str, Any]
+    flags: list[str]
 
     @property
     def session_id(self) -> str:
@@ -146,6 +148,7 @@ class PreparedChange(msgspec.Struct, gc=False):
     time_source: str
     recorded_by: str
     source: bytes | Mapping[str, Any]
+    flags: list[str]
 
 
 Prepared = PreparedCall | PreparedCounts | PreparedEnd | PreparedChange
@@ -174,6 +177,7 @@ def prepare(decoded: Decoded, context: Context) -> Prepared:
             occurred_at,
             time_source,
             decoded.source,
+            _flags(decoded, time_source),
         )
     return PreparedChange(
         decoded.index,
@@ -185,6 +189,7 @@ def prepare(decoded: Decoded, context: Context) -> Prepared:
         time_source,
         context.source,
         decoded.source,
+        _flags(decoded, time_source),
     )
 
 
@@ -202,7 +207,18 @@ def _prepare_counts(
         minute - minute % MINUTE_US,
         time_source,
         decoded.source,
+        _flags(decoded, time_source),
     )
+
+
+def _flags(decoded: Decoded, time_source: str) -> list[str]:
+    """Return what was changed of an event that has no room for members nobody knows."""
+    found = [*decoded.flags]
+    if time_source == "server":
+        found.append("clock_skew")
+    if decoded.extra:
+        found.append("extra_dropped")
+    return found
 
 
 def _prepare_call(

@@ -46,11 +46,11 @@ ISSUE_COLUMNS: Final = columns(
 )
 COUNTS_COLUMNS: Final = columns(
     "project_id event_id minute received_at tool agent model environment release variant calls"
-    " duration_sum_ms duration_max_ms duration_buckets repairs conversations calls_squared"
+    " duration_sum_ms duration_max_ms duration_buckets repairs conversations calls_squared flags"
 )
-END_COLUMNS: Final = columns("project_id event_id session_id occurred_at received_at calls")
+END_COLUMNS: Final = columns("project_id event_id session_id occurred_at received_at calls flags")
 CHANGE_COLUMNS: Final = columns(
-    "project_id event_id occurred_at received_at label tool kind source"
+    "project_id event_id occurred_at received_at label tool kind source flags"
 )
 
 _NO_FAILURE: Final = (None,) * 25
@@ -177,6 +177,7 @@ def counts_row(counts: PreparedCounts) -> tuple[Any, ...]:
         json_text(event.repairs),
         event.conversations,
         event.calls_squared,
+        json_text(counts.flags),
     )
 
 
@@ -189,6 +190,7 @@ def end_row(end: PreparedEnd) -> tuple[Any, ...]:
         end.occurred_at,
         end.received_at,
         msgspec.json.encode(end.event.calls).decode(),
+        json_text(end.flags),
     )
 
 
@@ -204,4 +206,5 @@ def change_row(change: PreparedChange) -> tuple[Any, ...]:
         event.tool,
         event.kind,
         change.recorded_by,
+        json_text(change.flags),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -13,14 +13,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, select
 from tests.collector.mutations import VALUES, places
-from tests.factories import event_id, failure, success, tool_error
+from tests.factories import (
+    change,
+    conversation_end,
+    counts,
+    event_id,
+    failure,
+    success,
+    tool_error,
+)
 from tests.running import RunningCollector
 
 from toolfault_collector import wire
-from toolfault_collector.clock import parse_time
+from toolfault_collector.clock import MINUTE_US, parse_time
 from toolfault_collector.codes import canonical_code
 from toolfault_collector.engine import open_engine, read_connection
-from toolfault_collector.tables import issue, tool_call
+from toolfault_collector.tables import call_counts, issue, tool_call
+from toolfault_collector.tables import change as changes
+from toolfault_collector.tables import conversation_end as conversation_ends
 
 # Stands before a key that is to be written a second time.
 AGAIN = "\ue000"
@@ -93,9 +103,9 @@ def full_failure() -> dict[str, Any]:
 
 
 @st.composite
-def _mutated(draw: st.DrawFn) -> dict[str, Any]:
+def _mutated(draw: st.DrawFn, *makers: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """An event with some members of other values, unknown, missing or given twice."""
-    event = draw(st.sampled_from((full_failure, failure, success, tool_error)))()
+    event = draw(st.sampled_from(makers))()
     event["event_id"] = event_id()
     for _ in range(draw(st.integers(0, 3))):
         holder, key = draw(st.sampled_from(list(places(event))))
@@ -129,8 +139,80 @@ def test_an_event_is_stored_as_sent_or_says_what_was_changed(
     collector: RunningCollector, stored: Engine, data: st.DataObject
 ) -> None:
     """Each member of a damaged event is in its column, or named by a flag, or it is refused."""
-    events = data.draw(st.lists(_mutated(), min_size=1, max_size=5))
+    makers = (full_failure, failure, success, tool_error)
+    events = data.draw(st.lists(_mutated(*makers), min_size=1, max_size=5))
     resource = data.draw(st.dictionaries(st.sampled_from(("agent", "user")), st.sampled_from(ODD)))
+
+    for event in _send(collector, data, events=events, resource=resource):
+        _must_be_honest(stored, event, resource)
+
+
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_so_is_an_event_that_is_no_call(
+    collector: RunningCollector, stored: Engine, data: st.DataObject
+) -> None:
+    """Counts, ends and changes too; they have no room for members that nobody knows."""
+    makers = (counts, conversation_end, change)
+    events = data.draw(st.lists(_mutated(*makers), min_size=1, max_size=5))
+
+    for event in _send(collector, data, events=events):
+        table, times = OTHERS[event["type"]]
+        with read_connection(stored) as conn:
+            query = select(table).where(table.c.event_id == event["event_id"].lower())
+            row = dict(conn.execute(query).mappings().one())
+        flags = row["flags"] or []
+        if AGAIN in json.dumps(event, ensure_ascii=False):
+            assert "duplicate_key" in flags
+            continue
+        for column, (path, value) in _columns(event).items():
+            if column == times:
+                at = parse_time(value)
+                value = at - at % (MINUTE_US if column == "minute" else 1)
+                path = "occurred_at"
+            if _plain(value) != _plain(row.get(column)):
+                assert any(_names(flag, path) for flag in flags), (path, value, row)
+
+
+# The table of each type, and its column of time.
+OTHERS = {
+    "tool_call_counts": (call_counts, "minute"),
+    "conversation_end": (conversation_ends, "occurred_at"),
+    "change": (changes, "occurred_at"),
+}
+
+
+def _columns(event: dict[str, Any]) -> dict[str, tuple[str, Any]]:
+    """Return by column what an *event* that is no call says, and in which member."""
+    known = next(kind for kind in OTHER_KINDS if kind.__struct_config__.tag == event["type"])
+    found = {}
+    for member, value in event.items():
+        if member == "type" or (known is wire.CallCounts and member == "occurred_at"):
+            continue  # the minute is the time of counts
+        if member not in known.__struct_fields__:
+            found[f"extra.{member}"] = (f"extra.{member}", value)
+        elif member == "duration_ms":
+            names = {"sum": "duration_sum_ms", "max": "duration_max_ms"}
+            names["buckets"] = "duration_buckets"
+            for name, part in (value or {}).items():
+                column = names.get(name, f"extra.{name}")
+                found[column] = (f"extra.{name}" if column == f"extra.{name}" else member, part)
+        else:
+            found[member] = (member, value.lower() if member == "event_id" else value)
+    return {column: each for column, each in found.items() if each[1] is not None}
+
+
+OTHER_KINDS = (wire.CallCounts, wire.ConversationEnd, wire.Change)
+
+
+def _send(
+    collector: RunningCollector,
+    data: st.DataObject,
+    *,
+    events: list[dict[str, Any]],
+    resource: dict[str, Any] | None = None,
+) -> list[dict[str, Any]]:
+    """Send *events* in any spelling and return those that were stored."""
     separators = data.draw(st.sampled_from(SPELLINGS))
     body = json.dumps({"events": events, "resource": resource}, separators=separators)
     body = body.replace("\\ue000", "")
@@ -143,9 +225,7 @@ def test_an_event_is_stored_as_sent_or_says_what_was_changed(
 
     assert answer.status_code == 200, answer.text
     refused = {each["index"] for each in answer.json()["rejected"]}
-    for index, event in enumerate(events):
-        if index not in refused:
-            _must_be_honest(stored, event, resource)
+    return [event for index, event in enumerate(events) if index not in refused]
 
 
 def _must_be_honest(engine: Engine, event: dict[str, Any], resource: dict[str, Any]) -> None:

@@ -87,6 +87,7 @@ conversation_end = Table(
     Column("occurred_at", BigInteger, nullable=False),
     Column("received_at", BigInteger, nullable=False),
     Column("calls", JSON, nullable=False),  # {tool: calls}
+    Column("flags", JSON),  # as in tool_call
     UniqueConstraint("project_id", "event_id"),
     Index(None, "project_id", "session_id"),
 )
@@ -325,6 +326,7 @@ call_counts = Table(
     Column("repairs", JSON),  # {field: repairs}
     Column("conversations", BigInteger, nullable=False),
     Column("calls_squared", BigInteger, nullable=False),
+    Column("flags", JSON),  # as in tool_call
     UniqueConstraint("project_id", "event_id"),
     Index("ix_call_counts_minute", "project_id", "minute", "tool", "calls", "conversations"),
 )
@@ -363,6 +365,7 @@ change = Table(
     Column("tool", String(256)),
     Column("kind", String(16), nullable=False),  # manual | release | schema | variant
     Column("source", String(16), nullable=False),  # sdk | cli | dashboard | api
+    Column("flags", JSON),  # as in tool_call
     UniqueConstraint("project_id", "event_id"),
     Index(None, "project_id", "occurred_at"),
 )

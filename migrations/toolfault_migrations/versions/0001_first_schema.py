@@ -173,6 +173,7 @@ def _make_accounts() -> None:
         Column("tool", String(256)),
         Column("kind", String(16), nullable=False),
         Column("source", String(16), nullable=False),
+        Column("flags", JSON),
         UniqueConstraint("project_id", "event_id"),
         Index(None, "project_id", "occurred_at"),
     )
@@ -210,6 +211,7 @@ def _make_conversations() -> None:
         Column("occurred_at", BigInteger, nullable=False),
         Column("received_at", BigInteger, nullable=False),
         Column("calls", JSON, nullable=False),
+        Column("flags", JSON),
         UniqueConstraint("project_id", "event_id"),
         Index(None, "project_id", "session_id"),
     )
@@ -432,6 +434,7 @@ def _make_counts() -> None:
         Column("repairs", JSON),
         Column("conversations", BigInteger, nullable=False),
         Column("calls_squared", BigInteger, nullable=False),
+        Column("flags", JSON),
         UniqueConstraint("project_id", "event_id"),
         Index("ix_call_counts_minute", "project_id", "minute", "tool", "calls", "conversations"),
     )
