@@ -1076,11 +1076,24 @@ BREAKS: Final = (
     ),
     Break(
         name="compare-no-correction",
-        promise="Among many codes chance alone is reported as a change.",
+        promise="Among many metrics and codes chance alone is reported as a change.",
+        file="dashboard/toolfault_dashboard/analysis/family.py",
+        old="least = max(least, p * (len(known) - rank))",
+        new="least = max(least, p)",
+        found_by=(
+            "tests/dashboard/analysis/test_gates.py::test_one_correction_covers_all_questions",
+        ),
+    ),
+    Break(
+        name="compare-codes-without-a-minimum",
+        promise="Four failures before and none after are called an improvement of a code.",
         file="dashboard/toolfault_dashboard/analysis/by_code.py",
-        old="iter(false_discovery_control(known) if known else ())",
-        new="iter(known)",
-        found_by=("tests/dashboard/analysis",),
+        old="if fewest < FEWEST or failing * fewest < FEWEST_EXPECTED * everywhere:",
+        new="if fewest < 2:",
+        found_by=(
+            "tests/dashboard/analysis/test_gates.py::test_four_failures_against_none_are_not_enough_data",
+            "tests/dashboard/analysis/test_gates.py::test_a_code_needs_five_expected_failing_conversations_on_the_smaller_side",
+        ),
     ),
     Break(
         name="compare-few-conversations-enough",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
 from statistics import NormalDist
@@ -9,7 +10,13 @@ from statistics import NormalDist
 from toolfault_dashboard.analysis.estimates import Estimate
 from toolfault_dashboard.analysis.rates import Interval, critical_value, wilson_share
 
-__all__ = ["Difference", "difference_of_means", "difference_of_rates"]
+__all__ = [
+    "Difference",
+    "chance_of",
+    "difference_of_means",
+    "difference_of_rates",
+    "pooled_p_value",
+]
 
 POWER = 0.80
 """Share of repetitions in which the smallest detectable effect would be seen."""
@@ -28,7 +35,6 @@ class Difference:
     smallest_detectable: float | None
     clustered: bool
     method: str
-    p_value: float | None  # two-sided, of no difference at all
 
 
 def difference_of_rates(
@@ -79,7 +85,6 @@ def difference_of_rates(
         high=min(1.0, high),
         smallest_detectable=_smallest(spread, confidence),
         clustered=clustered,
-        p_value=_p_value(value, spread),
         method=(
             "Wilson intervals at the effective sample size of the conversations, combined after"
             " Newcombe"
@@ -112,8 +117,66 @@ def difference_of_means(
         high=q - p + reach,
         smallest_detectable=_smallest(u + v, confidence),
         clustered=True,
-        p_value=_p_value(q - p, u + v),
         method="linearised variance over conversations, Student's t",
+    )
+
+
+def chance_of(
+    compute: Callable[..., Difference | None], before: Estimate, after: Estimate
+) -> float | None:
+    """Return the two-sided p-value of no difference: the larger one of two.
+
+    One is 1 - the confidence at which the interval just touches 0, so that a verdict never
+    contradicts the interval beside which it stands. The other is that of pooled variance: far out,
+    where one of many questions is decided, the variance of a small side by itself is too uncertain.
+
+    Args:
+        compute: `difference_of_rates` or `difference_of_means`.
+        before: One side.
+        after: The other side.
+
+    Returns:
+        The p-value, to a relative precision of one in a thousand and not below 1e-12; None where
+        there is no difference.
+    """
+    low, high = -12.0, 0.0  # powers of ten
+    for _ in range(15):
+        middle = (low + high) / 2
+        found = compute(before, after, confidence=1.0 - 10.0**middle)
+        if found is None:
+            return None
+        if found.low <= 0.0 <= found.high:
+            low = middle
+        else:
+            high = middle
+    return max(float(10.0**high), _pooled(before, after))
+
+
+def pooled_p_value(difference: float, variance: float, clusters: tuple[int, int]) -> float:
+    """Return the two-sided p-value by Student's t on the conversations of the smaller side.
+
+    Args:
+        difference: after - before.
+        variance: Of the difference, from the conversations of both sides together.
+        clusters: Conversations of the sides.
+    """
+    from scipy.special import stdtr
+
+    degrees = min(clusters) - 1
+    if variance <= 0 or degrees < 1:
+        return 1.0
+    return 2.0 * float(stdtr(degrees, -abs(difference) / sqrt(variance)))
+
+
+def _pooled(before: Estimate, after: Estimate) -> float:
+    if before.value is None or after.value is None:
+        return 1.0
+    # A variance times n is what one unit of the denominator adds; equal units add alike.
+    squares = sum((side.variance or 0.0) * side.n * side.n for side in (before, after))
+    return pooled_p_value(
+        after.value - before.value,
+        squares / (before.n * after.n),
+        (before.clusters, after.clusters),
     )
 
 
@@ -146,13 +209,6 @@ def _effective_interval(side: Estimate, effect: float, confidence: float) -> Int
     t = _critical_t(side.clusters - 1, confidence) if effect > 1.0 else z
     n = side.n / effect * (z / t) ** 2
     return wilson_share(ratio, n, confidence=confidence)
-
-
-def _p_value(value: float, variance: float) -> float | None:
-    """Return the two-sided p-value of a difference by normal theory; None without variance."""
-    if variance <= 0:
-        return None
-    return 2.0 * NormalDist().cdf(-abs(value) / sqrt(variance))
 
 
 def _spread(side: Estimate, effect: float, share: float) -> float:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, NamedTuple
 
 from toolfault_dashboard.analysis.differences import (
     Difference,
+    chance_of,
     difference_of_means,
     difference_of_rates,
 )
 from toolfault_dashboard.analysis.estimates import Estimate, crude, shared_weights, standardised
+from toolfault_dashboard.analysis.family import adjusted
 from toolfault_dashboard.analysis.metrics import METRICS, Metric, MetricName
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.sides import SideData
@@ -20,10 +23,13 @@ __all__ = [
     "FEWEST",
     "Effect",
     "MetricEffect",
+    "MetricTest",
     "Side",
     "Verdict",
     "compare",
     "compare_metric",
+    "effect_of",
+    "metric_tests",
     "verdict_of",
 ]
 
@@ -72,6 +78,13 @@ class MetricEffect:
     verdict: Verdict
 
 
+class MetricTest(NamedTuple):
+    """A metric with the p-value of its difference; None where there is too little data."""
+
+    effect: MetricEffect
+    p_value: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class Effect:
     """The effect of a change: before against after."""
@@ -90,7 +103,7 @@ class Effect:
 def compare(
     before: SideData, after: SideData, *, confidence: float = 0.95, equal_mix: bool = True
 ) -> Effect:
-    """Compare two sides metric by metric.
+    """Compare two sides metric by metric; each verdict is corrected for all of them.
 
     Args:
         before: One side.
@@ -99,9 +112,35 @@ def compare(
         equal_mix: Weight tools, models and agents alike on both sides; off where sides were drawn
             at random and differ in their mix by chance or by effect only.
     """
-    metrics = tuple(
-        compare_metric(metric, before, after, confidence=confidence, equal_mix=equal_mix)
+    tests = metric_tests(before, after, confidence=confidence, equal_mix=equal_mix)
+    corrected = adjusted(tests[0].p_value, [test.p_value for test in tests[1:]])
+    return effect_of(before, after, tests, corrected, confidence=confidence)
+
+
+def metric_tests(
+    before: SideData, after: SideData, *, confidence: float, equal_mix: bool
+) -> tuple[MetricTest, ...]:
+    """Compare every metric taken by itself, the failure rate first; see `compare`."""
+    return tuple(
+        _tested(metric, before, after, confidence=confidence, equal_mix=equal_mix)
         for metric in METRICS
+    )
+
+
+def effect_of(
+    before: SideData,
+    after: SideData,
+    tests: Sequence[MetricTest],
+    corrected: Sequence[float | None],
+    *,
+    confidence: float,
+) -> Effect:
+    """Return the effect whose verdicts rest on the *corrected* p-values of *tests*."""
+    metrics = tuple(
+        replace(test.effect, verdict="no detectable change")
+        if p is not None and p > 1.0 - confidence
+        else test.effect
+        for test, p in zip(tests, corrected, strict=True)
     )
     mixes = before.strata, after.strata
     strata = mixes[0].keys() & mixes[1].keys()
@@ -127,7 +166,13 @@ def compare_metric(
     confidence: float = 0.95,
     equal_mix: bool = True,
 ) -> MetricEffect:
-    """Compare one metric of two sides; see `compare`."""
+    """Compare one metric of two sides, taken by itself; see `compare`."""
+    return _tested(metric, before, after, confidence=confidence, equal_mix=equal_mix).effect
+
+
+def _tested(
+    metric: Metric, before: SideData, after: SideData, *, confidence: float, equal_mix: bool
+) -> MetricTest:
     as_it_is = crude(metric, before), crude(metric, after)
     weights = shared_weights(metric, before, after) if equal_mix else {}
     compared = as_it_is
@@ -136,7 +181,7 @@ def compare_metric(
     found = _difference(metric, *compared, confidence=confidence)
     enough = all(_is_enough(metric, side) for side in compared)
     left, right = (_shown(metric, side.value) for side in as_it_is)
-    return MetricEffect(
+    effect = MetricEffect(
         metric=metric.name,
         better=metric.better,
         before=left,
@@ -153,6 +198,8 @@ def compare_metric(
         method=_method(found, len(weights)),
         verdict=verdict_of(found if enough else None, metric.better),
     )
+    chance = chance_of(_method_of(metric), *compared) if found is not None and enough else None
+    return MetricTest(effect, chance)
 
 
 def verdict_of(found: Difference | None, better: Literal["lower", "higher"]) -> Verdict:
@@ -179,9 +226,12 @@ def _side(data: SideData) -> Side:
 def _difference(
     metric: Metric, before: Estimate, after: Estimate, *, confidence: float
 ) -> Difference | None:
-    compute = difference_of_rates if metric.share else difference_of_means
-    found = compute(before, after, confidence=confidence)
+    found = _method_of(metric)(before, after, confidence=confidence)
     return _mirrored(found) if found is not None and metric.complement else found
+
+
+def _method_of(metric: Metric) -> Callable[..., Difference | None]:
+    return difference_of_rates if metric.share else difference_of_means
 
 
 def _mirrored(found: Difference) -> Difference:
@@ -192,7 +242,6 @@ def _mirrored(found: Difference) -> Difference:
         smallest_detectable=found.smallest_detectable,
         clustered=found.clustered,
         method=found.method,
-        p_value=found.p_value,
     )
 
 

@@ -212,6 +212,6 @@ def _verdict(metric: Metric, value: float | None, interval: Interval | None) -> 
         return "not enough data"
     difference = Difference(
         value=value, low=interval.low, high=interval.high, smallest_detectable=None,
-        clustered=True, method="", p_value=None,
+        clustered=True, method="",
     )  # fmt: skip
     return verdict_of(difference, metric.better)

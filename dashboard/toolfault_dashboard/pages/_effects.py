@@ -150,6 +150,8 @@ def certainty(effect: Effect) -> str:
         f"The difference is {points(rate.difference)}, {share} interval "
         f"{points(rate.low)} to {points(rate.high)}."
     )
+    if effect.verdict == "no detectable change" and not rate.low <= 0 <= rate.high:
+        return f"{text} Among all that is asked here, such a difference may be chance."
     if effect.verdict in ("no detectable change", "not enough data") and rate.smallest_detectable:
         least = points(rate.smallest_detectable).lstrip("+")
         text += f" A difference smaller than about {least} would have gone unseen."

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from toolfault_dashboard.analysis.by_code import CodeEffect, effect_by_code
+from toolfault_dashboard.analysis.by_code import CodeEffect, compare_by_code
 from toolfault_dashboard.analysis.effect import Effect, MetricEffect, compare, compare_metric
 from toolfault_dashboard.analysis.experiments import ArmComparison, as_trial
 from toolfault_dashboard.analysis.metrics import METRICS
@@ -71,14 +71,14 @@ def comparison(
     """
     left, failures, amounts = side_with_codes(conn, before, labels[0])
     right, others, their_amounts = side_with_codes(conn, after, labels[1])
-    codes = effect_by_code(
+    found, codes = compare_by_code(
         left,
         right,
         (failures, others),
         amounts=(amounts, their_amounts),
         confidence=confidence,
+        equal_mix=equal_mix,
     )
-    found = compare(left, right, confidence=confidence, equal_mix=equal_mix)
     arms = None if equal_mix else as_trial(left, right, confidence=confidence)
     return Comparison(found, codes, control=None, trial=arms)
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
+from benchmarks.comparisons.false_verdicts import measured
 from tests.dashboard.analysis.sampled import cell, side
 
-from toolfault_dashboard.analysis.by_code import effect_by_code
+from toolfault_dashboard.analysis.by_code import compare_by_code
 from toolfault_dashboard.analysis.effect import compare
+from toolfault_dashboard.analysis.family import adjusted
 from toolfault_dashboard.analysis.gates import GateError, parse_gate
 from toolfault_dashboard.analysis.metrics import METRICS
 from toolfault_dashboard.analysis.sides import SideData
@@ -38,8 +41,8 @@ def test_gates_shut_when_they_say(text: str, shut: bool) -> None:
         {"boom": {cell.conversation: cell.failures for cell in each.cells if cell.failures}}
         for each in (before, after)
     )
-    codes = effect_by_code(before, after, (failures[0], failures[1]))
-    assert parse_gate(text).holds(compare(before, after), codes) is shut
+    found, codes = compare_by_code(before, after, (failures[0], failures[1]))
+    assert parse_gate(text).holds(found, codes) is shut
 
 
 def test_mending_the_easy_failures_shuts_no_gate() -> None:
@@ -82,37 +85,65 @@ def test_false_discoveries_among_codes_are_few() -> None:
                     own = codes.setdefault(f"c{rng.randrange(40)}", {})
                     own[one.conversation] = own.get(one.conversation, 0) + 1
             failures.append(codes)
-        rows = effect_by_code(before, after, (failures[0], failures[1]))
+        _, rows = compare_by_code(before, after, (failures[0], failures[1]))
         wrong += any(row.verdict in {"improved", "worse"} for row in rows)
         alone += any(not row.low <= 0 <= row.high for row in rows)
     assert wrong <= 3
     assert alone >= 8
 
 
-def test_codes_are_adjusted_as_benjamini_and_hochberg_say() -> None:
-    """Each p is that of its code alone times codes / rank, and none is below that of a worse."""
-    rng = random.Random(6)
-    before, after = side(rng, 150, {"t": 0.4}), side(rng, 150, {"t": 0.3})
-    shares = [1, 2, 4, 8, 16]
-    failures: list[dict[str, dict[str, int]]] = []
-    for each in (before, after):
-        codes: dict[str, dict[str, int]] = {}
-        for one in each.cells:
-            for _ in range(int(one.failures)):
-                own = codes.setdefault(f"c{rng.choices(range(5), shares)[0]}", {})
-                own[one.conversation] = own.get(one.conversation, 0) + 1
-        failures.append(codes)
-        shares.reverse()
-    found = {row.code: row for row in effect_by_code(before, after, (failures[0], failures[1]))}
-    alone = {}
-    for code in found:
-        own_failures = tuple({code: each.get(code, {})} for each in failures)
-        (row,) = effect_by_code(before, after, (own_failures[0], own_failures[1]))
-        assert row.adjusted_p is not None
-        alone[code] = row.adjusted_p
-    assert len(found) == 5
-    least = 1.0
-    for rank, code in reversed(list(enumerate(sorted(alone, key=lambda each: alone[each]), 1))):
-        least = min(least, alone[code] * len(alone) / rank)
-        assert found[code].adjusted_p == pytest.approx(least)
-    assert {row.verdict for row in found.values()} > {"no detectable change"}
+@pytest.mark.parametrize(
+    ("first", "others", "corrected"),
+    [
+        # No answer to the first question: half of the level is left for the others.
+        (0.2, [0.01, 0.04, None, 0.03], [0.4, 0.06, 0.12, None, 0.12]),
+        # An answer leaves them all of it, and none gets a smaller p-value than the first.
+        (0.001, [0.01, 0.04, None, 0.03], [0.002, 0.03, 0.06, None, 0.06]),
+        (0.02, [0.001, 0.9], [0.04, 0.004, 0.9]),
+        (None, [0.01, 0.04], [None, 0.02, 0.04]),
+        (0.9, [], [1.0]),
+    ],
+)
+def test_one_correction_covers_all_questions(
+    first: float | None, others: list[float | None], corrected: list[float | None]
+) -> None:
+    """The first question has half of the level for itself, the others share the rest after Holm."""
+    assert adjusted(first, others) == pytest.approx(corrected)
+
+
+def test_four_failures_against_none_are_not_enough_data() -> None:
+    """With 4 of 10 conversations failing before and none of 10 after, no code gets a verdict."""
+    before = SideData("x", "", [cell(str(n), calls=8, failures=int(n < 4)) for n in range(10)])
+    after = SideData("x", "", [cell(str(n), calls=8, failures=0) for n in range(10)])
+    _, (row,) = compare_by_code(before, after, ({"boom": {str(n): 1 for n in range(4)}}, {}))
+    assert (row.verdict, row.adjusted_p) == ("not enough data", None)
+
+
+def test_a_code_needs_five_expected_failing_conversations_on_the_smaller_side() -> None:
+    """Of 440 conversations 50 fail: 4.5 of 40 are expected. Of 60 it is 5.5, and judged."""
+    after = SideData("x", "", [cell(str(n), calls=8, failures=0) for n in range(40)])
+    verdicts = []
+    for failing in (50, 60):
+        before = SideData(
+            "x", "", [cell(str(n), calls=8, failures=4 * (n < failing)) for n in range(400)]
+        )
+        failures = {"boom": {str(n): 4 for n in range(failing)}}
+        _, (row,) = compare_by_code(before, after, (failures, {}))
+        verdicts.append(row.verdict)
+    assert verdicts[0] == "not enough data"
+    assert verdicts[1] != "not enough data"
+
+
+@pytest.mark.parametrize("sizes", [(400, 40), (40, 400)])
+@pytest.mark.parametrize("rounds", [60, pytest.param(1_000, marks=pytest.mark.long)])
+def test_sides_of_unequal_size_rarely_get_a_false_verdict(
+    sizes: tuple[int, int], rounds: int
+) -> None:
+    """Without any change at most 5 % of comparisons say that any metric or any code changed."""
+    noise = np.random.default_rng(16)
+    setting = (*sizes, 0.5, 8, 6)
+    *_, anything, gate, _power = measured(noise, setting, rounds)
+    # Two standard errors above what is promised: a run is a sample, too.
+    most = 0.05 + 2 * (0.05 * 0.95 / rounds) ** 0.5
+    assert anything <= most
+    assert gate <= most
