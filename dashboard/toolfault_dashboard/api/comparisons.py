@@ -24,7 +24,14 @@ __all__ = ["router"]
 
 router = APIRouter(tags=["comparisons"])
 
-Side = Annotated[str, Query(description="Query of this side, added to q.", max_length=8_192)]
+Side = Annotated[
+    str,
+    Query(
+        description="Query of this side, within q; a key that it names takes the place of that key"
+        " of q.",
+        max_length=8_192,
+    ),
+]
 # Beyond that every interval is everything, and its bounds are no numbers.
 Confidence = Annotated[float, Query(gt=0.5, le=0.9999)]
 Control = Annotated[
@@ -88,11 +95,15 @@ def compare(
     after: Side,
     confidence: Confidence = 0.95,
     equal_mix: Annotated[
-        bool, Query(description="Weight tools, models and agents alike on both sides.")
-    ] = True,
+        bool | None,
+        Query(
+            description="Weight tools, models and agents alike on both sides; unless said, this is"
+            " done except where the sides differ in their variant alone."
+        ),
+    ] = None,
 ) -> Any:
     """Compare any query with any other."""
-    left, right = asked.scope.narrowed(before), asked.scope.narrowed(after)
+    left, right = queries.side(asked.scope, before), queries.side(asked.scope, after)
     return Json(
         queries.comparison(asked.conn, left, right, confidence=confidence, equal_mix=equal_mix)
     )

@@ -139,11 +139,8 @@ def _of_queries(
 ) -> Comparison:
     from toolfault_dashboard import queries
 
-    left, right = (scope.narrowed(text) for text in texts)
-    # Variants are assigned at random: their mix is equal but for chance, and a mix that differs
-    # after the assignment is part of the effect.
-    equal_mix = not all(text.startswith("variant:") for text in texts)
-    return queries.comparison(conn, left, right, labels=(labels[0], labels[1]), equal_mix=equal_mix)
+    left, right = (queries.side(scope, text) for text in texts)
+    return queries.comparison(conn, left, right, labels=(labels[0], labels[1]))
 
 
 def _change(conn: Connection, scope: Scope, wanted: str) -> ChangeRow:

@@ -13,8 +13,8 @@ from toolfault_dashboard.contexts import CodeLine, CompareContext, Link
 from toolfault_dashboard.formats import count, percent, points
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._effects import certainty, metric_lines, verdict_sentence
-from toolfault_dashboard.queries import Comparison
-from toolfault_dashboard.search import Clause, Pattern, Query, QueryError, parse
+from toolfault_dashboard.queries import Comparison, Scope
+from toolfault_dashboard.search import Clause, Pattern, QueryError, parse
 
 __all__ = ["asked_comparison", "router"]
 
@@ -49,18 +49,14 @@ def asked_comparison(ask: Ask) -> Comparison:
     problem = _problem(ask)
     if problem or not (before or after):
         raise HTTPException(422, problem or "Write a query for at least one side.")
-    left, right = (ask.scope_of(_side(ask, text)) for text in (before, after))
-    # Arms were assigned at random: their mix is equal but for chance, and a mix that differs after
-    # the assignment is part of the effect.
-    equal_mix = not all(parse(text).has("variant") for text in (before, after))
-    return queries.comparison(ask.conn, left, right, labels=_LABELS, equal_mix=equal_mix)
+    left, right = (_side(ask, text) for text in (before, after))
+    return queries.comparison(ask.conn, left, right, labels=_LABELS)
 
 
-def _side(ask: Ask, text: str) -> Query:
+def _side(ask: Ask, text: str) -> Scope:
     """Return a side: its own times where it names some, else those of the page."""
-    own = parse(text)
-    common = ask.query if own.has("since", "until") else ask.effective
-    return common.without(*(clause.key for clause in own.clauses)).and_(own)
+    common = ask.query if parse(text).has("since", "until") else ask.effective
+    return queries.side(ask.scope_of(common), text)
 
 
 @router.get("/compare", name="compare")

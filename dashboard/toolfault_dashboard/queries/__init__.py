@@ -23,6 +23,7 @@ from toolfault_dashboard.queries.effects import (
     change_effect,
     comparison,
     effect,
+    side,
     sides_of_change,
 )
 from toolfault_dashboard.queries.experiments import experiment, experiment_looks, experiments
@@ -137,6 +138,7 @@ __all__ = [
     "rates_by_tool",
     "round_trips",
     "sampling",
+    "side",
     "sides_of_change",
     "silent_successes",
     "summary",

@@ -15,7 +15,7 @@ from toolfault_dashboard.queries.parts import as_kept
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.sides import side_of, side_with_codes
-from toolfault_dashboard.search import Clause, Moment, Pattern, Query
+from toolfault_dashboard.search import Clause, Moment, Pattern, Query, parse
 
 __all__ = [
     "Comparison",
@@ -23,6 +23,7 @@ __all__ = [
     "change_effect",
     "comparison",
     "effect",
+    "side",
     "sides_of_change",
 ]
 
@@ -50,6 +51,19 @@ def effect(
     return compare(left, right, confidence=confidence)
 
 
+def side(scope: Scope, text: str) -> Scope:
+    """Return one side of a comparison: *text* within *scope*.
+
+    A key that the text names takes the place of the same key of the scope.
+
+    Raises:
+        QueryError: *text* is no valid query.
+    """
+    own = parse(text)
+    common = scope.query.without(*(clause.key for clause in own.clauses))
+    return replace(scope, query=common.and_(own))
+
+
 def comparison(
     conn: Connection,
     before: Scope,
@@ -57,7 +71,7 @@ def comparison(
     *,
     labels: tuple[str, str] = ("before", "after"),
     confidence: float = 0.95,
-    equal_mix: bool = True,
+    equal_mix: bool | None = None,
 ) -> Comparison:
     """Compare two scopes metric by metric and code by code.
 
@@ -67,8 +81,12 @@ def comparison(
         after: The other side.
         labels: What the sides are called.
         confidence: Two-sided coverage of every interval.
-        equal_mix: Compare at equal mix of tools, models and agents; not for randomised variants.
+        equal_mix: Compare at equal mix of tools, models and agents. None: unless the sides differ
+            in their variant alone. These were assigned at random: their mix is equal but for
+            chance, and a mix that differs after the assignment is part of the effect.
     """
+    if equal_mix is None:
+        equal_mix = not _differ_in_variant(before.query, after.query)
     left, failures, amounts = side_with_codes(conn, before, labels[0])
     right, others, their_amounts = side_with_codes(conn, after, labels[1])
     found, codes = compare_by_code(
@@ -81,6 +99,14 @@ def comparison(
     )
     arms = None if equal_mix else as_trial(left, right, confidence=confidence)
     return Comparison(found, codes, control=None, trial=arms)
+
+
+def _differ_in_variant(before: Query, after: Query) -> bool:
+    named = all(
+        any(not clause.negated for clause in query.of("variant")) for query in (before, after)
+    )
+    others = [set(query.without("variant").clauses) for query in (before, after)]
+    return named and before.of("variant") != after.of("variant") and others[0] == others[1]
 
 
 def change_effect(

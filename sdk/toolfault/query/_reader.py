@@ -162,7 +162,7 @@ class Reader:
         change: str = "",
         query: str = "",
         confidence: float = 0.95,
-        equal_mix: bool = True,
+        equal_mix: bool | None = None,
     ) -> Comparison:
         """Compare two queries, or the two sides of a change.
 
@@ -172,8 +172,8 @@ class Reader:
             change: Instead of both: event id of a change; see `changes`.
             query: Narrows both sides.
             confidence: Two-sided coverage of every interval.
-            equal_mix: Weight tools, models and agents alike on both sides; ``False`` for variants
-                that were assigned at random.
+            equal_mix: Weight tools, models and agents alike on both sides; None does so unless the
+                sides differ in their variant alone, which was assigned at random.
 
         Raises:
             ValueError: Neither two sides nor a change are named, or both are.
@@ -253,7 +253,7 @@ def compare(
     *,
     change: str = "",
     query: str = "",
-    equal_mix: bool = True,
+    equal_mix: bool | None = None,
     dsn: str | None = None,
 ) -> Comparison:
     """Compare two queries, or the two sides of a change; see `Reader.compare`."""

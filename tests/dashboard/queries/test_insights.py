@@ -279,8 +279,10 @@ def test_variants_are_compared_as_arms(sqlite_engine: Engine) -> None:
     scope = Scope(project, parse(""), NOW)
     with read_connection(sqlite_engine) as conn:
         sides = scope.narrowed("variant:t=a"), scope.narrowed("variant:t=b")
-        found = queries.comparison(conn, *sides, labels=("t=a", "t=b"), equal_mix=False)
-        assert queries.comparison(conn, *sides).trial is None
+        found = queries.comparison(conn, *sides, labels=("t=a", "t=b"))
+        assert queries.comparison(conn, *sides, equal_mix=True).trial is None
+        other = queries.side(scope, "tool:search variant:t=b")
+        assert queries.comparison(conn, sides[0], other).trial is None
         shown = queries.experiment(conn, scope, "t")
     assert shown is not None
     assert found.trial is not None

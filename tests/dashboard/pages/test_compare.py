@@ -1,0 +1,54 @@
+"""Comparing two queries: the page, the command and the API answer by one rule."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from sqlalchemy import Engine
+from tests.dashboard.pages.conftest import Browser
+
+from toolfault_collector.engine import write_transaction
+from toolfault_collector.keys import create_key
+from toolfault_collector.projects import find_project
+from toolfault_dashboard.cli.app import run
+
+
+@pytest.mark.parametrize(
+    ("common", "before", "after"),
+    [
+        ("", "variant:b=2", "variant:b=3"),  # assigned at random
+        ("", "tool:search variant:b=2", "variant:b=3"),  # also differ in what is compared
+        ("", "variant:b=2 tool:search", "variant:b=3 tool:search"),
+        ("tool:search", "tool:http_request", "agent:*"),  # a side names a key of the common query
+    ],
+)
+def test_page_command_and_api_compare_by_one_rule(
+    own_browser: Browser,
+    own_engine: Engine,
+    capfd: pytest.CaptureFixture[str],
+    common: str,
+    before: str,
+    after: str,
+) -> None:
+    """The same two queries give the same figures, however they are asked for."""
+    with write_transaction(own_engine) as conn:
+        key = create_key(conn, find_project(conn, "generated") or 0, "read")
+    sides = {"q": common, "before": before, "after": after}
+    answer = own_browser.client.get(
+        "/api/v1/compare", params=sides, headers={"Authorization": f"Bearer {key}"}
+    )
+    api = answer.json()["effect"]["metrics"]
+    url = own_engine.url.render_as_string(hide_password=False)
+    capfd.readouterr()  # what the server has written so far
+    told = ["compare", *common.split(), "--before", before, "--after", after, "--format", "json"]
+    assert run([*told, "--project", "generated", "--database-url", url]) == 0
+    command = json.loads(capfd.readouterr().out)["effect"]["metrics"]
+    answer = own_browser.get(
+        "/comparison.ndjson", params=sides | {"project": "generated", "window": "all"}
+    )
+    page = [json.loads(line) for line in answer.text.splitlines()]
+
+    wanted = [(each["difference"], each["method"], each["n_before"]) for each in api]
+    for found in (command, page):
+        assert [(each["difference"], each["method"], each["n_before"]) for each in found] == wanted
