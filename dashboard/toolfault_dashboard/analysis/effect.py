@@ -99,6 +99,14 @@ class Effect:
     excluded_untimed: int = 0  # failures without a time; a change in time cannot place them
     sampled: bool = False  # calls stand for others that were not sent: all is weighed
 
+    @property
+    def open_chains(self) -> tuple[int, int]:
+        """Chains of both sides that the recovery rate does not know about yet; 0 where sampled."""
+        (rate,) = (metric for metric in self.metrics if metric.metric == "recovery_rate")
+        if self.sampled:
+            return 0, 0
+        return self.before.chains - rate.n_before, self.after.chains - rate.n_after
+
 
 def compare(
     before: SideData, after: SideData, *, confidence: float = 0.95, equal_mix: bool = True

@@ -41,7 +41,12 @@ def metric_cells(metric: MetricEffect) -> list[object]:
 
 def comparison_lines(effect: Effect) -> list[list[object]]:
     """Return the lines of the table of all metrics."""
-    return [metric_cells(metric) for metric in effect.metrics]
+    lines = [metric_cells(metric) for metric in effect.metrics]
+    for metric, cells in zip(effect.metrics, lines, strict=True):
+        if metric.metric == "recovery_rate" and any(effect.open_chains):
+            still = " / ".join(str(each) for each in effect.open_chains)
+            cells[5] = f"{cells[5]}, {still} open"
+    return lines
 
 
 def comparison_markdown(found: Comparison) -> str:

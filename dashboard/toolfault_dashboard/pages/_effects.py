@@ -8,7 +8,7 @@ from typing import Final
 from toolfault_dashboard.analysis.effect import Effect
 from toolfault_dashboard.charts import Estimate, differences
 from toolfault_dashboard.contexts import MetricLine
-from toolfault_dashboard.formats import decimal, percent, plural, points
+from toolfault_dashboard.formats import count, decimal, percent, plural, points
 
 __all__ = [
     "SHARES",
@@ -97,14 +97,15 @@ def metric_lines(effect: Effect) -> tuple[MetricLine, ...]:
         title, meaning = TITLES[each.metric]
         no_interval = each.low is None or each.high is None
         detectable = each.smallest_detectable
+        waiting = _still_open(effect, each.metric)
         lines.append(
             MetricLine(
                 title=title,
                 meaning=meaning,
                 before=shown_value(each.metric, each.before),
                 after=shown_value(each.metric, each.after),
-                n_before=counted(each.n_before, each.unit),
-                n_after=counted(each.n_after, each.unit),
+                n_before=counted(each.n_before, each.unit) + waiting[0],
+                n_after=counted(each.n_after, each.unit) + waiting[1],
                 difference=shown_difference(each.metric, each.difference),
                 interval=""
                 if no_interval
@@ -121,6 +122,14 @@ def metric_lines(effect: Effect) -> tuple[MetricLine, ...]:
             )
         )
     return tuple(lines)
+
+
+def _still_open(effect: Effect, metric: str) -> tuple[str, str]:
+    """Return what the recovery rate of each side does not know about yet."""
+    if metric != "recovery_rate":
+        return "", ""
+    before, after = (f", {count(each)} open" if each else "" for each in effect.open_chains)
+    return before, after
 
 
 def verdict_sentence(effect: Effect) -> str:

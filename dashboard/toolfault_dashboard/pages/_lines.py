@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from toolfault_dashboard.analysis.rates import Rate
@@ -33,6 +34,7 @@ __all__ = [
     "narrowed_by",
     "rate_scale",
     "rate_tile",
+    "recovery_tile",
     "rows_behind",
     "tool_lines",
 ]
@@ -189,6 +191,17 @@ def _tool_line(
 def count_tile(label: str, value: int, *, sub: str = "", href: str = "") -> Tile:
     """Return a tile of a plain count."""
     return Tile(label=label, value=count(value), unit="", sub=sub, href=href, estimate=None)
+
+
+def recovery_tile(found: Rate, still_open: int, *, href: str = "") -> Tile:
+    """Return the tile of the recovery rate, with the chains that it does not know about yet.
+
+    A recovered chain is closed at once, an abandoned one after half an hour of silence: of the
+    newest chains those that are closed have mostly recovered.
+    """
+    tile = rate_tile("Recovered", found, of="closed chain", href=href)
+    more = f", {plural(still_open, 'chain')} open" if still_open else ""
+    return replace(tile, sub=tile.sub + more)
 
 
 def rate_tile(label: str, found: Rate, *, of: str, ofs: str | None = None, href: str = "") -> Tile:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fastapi import APIRouter
 from starlette.responses import Response
 
@@ -16,6 +14,7 @@ from toolfault_dashboard.pages._lines import (
     count_tile,
     failure_line,
     rate_tile,
+    recovery_tile,
     tool_lines,
 )
 from toolfault_dashboard.pages._time import TOP_CODES, time_chart
@@ -75,9 +74,6 @@ def overview(ask: Asked) -> Response:
 def _tiles(ask: Ask, found: Overview) -> tuple[Tile, ...]:
     counted = found.summary
     per_failure = found.round_trips_per_failure
-    recovery = rate_tile(
-        "Recovered", found.recovery_rate, of="closed chain", href=ask.link("/round-trips")
-    )
     return (
         count_tile(
             "Calls",
@@ -99,9 +95,6 @@ def _tiles(ask: Ask, found: Overview) -> tuple[Tile, ...]:
             sub=f"{decimal(per_failure)} per failure" if per_failure is not None else "no failure",
             href=ask.link("/round-trips"),
         ),
-        replace(
-            recovery,
-            sub=recovery.sub + (f", {plural(counted.open, 'chain')} open" if counted.open else ""),
-        ),
+        recovery_tile(found.recovery_rate, counted.open, href=ask.link("/round-trips")),
         rate_tile("First-try success", found.first_try, of="operation"),
     )

@@ -23,7 +23,14 @@ from toolfault_dashboard.pages._columns import (
     kept_columns,
     redirected,
 )
-from toolfault_dashboard.pages._lines import chain_line, count_tile, exactly, rate_tile, tool_lines
+from toolfault_dashboard.pages._lines import (
+    chain_line,
+    count_tile,
+    exactly,
+    rate_tile,
+    recovery_tile,
+    tool_lines,
+)
 from toolfault_dashboard.queries.rows import (
     OUTCOMES,
     ChainGroup,
@@ -216,7 +223,7 @@ def _tiles(found: RoundTrips) -> tuple[Tile, ...]:
             found.round_trips,
             sub=f"{decimal(mean)} per chain" if mean is not None else "no chain",
         ),
-        rate_tile("Recovered", found.recovery_rate, of="closed chain"),
+        recovery_tile(found.recovery_rate, funnel.open),
         rate_tile(
             "First-retry fixes",
             found.first_retry_rate,

@@ -24,6 +24,7 @@ from toolfault_dashboard.pages._lines import (
     frequency_lines,
     rate_scale,
     rate_tile,
+    recovery_tile,
     tool_lines,
 )
 from toolfault_dashboard.pages._time import TOP_CODES, peak_words, time_chart
@@ -204,6 +205,6 @@ def _tiles(ask: Ask, found: Overview) -> tuple[Tile, ...]:
             sub=f"{decimal(per_failure)} per failure" if per_failure is not None else "no failure",
             href=ask.link("/round-trips"),
         ),
-        rate_tile("Recovered", found.recovery_rate, of="closed chain"),
+        recovery_tile(found.recovery_rate, counted.open),
         rate_tile("First-try success", found.first_try, of="operation"),
     )
