@@ -49,6 +49,11 @@ router = APIRouter()
 _OF_KINDS: Final = frozenset({"new_since", "fields"})
 _KEY_TIMES: Final = ("created_at", "last_used_at", "revoked_at")
 _ACTS: Final = 100_000  # years of it
+_SHARES: Final = ("failure_rate", "first_try_success", "recovery_rate")
+_CHAINS_OF_TOOL: Final = (
+    "chains", "recovered", "switched", "abandoned", "open", "round_trips", "identical_repeats",
+    "time_lost_ms", "tokens_lost",
+)  # fmt: skip
 _ALL: Final = 10_000  # more codes or tools than a project may have
 
 
@@ -143,10 +148,9 @@ def round_trips(ask: Ask) -> RowStream:
 
 @_serve("tools")
 def tools(ask: Ask) -> RowStream:
-    """Write the tools of the view."""
+    """Write the tools of the view with every figure that the page can show."""
     counted = queries.summary(ask.conn, ask.scope)
     groups = {g.name: g for g in queries.chains_by(ask.conn, ask.scope, "tool")}
-    empty = rate(0, 0)
     rates = queries.rates_by_tool(ask.conn, ask.scope)
     rows = (
         (
@@ -154,9 +158,8 @@ def tools(ask: Ask) -> RowStream:
             each.calls,
             each.failures,
             *_rate_cells(rates[name].failure_rate),
-            groups[name].chains if name in groups else 0,
-            groups[name].round_trips if name in groups else 0,
-            *_rate_cells(groups[name].recovery_rate if name in groups else empty),
+            *_rate_cells(rates[name].first_try),
+            *_chain_cells(groups.get(name)),
         )
         for name, each in counted.tools.items()
     )
@@ -165,13 +168,22 @@ def tools(ask: Ask) -> RowStream:
         "calls",
         "failures",
         *_rate_columns("failure_rate"),
-        "chains",
-        "round_trips",
+        *_rate_columns("first_try_success"),
+        *_CHAINS_OF_TOOL,
         *_rate_columns("recovery_rate"),
     )
-    shares = [name for name in columns if "_rate" in name and not name.endswith("_n")]
-    integers = [name for name in columns[1:] if name not in shares]
-    return _table(columns, rows, numbers=shares, integers=integers)
+    shares = [name for name in columns if name.startswith(_SHARES) and not name.endswith("_n")]
+    numbers = [*shares, "time_lost_ms"]
+    integers = [name for name in columns[1:] if name not in numbers]
+    return _table(columns, rows, numbers=numbers, integers=integers)
+
+
+def _chain_cells(group: ChainGroup | None) -> tuple[Any, ...]:
+    if group is None:  # no chain: nothing was lost, and whether tokens are reported is not known
+        none = {"time_lost_ms": 0.0, "tokens_lost": None}
+        return (*(none.get(name, 0) for name in _CHAINS_OF_TOOL), *_rate_cells(rate(0, 0)))
+    own = (getattr(group, name) for name in _CHAINS_OF_TOOL)
+    return (*own, *_rate_cells(group.recovery_rate))
 
 
 @_serve("codes")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 from collections.abc import Generator
 
 import pytest
@@ -10,6 +12,7 @@ from starlette.types import Message
 from tests.dashboard.pages.conftest import Browser
 
 from toolfault_dashboard.exports.downloads import AT_ONCE, Download
+from toolfault_dashboard.formats import count, duration, percent
 
 
 def test_a_reader_has_so_many_files_at_a_time(browser: Browser):
@@ -26,6 +29,28 @@ def test_a_reader_has_so_many_files_at_a_time(browser: Browser):
 
     for _ in range(AT_ONCE + 1):
         assert browser.get(address).status_code == 200
+
+
+def test_the_file_of_the_tools_has_every_column_of_their_table(browser: Browser):
+    """Each tool's figures in the file are those that the page shows, whichever it was told to."""
+    shown = ("calls", "failures", "first_try", "abandoned", "repeats", "time", "tokens")
+    given = f"project=generated&window=all&cols={','.join(shown)}"
+    table = browser.page(f"/tools?{given}").table("Tool", "First-try success")
+    text = browser.get("/tools.csv?project=generated&window=all").text
+    rows = {row["tool"]: row for row in csv.DictReader(io.StringIO(text))}
+
+    assert len(table.rows) == len(rows)
+    for line in table.rows:
+        row = rows[line["Tool"].text]
+        assert line["Calls"].text == count(int(row["calls"]))
+        assert line["Abandoned"].text == count(int(row["abandoned"]))
+        assert line["Same again"].text == count(int(row["identical_repeats"]))
+        lost = float(row["time_lost_ms"])
+        assert line["Time lost"].text == (duration(lost) if lost else "–")
+        tokens = row["tokens_lost"]
+        assert line["Tokens lost"].text == (count(int(tokens)) if tokens else "–")
+        first = row["first_try_success"]
+        assert not first or percent(float(first)) in line["First-try success"].text
 
 
 async def test_a_file_that_is_read_too_slowly_is_cut_off():
