@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from scipy.stats import binomtest
+from scipy.stats import fisher_exact
 from tests.dashboard.naive import beside
 
 __all__ = ["Found", "Key", "fixes", "ranked", "rewordings"]
@@ -31,6 +31,7 @@ class Found:
     failures: int = 0
     chains: set[str] = field(default_factory=set)
     saved: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    errors: float = 0.0  # of what each failure would have saved, added up
     times: list[Any] = field(default_factory=list)
 
     @property
@@ -181,16 +182,27 @@ def rewordings(failures: Iterable[Row], members: Mapping[str, Sequence[Row]]) ->
             read[wording].append((row, bool(following["success"])))
     answered = sum(map(len, read.values()))
     fixed = sum(success for own in read.values() for _, success in own)
-    found: defaultdict[Key, Found] = defaultdict(Found)
+    tested = []
     for (tool, _, _, text), own in read.items():
         mended, others = sum(success for _, success in own), answered - len(own)
         if len(own) < 10 or others < 10:
             continue
         usual = (fixed - mended) / others
-        high = binomtest(mended, len(own)).proportion_ci(method="wilson").high
-        if mended < usual * len(own) and high < usual:
-            for row, _ in own:
-                found[tool, "", "reword", text].count(row, usual - mended / len(own))
+        table = [[mended, len(own) - mended], [fixed - mended, others - fixed + mended]]
+        p = float(fisher_exact(table, alternative="less").pvalue)
+        shares = [
+            ((x + 1) / (n + 2), n + 2) for x, n in ((mended, len(own)), (fixed - mended, others))
+        ]
+        error = sum(share * (1 - share) / n for share, n in shares) ** 0.5
+        tested.append((p, tool, text, own, usual - mended / len(own), error))
+    found: defaultdict[Key, Found] = defaultdict(Found)
+    tested.sort(key=lambda each: each[0])
+    for rank, (p, tool, text, own, gain, error) in enumerate(tested):
+        if p * (len(tested) - rank) > 0.05:
+            break
+        for row, _ in own:
+            found[tool, "", "reword", text].count(row, gain)
+            found[tool, "", "reword", text].errors += error
     return dict(found)
 
 

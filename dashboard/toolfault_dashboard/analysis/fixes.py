@@ -94,12 +94,14 @@ class Tallied:
         squares: Of what each conversation would have saved.
         round_trips: By what all of it is multiplied: what each of its failures would have saved,
             where they were counted.
+        error: Standard error of ``round_trips``.
     """
 
     tally: Tally
     total: float
     squares: float
     round_trips: float = 1.0
+    error: float = 0.0
 
 
 def tallies(found: Iterable[Opportunity]) -> dict[FixKey, Tallied]:
@@ -214,6 +216,8 @@ def fix_of(
         before = saved.get(conversation, 0.0) * base.round_trips
         squares += (before + part) ** 2 - before**2
     total, failures, last_at = outline(group)
+    # Of a product of two independent estimates: how many, and what each would have saved.
+    squares += sum(each.total * each.error for each in group) ** 2
     spread = critical_value(confidence) * sqrt(squares)
     return Fix(
         key=key,

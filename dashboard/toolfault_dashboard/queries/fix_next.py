@@ -21,7 +21,7 @@ from toolfault_dashboard.analysis.fixes import (
 )
 from toolfault_dashboard.analysis.opportunities import FixKey, Opportunity
 from toolfault_dashboard.analysis.remedies import advice
-from toolfault_dashboard.analysis.weights import weighed_rate
+from toolfault_dashboard.analysis.wordings import gains
 from toolfault_dashboard.queries.changes import changes
 from toolfault_dashboard.queries.effects import sides_of_change
 from toolfault_dashboard.queries.fix_evidence import answers, evidence
@@ -35,9 +35,6 @@ from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause, Moment, Pattern, Query, QueryError
 
 __all__ = ["FixList", "FixRow", "fix_next"]
-
-FEWEST_ASKED: Final = 10
-"""Failures with a message below which nothing is said about its wording."""
 
 WEEK: Final = 7 * DAY_US
 
@@ -149,25 +146,18 @@ def _rewordings(conn: Connection, scope: Scope) -> dict[FixKey, list[Tallied]]:
     scope = scope.narrowed("category:parameter")
     rows = [each for each in wordings(conn, scope) if each.answered.rows]
     # Rows, not what they stand for: a fix is about what was sent.
-    answered, fixed = sum(row.answered.rows for row in rows), sum(row.fixed.rows for row in rows)
-    parts = answers(conn, scope)
     found: defaultdict[FixKey, list[Tallied]] = defaultdict(list)
-    for row in rows:
-        own = row.answered.rows
-        others = answered - own
-        if own < FEWEST_ASKED or others < FEWEST_ASKED:
+    parts = answers(conn, scope)
+    of_rows = gains([(row.fixed.rows, row.answered.rows) for row in rows])
+    for row, gain in zip(rows, of_rows, strict=True):
+        if gain is None:
             continue
-        usual = (fixed - row.fixed.rows) / others
-        if row.fixed.rows >= usual * own and not row.fixed.sampled and not row.answered.sampled:
-            continue  # its interval holds its rate
-        high = weighed_rate(row.fixed, row.answered).high
-        if high is None or high >= usual:
-            continue  # its own interval reaches what is usual: chance
-        saved = usual - row.fixed.rows / own
         key = FixKey(row.tool, "", "reword", row.text)
         for part in parts:
             if (each := part.get((row.tool, row.code, row.digest))) is not None:
-                found[key].append(Tallied(each.tally, each.total, each.squares, saved))
+                found[key].append(
+                    Tallied(each.tally, each.total, each.squares, gain.value, gain.error)
+                )
     return found
 
 

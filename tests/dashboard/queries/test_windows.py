@@ -177,7 +177,8 @@ def _is_ranking(found: FixList, stored: Tables, asked: Scope) -> None:
         if found.weeks is not None:
             assert row.low is not None
             assert row.high is not None
-            reach = 1.959963984540054 * sum(part**2 for part in own.saved.values()) ** 0.5
+            squares = sum(part**2 for part in own.saved.values()) + own.errors**2
+            reach = 1.959963984540054 * squares**0.5
             assert row.per_week == pytest.approx(own.round_trips / found.weeks)
             assert row.low == pytest.approx(max(0.0, own.round_trips - reach) / found.weeks)
             assert row.high == pytest.approx((own.round_trips + reach) / found.weeks)
