@@ -10,10 +10,10 @@ __all__ = ["Book", "Stats"]
 class Stats(Record):
     """What became of everything captured so far; a snapshot.
 
-    ``captured = acked + rejected + sum(dropped.values()) + pending``, always and exactly. The
-    unit is the record: a call, an error or a change the host handed over, or one of the SDK's own
-    records about a conversation that ended. A folded success is one record until the counter that
-    holds it is settled.
+    ``captured = acked + rejected + sum(dropped.values()) + pending``, always and exactly; a record
+    that Ctrl-C tears off is dropped as ``interrupted``. The unit is the record: a call, an error or
+    a change the host handed over, or one of the SDK's own records about a conversation that ended.
+    A folded success is one record until the counter that holds it is settled.
 
     Attributes:
         captured: Records handed over, those found in the spool of a dead process included.

@@ -109,13 +109,16 @@ class Client:
         if self._folds and record.error is None and not record.coercions and not record.reported:
             thread = threading.get_ident()
             if self._sender.is_running and thread not in self._inside:
-                self._inside.add(thread)
                 try:
+                    self._inside.add(thread)
                     now = self._clock()
                     if self._tracker.fold_at_once(record, now):
                         return
                 except Exception:  # noqa: BLE001 - the host's clock failed; counted below
                     debug("not folded at once")
+                except BaseException:
+                    self._outbox.mend()
+                    raise
                 finally:
                     self._inside.discard(thread)
         self._guarded(self._capture.call, record, now)
@@ -159,17 +162,20 @@ class Client:
             # Appending is atomic; the book may be half-way through a line of its own just now.
             self._nested.append(thread)
             return None
-        self._inside.add(thread)
         try:
+            self._inside.add(thread)
             return capture(*arguments)
         except Exception:  # noqa: BLE001 - the promise to the host
             debug("capture failed")
             self._outbox.discard("sdk_error")
             return None
+        except BaseException:  # Ctrl-C, or whatever else a handler of signals raises
+            self._outbox.mend()
+            raise
         finally:
+            self._inside.discard(thread)  # first: a call before it could be interrupted
             if not self._sender.is_running and not self._outbox.closed:
                 self._sender.start()
-            self._inside.discard(thread)
             if self._nested:
                 self._count_nested()
 
@@ -183,8 +189,9 @@ class Client:
         """Whether this thread is in the middle of a capture, as a handler of signals may find it.
 
         It may hold the lock then that the sender needs: waiting for the sender would be in vain.
+        So it does in the middle of a flush.
         """
-        return threading.get_ident() in self._inside
+        return threading.get_ident() in self._inside or self._outbox.is_held
 
     # -- sending -------------------------------------------------------------------------------
 
@@ -199,7 +206,14 @@ class Client:
         """
         if self.is_capturing:
             return False
-        until = time.monotonic() + (self._limits.flush_seconds if timeout is None else timeout)
+        try:
+            return self._flush(self._limits.flush_seconds if timeout is None else timeout)
+        except BaseException:
+            self._outbox.mend()
+            raise
+
+    def _flush(self, timeout: float) -> bool:
+        until = time.monotonic() + timeout
         outbox = self._outbox
         lost = outbox.book.lost
         outbox.unfold()

@@ -291,6 +291,25 @@ class Outbox:
         if self._shelf is not None:
             self._shelf.abandon()
 
+    # -- signals -------------------------------------------------------------------------------
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this thread holds the lock, as a handler of signals may find it."""
+        return self.lock._is_owned()  # type: ignore[attr-defined,no-any-return] # noqa: SLF001
+
+    def mend(self) -> None:
+        """Put the book right after an exception that a handler of signals raised between two lines.
+
+        What was counted and is held nowhere was lost there; what is held and was not counted is.
+        """
+        with self.lock:
+            self._bytes = sum(item.size for item in self._queue)
+            stats = self.stats()
+            known = stats.acked + stats.rejected + sum(stats.dropped.values()) + stats.pending
+            self.book.drop(max(stats.captured - known, 0), "interrupted")
+            self.book.captured = max(stats.captured, known)
+
     # -- the book ------------------------------------------------------------------------------
 
     @property

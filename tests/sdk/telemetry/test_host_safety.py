@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import itertools
 import json
 import logging
 import os
 import sys
 import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -25,6 +29,7 @@ from tests.sdk.telemetry.conftest import (
 )
 
 import toolfault
+from toolfault.telemetry import Response
 from toolfault.testing import MemoryTransport
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -224,6 +229,83 @@ def test_closing_in_the_middle_of_a_capture_is_left_for_later(make_client: MakeC
     assert len(transport.events) == 2
     assert toolfault.close()
     conserved(client)
+
+
+@contextmanager
+def at(place: str, number: int, act: Callable[[], object]) -> Iterator[list[int]]:
+    """Act, as a handler of signals does, before a line or a call of the SDK; yields how many."""
+    passed = [0]
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        code = frame.f_code
+        if "toolfault/telemetry" not in code.co_filename or code.co_name == "<genexpr>":
+            return None
+        if event == place:
+            passed[0] += 1
+            if passed[0] == number:
+                sys.settrace(None)
+                act()
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield passed
+    finally:
+        sys.settrace(before)
+
+
+def test_closing_in_the_middle_of_a_flush_is_left_for_later(make_client: MakeClient) -> None:
+    """Wherever a handler of signals interrupts a flush, closing loses nothing."""
+    for number in itertools.count(1):
+        client = make_client(transport=MemoryTransport())
+        client.on_call(a_call(error=a_failure()))
+        with at("line", number, lambda: toolfault.close(20)) as passed:
+            toolfault.flush(20)
+        toolfault.close(20)
+        assert client.stats().dropped == {}, number
+        if passed[0] < number:
+            break
+    assert number > 20
+
+
+class Silent(MemoryTransport):
+    """A collector that is never reached: what is captured waits."""
+
+    def send(self, body: bytes, *, headers: Mapping[str, str], timeout: float) -> Response:
+        """Fail."""
+        raise ConnectionRefusedError
+
+
+def interrupt() -> None:
+    """What Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("successes", ["all", "folded"])
+@pytest.mark.parametrize("fails", [True, False])
+def test_an_interrupt_of_any_call_is_counted(
+    fails: bool, successes: str, make_client: MakeClient
+) -> None:
+    """Ctrl-C in a capture or a flush reaches the host, and the conservation law holds after it.
+
+    CPython runs handlers of signals as it enters a function.
+    """
+    client = make_client(transport=Silent(), successes=successes)
+    client.on_call(a_call())
+    for number in itertools.count(1):
+        with suppress(KeyboardInterrupt), at("call", number, interrupt) as passed:
+            client.on_call(a_call(error=a_failure() if fails else None))
+            client.flush(0.0)
+        conserved(client)
+        if passed[0] < number:
+            break
+    assert number > 5
+    assert client.stats().dropped.keys() <= {"interrupted"}
+    captured = client.stats().captured
+    client.on_call(a_call())
+    assert client.stats().captured == captured + 1
+    assert "reentrant" not in client.stats().dropped
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
