@@ -6,13 +6,17 @@
 | any other 2xx, 1xx, 3xx (captive portal, proxy, redirect) | retry: not an acknowledgement |
 | 408 | retry once, then drop |
 | 413 | split; a single event is shortened once, then dropped |
-| 429, 502, 503, 504, 507 | retry, after ``Retry-After`` where it is given |
+| 429, 502, 503, 504, 507, 520 to 530 | retry, after ``Retry-After`` where it is given |
 | 500 | retry at most three times, then drop |
 | any other 4xx or 5xx | drop |
 | no answer (refused, reset, timeout, DNS, TLS) | retry |
 
 Source: OpenTelemetry protocol, "OTLP/HTTP Response" (429, 502, 503, 504 are retryable), widened
-for our own collector by 408, 500 and 507.
+for our own collector by 408, 500 and 507, and by what Cloudflare answers for a server behind it
+that is down ("Cloudflare 5xx errors": 520 to 530).
+
+Before a batch is dropped, and after some attempts without an answer of the collector, the sender
+sees whether an empty batch gets through; if it does, the batch is sent in halves.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ Action = Literal["settle", "retry", "split", "drop"]
 
 _SHORTEST_WAIT = 1.0
 _LONGEST_WAIT = 300.0
+_LATER = frozenset({429, 502, 503, 504, 507, *range(520, 531)})
 
 
 class Verdict(NamedTuple):
@@ -68,7 +73,7 @@ def judge(response: Response | None, *, sent: int, now: float | None = None) -> 
         return Verdict("settle", rejected=rejected)
     if status == 413:
         return Verdict("split", "http_413")
-    if status in (429, 502, 503, 504, 507):
+    if status in _LATER:
         return Verdict("retry", f"http_{status}", wait)
     if status == 408:
         return Verdict("retry", "http_408", wait, attempts=2)

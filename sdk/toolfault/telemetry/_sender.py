@@ -25,6 +25,14 @@ __all__ = ["Sender"]
 _BREATH_EVERY = 0.0003
 _BREATH = 0.00005
 
+# Something on the way (a firewall, a proxy) may cut off, or answer itself, whatever holds a certain
+# text; the events behind it would wait for ever. After so many attempts without an answer of the
+# collector an empty batch is tried: where that gets through, the batch is sent in halves, and a
+# single event is given up after some more attempts.
+_UNHEARD = frozenset({"network_error", "not_an_ack"})
+_UNHEARD_AT_ONCE = 3
+_UNHEARD_ALONE = 9
+
 
 class Sender:
     """Takes batches from the outbox and sends them until they are settled.
@@ -286,7 +294,7 @@ class Sender:
             with outbox.lock:
                 told = outbox.book.untold()
             verdict = judge(self._attempt(items, told), sent=len(items))
-            attempts[verdict.reason] = attempts.get(verdict.reason, 0) + 1
+            attempts[verdict.reason] = tries = attempts.get(verdict.reason, 0) + 1
             if verdict.action == "settle":
                 backoff.reset()
                 with outbox.lock:
@@ -297,20 +305,46 @@ class Sender:
             if verdict.action == "split" and not shortened:
                 self._split(items, verdict.reason, backoff)
                 return
-            exhausted = verdict.attempts is not None and (
-                attempts[verdict.reason] >= verdict.attempts
-            )
-            if verdict.action in ("drop", "split") or exhausted or not items:
-                outbox.give_up(items, verdict.reason)
+            exhausted = verdict.attempts is not None and tries >= verdict.attempts
+            is_final = verdict.action in ("drop", "split") or exhausted or not items
+            unheard = not is_final and verdict.reason in _UNHEARD and tries % _UNHEARD_AT_ONCE == 0
+            if unheard:
+                self._pause(backoff.wait(verdict.wait), asked=False)
+            if unheard and self._gets_through(backoff):
+                # Not the way is at fault but what was sent on it.
+                is_final = len(items) > 1 or tries >= _UNHEARD_ALONE
+            if is_final:
+                if len(items) > 1 and (unheard or self._gets_through(backoff)):
+                    self._halve(items, backoff)
+                else:
+                    outbox.give_up(items, verdict.reason)
                 return
             self._pause(backoff.wait(verdict.wait), asked=verdict.wait is not None)
+
+    def _gets_through(self, backoff: Backoff) -> bool:
+        """Whether the collector acknowledges a batch without events, on the same way."""
+        from toolfault.telemetry._retry import judge
+
+        outbox = self._outbox
+        with outbox.lock:
+            told = outbox.book.untold()
+        if judge(self._attempt([], told), sent=0).action != "settle":
+            return False
+        backoff.reset()
+        with outbox.lock:
+            outbox.book.told(told)
+        return True
+
+    def _halve(self, items: list[Item], backoff: Backoff) -> None:
+        """Send the halves of a batch one after the other."""
+        half = len(items) // 2
+        self._send(items[:half], backoff)
+        self._send(items[half:], backoff)
 
     def _split(self, items: list[Item], reason: str, backoff: Backoff) -> None:
         """Send a batch that is too large in halves, a single event shortened once."""
         if len(items) > 1:
-            half = len(items) // 2
-            self._send(items[:half], backoff)
-            self._send(items[half:], backoff)
+            self._halve(items, backoff)
             return
         for item in items:
             try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import time
+from collections.abc import Mapping
 from email.utils import formatdate
 from itertools import pairwise
 
@@ -41,7 +43,7 @@ NO_ACKNOWLEDGEMENT = [
 RETRIED = [
     *((200, body) for body in NO_ACKNOWLEDGEMENT),
     *((status, b"") for status in (101, 204, 301, 302, 304, 307, 308, 999)),
-    *((status, b"") for status in (429, 502, 503, 504, 507)),
+    *((status, b"") for status in (429, 502, 503, 504, 507, 520, 527, 530)),
     None,
 ]
 GIVEN_UP = {
@@ -100,6 +102,43 @@ def test_what_will_never_be_taken_is_dropped(
         client.flush(1_000)
     assert client.stats().dropped == {f"http_{status}": 1}
     assert transport.sizes.count(1) == attempts
+
+
+class Firewall(Scripted):
+    """Lets everything through but batches that hold a certain word."""
+
+    def __init__(self, answer: Response | None) -> None:
+        super().__init__()
+        self.answer = answer
+
+    def send(self, body: bytes, *, headers: Mapping[str, str], timeout: float) -> Response:
+        """Answer itself, or cut the connection, where the word is."""
+        if b"DROP TABLE" not in gzip.decompress(body):
+            return super().send(body, headers=headers, timeout=timeout)
+        if self.answer is None:
+            raise ConnectionResetError
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [(None, "network_error"), (200, "not_an_ack"), (400, "http_400"), (403, "http_403")],
+)
+def test_one_event_that_is_not_let_through_costs_no_other(
+    status: int | None, reason: str, make_client: MakeClient, passing: Clock
+) -> None:
+    """The batch is taken apart until that event is alone; it is given up, and all others arrive."""
+    answer = None if status is None else Response(status, {}, b"<html>blocked</html>")
+    transport = Firewall(answer)
+    client = make_client(transport=transport, limits=None)
+    passing.held = True  # so that all are in one batch
+    for number in range(50):
+        client.on_call(a_call("DROP TABLE" if number == 20 else f"tool_{number}"))
+    passing.held = False
+    while client.stats().pending:
+        client.flush(1_000)
+    assert client.stats().dropped == {reason: 1}
+    assert len(transport.events) == 49
 
 
 NOW = 1_790_000_000.0
