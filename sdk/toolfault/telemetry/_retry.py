@@ -6,6 +6,7 @@
 | any other 2xx, 1xx, 3xx (captive portal, proxy, redirect) | retry: not an acknowledgement |
 | 408 | retry once, then drop |
 | 413 | split; a single event is shortened once, then dropped |
+| 407 | retry: a proxy's answer, whose password may be put right |
 | 429, 502, 503, 504, 507, 520 to 530 | retry, after ``Retry-After`` where it is given |
 | 500 | retry at most three times, then drop |
 | any other 4xx or 5xx | drop |
@@ -33,7 +34,7 @@ Action = Literal["settle", "retry", "split", "drop"]
 
 _SHORTEST_WAIT = 1.0
 _LONGEST_WAIT = 300.0
-_LATER = frozenset({429, 502, 503, 504, 507, *range(520, 531)})
+_LATER = frozenset({407, 429, 502, 503, 504, 507, *range(520, 531)})
 
 
 class Verdict(NamedTuple):
