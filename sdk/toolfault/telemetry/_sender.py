@@ -24,6 +24,7 @@ __all__ = ["Sender"]
 # wait for while a batch is encoded.
 _BREATH_EVERY = 0.0003
 _BREATH = 0.00005
+_LOADED_AGAIN = 0.05
 
 # Something on the way (a firewall, a proxy) may cut off, or answer itself, whatever holds a certain
 # text; the events behind it would wait for ever. After so many attempts without an answer of the
@@ -143,12 +144,8 @@ class Sender:
         thread = threading.get_ident()
         self._inside.add(thread)
         try:
-            with self.importing:
-                from toolfault.telemetry._encode import encode_event  # noqa: F401 - loads it
-                from toolfault.telemetry._retry import Backoff
-
-            backoff = Backoff(self._limits.backoff_base, self._limits.backoff_cap)
-            while self._run_once(backoff):
+            backoff = self._loaded_backoff()
+            while backoff is not None and self._run_once(backoff):
                 pass
             self._is_done = True
         finally:
@@ -157,6 +154,23 @@ class Sender:
         if self._transport is not None:
             self._transport.close()
             self._transport = None
+
+    def _loaded_backoff(self) -> Backoff | None:
+        """Load what every batch needs, with the waits between attempts; None once all is closed.
+
+        Threads that import at once may find a module of each other's half made (the interpreter
+        prefers that to a deadlock); it is whole a moment later.
+        """
+        while not self._outbox.closed:
+            try:
+                with self.importing:
+                    from toolfault.telemetry._encode import encode_event  # noqa: F401 - loads it
+                    from toolfault.telemetry._retry import Backoff
+                return Backoff(self._limits.backoff_base, self._limits.backoff_cap)
+            except Exception:  # noqa: BLE001, PERF203 - the thread must not die of it
+                debug("sender not loaded")
+                self._pause(_LOADED_AGAIN, asked=True)
+        return None
 
     def _load_ahead(self) -> None:
         """Load what the first failure needs, unless somebody waits for a batch."""
