@@ -19,6 +19,7 @@ class ToolErrorCode(str, Enum):
     The set is open: `ToolErrorCode("my_code")` makes a custom code, which must match
     `^[a-z][a-z0-9_]{1,63}$`. PascalCase, upper case and a few older names are accepted on input
     (`WrongType`, `internal`, `missing_required_field`); the wire form is always snake_case.
+    `INTERNAL` is another name of `INTERNAL_ERROR`.
 
     Raises:
         ConfigError: The text is neither a known code nor a well-formed custom one.
@@ -43,6 +44,7 @@ class ToolErrorCode(str, Enum):
     CONFIGURATION_ERROR = "configuration_error"
     CANCELLED = "cancelled"
     INTERNAL_ERROR = "internal_error"
+    INTERNAL = INTERNAL_ERROR
 
     def __str__(self) -> str:
         return str(self.value)

@@ -63,6 +63,8 @@ def test_there_are_nineteen_codes_with_their_categories() -> None:
         code: category for category, codes in CATEGORIES.items() for code in codes
     }
     assert len(ToolErrorCode) == 19
+    assert ToolErrorCode["INTERNAL"] is ToolErrorCode.INTERNAL_ERROR
+    assert ToolError("t", "m", ToolErrorCode.INTERNAL).code == "internal_error"
     assert {
         "external_service_error",
         "rate_limited",
