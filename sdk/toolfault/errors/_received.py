@@ -36,8 +36,9 @@ def raw_value(args: object, loc: Sequence[str | int], seen: object) -> object:
         seen: The value the validation library reports, or `NOTHING`.
 
     Returns:
-        The whole value of the field for an error inside a union branch; *seen* where the path
-        does not start in *args* (an alias, say); `NOTHING` when there is no value at all.
+        What was sent at *loc*; the whole value of the field for an error inside a branch of a
+        union without a tag; *seen* where the path does not start in *args* (an alias, say);
+        `NOTHING` when there is no value at all.
     """
     if not loc or len(loc) > _LONGEST_PATH:
         return seen
@@ -46,10 +47,33 @@ def raw_value(args: object, loc: Sequence[str | int], seen: object) -> object:
     values = _walk(args, loc)
     if not values:
         return seen
-    label = None if seen is NOTHING else _first_label(args, loc, seen)
-    if label is not None:
-        return values[label - 1] if 0 < label <= len(values) else seen
-    return values[-1]
+    labels = () if seen is NOTHING else _labels(args, loc, seen)
+    return _of_field(args, loc, labels, seen) if labels else values[-1]
+
+
+def _of_field(
+    args: object, loc: Sequence[str | int], labels: tuple[int, ...], seen: object
+) -> object:
+    """The value of the field that an error inside a branch is about.
+
+    Which branch of a discriminated union is meant the model has said itself, by the tag: the path
+    goes on inside. Any other branch is only one of those that were tried, and the field is whole.
+    """
+    value = args
+    for place, part in enumerate(loc):
+        if place not in labels:
+            value = _child(value, part)
+        elif not _is_tag(value, part):
+            return value if place else seen
+    return value
+
+
+def _is_tag(value: object, label: str | int) -> bool:
+    """Whether *label* stands in the object *value*, as the tag of a discriminated union does."""
+    if not _types.is_a(value, dict):
+        return False
+    members: Any = dict.values(value)  # type: ignore[arg-type]
+    return any(type(member) in _SCALARS and str(member) == str(label) for member in members)
 
 
 def _walk(args: object, loc: Sequence[str | int]) -> list[object]:
@@ -75,20 +99,20 @@ def _child(value: Any, part: str | int) -> object:
     return NOTHING
 
 
-def _first_label(args: object, loc: Sequence[str | int], seen: object) -> int | None:
-    """The position of the first branch label in *loc*, or None when all parts are real.
+def _labels(args: object, loc: Sequence[str | int], seen: object) -> tuple[int, ...]:
+    """The positions of branch labels in *loc*; none when all parts are real.
 
     A part is a label when leaving it out leads to exactly the value the library reports.
     """
     walked = _last(_walk(args, loc), len(loc))
     if _same(walked, seen) or _coerced(walked, seen):
-        return None
+        return ()
     for skipped in _subsets(len(loc), first=1 if walked is not NOTHING else 0):
         kept = [part for place, part in enumerate(loc) if place not in skipped]
         found = _last(_walk(args, kept), len(kept)) if kept else args
-        if found is not NOTHING and _same(found, seen):
-            return skipped[0]
-    return None
+        if found is not NOTHING and (_same(found, seen) or _coerced(found, seen)):
+            return skipped
+    return ()
 
 
 def _subsets(length: int, *, first: int) -> list[tuple[int, ...]]:

@@ -41,7 +41,8 @@ _LONGEST_PART = 256
 _MOST_PARTS = 64
 _PREFIXES = ("Value error, ", "Assertion failed, ")
 # Missing in name only: the field is there, and pydantic's own words say what it lacks.
-_NOT_ABSENT = frozenset({"union_tag_not_found", "missing_sentinel_error"})
+_NOT_ABSENT = frozenset({"missing_sentinel_error"})
+_NO_TAG = "union_tag_not_found"
 _SECRET_CLASSES = ("Secret",)
 
 
@@ -151,11 +152,14 @@ def _issue(
     loc = _named(error["loc"], parameters)
     message = plain_message(error["msg"])
     code = code_of_type(name, message)
+    tag = _missing_tag(error)
+    if tag is not None:
+        loc = (*loc, tag)
     raw = received_of(error)
     if args is not None and not _has_no_value(error):
         raw = raw_value(args, loc, raw)
     hidden = hides_value(error, loc, raw, secret)
-    if code == "missing_field" and name not in _NOT_ABSENT:
+    if code == "missing_field" and name not in _NOT_ABSENT and (tag or name != _NO_TAG):
         message = MISSING_TEXT
     elif code == "unknown_field":
         message = UNEXPECTED_TEXT
@@ -169,6 +173,15 @@ def _issue(
         type=name or None,
         loc=loc,
     )
+
+
+def _missing_tag(error: Mapping[str, Any]) -> str | None:
+    """The name of the tag that a discriminated union misses; None where a function finds tags."""
+    if error["type"] != _NO_TAG or error["ctx"] is None:
+        return None
+    named = dict.get(error["ctx"], "discriminator")
+    is_name = type(named) is str and len(named) > 2 and named[0] == named[-1] == "'"
+    return named[1:-1] if is_name else None
 
 
 def _named(loc: tuple[str | int, ...], parameters: Sequence[str]) -> tuple[str | int, ...]:

@@ -140,13 +140,12 @@ def raw_value(arguments: Any, issue: Issue) -> object:
 
 
 def _along(arguments: Any, loc: Loc) -> Iterator[object]:
-    """Yield the values along ``loc`` as far as it names real keys and indexes."""
+    """Yield the values at the real keys and indexes in ``loc``."""
     inside = arguments
     for part in loc:
-        if not _has(inside, part):
-            return
-        inside = inside[part]
-        yield inside
+        if _has(inside, part):
+            inside = inside[part]
+            yield inside
 
 
 def _as_received(value: object, issue: Issue) -> str | None:

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import (
     BaseModel,
+    Discriminator,
     Field,
+    Tag,
 )
 from tests.sdk.errors.refusing import failure, issue_of
 
 
 class Cat(BaseModel):
     kind: Literal["cat"]
-    lives: int
+    lives: int = Field(le=9)
+
+
+class Rfid(BaseModel):
+    kind: Literal["rfid"]
+    n: int
+
+
+class Tattoo(BaseModel):
+    kind: Literal["tattoo"]
 
 
 class Dog(BaseModel):
     kind: Literal["dog"]
-    bark: str
+    bark: str | list[str]
+    chip: Rfid | Tattoo | None = Field(default=None, discriminator="kind")
 
 
 class Owner(BaseModel):
@@ -39,12 +51,28 @@ def test_a_union_shows_the_whole_value_of_the_field() -> None:
         assert {issue.root_field for issue in issues} == {"x"}
 
 
-def test_a_tagged_union_shows_the_whole_value_of_the_field() -> None:
-    """[H-05] Ruling 4: inside a branch, too, its label is never followed into the value."""
-    pet = {"kind": "cat", "cat": 7, "lives": "x"}
-    issue = issue_of(Owner, {"pet": pet})
+def test_a_tagged_union_shows_what_was_sent_for_the_leaf() -> None:
+    """[H-05] Ruling 4: the label of the branch that the tag chose is skipped, the path goes on."""
+    cases: list[tuple[dict[str, object], str]] = [
+        ({"kind": "cat", "lives": "x"}, "'x'"),
+        ({"kind": "cat", "cat": 7, "lives": "x"}, "'x'"),
+        ({"kind": "cat", "lives": {"n": [1]}}, "{'n': [1]}"),
+        ({"kind": "cat", "lives": "99"}, "'99'"),
+    ]
+    for pet, received in cases:
+        issue = issue_of(Owner, {"pet": pet})
+        assert (issue.field, issue.received) == ("pet.cat.lives", received)
+    chips = issue_of(
+        Owner, {"pet": {"kind": "dog", "bark": "a", "chip": {"kind": "rfid", "n": "x"}}}
+    )
+    assert (chips.field, chips.received) == ("pet.dog.chip.rfid.n", "'x'")
 
-    assert (issue.field, issue.received) == ("pet.cat.lives", repr(pet))
+
+def test_a_union_inside_a_tagged_one_shows_the_whole_value_of_its_field() -> None:
+    """[H-05] Ruling 4 for each union on the way by itself."""
+    pets = {"kind": "dog", "bark": [5]}
+    issues = failure(Owner, {"pet": pets}).issues
+    assert {issue.received for issue in issues} == {"[5]"}
 
 
 def test_an_invalid_tag() -> None:
@@ -59,11 +87,22 @@ def test_an_invalid_tag() -> None:
 
 
 def test_a_missing_tag() -> None:
-    """[H-06] union_tag_not_found says what the given value lacks."""
+    """[H-06] Ruling 4: an absent tag is a missing field without a value."""
     error = failure(Owner, {"pet": {"lives": 9}})
 
-    assert error.code == "missing_field"
-    assert error.render("llm") == (
-        "Error: Invalid parameter value for pet: Unable to extract tag using discriminator 'kind' "
-        "(received dict: {'lives': 9})"
-    )
+    assert (error.code, error.received, error.received_type) == ("missing_field", None, None)
+    assert error.render("llm") == "Error: Missing required parameter: pet.kind"
+
+
+def test_a_tag_that_a_function_did_not_find() -> None:
+    """[H-06] Where no name of a tag is known, pydantic's words say what is missing; no value."""
+
+    class Called(BaseModel):
+        pet: Annotated[
+            Annotated[Cat, Tag("cat")] | Annotated[Dog, Tag("dog")], Discriminator(lambda pet: None)
+        ]
+
+    error = failure(Called, {"pet": {"lives": "CANARY"}})
+    assert (error.code, error.field, error.received) == ("missing_field", "pet", None)
+    assert "Unable to extract tag" in error.render("llm")
+    assert "CANARY" not in str(error.renderings())

@@ -248,12 +248,12 @@ def test_a_secret_type_is_never_shown() -> None:
     assert "hunter2" not in f"{result.error.renderings()}{result.to_dict()}"
 
 
-def test_a_discriminated_union_shows_the_whole_value() -> None:
-    """Received is the value of the field, not what a branch label happens to address."""
+def test_a_discriminated_union_shows_what_was_sent() -> None:
+    """Of a wrong tag received is the whole field; inside the branch it is what was sent there."""
 
     class Cat(BaseModel):
         kind: Literal["cat"]
-        lives: int
+        lives: int = Field(strict=True)
 
     class Dog(BaseModel):
         kind: Literal["dog"]
@@ -269,6 +269,9 @@ def test_a_discriminated_union_shows_the_whole_value() -> None:
     assert error.code == "invalid_choice"
     assert error.received == "{'kind': 'cow'}"
     assert "cow" not in error.render("user")
+    inside = keep.call(animal={"kind": "cat", "lives": "9"}).error
+    assert inside is not None
+    assert (inside.received, inside.issues[0].near_miss) == ("'9'", ("int_from_string",))
 
 
 def repairs(records: list[CallRecord]) -> list[tuple[str, str, str]]:
