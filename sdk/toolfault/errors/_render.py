@@ -11,10 +11,10 @@ from toolfault.errors._grammar import (
     received_suffix,
     sentence,
 )
-from toolfault.errors._leak import says_value
+from toolfault.errors._leak import says_value, values_in_repr
 from toolfault.errors._redact import redact_text
 from toolfault.errors._text import cut, first_line, one_line, plain, snippet
-from toolfault.errors._words import FOOTER, INTERNAL_TEXT, UNAVAILABLE_TEXT
+from toolfault.errors._words import FOOTER, INTERNAL_TEXT, REDACTED, UNAVAILABLE_TEXT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,14 +82,27 @@ def llm_text(error: ToolError) -> str:
 def _corrective(error: ToolError) -> str:
     if error.is_composed:
         return _composed(error)
-    text = bare(_cleaned(error.message, LONGEST_LLM))
-    received = clean_received(
+    text = bare(_authored(error, LONGEST_LLM))
+    received = _received(error)
+    return text + received_suffix(received, error.received_type)
+
+
+def _received(error: ToolError) -> str | None:
+    return clean_received(
         error.received,
         field=error.field,
         received_type=error.received_type,
         limit=LONGEST_RECEIVED,
     )
-    return text + received_suffix(received, error.received_type)
+
+
+def _authored(error: ToolError, limit: int) -> str:
+    """The message of *error* without secrets, the value of a secret field among them."""
+    text = error.message
+    if error.received is not None and _received(error) == REDACTED:
+        for value in values_in_repr(error.received):
+            text = text.replace(value, REDACTED)
+    return _cleaned(text, limit)
 
 
 def composed_message(error: ToolError) -> str:
@@ -183,12 +196,12 @@ def _user_composed(error: ToolError) -> str:
 
 
 def _user_authored(error: ToolError) -> str:
-    text = first_line(bare(_cleaned(error.message, LONGEST_USER_LINE * 4)), LONGEST_USER_LINE)
-    issues = error.issues
-    if not text or any(says_value(text, issue) for issue in issues):
-        field = clean_name(error.field) if error.field else None
-        return code_sentence(error.code.value, field, clean_context(error))
-    return text
+    """The author's own words (contract.md section 0, ruling 19); only a secret is taken out."""
+    text = first_line(bare(_authored(error, LONGEST_USER_LINE * 4)), LONGEST_USER_LINE)
+    if text:
+        return text
+    field = clean_name(error.field) if error.field else None
+    return code_sentence(error.code.value, field, clean_context(error))
 
 
 # The developer
@@ -208,21 +221,15 @@ def _system_text(error: ToolError) -> str:
 def _system_message(error: ToolError) -> str:
     if error.is_composed:
         return _composed(error)
-    return bare(_cleaned(error.message, LONGEST_SYSTEM // 2))
+    return bare(_authored(error, LONGEST_SYSTEM // 2))
 
 
 def _system_details(error: ToolError) -> list[tuple[str, str | None]]:
-    received = clean_received(
-        error.received,
-        field=error.field,
-        received_type=error.received_type,
-        limit=LONGEST_RECEIVED,
-    )
     hint = error.retry_hint
     return [
         ("field", clean_name(error.field) if error.field else None),
         ("expected", _line(error.expected, LONGEST_RECEIVED)),
-        ("received", received),
+        ("received", _received(error)),
         ("snippet", _line(shown_snippet(error), LONGEST_SNIPPET + 8)),
         ("retry_hint", _line(hint, LONGEST_HINT)),
         # The context is the machine form of the hint: shown where nobody wrote one.

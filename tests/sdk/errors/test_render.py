@@ -313,8 +313,8 @@ def test_the_words_of_validation_libraries_are_known() -> None:
     assert [word for word, text in texts_of.items() if not text.endswith(f": {word}")] == []
 
 
-def test_the_user_never_reads_a_value_in_authored_text_either() -> None:
-    """[P-06][C26] Ruling 5 holds for authored text whose value is declared as received."""
+def test_the_user_reads_what_an_author_wrote() -> None:
+    """[C1] Ruling 19: as it was written, also where it names the value."""
     error = ToolError(
         "get_user",
         "User 42 does not exist",
@@ -325,4 +325,15 @@ def test_the_user_never_reads_a_value_in_authored_text_either() -> None:
     )
 
     assert error.render("llm") == "Error: User 42 does not exist (received int: 42)"
-    assert error.render("user") == "get_user: Invalid parameter value for user_id: not found"
+    assert error.render("user") == "get_user: User 42 does not exist"
+
+
+def test_nobody_reads_a_secret_in_what_an_author_wrote() -> None:
+    """[C1][C16] By its form, or because it is the value of a secret field."""
+    for error in (
+        ToolError("login", "kitten7 is too short", field="password", received="'kitten7'"),
+        ToolError("login", "password=kitten7 is too short", field="user"),
+    ):
+        for text in error.renderings().values():
+            assert "[REDACTED] is too short" in text
+            assert "kitten7" not in text
