@@ -720,6 +720,14 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="sdk-chosen-branch-whole",
+        promise="Of one wrong field in a discriminated union the model is shown the whole object.",
+        file="sdk/toolfault/errors/_received.py",
+        old="        if tried != {part}:",
+        new="        if tried:",
+        found_by=("tests/sdk/errors/test_pydantic_unions.py",),
+    ),
+    Break(
         name="sdk-failure-counted-twice",
         promise="An exception that a tool raised and its agent captures is two failures.",
         file="sdk/toolfault/tools/_running.py",

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    Loc = tuple[str | int, ...]
+
 __all__ = ["NOTHING", "raw_value"]
 
 
@@ -27,13 +29,14 @@ _LONGEST_PATH = 24
 _SCALARS = (str, int, float, bool, type(None))
 
 
-def raw_value(args: object, loc: Sequence[str | int], seen: object) -> object:
+def raw_value(args: object, loc: Loc, seen: object, *, failed: Sequence[Loc] = ()) -> object:
     """The value of *args* that an error at *loc* is about.
 
     Args:
         args: The arguments as the model sent them.
         loc: The path of the error; may contain labels of union branches.
         seen: The value the validation library reports, or `NOTHING`.
+        failed: The paths of all errors of this validation.
 
     Returns:
         What was sent at *loc*; the whole value of the field for an error inside a branch of a
@@ -48,32 +51,27 @@ def raw_value(args: object, loc: Sequence[str | int], seen: object) -> object:
     if not values:
         return seen
     labels = () if seen is NOTHING else _labels(args, loc, seen)
-    return _of_field(args, loc, labels, seen) if labels else values[-1]
+    return _of_field(args, loc, labels, seen, failed) if labels else values[-1]
 
 
 def _of_field(
-    args: object, loc: Sequence[str | int], labels: tuple[int, ...], seen: object
+    args: object, loc: Loc, labels: tuple[int, ...], seen: object, failed: Sequence[Loc]
 ) -> object:
     """The value of the field that an error inside a branch is about.
 
-    Which branch of a discriminated union is meant the model has said itself, by the tag: the path
-    goes on inside. Any other branch is only one of those that were tried, and the field is whole.
+    Every branch of a union without a tag fails, and the field is whole; of a discriminated union
+    one was chosen and no other was tried: the path goes on inside.
     """
     value = args
     for place, part in enumerate(loc):
         if place not in labels:
             value = _child(value, part)
-        elif not _is_tag(value, part):
+            continue
+        before = tuple(loc[:place])
+        tried = {path[place] for path in failed if len(path) > place and path[:place] == before}
+        if tried != {part}:
             return value if place else seen
     return value
-
-
-def _is_tag(value: object, label: str | int) -> bool:
-    """Whether *label* stands in the object *value*, as the tag of a discriminated union does."""
-    if not _types.is_a(value, dict):
-        return False
-    members: Any = dict.values(value)  # type: ignore[arg-type]
-    return any(type(member) in _SCALARS and str(member) == str(label) for member in members)
 
 
 def _walk(args: object, loc: Sequence[str | int]) -> list[object]:

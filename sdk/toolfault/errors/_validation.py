@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
+    from toolfault.errors._received import Loc
+
 __all__ = [
     "clean_message",
     "error_dicts",
@@ -130,7 +132,9 @@ def _read_pydantic(
     secret: Collection[str],
 ) -> tuple[list[Issue], int]:
     own = [error for error in errors if error["type"] not in CONSEQUENCES] or errors
-    issues = [_issue(error, args, parameters, secret) for error in own[:_MOST_ISSUES]]
+    failed = [_named(error["loc"], parameters) for error in own]
+    shown = zip(own[:_MOST_ISSUES], failed, strict=False)
+    issues = [_issue(error, loc, args, failed, secret) for error, loc in shown]
     values = secret_values(args)
     if values:
         issues = [_without(issue, values) for issue in issues]
@@ -146,10 +150,9 @@ def _without(issue: Issue, values: Sequence[str]) -> Issue:
 
 
 def _issue(
-    error: dict[str, Any], args: object, parameters: Sequence[str], secret: Collection[str]
+    error: dict[str, Any], loc: Loc, args: object, failed: Sequence[Loc], secret: Collection[str]
 ) -> Issue:
     name = error["type"]
-    loc = _named(error["loc"], parameters)
     message = plain_message(error["msg"])
     code = code_of_type(name, message)
     tag = _missing_tag(error)
@@ -157,7 +160,7 @@ def _issue(
         loc = (*loc, tag)
     raw = received_of(error)
     if args is not None and not _has_no_value(error):
-        raw = raw_value(args, loc, raw)
+        raw = raw_value(args, loc, raw, failed=failed)
     hidden = hides_value(error, loc, raw, secret)
     if code == "missing_field" and name not in _NOT_ABSENT and (tag or name != _NO_TAG):
         message = MISSING_TEXT
@@ -179,12 +182,13 @@ def _missing_tag(error: Mapping[str, Any]) -> str | None:
     """The name of the tag that a discriminated union misses; None where a function finds tags."""
     if error["type"] != _NO_TAG or error["ctx"] is None:
         return None
-    named = dict.get(error["ctx"], "discriminator")
-    is_name = type(named) is str and len(named) > 2 and named[0] == named[-1] == "'"
-    return named[1:-1] if is_name else None
+    named = as_text(dict.get(error["ctx"], "discriminator"), _LONGEST_PART)
+    last = named.rpartition(" | ")[2]  # an alias
+    name = last[1:-1]
+    return name if name and last == f"'{name}'" and "'" not in name else None
 
 
-def _named(loc: tuple[str | int, ...], parameters: Sequence[str]) -> tuple[str | int, ...]:
+def _named(loc: Loc, parameters: Sequence[str]) -> Loc:
     """*loc*, with a positional argument by the name of its parameter."""
     if loc and type(loc[0]) is int and 0 <= loc[0] < len(parameters):
         return (parameters[loc[0]], *loc[1:])

@@ -94,15 +94,40 @@ def test_a_missing_tag() -> None:
     assert error.render("llm") == "Error: Missing required parameter: pet.kind"
 
 
+def test_a_missing_tag_goes_by_the_name_that_is_sent() -> None:
+    """[H-06] Ruling 4: of a tag with an alias the model reads the alias."""
+
+    class Circle(BaseModel):
+        kind: Literal["circle"] = Field(alias="shapeKind")
+
+    class Square(BaseModel):
+        kind: Literal["square"] = Field(alias="shapeKind")
+
+    class Drawing(BaseModel):
+        shape: Circle | Square = Field(discriminator="kind")
+
+    issue = issue_of(Drawing, {"shape": {"radius": 1}})
+    assert (issue.field, issue.code, issue.received) == ("shape.shapeKind", "missing_field", None)
+
+
+class Called(BaseModel):
+    """A discriminated union whose tags, found by a function, are no values of the object."""
+
+    pet: Annotated[
+        Annotated[Cat, Tag("feline")] | Annotated[Dog, Tag("canine")],
+        Discriminator(lambda pet: "feline" if "lives" in pet else None),
+    ]
+
+
+def test_a_branch_that_a_function_chose_shows_what_was_sent_for_the_leaf() -> None:
+    """[H-05] Ruling 4: the label need not occur among the arguments."""
+    issue = issue_of(Called, {"pet": {"kind": "cat", "lives": "x"}})
+    assert (issue.field, issue.received) == ("pet.feline.lives", "'x'")
+
+
 def test_a_tag_that_a_function_did_not_find() -> None:
     """[H-06] Where no name of a tag is known, pydantic's words say what is missing; no value."""
-
-    class Called(BaseModel):
-        pet: Annotated[
-            Annotated[Cat, Tag("cat")] | Annotated[Dog, Tag("dog")], Discriminator(lambda pet: None)
-        ]
-
-    error = failure(Called, {"pet": {"lives": "CANARY"}})
+    error = failure(Called, {"pet": {"bark": "CANARY"}})
     assert (error.code, error.field, error.received) == ("missing_field", "pet", None)
     assert "Unable to extract tag" in error.render("llm")
     assert "CANARY" not in str(error.renderings())
