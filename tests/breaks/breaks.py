@@ -728,6 +728,14 @@ BREAKS: Final = (
         found_by=("tests/sdk/errors/test_pydantic_unions.py",),
     ),
     Break(
+        name="sdk-nan-is-json",
+        promise="NaN in the arguments of a model reaches the tool.",
+        file="sdk/toolfault/tools/_arguments.py",
+        old="        return json.loads(trimmed, parse_constant=_refused)\n    except",
+        new="        return json.loads(trimmed)\n    except",
+        found_by=("tests/sdk/tools/test_decorator.py::test_text_that_is_not_json",),
+    ),
+    Break(
         name="sdk-failure-counted-twice",
         promise="An exception that a tool raised and its agent captures is two failures.",
         file="sdk/toolfault/tools/_running.py",

@@ -67,13 +67,20 @@ def _from_text(text: str, *, optional: bool) -> Any:
         # only where it breaks the JSON.
         if _END_MARKER in trimmed:
             try:
-                return json.loads(trimmed)
+                return json.loads(trimmed, parse_constant=_refused)
             except json.JSONDecodeError:
                 trimmed = sanitised(trimmed)
-        return json.loads(trimmed)
+        return json.loads(trimmed, parse_constant=_refused)
     except json.JSONDecodeError:
         raise
     except RecursionError:
         raise json.JSONDecodeError("Too deeply nested", trimmed, 0) from None
     except ValueError:  # a number with thousands of digits
         raise json.JSONDecodeError("Number too large", trimmed, 0) from None
+
+
+def _refused(constant: str) -> None:
+    import json
+
+    # Python's reader takes it.
+    raise json.JSONDecodeError(f"{constant} is not a JSON number", constant, 0)

@@ -6,11 +6,12 @@ are declared with ``parameters=``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import jsonschema
-from jsonschema.validators import validator_for
+from jsonschema.validators import extend, validator_for
 from referencing import Registry
 
 from toolfault.errors import ConfigError
@@ -37,7 +38,18 @@ def validator_of(document: Any) -> Any:
         raise ConfigError(
             f"parameters= is no valid JSON schema: {error.json_path}: {error.message}"
         ) from None
-    return kind
+    checker = kind.TYPE_CHECKER
+    return extend(
+        kind,
+        type_checker=checker.redefine(
+            "number",
+            lambda _, value: (
+                checker.is_type(value, "number")
+                # JSON has no NaN and no infinities, Python's reader and floats do.
+                and not (isinstance(value, float) and not math.isfinite(value))
+            ),
+        ),
+    )
 
 
 class SchemaPlan(Plan):

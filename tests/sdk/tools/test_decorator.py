@@ -233,10 +233,12 @@ def test_the_end_marker_inside_an_argument_stays() -> None:
         ("[" * 100_000, "Too deeply nested"),
         ('{"a": ' + "9" * 5_000 + "}", "Number too large"),
         ("{'a': 1}", "Expecting property name"),
+        ('{"a": NaN}', "NaN is not a JSON number"),
+        ('{"a": -Infinity}<|tool_call_end|>', "-Infinity is not a JSON number"),
     ],
 )
-def test_text_that_breaks_the_parser(text: str, reason: str) -> None:
-    """[P-12] Nesting and numbers beyond the parser are malformed JSON, not a crash."""
+def test_text_that_is_not_json(text: str, reason: str) -> None:
+    """[P-12] What JSON has not, or the parser has no room for, is malformed and no crash."""
     result = add.call(text)
 
     assert result.message.startswith("Error: failed to parse tool arguments: ")
