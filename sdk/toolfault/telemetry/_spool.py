@@ -8,6 +8,7 @@ harmless.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import time
@@ -177,8 +178,9 @@ class Spool:
         if segment is None:
             return ""
         segment.sealed = True
-        os.close(self._descriptor)
-        self._descriptor = -1
+        descriptor, self._descriptor = self._descriptor, -1
+        with contextlib.suppress(OSError):  # some file systems tell of a full disk only here
+            os.close(descriptor)
         return segment.name
 
     def make_room(self) -> int | None:
@@ -313,8 +315,11 @@ class Spool:
     # -- letting go ----------------------------------------------------------------------------
 
     def _release(self, token: str) -> None:
-        if token in self._adopted and not self._is_used(token):
-            self._directory.unlock(token, self._adopted.pop(token))
+        if token not in self._adopted or self._is_used(token):
+            return
+        descriptor = self._adopted.pop(token, None)  # the other thread may have been faster
+        if descriptor is not None:
+            self._directory.unlock(token, descriptor)
 
     def _is_used(self, token: str) -> bool:
         # Copies: the sender adds to what is left, captures to the segments, while this looks.
