@@ -720,6 +720,14 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="sdk-secret-argument-quoted",
+        promise="An exception that quotes a password leaves the process with it.",
+        file="sdk/toolfault/telemetry/_sealed.py",
+        old="r._replace(message=without(r.message, secrets))",
+        new="r",
+        found_by=("tests/sdk/telemetry/test_events.py::test_a_secret_argument_leaves_in_no_text",),
+    ),
+    Break(
         name="sdk-chosen-branch-whole",
         promise="Of one wrong field in a discriminated union the model is shown the whole object.",
         file="sdk/toolfault/errors/_received.py",

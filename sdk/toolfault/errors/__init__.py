@@ -39,8 +39,11 @@ if TYPE_CHECKING:
         RedactionPolicy,
         configure_redaction,
         extend_redaction,
+        hide,
         is_secret_key,
         redaction_policy,
+        secret_values,
+        without,
     )
     from toolfault.errors._redact import redact_text
     from toolfault.errors._redact_value import redact_json
@@ -76,6 +79,7 @@ __all__ = [
     "exception_name",
     "exception_text",
     "extend_redaction",
+    "hide",
     "is_secret_key",
     "is_validation_error",
     "listed",
@@ -86,10 +90,12 @@ __all__ = [
     "redaction_policy",
     "safe_repr",
     "safe_text",
+    "secret_values",
     "snippet",
     "to_jsonable",
     "type_name",
     "wanted_types",
+    "without",
 ]
 
 _LATE = {
@@ -101,6 +107,7 @@ _LATE = {
     "RedactionPolicy": "_policy",
     "configure_redaction": "_policy",
     "extend_redaction": "_policy",
+    "hide": "_policy",
     "is_secret_key": "_policy",
     "redact_json": "_redact_value",
     "redact_text": "_redact",
@@ -110,9 +117,11 @@ _LATE = {
     "is_validation_error": "_validation",
     "redacted_repr": "_repr",
     "safe_repr": "_repr",
+    "secret_values": "_policy",
     "to_jsonable": "_json",
     "type_name": "_repr",
     "wanted_types": "_validation",
+    "without": "_policy",
 }
 
 

@@ -7,11 +7,15 @@ from itertools import islice
 from toolfault.errors._exceptions import ConfigError
 from toolfault.errors._keys import key_words, names_secret
 from toolfault.errors._types import is_any
+from toolfault.errors._words import REDACTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
+
+    from toolfault.errors._error import ToolError
+    from toolfault.errors._issue import Issue
 
     Redactor = Callable[[str], str]
 
@@ -19,11 +23,14 @@ __all__ = [
     "RedactionPolicy",
     "configure_redaction",
     "extend_redaction",
+    "hidden_in",
+    "hide",
     "is_secret_key",
     "names_a_secret",
     "redaction_policy",
     "secret_values",
     "shown_anyway",
+    "without",
 ]
 
 _MOST_CACHED_KEYS = 4_096
@@ -31,6 +38,7 @@ _MOST_KEYS_READ = 100
 _SHORTEST_QUOTED = 4
 _LONGEST_QUOTED = 500
 _MOST_QUOTED = 20
+_QUOTING = ("_message", "llm_message", "retry_hint", "expected", "received", "snippet")
 _NAME_KEYS = ("name", "key", "field", "header")
 
 
@@ -168,3 +176,25 @@ def secret_values(value: object, depth: int = 3) -> list[str]:
         else:
             found += secret_values(item, depth - 1)
     return found[:_MOST_QUOTED]
+
+
+def hide(error: ToolError, values: Sequence[str]) -> None:
+    """Take *values* out of the texts of *error*, which whoever wrote them may quote."""
+    state = error.__dict__
+    for name in _QUOTING:
+        state[name] = without(state[name], values)
+    error.args = (error.tool, state["_message"])
+    state["_issues"] = tuple(hidden_in(issue, values) for issue in state["_issues"])
+
+
+def hidden_in(issue: Issue, values: Sequence[str]) -> Issue:
+    """*issue* whose message quotes none of *values*: a validator may compare two fields."""
+    message = without(issue.message, values)
+    return issue if message == issue.message else issue.with_(message=message)
+
+
+def without(text: Any, values: Sequence[str]) -> Any:
+    """*text*, or None where there is none, with `[REDACTED]` in the place of *values*."""
+    for value in values if text else ():
+        text = text.replace(value, REDACTED)
+    return text

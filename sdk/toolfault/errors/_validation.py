@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from toolfault.errors import _types
 from toolfault.errors._issue import Issue
-from toolfault.errors._policy import is_secret_key, secret_values, shown_anyway
+from toolfault.errors._policy import hidden_in, is_secret_key, secret_values, shown_anyway
 from toolfault.errors._pydantic import CONSEQUENCES, code_of_type, expected_of
 from toolfault.errors._received import NOTHING, raw_value
 from toolfault.errors._redact import redact_text
@@ -137,16 +137,8 @@ def _read_pydantic(
     issues = [_issue(error, loc, args, failed, secret) for error, loc in shown]
     values = secret_values(args)
     if values:
-        issues = [_without(issue, values) for issue in issues]
+        issues = [hidden_in(issue, values) for issue in issues]
     return issues, len(own)
-
-
-def _without(issue: Issue, values: Sequence[str]) -> Issue:
-    """*issue* whose message quotes none of *values*: a validator may compare two fields."""
-    message = issue.message
-    for value in values:
-        message = message.replace(value, REDACTED)
-    return issue if message == issue.message else issue.with_(message=message)
 
 
 def _issue(

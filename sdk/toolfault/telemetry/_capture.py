@@ -105,7 +105,7 @@ class Capture:
         ):
             self._outbox.discard("sampled")
             return
-        self._send(event, error, size=size, adapter_failed=record.adapter_failed)
+        self._send(event, error, record.arguments, size=size, adapter_failed=record.adapter_failed)
         for reported in record.reported if record.success else ():
             self.error(reported, arguments=None, call_id=record.call_id)
 
@@ -150,14 +150,14 @@ class Capture:
         if self._samples and not self._sampled(event, scope, failed=True, placement=placement):
             self._outbox.discard("sampled")
             return None
-        return self._send(event, error, size=size, adapter_failed=False)
+        return self._send(event, error, arguments, size=size, adapter_failed=False)
 
     def change(self, label: str, *, tool: str | None, kind: str) -> str | None:
         """Capture a marker."""
         now = self._clock()
         event = {"type": "change", "event_id": self._new_id(now), "occurred_at": now}
         event.update(change_members(label, tool=tool, kind=kind))
-        return self._send(event, None, size=0, adapter_failed=False)
+        return self._send(event, None, None, size=0, adapter_failed=False)
 
     # -- shared --------------------------------------------------------------------------------
 
@@ -220,6 +220,7 @@ class Capture:
         self,
         event: dict[str, Any],
         error: ToolError | None,
+        arguments: object,
         *,
         size: int,
         adapter_failed: bool,
@@ -228,7 +229,7 @@ class Capture:
         details = self._details or self._load_details()
         size += EVENT_BYTES
         if error is not None:
-            size += details.add_error(event, error, adapter_failed=adapter_failed)
+            size += details.add_error(event, error, arguments, adapter_failed=adapter_failed)
         if "opentelemetry.trace" in sys.modules:
             details.add_trace(event, error)
         item = Item(event, size=size)

@@ -38,9 +38,16 @@ class Details:
         event[ATTEMPT], size = attempt(arguments, chain, self._secret)
         return size
 
-    def add_error(self, event: dict[str, Any], error: ToolError, *, adapter_failed: bool) -> int:
+    def add_error(
+        self, event: dict[str, Any], error: ToolError, arguments: object, *, adapter_failed: bool
+    ) -> int:
         """Put the failure aside in the event and return the bytes it takes in memory."""
-        sealed = seal(error, adapter_failed=adapter_failed, capture_received=self._capture_received)
+        sealed = seal(
+            error,
+            arguments,
+            adapter_failed=adapter_failed,
+            capture_received=self._capture_received,
+        )
         event["error"] = sealed
         # The result the host got names its event, so that people can find it.
         error._event_id = event["event_id"]  # noqa: SLF001 - see ToolError.event_id

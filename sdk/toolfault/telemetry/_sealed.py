@@ -16,13 +16,16 @@ from toolfault.errors import (
     ToolError,
     exception_name,
     exception_text,
+    hide,
     is_secret_key,
     is_validation_error,
     redact_text,
     safe_repr,
     safe_text,
+    secret_values,
     snippet,
     to_jsonable,
+    without,
 )
 from toolfault.telemetry._frames import Raised, head_and_tail, raised_chain, traceback_text, walk
 
@@ -54,11 +57,14 @@ class Sealed(NamedTuple):
     size: int
 
 
-def seal(error: ToolError, *, adapter_failed: bool, capture_received: bool) -> Sealed:
+def seal(
+    error: ToolError, arguments: object, *, adapter_failed: bool, capture_received: bool
+) -> Sealed:
     """Put ``error`` aside: everything that could change or be freed later is copied now.
 
     Args:
         error: The failure; not changed.
+        arguments: What the tool was called with; no text may quote the secrets among them.
         adapter_failed: Whether the tool's own ``adapt_error`` raised.
         capture_received: Whether received values may be kept.
     """
@@ -71,6 +77,9 @@ def seal(error: ToolError, *, adapter_failed: bool, capture_received: bool) -> S
     if not capture_received:
         state["received"] = state["snippet"] = None
         state["_issues"] = tuple(issue.with_(received=None) for issue in error.issues)
+    secrets = secret_values(arguments)
+    if secrets:
+        hide(twin, secrets)
     twin.args = (error.tool, "")
     cause = error.__cause__
     if cause is None:
@@ -80,7 +89,7 @@ def seal(error: ToolError, *, adapter_failed: bool, capture_received: bool) -> S
     if kind.quotes_values and state.get("_from_exception"):
         # Its own text quotes the values it is about; the first line counts and names them.
         state["_message"] = state["_message"].partition("\n")[0]
-    raised = _raised(cause)
+    raised = tuple(r._replace(message=without(r.message, secrets)) for r in _raised(cause))
     return Sealed(twin, raised, adapter_failed, _size(twin, raised))
 
 

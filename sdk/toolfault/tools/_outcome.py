@@ -186,6 +186,11 @@ def describe(
     error.kind = invocation.kind
     error.phase = call.phase
     error.adapter_failed = call.adapter_failed
+    from toolfault.errors import hide, secret_values
+
+    secrets = secret_values(call.arguments)
+    if secrets:
+        hide(error, secrets)
     if error.cause is None:
         # The original exception stays attached, whoever wrote the failure (W-06).
         source = invocation.exc

@@ -128,6 +128,43 @@ def test_a_secret_used_as_a_name_leaves_in_no_member(
     assert issue["field"] == issue["field_pattern"] == "accounts.[REDACTED]"
 
 
+@pytest.mark.parametrize("how", ["raised", "returned", "crashed", "passed", "captured"])
+def test_a_secret_argument_leaves_in_no_text(how: str, make_client: MakeClient) -> None:
+    """Whoever quotes it: the author of a failure, a hint, an exception or one that goes through."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport)
+    given = {"user": "bob", "password": "canary of bob"}
+
+    @toolfault.tool(passthrough=(KeyError,))
+    def login(user: str, password: str) -> dict[str, Any]:
+        """Refuse, with the password in every text."""
+        text = f"the pass phrase {password} is not {user}'s"
+        if how == "returned":
+            return {"success": False, "error": text}
+        if how in ("crashed", "captured"):
+            raise RuntimeError(text)
+        if how == "passed":
+            raise KeyError(text)
+        raise toolfault.ToolError(
+            "login", text, llm_message=text, retry_hint=text, expected=text, received=text
+        )
+
+    told: object = None
+    if how == "captured":
+        error = RuntimeError(f"{given['password']} is wrong")
+        toolfault.capture_failure(error, tool="login", arguments=given)
+    elif how == "passed":
+        with pytest.raises(KeyError):
+            login.call(given)
+    else:
+        result = login.call(given)
+        assert result.error is not None
+        told = [result.to_dict(), result.error.renderings()]
+    assert client.flush(20)
+    assert len(transport.events) >= 1
+    assert "canary" not in json.dumps([told, transport.batches])
+
+
 def test_validation_errors_do_not_quote_their_input(make_client: MakeClient) -> None:
     """The text of a pydantic error, which repeats the input, stays behind."""
     transport = MemoryTransport()
