@@ -165,8 +165,23 @@ def names_a_secret(pairs: dict[Any, Any]) -> bool:
     return any(is_secret_key(dict.get(pairs, name)) for name in _NAME_KEYS)
 
 
-def secret_values(value: object, depth: int = 3) -> list[str]:
-    """The texts of at least four characters under secret keys of *value*, at most 20."""
+def secret_values(value: object) -> list[str]:
+    """The texts of at least four characters under secret keys of *value*, at most 20.
+
+    Args:
+        value: An object, or the JSON text of one.
+    """
+    if type(value) is str:
+        import json
+
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return []
+    return _secret_values(value, 3)
+
+
+def _secret_values(value: object, depth: int) -> list[str]:
     found: list[str] = []
     if type(value) is not dict or depth == 0:
         return found
@@ -174,7 +189,7 @@ def secret_values(value: object, depth: int = 3) -> list[str]:
         if type(item) is str and is_secret_key(key) and len(item) >= _SHORTEST_QUOTED:
             found.append(item[:_LONGEST_QUOTED])
         else:
-            found += secret_values(item, depth - 1)
+            found += _secret_values(item, depth - 1)
     return found[:_MOST_QUOTED]
 
 
