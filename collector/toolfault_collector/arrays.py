@@ -123,20 +123,19 @@ def find_keys(
     table: Table,
     names: tuple[str, ...],
     *,
-    project_id: int,
     key: str,
-    values: list[str],
+    among: Sequence[tuple[int, str]],
     lock: bool,
 ) -> Sequence[Any]:
-    """Return the columns *names* of the rows whose unique *key* is one of *values*."""
+    """Return the columns *names* of the rows whose project and unique *key* are *among* these."""
     shown = ", ".join(names)
-    one = f"SELECT {shown} FROM {table.name} WHERE project_id = %s AND {key} = wanted.k LIMIT 1"
+    one = f"SELECT {shown} FROM {table.name} WHERE project_id = p AND {key} = k LIMIT 1"
     locked = " FOR UPDATE" if lock else ""
     sql = (
-        "SELECT found.* FROM unnest(%s::text[]) WITH ORDINALITY AS wanted(k, place)"
+        "SELECT found.* FROM unnest(%s::int[], %s::text[]) WITH ORDINALITY AS wanted(p, k, place)"
         f" CROSS JOIN LATERAL ({one}{locked}) AS found"
     )
-    return conn.exec_driver_sql(sql, (array_text(values), project_id)).all()
+    return conn.exec_driver_sql(sql, _columns(among)).all()
 
 
 @lru_cache(maxsize=128)

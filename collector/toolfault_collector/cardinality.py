@@ -9,14 +9,15 @@ log says once that a limit was reached, and the doctor says how many calls are `
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
+from msgspec.structs import replace
 from sqlalchemy import Connection, select
 
-from toolfault_collector.prepared import PreparedCall, PreparedCounts, sign
+from toolfault_collector.records import CallRecord, CountsRecord, IssueRecord, signed
 from toolfault_collector.tables import failure_counts
 
 __all__ = ["OTHER", "NameLimits"]
@@ -28,10 +29,6 @@ MAX_TOOLS: Final = 2_000
 MAX_CODES: Final = 500
 MAX_ARGUMENTS: Final = 10_000
 
-_PATTERN: Final = 2  # of the field, in a prepared issue
-_ROOT: Final = 3
-_CODE: Final = 4
-
 _COUNTED: Final = failure_counts.c
 _STORED: Final = {
     "tool": select(_COUNTED.name).where(_COUNTED.by.in_(("tool", "folded"))),
@@ -42,6 +39,15 @@ _STORED: Final = {
 }
 
 _log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The names that one project has used; arguments by tool."""
+
+    tools: set[str]
+    codes: set[str]
+    arguments: defaultdict[str, set[str]]
 
 
 class NameLimits:
@@ -61,83 +67,99 @@ class NameLimits:
         max_arguments: int = MAX_ARGUMENTS,
     ) -> None:
         self._limits = {"tool": max_tools, "code": max_codes, "argument": max_arguments}
-        self._known: dict[tuple[int, str], set[tuple[str, ...]]] = {}
+        self._names: dict[int, _Names] = {}
         self._told: set[tuple[int, str]] = set()
-        self._renamed: Counter[str] = Counter()
         self._lock = threading.Lock()
 
-    def apply(
-        self,
-        conn: Connection,
-        calls: Iterable[PreparedCall],
-        counts: Iterable[PreparedCounts] = (),
-    ) -> None:
-        """Give names that are one too many in *calls* and *counts* the name ``other``."""
+    def limit_calls(
+        self, conn: Connection, calls: list[CallRecord], renamed: Counter[str]
+    ) -> list[CallRecord]:
+        """Return *calls*, in which names that are one too many are ``other``.
+
+        Args:
+            conn: Knows the names that were used before this process began.
+            calls: The calls.
+            renamed: Is added to: how many were renamed, by what was one too many.
+        """
         with self._lock:
-            self._apply(conn, calls, counts)
+            return [self._limit_call(conn, call, renamed) for call in calls]
 
-    def _apply(
-        self, conn: Connection, calls: Iterable[PreparedCall], counts: Iterable[PreparedCounts]
-    ) -> None:
-        for call in calls:
-            tool, code = call.event.tool, call.code
-            if not self._admit(conn, call.project_id, "tool", tool):
-                call.extra["tool"] = tool
-                call.flags.append("tool_limit")
-                self._renamed["tool"] += 1
-                call.event.tool = OTHER
-                sign(call)
-            if code is None:
-                continue
-            if not self._admit(conn, call.project_id, "code", code):
-                call.extra["code"] = code
-                call.flags.append("code_limit")
-                self._renamed["code"] += 1
-                call.code = OTHER
-                sign(call)
-            if call.issues:
-                self._limit_arguments(conn, call)
-        for folded in counts:
-            name = folded.event.tool
-            if name is not None and not self._admit(conn, folded.project_id, "tool", name):
-                folded.event.tool = OTHER
-                folded.flags.append("tool_limit")
-                self._renamed["folded_tool"] += 1
-
-    def take_renamed(self) -> Counter[str]:
-        """Return how many events were renamed since the last time, by what was one too many."""
+    def limit_counts(
+        self, conn: Connection, counts: list[CountsRecord], renamed: Counter[str]
+    ) -> list[CountsRecord]:
+        """Return *counts* with their tools limited, like `limit_calls`."""
+        limited = list(counts)
         with self._lock:
-            renamed, self._renamed = self._renamed, Counter()
-        return renamed
+            for place, each in enumerate(counts):
+                tools = self._names_of(conn, each.project_id).tools
+                if each.tool is not None and not self._admit(
+                    each.project_id, "tool", tools, each.tool
+                ):
+                    limited[place] = replace(each, tool=OTHER, flags=(*each.flags, "tool_limit"))
+                    renamed["folded_tool"] += 1
+        return limited
 
-    def _limit_arguments(self, conn: Connection, call: PreparedCall) -> None:
-        tool = call.event.tool
-        limited = [
-            row
-            if not row[_ROOT] or self._admit(conn, call.project_id, "argument", tool, row[_ROOT])
-            else (*row[:_PATTERN], OTHER, OTHER, *row[_CODE:])
-            for row in call.issues
-        ]
-        if limited != call.issues:
-            call.issues = limited
-            call.fields = tuple((row[_PATTERN], row[_CODE]) for row in limited)
-            call.flags.append("argument_limit")
-            self._renamed["argument"] += 1
-            sign(call)
+    def _limit_call(self, conn: Connection, call: CallRecord, renamed: Counter[str]) -> CallRecord:
+        names = self._names.get(call.project_id) or self._names_of(conn, call.project_id)
+        failure = call.failure
+        if call.tool in names.tools and (
+            failure is None
+            or (
+                failure.code in names.codes
+                and names.arguments[call.tool].issuperset(failure.arguments)
+            )
+        ):
+            return call
+        tool, flags, extra = call.tool, [*call.flags], {**call.extra}
+        if not self._admit(call.project_id, "tool", names.tools, tool):
+            flags.append("tool_limit")
+            extra["tool"], tool = tool, OTHER
+            renamed["tool"] += 1
+        if failure is not None:
+            code, known = failure.code, names.arguments[tool]
+            if not self._admit(call.project_id, "code", names.codes, code):
+                flags.append("code_limit")
+                extra["code"], code = code, OTHER
+                renamed["code"] += 1
+            issues = tuple([self._limit_issue(call, known, issue) for issue in failure.issues])
+            if issues != failure.issues:
+                flags.append("argument_limit")
+                renamed["argument"] += 1
+            failure = signed(failure, tool=tool, code=code, issues=issues)
+        return replace(call, tool=tool, failure=failure, flags=tuple(flags), extra=extra)
 
-    def _admit(self, conn: Connection, project_id: int, kind: str, *name: str) -> bool:
-        known = self._known.get((project_id, kind))
-        if known is None:
-            known = self._known[project_id, kind] = self._load(conn, project_id, kind)
-        if name in known or name[-1] == OTHER:
+    def _limit_issue(self, call: CallRecord, known: set[str], issue: IssueRecord) -> IssueRecord:
+        root = issue.root_field
+        if not root or self._admit(call.project_id, "argument", known, root):
+            return issue
+        return replace(issue, field_pattern=OTHER, root_field=OTHER)
+
+    def _admit(self, project_id: int, kind: str, known: set[str], name: str) -> bool:
+        """Return whether *name*, one of those *known* or a new one, may be used."""
+        if name in known or name == OTHER:
             return True
-        if len(known) >= self._limits[kind]:
+        arguments = self._names[project_id].arguments.values()
+        used = sum(map(len, arguments)) if kind == "argument" else len(known)
+        if used >= self._limits[kind]:
             if (project_id, kind) not in self._told:
                 self._told.add((project_id, kind))
-                _log.warning("name_limit", project=project_id, kind=kind, limit=len(known))
+                _log.warning("name_limit", project=project_id, kind=kind, limit=used)
             return False
         known.add(name)
         return True
+
+    def _names_of(self, conn: Connection, project_id: int) -> _Names:
+        names = self._names.get(project_id)
+        if names is None:
+            arguments = defaultdict[str, set[str]](set)
+            for tool, root in self._load(conn, project_id, "argument"):
+                arguments[tool].add(root)
+            tools, codes = (
+                {name for (name,) in self._load(conn, project_id, kind)}
+                for kind in ("tool", "code")
+            )
+            names = self._names[project_id] = _Names(tools, codes, arguments)
+        return names
 
     def _load(self, conn: Connection, project_id: int, kind: str) -> set[tuple[Any, ...]]:
         query = _STORED[kind].where(_COUNTED.project_id == project_id).distinct()

@@ -88,9 +88,7 @@ def clean_text(text: str) -> str:
     return _UNSTORABLE.sub("\ufffd", text)
 
 
-def clean_event(
-    value: object, *, imported: bool
-) -> tuple[msgspec.Struct, list[str], dict[str, Any]]:
+def clean_event(value: object, *, imported: bool) -> tuple[Any, list[str], dict[str, Any]]:
     """Return the event that *value* can be made into, the flags of what changed, unknown members.
 
     Raises:

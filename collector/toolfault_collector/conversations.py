@@ -22,7 +22,7 @@ from toolfault_collector.arrays import array_text, update_arrays
 from toolfault_collector.bulk import columns, find_rows, run, select_in, upsert_rows
 from toolfault_collector.chains import IDLE_US, Chain
 from toolfault_collector.engine import is_sqlite
-from toolfault_collector.prepared import PreparedCall, PreparedEnd
+from toolfault_collector.records import CallRecord, EndRecord
 from toolfault_collector.tables import chain as chain_table
 from toolfault_collector.tables import conversation
 
@@ -64,13 +64,13 @@ class Conversation:
     received_at: int = 0
     stored: bool = field(default=False, compare=False)
 
-    def add_call(self, call: PreparedCall) -> None:
+    def add_call(self, call: CallRecord) -> None:
         """Take in a call that is new."""
         self.add(
             call.started_at, call.occurred_at, received_at=call.received_at, source=call.time_source
         )
         if call.success:
-            self.add_success((call.started_at, call.event.seq, call.event.tool, call.event.turn))
+            self.add_success((call.started_at, call.seq, call.tool, call.turn))
 
     def add(self, started_at: int, occurred_at: int, *, received_at: int, source: str) -> None:
         """Take in that something happened, and whose the times are."""
@@ -80,11 +80,9 @@ class Conversation:
         if _TIME_SOURCES.index(source) < _TIME_SOURCES.index(self.time_source):
             self.time_source = source
 
-    def add_end(self, end: PreparedEnd) -> None:
+    def add_end(self, end: EndRecord) -> None:
         """Take in an end that is new."""
-        self.add_end_at(
-            end.occurred_at, end.event_id, received_at=end.received_at, calls=end.event.calls
-        )
+        self.add_end_at(end.occurred_at, end.event_id, received_at=end.received_at, calls=end.calls)
 
     def add_end_at(
         self, at: int, event_id: str, *, received_at: int, calls: Mapping[str, int]
@@ -172,7 +170,7 @@ _BY_INDEX: Final = " INDEXED BY ix_chain_unresolved"
 
 
 def load_conversations(
-    conn: Connection, members: Iterable[PreparedCall | PreparedEnd]
+    conn: Connection, members: Iterable[CallRecord | EndRecord]
 ) -> dict[ConversationKey, Conversation]:
     """Return the conversation of each of *members*, locked until the transaction ends.
 
@@ -253,23 +251,14 @@ def select_conversations(
     conn: Connection, wanted: Iterable[ConversationKey], *, lock: bool
 ) -> dict[ConversationKey, Conversation]:
     """Return the stored conversations among *wanted*; with *lock* PostgreSQL locks them."""
-    by_project: dict[int, list[str]] = {}
-    for project_id, session_id in wanted:
-        by_project.setdefault(project_id, []).append(session_id)
     found = {}
-    for project_id, sessions in sorted(by_project.items()):
-        for row in find_rows(
-            conn,
-            conversation,
-            _COLUMNS,
-            project_id=project_id,
-            key="session_id",
-            among=sorted(sessions),
-            lock=lock,
-        ):
-            values = dict(zip(_COLUMNS, row, strict=True))
-            values["end_calls"] = _object(values["end_calls"])
-            found[project_id, row[1]] = Conversation(**values, stored=True)
+    for row in find_rows(
+        conn, conversation, _COLUMNS, key="session_id", among=sorted(wanted), lock=lock
+    ):
+        values = dict(zip(_COLUMNS, row, strict=True))
+        values["end_calls"] = _object(values["end_calls"])
+        each = Conversation(**values, stored=True)
+        found[each.project_id, each.session_id] = each
     return found
 
 

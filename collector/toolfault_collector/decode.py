@@ -7,9 +7,8 @@ that the whole is JSON, and each is decoded alone.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
@@ -24,19 +23,8 @@ from toolfault_collector.clean import (
     refuse_unsafe,
     repeats,
 )
-from toolfault_collector.steps import Steps, finish
 
-__all__ = [
-    "INHERITED",
-    "BadBatch",
-    "Batch",
-    "Decoded",
-    "Rejection",
-    "decode_batch",
-    "decode_events",
-    "decode_in_steps",
-    "event_id_of",
-]
+__all__ = ["INHERITED", "BadBatch", "Decoded", "OpenBatch", "decode_event", "open_batch"]
 
 # One event: a failure with every text at its limit is about 190 KiB.
 MAX_EVENT_BYTES: Final = 256 * 1024
@@ -57,8 +45,6 @@ _EVENT: Final = msgspec.json.Decoder(wire.Event)
 _ANYTHING: Final = msgspec.json.Decoder()
 _ENCODER: Final = msgspec.json.Encoder()
 _IMPORTED: Final = msgspec.json.Decoder(wire.ImportedEvent)
-_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
-_NAMED_UUID: Final = re.compile(rb'"event_id"\s*:\s*"(' + _UUID.pattern.encode() + rb')"')
 _NUL: Final = b"\\u0000"
 _QUOTE: Final = b"\\u0022"
 
@@ -79,134 +65,82 @@ class BadBatch(Exception):  # noqa: N818 - becomes an answer, names no fault of 
         self.pointer = pointer
 
 
-@dataclass(slots=True)
-class Decoded:
-    """One event that can be stored: what arrived, and what was changed on the way in."""
-
-    index: int
-    event: wire.Event | wire.ImportedEvent
-    source: bytes | Mapping[str, Any]
-    flags: list[str] = field(default_factory=list)
-    extra: dict[str, Any] = field(default_factory=dict)
+# An event, the flags of what was changed on the way in, and its members that nobody knows.
+Decoded = tuple[wire.Event | wire.ImportedEvent, list[str], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Rejection:
-    """One event that is not stored: where it stood in its batch, why, and what is kept of it."""
+class OpenBatch:
+    """One batch whose events are not looked at yet.
 
-    index: int
-    event_id: str | None
-    code: str
-    pointer: str
-    source: bytes | Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
-    body: str | None = field(default=None, repr=False, compare=False)
+    Attributes:
+        events: Each a JSON object.
+        too_new: Whether a newer version wrote it.
+        resource: What events inherit.
+        resource_flags: By name, the flag of a member of the resource that was changed.
+        dropped: What the sender says it lost, by reason.
+    """
 
-
-@dataclass(slots=True)
-class Batch:
-    """One decoded batch; ``events`` and ``rejected`` together are everything that was sent."""
-
-    events: list[Decoded]
-    rejected: list[Rejection]
-    resource: dict[str, Any]
+    events: list[Any]
+    too_new: bool
+    resource: dict[str, str]
+    resource_flags: dict[str, str]
     dropped: dict[str, int]
-    size: int
 
 
-def decode_batch(
-    body: bytes, *, max_events: int = MAX_EVENTS, max_event_bytes: int = MAX_EVENT_BYTES
-) -> Batch:
-    """Return the events of the JSON *body* of a request.
+def open_batch(body: bytes, *, max_events: int = MAX_EVENTS) -> OpenBatch:
+    """Return the batch in the JSON *body* of a request.
 
     Args:
         body: The decompressed body.
         max_events: Events it may have.
-        max_event_bytes: Bytes one event may have.
 
     Raises:
         BadBatch: It is not JSON, not a batch, or too long.
     """
-    return finish(decode_in_steps(body, max_events=max_events, max_event_bytes=max_event_bytes))
-
-
-def decode_in_steps(body: bytes, *, max_events: int, max_event_bytes: int) -> Steps[Batch]:
-    """As `decode_batch`, but leaving off after each event."""
     if sum(map(body.count, (b",", b"[", b"{"))) > MAX_VALUES:
         raise BadBatch(413, "too_many_values")
     envelope = _envelope(body)
     if len(envelope.events) > max_events:
         raise BadBatch(413, "too_many_events", "/events")
-    batch = yield from _decode_events(envelope.events, False, max_event_bytes)
-    batch.resource, changed = _resource(envelope.resource)
-    for decoded in batch.events if changed else ():
-        own = decoded.event
-        # An event without such a member inherits none.
-        decoded.flags += [flag for name, flag in changed.items() if not getattr(own, name, "-")]
-    batch.dropped = _dropped(envelope.dropped)
-    if envelope.schema_version > wire.SCHEMA_VERSION:
-        # What a newer sender means by a member this version misreads is unknown.
-        batch.rejected = [
-            Rejection(bad.index, bad.event_id, "schema_too_new", "/schema_version", bad.source)
-            for bad in batch.rejected
-        ]
-    return batch
+    too_new = envelope.schema_version > wire.SCHEMA_VERSION
+    resource, changed = _resource(envelope.resource)
+    return OpenBatch(envelope.events, too_new, resource, changed, _dropped(envelope.dropped))
 
 
-def decode_events(
-    sources: list[Any], *, imported: bool, max_event_bytes: int = MAX_EVENT_BYTES
-) -> Batch:
-    """Return the events of *sources*, each a JSON object as bytes or as a mapping.
+def decode_event(
+    source: bytes | Mapping[str, Any], *, imported: bool, max_bytes: int = MAX_EVENT_BYTES
+) -> Decoded:
+    """Return the event of *source*, the flags of what was changed, and its unknown members.
 
     Args:
-        sources: What arrived, in order.
+        source: One JSON object, as bytes or as a mapping.
         imported: Whether the members that only importers may set are accepted.
-        max_event_bytes: Bytes one event may have.
+        max_bytes: Bytes it may have.
+
+    Raises:
+        Refused: It cannot be stored.
+        BadBatch: It is no JSON, so nothing around it is.
     """
-    return finish(_decode_events(sources, imported, max_event_bytes))
-
-
-def _decode_events(sources: list[Any], imported: bool, max_event_bytes: int) -> Steps[Batch]:
-    batch = Batch([], [], {}, {}, len(sources))
-    for index, source in enumerate(sources):
-        try:
-            decoded = _decode(index, source, imported=imported, max_bytes=max_event_bytes)
-            batch.events.append(decoded)
-        except Refused as refused:
-            pointer = f"/events/{index}{refused.pointer}"[:256]
-            kept = bytes(source) if isinstance(source, msgspec.Raw) else source
-            batch.rejected.append(Rejection(index, event_id_of(kept), refused.code, pointer, kept))
-        yield
-    return batch
-
-
-def event_id_of(source: object) -> str | None:
-    """Return the id that a refused event names, if it is one; nothing else of it is repeated."""
     if isinstance(source, Mapping):
-        named = source.get("event_id")
-        return named if isinstance(named, str) and _UUID.fullmatch(named) else None
-    match = _NAMED_UUID.search(bytes(source)) if isinstance(source, bytes | msgspec.Raw) else None
-    return match.group(1).decode() if match else None
-
-
-def _decode(index: int, source: Any, *, imported: bool, max_bytes: int) -> Decoded:
-    if isinstance(source, Mapping):
-        return _decode_mapping(index, source, imported=imported, max_bytes=max_bytes)
-    raw = source if isinstance(source, bytes) else bytes(source)
-    if len(raw) > max_bytes:
+        return _decode_mapping(source, imported=imported, max_bytes=max_bytes)
+    if len(source) > max_bytes:
         raise Refused("event_too_large")
-    if _NUL not in raw:
+    if _NUL not in source:
         try:
-            event = (_IMPORTED if imported else _EVENT).decode(raw)
+            event = (_IMPORTED if imported else _EVENT).decode(source)
         except (msgspec.MsgspecError, ValueError):
-            return _repair(index, raw, imported=imported)
-        if _is_plain(event) and not _may_be_minus_zero(event, raw) and not _repeats(event, raw):
-            return Decoded(index, event, raw)
-    return _repair(index, raw, imported=imported)
+            return clean_event(_load(source), imported=imported)
+        if (
+            _is_plain(event)
+            and not _may_be_minus_zero(event, source)
+            and not _repeats(event, source)
+        ):
+            return event, [], {}
+    return clean_event(_load(source), imported=imported)
 
 
-def _decode_mapping(
-    index: int, source: Mapping[str, Any], *, imported: bool, max_bytes: int
-) -> Decoded:
+def _decode_mapping(source: Mapping[str, Any], *, imported: bool, max_bytes: int) -> Decoded:
     try:
         raw = msgspec.json.encode(source)
     except (UnicodeEncodeError, TypeError, msgspec.MsgspecError, RecursionError):
@@ -220,15 +154,8 @@ def _decode_mapping(
             pass
         else:
             if _is_plain(event):
-                return Decoded(index, event, source)
-    value = source if isinstance(source, dict) else dict(source)
-    event, flags, extra = clean_event(value, imported=imported)
-    return Decoded(index, event, source, flags, extra)  # type: ignore[arg-type]
-
-
-def _repair(index: int, raw: bytes, *, imported: bool) -> Decoded:
-    event, flags, extra = clean_event(_load(raw), imported=imported)
-    return Decoded(index, event, raw, flags, extra)  # type: ignore[arg-type]
+                return event, [], {}
+    return clean_event(source if isinstance(source, dict) else dict(source), imported=imported)
 
 
 def _load(text: str | bytes) -> Any:

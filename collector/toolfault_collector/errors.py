@@ -10,7 +10,6 @@
     ├── SchemaError           the database has another schema than this version needs
     │   ├── SchemaTooOld      migrate it, or start anew: the message says which
     │   └── SchemaTooNew      written by a newer version: upgrade the program
-    ├── StaleIds              a remembered row is gone: forget what is remembered, try again
     ├── StoreUnavailable      the database is full, busy or gone: nothing was stored
     ├── UnknownProject        no project of that name
     └── WriterBusy            the write queue is full or the collector is stopping: try again
@@ -27,7 +26,6 @@ __all__ = [
     "SchemaError",
     "SchemaTooNew",
     "SchemaTooOld",
-    "StaleIds",
     "StoreUnavailable",
     "UnknownProject",
     "WriterBusy",
@@ -64,10 +62,6 @@ class SchemaTooOld(SchemaError):  # noqa: N818 - the tree reads as states
 
 class SchemaTooNew(SchemaError):  # noqa: N818
     """The database was written by a newer version of the program."""
-
-
-class StaleIds(CollectorError):  # noqa: N818
-    """A row whose id was remembered is gone; nothing was stored."""
 
 
 class StoreUnavailable(CollectorError):  # noqa: N818

@@ -9,7 +9,7 @@ import psycopg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from toolfault_collector.errors import DatabaseReplaced, SchemaError, StaleIds
+from toolfault_collector.errors import DatabaseReplaced, SchemaError
 
 __all__ = ["FaultKind", "classify"]
 
@@ -51,8 +51,6 @@ _PG_OF_SCHEMA: Final = frozenset({"42P01", "42703", "42501"})
 
 def classify(error: Exception) -> FaultKind:
     """Return what *error*, raised while storing, means."""
-    if isinstance(error, StaleIds):
-        return "again"
     if isinstance(error, PoolTimeout | SchemaError | DatabaseReplaced):
         return "unavailable"
     # COPY runs on the driver itself, so its errors come without SQLAlchemy's wrapping.

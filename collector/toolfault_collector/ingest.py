@@ -114,6 +114,7 @@ class IngestEndpoint:
                 body,
                 project_id=key.project_id,
                 received_at=received_at,
+                key_id=key.id,
                 max_events=settings.max_events,
                 max_event_bytes=settings.max_event_bytes,
             )
@@ -122,7 +123,6 @@ class IngestEndpoint:
         failpoints.reach("parsed")
         self._collector.quota.spend(key.project_id, submission.size)
         charged.append(submission.size)
-        submission.key_id = key.id
         failpoints.reach("prepared")
         return submission
 

@@ -15,10 +15,9 @@ import msgspec
 
 __all__ = [
     "MAX_MESSAGE",
-    "field_pattern",
+    "field_places",
     "message_digest",
     "normalize_message",
-    "root_field",
     "signature_fields",
     "signature_fingerprint",
 ]
@@ -70,16 +69,17 @@ def message_digest(normalized: str) -> str:
     return hashlib.blake2b(normalized.encode(), digest_size=16).hexdigest()
 
 
-def field_pattern(field: str) -> str:
-    """Return *field* with list positions as ``*``: ``items.3.port`` becomes ``items.*.port``."""
-    if field.isidentifier() or not any(map(str.isdigit, field)):
-        return field
-    return ".".join("*" if part.isdecimal() else part for part in _parts(field))
+def field_places(field: str) -> tuple[str, str]:
+    """Return *field* with list positions as ``*``, and the argument that it lies in.
 
-
-def root_field(field: str) -> str:
-    """Return the argument that *field* lies in: ``items`` of ``items.3.port``."""
-    return _parts(field)[0]
+    ``items.3.port`` is ``items.*.port``, in ``items``.
+    """
+    if field.isidentifier():  # as most are
+        return field, field
+    root, *_ = parts = field.replace("[", ".").replace("]", "").split(".")
+    if not any(map(str.isdigit, field)):
+        return field, root
+    return ".".join(["*" if part.isdecimal() else part for part in parts]), root
 
 
 def signature_fields(issues: Iterable[tuple[str, str]]) -> str:
@@ -98,10 +98,6 @@ def signature_fingerprint(tool: str, code: str, *, fields: str, exception_type: 
     """
     parts = "\x1f".join((tool, code, fields, exception_type or ""))
     return hashlib.blake2b(parts.encode(), digest_size=16).hexdigest()
-
-
-def _parts(field: str) -> list[str]:
-    return field.replace("[", ".").replace("]", "").split(".")
 
 
 def _number_or_id(match: re.Match[str]) -> str:

@@ -145,7 +145,7 @@ def drop_emptied(engine: Engine) -> list[str]:
         try:
             name = _patiently(engine, partial(_drop, part=each))
         except DBAPIError as error:
-            if not _is_lock_timeout(error):
+            if not is_lock_timeout(error):
                 raise
             _log.info("partition_kept", partition=each.calls, reason="somebody reads it")
         else:
@@ -181,13 +181,13 @@ def _patiently(engine: Engine, act: Callable[[Connection], str | None]) -> str |
                 conn.exec_driver_sql(f"SET LOCAL lock_timeout = {_LOCK_MS}")
                 return act(conn)
         except DBAPIError as error:
-            if not left or not _is_lock_timeout(error):
+            if not left or not is_lock_timeout(error):
                 raise
         pause.wait(_PAUSE_SECONDS)
     raise AssertionError  # the loop returns or raises
 
 
-def _is_lock_timeout(error: BaseException) -> bool:
+def is_lock_timeout(error: BaseException) -> bool:
     """Return whether *error* says that somebody else had a lock for too long."""
     original = getattr(error, "orig", None)
     return getattr(original, "sqlstate", None) == _LOCK_NOT_AVAILABLE

@@ -7,16 +7,17 @@ left out: that is all it needs to be stored like any other event once its fault 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from toolfault_collector.clean import clean_text
-from toolfault_collector.decode import INHERITED, Rejection
+from toolfault_collector.decode import INHERITED
 from toolfault_collector.redact import redact_bluntly, redact_value
 
-__all__ = ["MAX_BODY", "MAX_PER_BATCH", "with_bodies"]
+__all__ = ["MAX_BODY", "MAX_PER_BATCH", "Rejection", "event_id_of", "with_bodies"]
 
 # Kept of one event; enough to see what the sender built.
 MAX_BODY: Final = 16_384
@@ -25,6 +26,29 @@ MAX_PER_BATCH: Final = 100
 # Characters of one batch that are redacted. A quarter of a millisecond each thousand, during which
 # no other project is stored: of what is beyond only id, code and pointer are kept.
 MAX_REDACTED: Final = 262_144
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
+_NAMED_UUID: Final = re.compile(rb'"event_id"\s*:\s*"(' + _UUID.pattern.encode() + rb')"')
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """One event that is not stored: where it stood in its batch, why, and what is kept of it."""
+
+    index: int
+    event_id: str | None
+    code: str
+    pointer: str
+    source: bytes | Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    body: str | None = field(default=None, repr=False, compare=False)
+
+
+def event_id_of(source: bytes | Mapping[str, Any]) -> str | None:
+    """Return the id that a refused event names, if it is one; nothing else of it is repeated."""
+    if isinstance(source, Mapping):
+        named = source.get("event_id")
+        return named if isinstance(named, str) and _UUID.fullmatch(named) else None
+    match = _NAMED_UUID.search(source)
+    return match.group(1).decode() if match else None
 
 
 def with_bodies(rejected: Iterable[Rejection], resource: Mapping[str, str]) -> list[Rejection]:

@@ -9,8 +9,7 @@ from typing import Final
 from sqlalchemy import Connection, Engine, delete, select
 
 from toolfault_collector.bulk import columns, insert_rows
-from toolfault_collector.decode import Rejection
-from toolfault_collector.refused import MAX_PER_BATCH
+from toolfault_collector.refused import MAX_PER_BATCH, Rejection
 from toolfault_collector.tables import rejected_event
 
 __all__ = ["Kept", "keep_rejects", "kept_rejects", "remove_rejects"]

@@ -29,6 +29,7 @@ from sqlalchemy import (
     select,
     tuple_,
 )
+from sqlalchemy.exc import DBAPIError
 
 from toolfault_collector import failpoints
 from toolfault_collector.chain_rows import ChainKey
@@ -43,6 +44,7 @@ from toolfault_collector.conversations import (
 from toolfault_collector.day_versions import Span, raise_versions
 from toolfault_collector.dialect import among
 from toolfault_collector.engine import is_sqlite, read_connection, write_transaction
+from toolfault_collector.partitions import is_lock_timeout
 from toolfault_collector.recount import compare_key
 from toolfault_collector.rollups import Counts, add_counts, counted_by_sql, folded_by_sql
 from toolfault_collector.tables import (
@@ -67,6 +69,8 @@ CONVERSATIONS_AT_ONCE: Final = 200
 ROWS_AT_ONCE: Final = 500
 # A chain of more calls is one that nothing will end: a broken tool that is asked again and again.
 LONG_CHAIN: Final = 500
+# How long writers may be held up for the removal of signatures, which can come again.
+_LOCK_MS: Final = 200
 
 Rows = Sequence[Any]
 """Rows of a statement."""
@@ -431,6 +435,8 @@ def _remove_counts(engine: Engine, line: Line) -> Iterator[int]:
 
 def _remove_unused(conn: Connection, project_id: int) -> None:
     """Remove counts that are zero, and signatures and messages that no call has any more."""
+    if not _nobody_writes(conn):
+        return  # they go with the next clean-up
     counted = failure_counts.c
     empty = (counted.failures == 0, counted.calls == 0)
     conn.execute(delete(failure_counts).where(counted.project_id == project_id, *empty))
@@ -442,3 +448,22 @@ def _remove_unused(conn: Connection, project_id: int) -> None:
     for table in (signature, message):
         unused = table.c.last_at < oldest
         conn.execute(delete(table).where(table.c.project_id == project_id, unused))
+
+
+def _nobody_writes(conn: Connection) -> bool:
+    """Keep everybody from storing calls until the transaction ends; return whether that was done.
+
+    Who stores a failure writes the key of its event before anything is looked up, so who can lock
+    these waits for all who have looked up a signature and not yet committed.
+    """
+    if is_sqlite(conn):
+        return True  # nobody else writes
+    try:
+        with conn.begin_nested():
+            conn.exec_driver_sql(f"SET LOCAL lock_timeout = {_LOCK_MS}")
+            conn.exec_driver_sql("LOCK TABLE event_key IN SHARE MODE")
+    except DBAPIError as error:
+        if not is_lock_timeout(error):
+            raise
+        return False
+    return True

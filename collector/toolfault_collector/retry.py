@@ -7,13 +7,13 @@ from typing import Final
 
 from sqlalchemy import Engine
 
-from toolfault_collector.catalog import Catalog
-from toolfault_collector.decode import BadBatch, decode_events
+from toolfault_collector.decode import BadBatch
 from toolfault_collector.engine import write_transaction
 from toolfault_collector.faults import classify
-from toolfault_collector.prepared import Context
+from toolfault_collector.records import Context
 from toolfault_collector.rejects import Kept, kept_rejects, remove_rejects
-from toolfault_collector.store import Submission, prepare_batch, store_group
+from toolfault_collector.store import store_group
+from toolfault_collector.submission import Submission, read_events
 
 __all__ = ["Retried", "retry_rejects"]
 
@@ -67,10 +67,9 @@ def _read(kept: Kept) -> Submission | None:
     if kept.body is None:
         return None
     try:
-        batch = decode_events([kept.body.encode()], imported=False)
+        submission = read_events([kept.body.encode()], Context(kept.project_id, kept.received_at))
     except BadBatch:
         return None  # too large to be kept whole
-    submission = prepare_batch(batch, Context(kept.project_id, kept.received_at))
     return None if submission.rejected else submission
 
 
@@ -78,7 +77,7 @@ def _store(engine: Engine, ready: list[tuple[Kept, Submission]], done: Retried) 
     """Store what is *ready*; what the database refuses stays kept and costs itself alone."""
     try:
         with write_transaction(engine) as conn:
-            receipts = store_group(conn, [each for _, each in ready], catalog=Catalog())
+            receipts = store_group(conn, [each for _, each in ready]).receipts
             remove_rejects(conn, [each.id for each, _ in ready])
     except Exception as error:
         if classify(error) in ("full", "unavailable"):

@@ -37,7 +37,7 @@ from sqlalchemy import Connection
 
 from toolfault_collector.bulk import bind, columns, upsert_rows
 from toolfault_collector.clock import DAY_US, MINUTE_US
-from toolfault_collector.prepared import PreparedCall, PreparedCounts
+from toolfault_collector.records import CallRecord, CountsRecord
 from toolfault_collector.tables import failure_counts
 
 __all__ = [
@@ -66,33 +66,32 @@ Counts = tuple[Counter[CountKey], Counter[CountKey]]
 
 _KEY: Final = columns("project_id by period tool name")
 _COLUMNS: Final = (*_KEY, *columns("failures calls"))
-_ROOT: Final = 3  # the root of the field in a prepared issue
 
 
-def count_calls(calls: Iterable[PreparedCall]) -> Counts:
+def count_calls(calls: Iterable[CallRecord]) -> Counts:
     """Return what *calls* add to the rollups: failures and calls by key."""
     failures: Counter[CountKey] = Counter()
     reported: Counter[CountKey] = Counter()
     for call in calls:
-        timed, project_id, tool = call.time_source != "none", call.project_id, call.event.tool
-        day = _period(call.occurred_at, DAY_US, timed=timed)
+        project_id, tool, failure = call.project_id, call.tool, call.failure
+        at = call.occurred_at if call.time_source != "none" else 0
+        hour, day = at - at % HOUR_US, at - at % DAY_US
         by_tool = (project_id, "tool", day, "", tool)
         reported[by_tool] += 1
-        if call.event.sample_rate < 1.0:
-            unsent, by_code = unsent_calls(call.event.sample_rate), call.code or ""
+        if call.sample_rate < 1.0:
+            unsent, by_code = unsent_calls(call.sample_rate), failure.code if failure else ""
             for by, stood_for in (("unsent", unsent), ("squared", squared_calls(unsent))):
                 reported[project_id, by, day, tool, by_code] += stood_for
-                failures[project_id, by, day, tool, by_code] += stood_for if call.code else 0
-        if call.code is None:
+                failures[project_id, by, day, tool, by_code] += stood_for if failure else 0
+        if failure is None:
             continue
         failures[by_tool] += 1
-        hour = _period(call.occurred_at, HOUR_US, timed=timed)
-        failures[project_id, "code", hour, "", call.code] += 1
-        pair = (project_id, "pair", day, tool, call.code)
+        failures[project_id, "code", hour, "", failure.code] += 1
+        pair = (project_id, "pair", day, tool, failure.code)
         failures[pair] += 1
         if call.session_id is None:
             reported[pair] += 1
-        for argument in {row[_ROOT] for row in call.issues if row[_ROOT]} or {""}:
+        for argument in failure.arguments or ("",):
             failures[project_id, "field", day, tool, argument] += 1
     return failures, reported
 
@@ -118,23 +117,27 @@ def squared_calls(unsent: int) -> int:
     return weight * weight // 1_000 - 1_000
 
 
-def count_folded(counts: Iterable[PreparedCounts]) -> Counts:
+def count_folded(counts: Iterable[CountsRecord]) -> Counts:
     """Return what successes that were only counted add to the rollups."""
     reported: Counter[CountKey] = Counter()
     for each in counts:
-        day, tool = _period(each.minute, DAY_US, timed=True), each.event.tool
+        day, tool = each.minute - each.minute % DAY_US, each.tool
         if tool is not None:
-            reported[each.project_id, "folded", day, "", tool] += each.event.calls
-        reported[each.project_id, "ended", day, "", tool or ""] += each.event.conversations
+            reported[each.project_id, "folded", day, "", tool] += each.calls
+        reported[each.project_id, "ended", day, "", tool or ""] += each.conversations
     return Counter(), reported
 
 
-def add_counts(conn: Connection, counts: Counts) -> None:
+def add_counts(conn: Connection, *counts: Counts) -> None:
     """Add *counts*, which may be negative, to the stored ones.
 
     In the order of their keys: two collectors that add to the same rows never wait in a circle.
     """
-    failures, reported = counts
+    failures: Counter[CountKey] = Counter()
+    reported: Counter[CountKey] = Counter()
+    for more_failures, more_reported in counts:
+        failures.update(more_failures)
+        reported.update(more_reported)
     keys = sorted(failures.keys() | reported.keys())
     rows = [(*key, failures[key], reported[key]) for key in keys]
     upsert_rows(conn, failure_counts, _COLUMNS, key=_KEY, rows=rows, add=True)
@@ -170,10 +173,6 @@ def folded_by_sql(
         for row in conn.exec_driver_sql(bind(conn, query.format(where=where)), parameters):
             reported[row[0], row[1], row[2], row[3], row[4]] += int(row[5])
     return Counter(), reported
-
-
-def _period(at: int, width: int, *, timed: bool) -> int:
-    return at - at % width if timed else 0
 
 
 def _period_sql(width: int) -> str:

@@ -1,22 +1,25 @@
 """Storing events: the one way anything is written, whoever sends it.
 
 A group is one transaction: calls, issues, chains, conversations, counts and the record of what
-was refused are committed together, so a rate and the list behind it can never disagree.
+was refused are committed together, so a rate and the list behind it can never disagree. Records
+are not changed by it; what it finds out stands in its own rows (`rows.CallRow`).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from operator import attrgetter
+from typing import Any, Final, TypeVar
 
+from msgspec.structs import replace
 from sqlalchemy import Connection, Table
 
 from toolfault_collector import failpoints, rows
 from toolfault_collector.arrays import insert_new
 from toolfault_collector.bulk import allocate_ids, find_rows, insert_rows
 from toolfault_collector.cardinality import NameLimits
-from toolfault_collector.catalog import Catalog
 from toolfault_collector.chain_rows import ChainKey
 from toolfault_collector.chain_store import continue_chains
 from toolfault_collector.chains import Call, Chain, Place
@@ -28,20 +31,23 @@ from toolfault_collector.conversations import (
     write_conversations,
 )
 from toolfault_collector.day_versions import Span, raise_versions
-from toolfault_collector.decode import Rejection, decode_events
+from toolfault_collector.decode import decode_event
 from toolfault_collector.engine import is_sqlite
-from toolfault_collector.prepared import (
+from toolfault_collector.lookups import Lookups
+from toolfault_collector.records import (
+    CallRecord,
+    ChangeRecord,
     Context,
-    Prepared,
-    PreparedCall,
-    PreparedChange,
-    PreparedCounts,
-    PreparedEnd,
+    CountsRecord,
+    EndRecord,
+    Record,
+    Source,
     TimePolicy,
 )
+from toolfault_collector.refused import Rejection
 from toolfault_collector.rejects import keep_rejects
 from toolfault_collector.rollups import add_counts, count_calls, count_folded
-from toolfault_collector.submission import Submission, prepare_batch
+from toolfault_collector.submission import Submission, read_events
 from toolfault_collector.tables import (
     call_counts,
     change,
@@ -51,16 +57,13 @@ from toolfault_collector.tables import (
     tool_call,
 )
 
-__all__ = [
-    "Receipt",
-    "Rejection",
-    "Submission",
-    "prepare_batch",
-    "store_events",
-    "store_group",
-]
+__all__ = ["Receipt", "Stored", "store_events", "store_group"]
 
 EventKey = tuple[int, str]
+_NO_PLACE: Final = Place()
+_order_of: Final = attrgetter("key")
+Conversations = dict[ConversationKey, Conversation]
+R = TypeVar("R", CallRecord, CountsRecord, EndRecord, ChangeRecord)
 
 
 @dataclass(slots=True)
@@ -74,9 +77,9 @@ class Receipt:
 
     accepted: int = 0
     duplicate: int = 0
-    rejected: list[Rejection] = field(default_factory=list)
+    rejected: Sequence[Rejection] = ()
     conflicts: int = 0
-    dropped: dict[str, int] = field(default_factory=dict)
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
     def add(self, other: Receipt) -> None:
         """Add what became of another part of the same batch."""
@@ -84,6 +87,19 @@ class Receipt:
         self.duplicate += other.duplicate
         self.conflicts += other.conflicts
         self.rejected = sorted([*self.rejected, *other.rejected], key=lambda each: each.index)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What became of a group.
+
+    Attributes:
+        receipts: One for each of its batches, in order.
+        renamed: Events with a name that was one too many, by kind of name.
+    """
+
+    receipts: list[Receipt]
+    renamed: Counter[str] = field(default_factory=Counter)
 
 
 def store_events(
@@ -109,102 +125,109 @@ def store_events(
         source: Who recorded a change: sdk, cli, dashboard or api.
     """
     context = Context(project_id, received_at, time_policy, resource or {}, source)
-    batch = decode_events(list(events), imported=time_policy == "import")
-    return store_group(conn, [prepare_batch(batch, context)], catalog=Catalog())[0]
+    (receipt,) = store_group(conn, [read_events(events, context)]).receipts
+    return receipt
 
 
 def store_group(
-    conn: Connection,
-    submissions: Sequence[Submission],
-    *,
-    catalog: Catalog,
-    limits: NameLimits | None = None,
-) -> list[Receipt]:
-    """Store *submissions* in the open write transaction and return a receipt for each, in order.
+    conn: Connection, submissions: Sequence[Submission], *, limits: NameLimits | None = None
+) -> Stored:
+    """Store *submissions* in the open write transaction and say what became of each.
 
     The group is stored as one: few statements, whatever the number of batches in it.
 
     Args:
         conn: In a write transaction; the caller commits.
         submissions: Batches, of any projects.
-        catalog: Ids of shared rows that are remembered between groups.
         limits: Limits on the number of different names, if there are any.
     """
-    group = _Group()
-    for submission in submissions:
-        group.receipts.append(Receipt(rejected=submission.rejected, dropped=submission.dropped))
-        for event in submission.events:
-            group.sort_in(event, len(group.receipts) - 1)
-    group.drop_stored(conn)
-    if not is_sqlite(conn):
-        group.claim_calls(conn)
-    conversations = load_conversations(conn, [*group.of_calls(), *group.of_ends()])
-    if not is_sqlite(conn):
+    new, lite = _NewEvents(submissions), is_sqlite(conn)
+    stored = Stored(new.receipts)
+    new.leave_out_stored(conn)
+    if not lite:
+        new.claim_calls(conn)
+    calls, ends = new.of(CallRecord), new.of(EndRecord)
+    conversations = load_conversations(conn, [*calls, *ends])
+    if not lite:
         # Another collector may have stored some of them while this one waited for the locks.
-        group.drop_stored(conn)
+        new.leave_out_stored(conn)
+        calls, ends = new.of(CallRecord), new.of(EndRecord)
+    counts, changes = new.of(CountsRecord), new.of(ChangeRecord)
     if limits is not None:
-        limits.apply(conn, group.of_calls(), group.of_counts())
-    _take_in(group, conversations)
-    _store_calls(conn, list(group.of_calls()), conversations, catalog=catalog)
-    _store_others(conn, group)
+        calls = limits.limit_calls(conn, calls, stored.renamed)
+        counts = limits.limit_counts(conn, counts, stored.renamed)
+    calls = [_placed(call, conversations) for call in calls]
+    _take_in(calls, ends, conversations)
+    lookups = Lookups()
+    _store_calls(conn, calls, conversations, lookups)
+    if ends or counts or changes:
+        insert_rows(conn, conversation_end, rows.END_COLUMNS, rows.end_rows(ends))
+        insert_rows(conn, call_counts, rows.COUNTS_COLUMNS, rows.counts_rows(counts))
+        insert_rows(conn, change, rows.CHANGE_COLUMNS, rows.change_rows(changes))
     write_conversations(conn, conversations.values())
     # Last, since the rows of the current hour are wanted by every writer.
-    add_counts(conn, count_calls(group.of_calls()))
-    add_counts(conn, count_folded(group.of_counts()))
-    catalog.touch(conn)
-    for submission in submissions:
-        keep_rejects(
-            conn,
-            submission.project_id,
-            received_at=submission.received_at,
-            rejected=submission.rejected,
-        )
-    raise_versions(conn, _changed(group, conversations.values()))
-    return group.finish()
+    add_counts(conn, count_calls(calls), count_folded(counts))
+    lookups.touch(conn)
+    for each in submissions:
+        if each.rejected:
+            keep_rejects(
+                conn, each.project_id, received_at=each.received_at, rejected=each.rejected
+            )
+    raise_versions(conn, _changed(calls, counts, conversations.values()))
+    new.count_accepted()
+    return stored
 
 
-def _changed(group: _Group, conversations: Iterable[Conversation]) -> Iterable[Span]:
-    """Yield the spans of what *group* changes, once for every call, minute and conversation."""
-    for call in group.of_calls():
-        yield (call.project_id, call.occurred_at, call.occurred_at)
-    for counts in group.of_counts():
-        middle = counts.minute + MINUTE_US // 2
-        yield (counts.project_id, middle, middle)
-    for each in conversations:
-        yield (each.project_id, each.first_at, each.last_at)
+def _changed(
+    calls: Iterable[CallRecord],
+    counts: Iterable[CountsRecord],
+    conversations: Iterable[Conversation],
+) -> list[Span]:
+    """Return the spans of what changes, once for every call, minute and conversation."""
+    half = MINUTE_US // 2
+    return [
+        *[(call.project_id, call.occurred_at, call.occurred_at) for call in calls],
+        *[(each.project_id, each.minute + half, each.minute + half) for each in counts],
+        *[(each.project_id, each.first_at, each.last_at) for each in conversations],
+    ]
 
 
-_STORED_IN: Final[dict[type[Prepared], Table]] = {
-    PreparedCall: tool_call,
-    PreparedCounts: call_counts,
-    PreparedEnd: conversation_end,
-    PreparedChange: change,
+_STORED_IN: Final[dict[type[Record], Table]] = {
+    CallRecord: tool_call,
+    CountsRecord: call_counts,
+    EndRecord: conversation_end,
+    ChangeRecord: change,
 }
 
 
-class _Group:
+class _NewEvents:
     """The events of one transaction by kind, each id once: the first to come wins."""
 
-    def __init__(self) -> None:
+    def __init__(self, submissions: Iterable[Submission]) -> None:
         self.receipts: list[Receipt] = []
-        self._events: dict[type[Prepared], dict[EventKey, tuple[Any, int]]] = {
+        # Each with the receipt of its batch.
+        self._events: dict[type[Record], dict[EventKey, tuple[Any, Receipt]]] = {
             kind: {} for kind in _STORED_IN
         }
+        for each in submissions:
+            receipt = Receipt(rejected=each.rejected, dropped=each.dropped)
+            self.receipts.append(receipt)
+            for record in each.records:
+                key, events = (record.project_id, record.event_id), self._events[type(record)]
+                first, _ = events.setdefault(key, (record, receipt))
+                if first is not record:
+                    receipt.duplicate += 1
+                    receipt.conflicts += _differ(first.source, record.source)
 
-    def sort_in(self, event: Prepared, submission: int) -> None:
-        known = self._events[type(event)]
-        key = (event.project_id, event.event_id)
-        if key in known:
-            first = known[key][0]
-            self._count_duplicate(submission, conflict=first.event != event.event)
-        else:
-            known[key] = (event, submission)
+    def of(self, kind: type[R]) -> list[R]:
+        """Return the records of *kind*."""
+        return [record for record, _ in self._events[kind].values()]
 
-    def drop_stored(self, conn: Connection) -> None:
+    def leave_out_stored(self, conn: Connection) -> None:
         """Leave only events that no earlier transaction has stored; see too `claim_calls`."""
         for kind, events in self._events.items():
-            if kind is not PreparedCall or is_sqlite(conn):
-                self._drop(kind, dict(_already_stored(conn, _STORED_IN[kind], events)))
+            if events and (kind is not CallRecord or is_sqlite(conn)):
+                self._leave_out(conn, kind)
 
     def claim_calls(self, conn: Connection) -> None:
         """Write the keys of the calls, and leave only calls whose key was not there (PostgreSQL).
@@ -212,163 +235,119 @@ class _Group:
         Who writes a key first has the event: another collector waits here for its commit. In the
         order of the keys, and before any other lock, so that nobody waits in a circle.
         """
-        calls, claimed = self._events[PreparedCall], 0
+        calls, claimed = self._events[CallRecord], 0
         # Twice, since retention may remove a call and its key between the two statements.
         for _ in range(2):
             if claimed == len(calls):
                 break
-            keys = sorted(calls)
-            claimed += insert_new(conn, event_key, ("project_id", "event_id"), keys)
+            claimed += insert_new(conn, event_key, ("project_id", "event_id"), sorted(calls))
             if claimed < len(calls):
                 # The calls of keys that were written here are not there yet.
-                self._drop(PreparedCall, dict(_already_stored(conn, tool_call, keys)))
+                self._leave_out(conn, CallRecord)
 
-    def _drop(self, kind: type[Prepared], stored: Mapping[EventKey, int | None]) -> None:
-        """Leave out the events that are *stored*, and the time each has there."""
-        for key, at in stored.items():
-            event, submission = self._events[kind].pop(key)
-            conflict = _time_of(event) not in (None, at)
-            self._count_duplicate(submission, conflict=conflict)
-
-    def of_calls(self) -> Iterable[PreparedCall]:
-        return (event for event, _ in self._events[PreparedCall].values())
-
-    def of_ends(self) -> Iterable[PreparedEnd]:
-        return (event for event, _ in self._events[PreparedEnd].values())
-
-    def of_counts(self) -> Iterable[PreparedCounts]:
-        return (event for event, _ in self._events[PreparedCounts].values())
-
-    def of_changes(self) -> Iterable[PreparedChange]:
-        return (event for event, _ in self._events[PreparedChange].values())
-
-    def finish(self) -> list[Receipt]:
+    def count_accepted(self) -> None:
         for events in self._events.values():
-            for _, submission in events.values():
-                self.receipts[submission].accepted += 1
-        return self.receipts
+            for _, receipt in events.values():
+                receipt.accepted += 1
 
-    def _count_duplicate(self, submission: int, *, conflict: bool) -> None:
-        self.receipts[submission].duplicate += 1
-        self.receipts[submission].conflicts += conflict
-
-
-def _time_of(event: Prepared) -> int | None:
-    """Return the time by which a resend is compared with what was stored."""
-    if event.time_source in ("server", "none"):
-        return None  # not the sender's time: every resend has another
-    return event.minute if isinstance(event, PreparedCounts) else event.occurred_at
-
-
-def _already_stored(
-    conn: Connection, table: Table, events: Iterable[EventKey]
-) -> list[tuple[EventKey, int | None]]:
-    by_project: dict[int, list[str]] = {}
-    for project_id, event_id in events:
-        by_project.setdefault(project_id, []).append(event_id)
-    at = "minute" if table is call_counts else "occurred_at"
-    return [
-        ((project_id, row[0]), row[1])
-        for project_id, ids in by_project.items()
-        for row in find_rows(
-            conn, table, ("event_id", at), project_id=project_id, key="event_id", among=ids
-        )
-    ]
+    def _leave_out(self, conn: Connection, kind: type[Record]) -> None:
+        """Take the events of *kind* that are stored out, and count them as duplicates."""
+        events, table = self._events[kind], _STORED_IN[kind]
+        at = "minute" if kind is CountsRecord else "occurred_at"
+        names = ("project_id", "event_id", at)
+        for project_id, event_id, stored_at in find_rows(
+            conn, table, names, key="event_id", among=events
+        ):
+            record, receipt = events.pop((project_id, event_id))
+            receipt.duplicate += 1
+            # A time that is not the sender's differs with every resend.
+            if record.time_source not in ("server", "none"):
+                receipt.conflicts += getattr(record, at) != stored_at
 
 
-def _take_in(group: _Group, conversations: dict[ConversationKey, Conversation]) -> None:
-    """Let *conversations* know of everything in *group*: what a chain comes to depends on it."""
-    calls = [
-        (call, conversations[call.project_id, call.session_id])
-        for call in group.of_calls()
-        if call.session_id is not None
-    ]
-    for call, conversation in calls:
-        if call.time_source == "none":  # it gets the time its conversation was first imported
-            call.occurred_at = call.started_at = conversation.first_at
-    for call, conversation in calls:
-        conversation.add_call(call)
-    for end in group.of_ends():
+def _differ(first: Source, second: Source) -> bool:
+    """Return whether two events of one id, both of which could be stored, say different things."""
+    if first == second:
+        return False
+    one, other = (decode_event(each, imported=True)[0] for each in (first, second))
+    return one != other
+
+
+def _placed(call: CallRecord, conversations: Conversations) -> CallRecord:
+    """Give a call without a time of its own the time its conversation was first imported."""
+    if call.time_source != "none" or call.session_id is None:
+        return call
+    at = conversations[call.project_id, call.session_id].first_at
+    return replace(call, occurred_at=at, started_at=at)
+
+
+def _take_in(
+    calls: Iterable[CallRecord], ends: Iterable[EndRecord], conversations: Conversations
+) -> None:
+    """Let *conversations* know of all that is new: what a chain comes to depends on it."""
+    for call in calls:
+        if call.session_id is not None:
+            conversations[call.project_id, call.session_id].add_call(call)
+    for end in ends:
         conversations[end.project_id, end.session_id].add_end(end)
 
 
 def _store_calls(
-    conn: Connection,
-    calls: list[PreparedCall],
-    conversations: dict[ConversationKey, Conversation],
-    *,
-    catalog: Catalog,
+    conn: Connection, calls: Sequence[CallRecord], conversations: Conversations, lookups: Lookups
 ) -> None:
     if not calls:
         return
-    for call, call_id in zip(calls, allocate_ids(conn, tool_call, len(calls)), strict=True):
-        call.id = call_id
-    catalog.resolve(conn, [call for call in calls if not call.success])
-    _store_chains(conn, calls, conversations)
-    insert_rows(conn, tool_call, rows.CALL_COLUMNS, [rows.call_row(call) for call in calls])
+    ids = allocate_ids(conn, tool_call, len(calls))
+    new = [rows.CallRow(*each) for each in zip(calls, ids, strict=True)]
+    lookups.resolve(conn, new)
+    _store_chains(conn, new, conversations)
+    insert_rows(conn, tool_call, rows.CALL_COLUMNS, rows.call_rows(new))
     failpoints.reach("calls")
-    issues = [row for call in calls for row in rows.issue_rows(call)]
-    insert_rows(conn, issue, rows.ISSUE_COLUMNS, issues)
+    insert_rows(conn, issue, rows.ISSUE_COLUMNS, rows.issue_rows(new))
 
 
 def _store_chains(
-    conn: Connection,
-    calls: list[PreparedCall],
-    conversations: dict[ConversationKey, Conversation],
+    conn: Connection, calls: Sequence[rows.CallRow], conversations: Conversations
 ) -> None:
+    """Fold *calls* into the chains of their conversations, and set the place of each."""
     batches: dict[ChainKey, list[Call]] = {}
     stored: set[ChainKey] = set()
-    for call in calls:
+    for row in calls:
+        call = row.record
         if call.session_id is None:
             continue
-        key = (call.project_id, call.session_id, call.event.tool)
-        batches.setdefault(key, []).append(_as_folded(call))
-        if conversations[key[:2]].stored:
+        key = (call.project_id, call.session_id, call.tool)
+        batches.setdefault(key, []).append(_as_folded(row))
+        if conversations[call.project_id, call.session_id].stored:
             stored.add(key)
     for batch in batches.values():
-        batch.sort(key=lambda call: call.key)
+        if len(batch) > 1:
+            batch.sort(key=_order_of)
 
     def settle(key: ChainKey, chain: Chain) -> None:
-        conversations[key[:2]].settle(key[2], chain)
+        project_id, session_id, tool = key
+        conversations[project_id, session_id].settle(tool, chain)
 
     places = continue_chains(conn, batches, stored=stored, settle=settle)
-    for call in calls:
-        # A group that was rolled back may have found its calls another place.
-        place = places.get((call.project_id, call.event_id), Place())
-        call.chain_id, call.attempt, call.chain_marks, call.lost_us = place
+    for row in calls:
+        row.place = places.get((row.record.project_id, row.record.event_id), _NO_PLACE)
 
 
-def _as_folded(call: PreparedCall) -> Call:
-    event, default = call.event, call.resource.get
+def _as_folded(row: rows.CallRow) -> Call:
+    call, failure = row.record, row.record.failure
     return Call(
         call.event_id,
         call.started_at,
         call.occurred_at,
-        event.seq,
-        event.turn,
+        call.seq,
+        call.turn,
         call.success,
         call.time_source,
-        call.code or "",
-        call.category,
-        call.fields,
-        call.message_id,
-        event.args_fingerprint,
-        event.tokens,
-        (
-            event.agent or default("agent"),
-            event.model or default("model"),
-            event.environment or default("environment"),
-            event.release or default("release"),
-            event.variant or default("variant"),
-        ),
-    )
-
-
-def _store_others(conn: Connection, group: _Group) -> None:
-    ends = [rows.end_row(end) for end in group.of_ends()]
-    insert_rows(conn, conversation_end, rows.END_COLUMNS, ends)
-    counts = list(group.of_counts())
-    insert_rows(conn, call_counts, rows.COUNTS_COLUMNS, [rows.counts_row(each) for each in counts])
-    insert_rows(
-        conn, change, rows.CHANGE_COLUMNS, [rows.change_row(each) for each in group.of_changes()]
+        "" if failure is None else failure.code,
+        None if failure is None else failure.category,
+        () if failure is None else failure.fields,
+        row.message_id,
+        call.args_fingerprint,
+        call.tokens,
+        (call.agent, call.model, call.environment, call.release, call.variant),
     )

@@ -24,9 +24,7 @@ from sqlalchemy.exc import DBAPIError
 
 from toolfault_collector import failpoints
 from toolfault_collector.cardinality import NameLimits
-from toolfault_collector.catalog import Catalog
 from toolfault_collector.clock import MINUTE_US
-from toolfault_collector.decode import Rejection
 from toolfault_collector.engine import (
     is_replaced,
     is_sqlite,
@@ -40,11 +38,12 @@ from toolfault_collector.faults import classify
 from toolfault_collector.keys import mark_used
 from toolfault_collector.metrics import Metrics
 from toolfault_collector.planner import FirstEvents
-from toolfault_collector.prepared import Prepared
 from toolfault_collector.quota import Quota, Spent
-from toolfault_collector.refused import with_bodies
+from toolfault_collector.records import Record
+from toolfault_collector.refused import Rejection, with_bodies
 from toolfault_collector.settings import Settings
-from toolfault_collector.store import Receipt, Submission, store_group
+from toolfault_collector.store import Receipt, Stored, store_group
+from toolfault_collector.submission import Submission
 from toolfault_collector.wal import WriteAheadLog
 
 __all__ = ["Deliver", "Result", "Ticket", "Writer"]
@@ -162,7 +161,6 @@ class Writer:
         self._group_events = settings.group_events
         self._metrics = metrics
         self._queued = metrics.queued_events
-        self._catalog = Catalog()
         self._connection: Connection | None = None
         self._committer = ThreadPoolExecutor(1, "toolfault-commit")
         self._ahead: _Group | None = None
@@ -338,7 +336,7 @@ class Writer:
             spent: Spent = {}
             try:
                 with self._connected().begin() as transaction:
-                    receipts, used = self._write(transaction.connection, submissions)
+                    stored, used = self._write(transaction.connection, submissions)
                     projects = [each.project_id for each in submissions]
                     spent = self._quota.share(transaction.connection, projects)
                     self._commit(transaction)
@@ -346,28 +344,26 @@ class Writer:
                 failpoints.reach("committed")
             except Exception as error:
                 self._quota.shared(spent, committed=False)
-                self._catalog.rolled_back()
                 self._disconnect(reopen=must_reopen(error))
                 if attempt == MAX_ATTEMPTS or not _worth_another(error, attempt):
                     raise
                 continue
             self._quota.shared(spent, committed=True)
-            self._catalog.committed()
             self._keys_noted.update(used)
-            self._metrics.count_renamed(self._limits.take_renamed())
+            self._metrics.count_renamed(stored.renamed)
             self._metrics.group_seconds.observe(time.perf_counter() - started)
             self._metrics.group_events.observe(sum(each.size for each in submissions))
-            return receipts
+            return stored.receipts
         raise AssertionError  # the loop returns or raises
 
     def _write(
         self, conn: Connection, submissions: list[Submission]
-    ) -> tuple[list[Receipt], dict[int, int]]:
+    ) -> tuple[Stored, dict[int, int]]:
         failpoints.reach("begun")
-        receipts = store_group(conn, submissions, catalog=self._catalog, limits=self._limits)
+        stored = store_group(conn, submissions, limits=self._limits)
         used = self._note_keys(conn, submissions)
         failpoints.reach("inserted")
-        return receipts, used
+        return stored, used
 
     def _connected(self) -> Connection:
         """Return the writer's own connection, which keeps what it has cached between groups."""
@@ -400,25 +396,26 @@ class Writer:
     def _take_apart(self, submission: Submission) -> Receipt | Exception:
         """Store *submission* without the events at fault, which are found by halving."""
         total = Receipt(dropped=submission.dropped)
-        bad = list[tuple[Prepared, Exception]]()
-        pending = [submission.events]
+        bad = list[tuple[Record, Exception]]()
+        pending = [submission.records]
         try:
             while pending:
-                events = pending.pop()
+                records = pending.pop()
                 try:
-                    total.add(self._attempt([submission.part(events, [])])[0])
+                    total.add(*self._attempt([submission.part(records, [])]))
                 except Exception as error:
                     if classify(error) in ("full", "unavailable"):
                         raise
-                    if len(events) > 1:
-                        middle = len(events) // 2
-                        pending += [events[middle:], events[:middle]]
+                    if len(records) > 1:
+                        middle = len(records) // 2
+                        pending += [records[middle:], records[:middle]]
                     else:
-                        bad.append((events[0], error))
-            if len(bad) == len(submission.events) and classify(bad[0][1]) == "bug":
-                return bad[0][1]  # nothing of it can be stored by this version: its sender keeps it
-            rejected = [*submission.rejected, *(_unstorable(event) for event, _ in bad)]
-            total.add(self._attempt([submission.part([], rejected)])[0])
+                        bad.append((records[0], error))
+            errors = [error for _, error in bad]
+            if errors and len(errors) == len(submission.records) and classify(errors[0]) == "bug":
+                return errors[0]  # nothing of it can be stored by this version: its sender keeps it
+            refused = with_bodies([_unstorable(record) for record, _ in bad], submission.resource)
+            total.add(*self._attempt([submission.part([], [*submission.rejected, *refused])]))
         except Exception as error:  # noqa: BLE001 - the waiting must be answered
             return StoreUnavailable(classify(error))
         return total
@@ -437,7 +434,6 @@ def _worth_another(error: Exception, attempt: int) -> bool:
     return attempt == 1 if died else classify(error) == "again"
 
 
-def _unstorable(event: Prepared) -> Rejection:
-    pointer = f"/events/{event.index}"
-    refused = Rejection(event.index, event.event_id, "unstorable", pointer, event.source)
-    return with_bodies([refused], getattr(event, "resource", {}))[0]
+def _unstorable(record: Record) -> Rejection:
+    pointer = f"/events/{record.index}"
+    return Rejection(record.index, record.event_id, "unstorable", pointer, record.source)

@@ -184,8 +184,8 @@ BREAKS: Final = (
         name="collector-duplicate-is-accepted",
         promise="An event that is sent again is counted as accepted again.",
         file="collector/toolfault_collector/store.py",
-        old="self.receipts[submission].duplicate += 1",
-        new="self.receipts[submission].accepted += 1",
+        old="            receipt.duplicate += 1\n            # A time",
+        new="            receipt.accepted += 1\n            # A time",
         found_by=(
             "tests/collector/importers/test_import_paths.py::test_importing_again_changes_nothing",
         ),
@@ -199,6 +199,22 @@ BREAKS: Final = (
         found_by=("tests/migrations/test_migrations.py::test_models_match_the_history[sqlite]",),
     ),
     Break(
+        name="collector-signature-goes-while-in-use",
+        promise="A failure is stored with a signature that retention removes.",
+        file="collector/toolfault_collector/removal.py",
+        old='            conn.exec_driver_sql("LOCK TABLE event_key IN SHARE MODE")\n',
+        new="",
+        found_by=("tests/collector/test_retention_races.py",),
+    ),
+    Break(
+        name="collector-last-seen-stands-still",
+        promise="When a kind of failure was last seen is not kept up.",
+        file="collector/toolfault_collector/lookups.py",
+        old="row.seen = first_at <= row.first_at and row.last_at <= last_at",
+        new="row.seen = True",
+        found_by=("tests/collector/test_writer.py::test_first_and_last_seen[sqlite]",),
+    ),
+    Break(
         name="collector-reject-not-kept",
         promise="The first refused event of a batch is nowhere to be seen.",
         file="collector/toolfault_collector/rejects.py",
@@ -209,7 +225,7 @@ BREAKS: Final = (
     Break(
         name="collector-future-times-believed",
         promise="A client whose clock is ahead puts failures into the future.",
-        file="collector/toolfault_collector/prepared.py",
+        file="collector/toolfault_collector/records.py",
         old="if -MAX_FUTURE_US <= age <= MAX_PAST_US:",
         new="if age <= MAX_PAST_US:",
         found_by=("tests/collector/test_bad_input.py::test_repaired_event_is_flagged",),

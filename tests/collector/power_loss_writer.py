@@ -12,12 +12,11 @@ from tests.factories import event_id, failure, success
 
 from toolfault_collector.clock import now_us
 from toolfault_collector.collector import Collector
-from toolfault_collector.decode import decode_events
 from toolfault_collector.engine import write_transaction
-from toolfault_collector.prepared import Context
 from toolfault_collector.projects import ensure_project
+from toolfault_collector.records import Context
 from toolfault_collector.settings import Settings
-from toolfault_collector.store import prepare_batch
+from toolfault_collector.submission import read_events
 
 SENDERS = 3
 BATCH = 10
@@ -43,9 +42,7 @@ def main(database_url: str, synchronous: str, acknowledged: str, batches: str) -
             events = [
                 make[place % 3](session_id=session, event_id=event_id()) for place in range(BATCH)
             ]
-            ready = prepare_batch(
-                decode_events(events, imported=False), Context(project_id, now_us())
-            )
+            ready = read_events(events, Context(project_id, now_us()))
             assert collector.writer.store(ready).accepted == BATCH
             os.write(file, (" ".join(str(each["event_id"]) for each in events) + "\n").encode())
             if number == 0 and turn % 2:

@@ -20,14 +20,13 @@ from tests.factories import change, conversation_end, counts, event_id, failure,
 from tests.tables import tables_of
 
 from toolfault_collector.cardinality import NameLimits
-from toolfault_collector.catalog import Catalog
 from toolfault_collector.clock import MINUTE_US, SECOND_US, now_us
-from toolfault_collector.decode import decode_events
 from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.prepared import Context
 from toolfault_collector.projects import ensure_project
+from toolfault_collector.records import Context
 from toolfault_collector.recount import recount
-from toolfault_collector.store import Receipt, prepare_batch, store_group
+from toolfault_collector.store import Receipt, store_group
+from toolfault_collector.submission import read_events
 from toolfault_collector.tables import (
     call_counts,
     chain,
@@ -84,7 +83,7 @@ class AnyArrival(RuleBasedStateMachine):
         self.made: list[dict[str, Any]] = []
         self.waiting: list[dict[str, Any]] = []
         self.arrived: list[dict[str, Any]] = []
-        self.writers = [(Catalog(), NameLimits()) for _ in range(2)]
+        self.writers = [NameLimits() for _ in range(2)]
         with write_transaction(self.engine) as conn:
             self.project_id = ensure_project(conn, f"as they come {self.number}")
 
@@ -156,7 +155,7 @@ class AnyArrival(RuleBasedStateMachine):
     @rule(writer=st.integers(0, 1))
     def restart(self, writer: int) -> None:
         """A collector starts again and remembers nothing."""
-        self.writers[writer] = (Catalog(), NameLimits())
+        self.writers[writer] = NameLimits()
 
     @invariant()
     def counts_of_what_arrived_hold(self) -> None:
@@ -186,12 +185,9 @@ class AnyArrival(RuleBasedStateMachine):
         self.waiting.append(event)
 
     def _store(self, project_id: int, events: list[dict[str, Any]], writer: int) -> Receipt:
-        catalog, limits = self.writers[writer]
-        batch = prepare_batch(decode_events(events, imported=False), Context(project_id, NOW))
+        batch = read_events(events, Context(project_id, NOW))
         with write_transaction(self.engine) as conn:
-            receipt = store_group(conn, [batch], catalog=catalog, limits=limits)[0]
-        catalog.committed()
-        return receipt
+            return store_group(conn, [batch], limits=self.writers[writer]).receipts[0]
 
 
 @pytest.mark.slow

@@ -18,8 +18,8 @@ from tests.statements import Statements
 from toolfault_collector.chains import IDLE_US, Call
 from toolfault_collector.clock import MINUTE_US, now_us, parse_time
 from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.prepared import TimePolicy
 from toolfault_collector.projects import ensure_project
+from toolfault_collector.records import TimePolicy
 from toolfault_collector.recount import recount
 from toolfault_collector.rollups import HOUR_US
 from toolfault_collector.store import store_events

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select
 
-from toolfault_collector.catalog import Catalog
 from toolfault_collector.clock import now_us, parse_time
-from toolfault_collector.decode import decode_batch
 from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.prepared import Context
 from toolfault_collector.projects import ensure_project
-from toolfault_collector.store import Receipt, prepare_batch, store_group
+from toolfault_collector.steps import finish
+from toolfault_collector.store import Receipt, store_group
+from toolfault_collector.submission import read_batch
 from toolfault_collector.tables import issue, tool_call
 
 GOLDEN = Path(__file__).parent.parent / "contract" / "v1"
@@ -29,12 +28,11 @@ POSTGRESQL = pytest.mark.parametrize(
 
 
 def _store(engine: Engine, request: dict[str, Any], *, received_at: int | None = None) -> Receipt:
-    batch = decode_batch(json.dumps(request).encode())
+    body = json.dumps(request).encode()
     with write_transaction(engine) as conn:
         project_id = ensure_project(conn, "demo")
-        context = Context(project_id, received_at or now_us(), resource=batch.resource)
-        submission = prepare_batch(batch, context)
-        return store_group(conn, [submission], catalog=Catalog())[0]
+        batch = finish(read_batch(body, project_id=project_id, received_at=received_at or now_us()))
+        return store_group(conn, [batch]).receipts[0]
 
 
 def _answer(receipt: Receipt) -> dict[str, Any]:

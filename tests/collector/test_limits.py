@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,19 +11,18 @@ from tests.factories import counts, failure, success
 from tests.running import RunningCollector, new_key
 
 from toolfault_collector.cardinality import NameLimits
-from toolfault_collector.catalog import Catalog
 from toolfault_collector.clock import now_us
 from toolfault_collector.collector import Collector
-from toolfault_collector.decode import decode_events
 from toolfault_collector.doctor import examine
 from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.prepared import Context
 from toolfault_collector.problems import Problem
 from toolfault_collector.projects import ensure_project
 from toolfault_collector.quota import Quota
+from toolfault_collector.records import Context
 from toolfault_collector.recount import recount
 from toolfault_collector.settings import Settings
-from toolfault_collector.store import prepare_batch, store_group
+from toolfault_collector.store import store_group
+from toolfault_collector.submission import read_events
 from toolfault_collector.tables import (
     call_counts,
     failure_counts,
@@ -119,14 +119,13 @@ def test_quota_over_two_collectors(sqlite_url: str, tmp_path: Path) -> None:
 def test_names_beyond_the_limit_are_other(engine: Engine) -> None:
     """Further tools and codes are stored as "other", flagged, with their own name in extra."""
     calls = [failure(f"tool-{number}", code=f"code_{number}") for number in range(6)]
-    batch = decode_events(calls, imported=False)
     with write_transaction(engine) as conn:
         context = Context(ensure_project(conn, "demo"), now_us())
         limits = NameLimits(max_tools=4, max_codes=3)
-        submission = prepare_batch(batch, context)
-        (receipt,) = store_group(conn, [submission], catalog=Catalog(), limits=limits)
+        stored = store_group(conn, [read_events(calls, context)], limits=limits)
 
-    assert receipt.accepted == 6
+    assert [receipt.accepted for receipt in stored.receipts] == [6]
+    assert stored.renamed == {"tool": 2, "code": 3}
     with read_connection(engine) as conn:
         rows = conn.execute(select(tool_call).order_by(tool_call.c.seq)).all()
     assert [row.tool for row in rows] == [*(f"tool-{n}" for n in range(4)), "other", "other"]
@@ -137,6 +136,27 @@ def test_names_beyond_the_limit_are_other(engine: Engine) -> None:
 
 
 @SQLITE
+def test_what_is_rolled_back_starts_from_its_records_again(engine: Engine) -> None:
+    """What one transaction made of a batch is unknown to the next one that tries it."""
+    with write_transaction(engine) as conn:
+        context = Context(ensure_project(conn, "demo"), now_us())
+    batch = read_events([failure("a"), failure("b", field="port"), counts("c")], context)
+    limits = NameLimits(max_tools=1, max_codes=1, max_arguments=1)
+    with suppress(InterruptedError), write_transaction(engine) as conn:
+        assert store_group(conn, [batch], limits=limits).renamed["tool"] == 1
+        raise InterruptedError
+
+    with write_transaction(engine) as conn:
+        assert store_group(conn, [batch]).receipts[0].accepted == 3
+
+    with read_connection(engine) as conn:
+        rows = conn.execute(select(tool_call).order_by(tool_call.c.seq)).all()
+        assert conn.execute(select(call_counts.c.tool)).scalar_one() == "c"
+    assert [row.tool for row in rows] == ["a", "b"]
+    assert [(row.extra, row.flags) for row in rows] == [(None, None)] * 2
+
+
+@SQLITE
 def test_arguments_beyond_the_limit_are_other(engine: Engine) -> None:
     """Further arguments are counted as "other", and the issue keeps its own name."""
     fields = ["items.0.port", "items.1.port", "url", "made_up", "made_up.too"]
@@ -144,8 +164,7 @@ def test_arguments_beyond_the_limit_are_other(engine: Engine) -> None:
     with write_transaction(engine) as conn:
         context = Context(ensure_project(conn, "demo"), now_us())
         for field in fields:
-            batch = decode_events([failure(field=field)], imported=False)
-            store_group(conn, [prepare_batch(batch, context)], catalog=Catalog(), limits=limits)
+            store_group(conn, [read_events([failure(field=field)], context)], limits=limits)
 
     with read_connection(engine) as conn:
         issues = conn.execute(select(issue).order_by(issue.c.tool_call_id)).all()
@@ -167,9 +186,9 @@ def test_folded_tools_count_towards_the_limit(engine: Engine) -> None:
     with write_transaction(engine) as conn:
         context = Context(ensure_project(conn, "demo"), now_us())
         for events in ([counts("a"), counts("b"), counts("c"), counts(None)], [failure("d")]):
-            submission = prepare_batch(decode_events(events, imported=False), context)
+            submission = read_events(events, context)
             limits = NameLimits(max_tools=2)
-            store_group(conn, [submission], catalog=Catalog(), limits=limits)
+            store_group(conn, [submission], limits=limits)
 
     with read_connection(engine) as conn:
         folded = conn.execute(select(call_counts.c.tool).order_by(call_counts.c.id)).scalars()
@@ -186,7 +205,7 @@ def test_what_is_counted_as_other_is_visible(sqlite_engine: Engine) -> None:
     def store(*events: dict[str, object]) -> dict[str, float | None]:
         with write_transaction(sqlite_engine) as conn:
             context = Context(ensure_project(conn, "demo"), now_us())
-        collector.writer.store(prepare_batch(decode_events([*events], imported=False), context))
+        collector.writer.store(read_events(events, context))
         value = collector.metrics.registry.get_sample_value
         kinds = ("folded_tool", "tool", "code")
         return {kind: value("toolfault_names_over_limit_total", {"kind": kind}) for kind in kinds}
@@ -208,9 +227,9 @@ def test_names_are_remembered_across_processes(engine: Engine) -> None:
         tool = "a" if expected == "a" else "b"
         with write_transaction(engine) as conn:
             context = Context(ensure_project(conn, project), now_us())
-            submission = prepare_batch(decode_events([failure(tool)], imported=False), context)
+            submission = read_events([failure(tool)], context)
             limits = NameLimits(max_tools=1)
-            store_group(conn, [submission], catalog=Catalog(), limits=limits)
+            store_group(conn, [submission], limits=limits)
         with read_connection(engine) as conn:
             newest = select(tool_call.c.tool).order_by(tool_call.c.id.desc()).limit(1)
             assert conn.execute(newest).scalar_one() == expected

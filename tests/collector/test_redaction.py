@@ -21,8 +21,8 @@ from toolfault_collector import scrub
 from toolfault_collector.clock import now_us
 from toolfault_collector.engine import read_connection, write_transaction
 from toolfault_collector.hints import may_hold_secret
-from toolfault_collector.prepared import TimePolicy
 from toolfault_collector.projects import ensure_project
+from toolfault_collector.records import TimePolicy
 from toolfault_collector.redact import redact, redact_bluntly
 from toolfault_collector.store import store_events
 from toolfault_collector.tables import tool_call

@@ -8,10 +8,9 @@ import pytest
 from tests.factories import failure
 
 from toolfault_collector.clock import now_us
-from toolfault_collector.decode import Rejection
 from toolfault_collector.engine import open_engine, write_transaction
 from toolfault_collector.projects import ensure_project
-from toolfault_collector.refused import MAX_BODY, MAX_REDACTED, with_bodies
+from toolfault_collector.refused import MAX_BODY, MAX_REDACTED, Rejection, with_bodies
 from toolfault_collector.store import store_events
 
 

@@ -11,15 +11,14 @@ from sqlalchemy import Engine, func, insert, select
 from tests.collector.poisons import poison
 from tests.factories import event_id, failure, success
 
-from toolfault_collector.catalog import Catalog
 from toolfault_collector.clock import DAY_US, format_time, now_us
-from toolfault_collector.decode import decode_batch
 from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.prepared import Context
 from toolfault_collector.projects import ensure_project
 from toolfault_collector.recount import recount
 from toolfault_collector.retry import retry_rejects
-from toolfault_collector.store import Receipt, prepare_batch, store_group
+from toolfault_collector.steps import finish
+from toolfault_collector.store import Receipt, store_group
+from toolfault_collector.submission import read_batch
 from toolfault_collector.tables import rejected_event, tool_call
 
 SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -27,11 +26,11 @@ SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 def _send(engine: Engine, *events: Any, received_at: int | None = None, **members: Any) -> Receipt:
     """Store a batch the way the ingest path does."""
-    batch = decode_batch(json.dumps({"events": events, **members}).encode())
+    body = json.dumps({"events": events, **members}).encode()
     with write_transaction(engine) as conn:
         project_id = ensure_project(conn, "demo")
-        context = Context(project_id, received_at or now_us(), resource=batch.resource)
-        return store_group(conn, [prepare_batch(batch, context)], catalog=Catalog())[0]
+        batch = finish(read_batch(body, project_id=project_id, received_at=received_at or now_us()))
+        return store_group(conn, [batch]).receipts[0]
 
 
 def _bodies(engine: Engine) -> list[str]:
@@ -162,10 +161,10 @@ def test_what_is_kept_is_json_without_secrets(engine: Engine) -> None:
 def test_odd_texts_are_kept(engine: Engine) -> None:
     """Surrogates, NUL and NaN, for which events are refused, come back as they were."""
     body = json.dumps({"events": [failure(seq="x", planet="a\ud800\0b")]}).encode()
-    batch = decode_batch(body.replace(b'"duration_ms": 1.0', b'"duration_ms": NaN'))
+    body = body.replace(b'"duration_ms": 1.0', b'"duration_ms": NaN')
     with write_transaction(engine) as conn:
-        context = Context(ensure_project(conn, "demo"), now_us())
-        store_group(conn, [prepare_batch(batch, context)], catalog=Catalog())
+        project_id = ensure_project(conn, "demo")
+        store_group(conn, [finish(read_batch(body, project_id=project_id, received_at=now_us()))])
 
     kept = json.loads(_bodies(engine)[0])
 

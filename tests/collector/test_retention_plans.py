@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,15 +15,14 @@ from tests.factories import counts, failure
 
 from toolfault_collector.cardinality import NameLimits
 from toolfault_collector.clock import DAY_US, SECOND_US, now_us
-from toolfault_collector.decode import decode_events
 from toolfault_collector.engine import is_sqlite, open_engine, read_connection, write_transaction
 from toolfault_collector.maintenance import Maintenance
-from toolfault_collector.prepared import Context
 from toolfault_collector.project_settings import ProjectSettings, change_settings
 from toolfault_collector.projects import ensure_project
+from toolfault_collector.records import Context
 from toolfault_collector.retention import Limits, prune_projects
 from toolfault_collector.settings import Settings
-from toolfault_collector.submission import prepare_batch
+from toolfault_collector.submission import read_events
 from toolfault_collector.tables import call_counts, conversation, failure_counts, tool_call
 
 NOW = now_us()
@@ -173,12 +173,12 @@ def test_a_round_of_retention_reads_by_index(filled: tuple[Engine, list[int]]) -
 def test_the_first_event_of_a_project_reads_no_history(filled: tuple[Engine, list[int]]) -> None:
     """The names a project has used are those of its rollups."""
     engine, (_, limited, _) = filled
-    batch = prepare_batch(
-        decode_events([failure(tool="t1"), counts("t2")], imported=False),
-        Context(limited, NOW, "client", {}, "sdk"),
-    )
+    batch = read_events([failure(tool="t1"), counts("t2")], Context(limited, NOW))
+    call, folded = batch.records
     with _asked(engine) as asked, read_connection(engine) as conn:
-        NameLimits().apply(conn, [batch.events[0]], [batch.events[1]])  # type: ignore[list-item]
+        limits = NameLimits()
+        limits.limit_calls(conn, [call], Counter())  # type: ignore[list-item]
+        limits.limit_counts(conn, [folded], Counter())  # type: ignore[list-item]
 
     assert any("failure_counts" in statement for statement, _ in asked)
     assert not [statement for statement, _ in asked if "call_counts" in statement]

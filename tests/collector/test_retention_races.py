@@ -7,16 +7,17 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, event, select
 from tests.collector.recount import assert_counts_hold
 from tests.factories import failure, success
 
 from toolfault_collector.clock import DAY_US, SECOND_US, now_us
-from toolfault_collector.engine import open_engine, write_transaction
+from toolfault_collector.engine import open_engine, read_connection, write_transaction
 from toolfault_collector.projects import ensure_project
 from toolfault_collector.recount import recount
 from toolfault_collector.retention import prune
 from toolfault_collector.store import store_events
+from toolfault_collector.tables import message, signature, tool_call
 
 NOW = now_us()
 THEN = NOW - 20 * DAY_US
@@ -88,5 +89,25 @@ def test_call_that_goes_while_it_is_sent_again(database_url: str) -> None:
 
     assert recount(ours).right
     assert _store(ours, again, beside) == 0
+    ours.dispose()
+    theirs.dispose()
+
+
+def test_signature_that_goes_after_it_was_looked_up(database_url: str) -> None:
+    """Retention leaves the signature and message that a failure is about to be stored with."""
+    ours, theirs = open_engine(database_url), open_engine(database_url)
+    _store(ours, failure(session_id="old", at=THEN), received_at=THEN)
+
+    def remove() -> None:
+        assert prune(theirs, days=10, clock=lambda: NOW).calls == 1
+
+    with _after(ours, "FROM message", remove):
+        assert _store(ours, failure(session_id="new", at=NOW)) == 1
+
+    query = select(signature.c.id, message.c.id)
+    query = query.join_from(tool_call, signature, signature.c.id == tool_call.c.signature_id)
+    query = query.join(message, message.c.id == tool_call.c.message_id)
+    with read_connection(ours) as conn:
+        assert len(conn.execute(query).all()) == 1
     ours.dispose()
     theirs.dispose()

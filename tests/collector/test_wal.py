@@ -14,7 +14,6 @@ from tests.statements import Statements
 
 from toolfault_collector.clock import now_us
 from toolfault_collector.collector import Collector
-from toolfault_collector.decode import decode_events
 from toolfault_collector.doctor import examine
 from toolfault_collector.engine import (
     LOG_KEPT_BYTES,
@@ -23,10 +22,11 @@ from toolfault_collector.engine import (
     write_transaction,
     writer_connection,
 )
-from toolfault_collector.prepared import Context
 from toolfault_collector.projects import ensure_project
+from toolfault_collector.records import Context
 from toolfault_collector.settings import Settings
-from toolfault_collector.store import prepare_batch, store_events
+from toolfault_collector.store import store_events
+from toolfault_collector.submission import read_events
 from toolfault_collector.wal import LONG_BYTES, WriteAheadLog
 
 MIB = 1024 * 1024
@@ -174,8 +174,7 @@ def test_the_collector_tends_it(engine: Engine) -> None:
 def _stored_one(collector: Collector) -> int:
     with write_transaction(collector.engine) as conn:
         context = Context(ensure_project(conn, "demo"), now_us())
-    batch = prepare_batch(decode_events([failure()], imported=False), context)
-    return collector.writer.store(batch).accepted
+    return collector.writer.store(read_events([failure()], context)).accepted
 
 
 def test_the_doctor_sees_a_long_one(engine: Engine) -> None:

@@ -17,16 +17,18 @@ from tests.statements import Statements
 
 from toolfault_collector.clock import DAY_US, now_us
 from toolfault_collector.collector import Collector
-from toolfault_collector.decode import decode_batch
 from toolfault_collector.engine import is_sqlite, read_connection, sqlite_path, write_transaction
 from toolfault_collector.errors import StoreUnavailable, WriterBusy
-from toolfault_collector.prepared import Context
 from toolfault_collector.projects import ensure_project
+from toolfault_collector.rollups import HOUR_US
 from toolfault_collector.settings import Settings
-from toolfault_collector.store import Receipt, Submission, prepare_batch
+from toolfault_collector.steps import finish
+from toolfault_collector.store import Receipt, store_group
+from toolfault_collector.submission import Submission, read_batch
 from toolfault_collector.tables import (
     conversation,
     issue,
+    message,
     metadata,
     rejected_event,
     signature,
@@ -53,8 +55,9 @@ def collector(engine: Engine) -> Iterator[Collector]:
 def submission_of(engine: Engine, *events: object) -> Submission:
     """Prepare *events* as they would come over HTTP."""
     with write_transaction(engine) as conn:
-        context = Context(ensure_project(conn, "demo"), now_us())
-    return prepare_batch(decode_batch(json.dumps({"events": events}).encode()), context)
+        project_id = ensure_project(conn, "demo")
+    body = json.dumps({"events": events}).encode()
+    return finish(read_batch(body, project_id=project_id, received_at=now_us()))
 
 
 def _count(engine: Engine) -> int:
@@ -105,9 +108,8 @@ def _submit(collector: Collector, submission: Submission, deliver: Deliver) -> N
 def _submission_without_commit(days_ago: int) -> Submission:
     at = now_us() - days_ago * DAY_US  # shares no row with another, nor with what comes today
     events = [success(f"held-{days_ago}", session_id=None, at=at)]
-    return prepare_batch(
-        decode_batch(json.dumps({"events": events}).encode()), Context(1, now_us())
-    )
+    body = json.dumps({"events": events}).encode()
+    return finish(read_batch(body, project_id=1, received_at=now_us()))
 
 
 def _commits(collector: Collector) -> float | None:
@@ -224,6 +226,24 @@ def test_next_group_is_read_during_a_commit(engine: Engine) -> None:
 
 
 @SQLITE
+def test_one_id_twice_in_a_group(collector: Collector) -> None:
+    """The first is stored; the others are duplicates, and conflicts if they say something else."""
+    first = failure("one")
+    same, other = dict(reversed(first.items())), {**first, "tool": "two"}
+    batches = [submission_of(collector.engine, each) for each in (first, same, other)]
+    with write_transaction(collector.engine) as conn:
+        receipts = store_group(conn, batches).receipts
+
+    assert [(each.accepted, each.duplicate, each.conflicts) for each in receipts] == [
+        (1, 0, 0),
+        (0, 1, 0),
+        (0, 1, 1),
+    ]
+    with read_connection(collector.engine) as conn:
+        assert conn.execute(select(tool_call.c.tool)).scalars().all() == ["one"]
+
+
+@SQLITE
 def test_full_queue_is_refused(collector: Collector) -> None:
     """Beyond the share of its project nothing is taken in, and what was is stored."""
     many = [success(session_id=None) for _ in range(400)]
@@ -308,6 +328,20 @@ def test_stale_signature_is_looked_up_again(collector: Collector) -> None:
 
     with read_connection(collector.engine) as conn:
         assert conn.execute(select(func.count()).select_from(signature)).scalar_one() == 1
+
+
+def test_first_and_last_seen(collector: Collector) -> None:
+    """A signature and a message know when they were first seen, and the last hour in which."""
+    at, hours = now_us() - 5 * HOUR_US, (0, -2, 2)
+    for hour in hours:
+        again = submission_of(collector.engine, failure(at=at + hour * HOUR_US, session_id=None))
+        collector.writer.store(again)
+
+    for table in (signature, message):
+        with read_connection(collector.engine) as conn:
+            (seen,) = conn.execute(select(table.c.first_at, table.c.last_at)).all()
+        assert seen.first_at == at - 2 * HOUR_US
+        assert 0 < seen.last_at - (at + 2 * HOUR_US) <= HOUR_US
 
 
 def test_broken_schema_is_not_the_fault_of_events(collector: Collector) -> None:
