@@ -124,7 +124,7 @@ def upsert_rows(
     if driver is None:
         arrays.insert_arrays(conn, table, names, rows=rows, conflict=conflict)
     else:
-        _insert_many(driver, table, names, rows, conflict=conflict)
+        _insert_many(driver, table, names, rows, conflict)
 
 
 def find_rows(
@@ -194,12 +194,7 @@ def allocate_ids(conn: Connection, table: Table, count: int) -> Sequence[int]:
 
 
 def _insert_many(
-    driver: sqlite3.Connection,
-    table: Table,
-    names: tuple[str, ...],
-    rows: Rows,
-    *,
-    conflict: str = "",
+    driver: sqlite3.Connection, table: Table, names: tuple[str, ...], rows: Rows, conflict: str = ""
 ) -> None:
     """Insert *rows* in few statements.
 

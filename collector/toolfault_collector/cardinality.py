@@ -71,37 +71,34 @@ class NameLimits:
         self._told: set[tuple[int, str]] = set()
         self._lock = threading.Lock()
 
-    def limit_calls(
-        self, conn: Connection, calls: list[CallRecord], renamed: Counter[str]
-    ) -> list[CallRecord]:
-        """Return *calls*, in which names that are one too many are ``other``.
+    def apply(
+        self,
+        conn: Connection,
+        calls: list[CallRecord],
+        counts: list[CountsRecord],
+        renamed: Counter[str],
+    ) -> tuple[list[CallRecord], list[CountsRecord]]:
+        """Return *calls* and *counts*, in which names that are one too many are ``other``.
 
-        Args:
-            conn: Knows the names that were used before this process began.
-            calls: The calls.
-            renamed: Is added to: how many were renamed, by what was one too many.
+        What was renamed is counted in *renamed*, by what was one too many.
         """
         with self._lock:
-            return [self._limit_call(conn, call, renamed) for call in calls]
+            return (
+                [self._limit_call(conn, each, renamed) for each in calls],
+                [self._limit_folded(conn, each, renamed) for each in counts],
+            )
 
-    def limit_counts(
-        self, conn: Connection, counts: list[CountsRecord], renamed: Counter[str]
-    ) -> list[CountsRecord]:
-        """Return *counts* with their tools limited, like `limit_calls`."""
-        limited = list(counts)
-        with self._lock:
-            for place, each in enumerate(counts):
-                tools = self._names_of(conn, each.project_id).tools
-                if each.tool is not None and not self._admit(
-                    each.project_id, "tool", tools, each.tool
-                ):
-                    limited[place] = replace(each, tool=OTHER, flags=(*each.flags, "tool_limit"))
-                    renamed["folded_tool"] += 1
-        return limited
+    def _limit_folded(
+        self, conn: Connection, counts: CountsRecord, renamed: Counter[str]
+    ) -> CountsRecord:
+        tools = self._names_of(conn, counts.project_id).tools
+        if counts.tool is None or self._admit(counts.project_id, "tool", tools, counts.tool):
+            return counts
+        renamed["folded_tool"] += 1
+        return replace(counts, tool=OTHER, flags=(*counts.flags, "tool_limit"))
 
     def _limit_call(self, conn: Connection, call: CallRecord, renamed: Counter[str]) -> CallRecord:
-        names = self._names.get(call.project_id) or self._names_of(conn, call.project_id)
-        failure = call.failure
+        names, failure = self._names_of(conn, call.project_id), call.failure
         if call.tool in names.tools and (
             failure is None
             or (

@@ -194,7 +194,7 @@ def read_chain(row: Sequence[Any]) -> Chain:
 def chain_row(key: ChainKey, chain: Chain) -> tuple[Any, ...]:
     """Return the row of *chain*, in the order of `CHAIN_COLUMNS`."""
     state, memory = None, chain.memory
-    if not chain.recovered:
+    if chain.recovered_at is None:
         state = {
             "turns": memory.turns,
             "fingerprints": memory.fingerprints,

@@ -327,7 +327,7 @@ def fold(calls: Iterable[Call], chain: Chain | None = None) -> list[Chain]:
     for call in calls:
         if chain is not None:
             chain.add(call)
-            if chain.recovered:
+            if chain.recovered_at is not None:
                 chain = None
         elif not call.success:
             chain = Chain.open(call)

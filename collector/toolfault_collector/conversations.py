@@ -159,6 +159,7 @@ _COLUMNS: Final = tuple(member.name for member in fields(Conversation))[:-1]
 _VALUES: Final = attrgetter(*_COLUMNS)
 _CALLS: Final = _COLUMNS.index("end_calls")
 _KEY: Final = columns("project_id session_id")
+_place: Final = attrgetter(*_KEY)
 _LAST: Final = columns("last_started_at last_seq failed_until last_failure_turn")
 _LAST_OF: Final = attrgetter(*_LAST)
 _UNRESOLVED: Final = (
@@ -208,11 +209,11 @@ def write_conversations(conn: Connection, conversations: Iterable[Conversation])
     """
     stored: defaultdict[int, dict[str, Conversation]] = defaultdict(dict)
     rows = []
-    for each in conversations:
+    for each in sorted(conversations, key=_place):
         rows.append(_row(each))
         if each.stored:
             stored[each.project_id][each.session_id] = each
-    upsert_rows(conn, conversation, _COLUMNS, key=_KEY, rows=sorted(rows, key=_place))
+    upsert_rows(conn, conversation, _COLUMNS, key=_KEY, rows=rows)
     changed = []
     for project_id, known in stored.items():
         sql = _UNRESOLVED.format(_BY_INDEX if is_sqlite(conn) else "")
@@ -260,10 +261,6 @@ def select_conversations(
         each = Conversation(**values, stored=True)
         found[each.project_id, each.session_id] = each
     return found
-
-
-def _place(row: tuple[Any, ...]) -> ConversationKey:
-    return (row[0], row[1])
 
 
 def _row(each: Conversation) -> tuple[Any, ...]:

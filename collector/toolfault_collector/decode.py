@@ -131,11 +131,7 @@ def decode_event(
             event = (_IMPORTED if imported else _EVENT).decode(source)
         except (msgspec.MsgspecError, ValueError):
             return clean_event(_load(source), imported=imported)
-        if (
-            _is_plain(event)
-            and not _may_be_minus_zero(event, source)
-            and not _repeats(event, source)
-        ):
+        if _is_plain(event) and not _may_say_more(event, source):
             return event, [], {}
     return clean_event(_load(source), imported=imported)
 
@@ -179,24 +175,21 @@ def _integer(digits: str) -> int | float:
     return -0.0 if digits == "-0" else int(digits)
 
 
-def _repeats(event: Any, raw: bytes) -> bool:
-    """Return whether *raw*, from which *event* was read, has a key twice in one object.
+def _may_say_more(event: Any, raw: bytes) -> bool:
+    """Return whether *raw*, from which *event* was read, may say -0, or a key twice.
 
-    Two readers could then see two different events. A value that was read has each key once, so
-    written again it has fewer quotation marks: *event* itself, if *raw* says nothing needlessly,
-    else a value that leaves nothing out.
+    Integers are never -0, and of a key that is there twice two readers could see two events. A
+    value that was read has each key once, so written again it has fewer quotation marks: *event*
+    itself, if *raw* says nothing needlessly, else a value that leaves nothing out.
     """
     if _QUOTE in raw:  # a quotation mark in another spelling
+        return True
+    if getattr(event, "seq", 0) == 0 and (b":-0" in raw or b": -0" in raw):
         return True
     said = raw.count(b'"')
     return said != _ENCODER.encode(event).count(b'"') and said != _ENCODER.encode(
         _ANYTHING.decode(raw)
     ).count(b'"')
-
-
-def _may_be_minus_zero(event: Any, raw: bytes) -> bool:
-    """Return whether an integer that is 0 may have been written ``-0``, which is none."""
-    return getattr(event, "seq", 0) == 0 and (b":-0" in raw or b": -0" in raw)
 
 
 def _is_plain(event: Any) -> bool:

@@ -15,12 +15,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final, Literal
 
 import msgspec
 from msgspec.structs import replace
 
 from toolfault_collector import wire
+from toolfault_collector.bulk import columns
 from toolfault_collector.clean import Refused
 from toolfault_collector.clock import DAY_US, MILLISECOND_US, MINUTE_US, parse_time
 from toolfault_collector.codes import AUDIENCES, CATEGORIES, canonical_code, default_category
@@ -41,15 +43,15 @@ __all__ = [
     "EndRecord",
     "FailureRecord",
     "IssueRecord",
+    "Raw",
     "Record",
-    "Source",
     "TimePolicy",
     "make_record",
     "signed",
 ]
 
 TimePolicy = Literal["client", "import"]
-Source = bytes | Mapping[str, Any]
+Raw = bytes | Mapping[str, Any]
 
 # A client's clock is believed this far; Sentry's Relay uses the same bounds.
 MAX_PAST_US: Final = 30 * DAY_US
@@ -58,6 +60,18 @@ MAX_FUTURE_US: Final = MINUTE_US
 _EVENT_ID: Final = re.compile(
     r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-7][0-9A-HJKMNP-TV-Z]{25}", re.ASCII
 )
+# What is kept as it was sent.
+_SENT_OF_CALL: Final = columns(
+    "event_id seq call_id run_id trace_id span_id tool tool_requested duration_ms sample_rate"
+    " args_recorded schema_hash tokens"
+)
+_SENT_OF_FAILURE: Final = columns(
+    "reason kind phase field expected received received_type snippet retryable retry_hint"
+    " adapter_failed"
+)
+_sent_of_call: Final = attrgetter(*_SENT_OF_CALL)
+_sent_of_failure: Final = attrgetter(*_SENT_OF_FAILURE)
+_OF_COUNTS: Final = columns("agent model environment release variant")
 _NO_TEXTS: Final = wire.Renderings()
 _NO_EXCEPTION: Final = wire.RaisedException()
 _NO_VALIDATION: Final = wire.Validation()
@@ -84,6 +98,25 @@ class Context:
     search: Search = field(default_factory=Search)
 
 
+class _Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """What every event has.
+
+    Attributes:
+        time_source: Whose its time is.
+        flags: What was changed on the way in.
+        index: Where it stood in its batch.
+        raw: What arrived.
+    """
+
+    project_id: int
+    event_id: str
+    received_at: int
+    time_source: str
+    flags: tuple[str, ...]
+    index: int
+    raw: Raw
+
+
 class IssueRecord(msgspec.Struct, frozen=True, gc=False):
     """One thing wrong with one argument; its members are columns of ``issue``."""
 
@@ -101,12 +134,12 @@ class IssueRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class FailureRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """What went wrong in a failed call; the members up to ``adapter_failed`` are columns.
+    """What went wrong in a failed call; most members are columns of ``tool_call``.
 
     Attributes:
         issues: In their order.
         fields: (field pattern, issue code) of each issue.
-        arguments: Those in which an issue lies, each once.
+        arguments: Those in which an issue lies.
         signature: These, sorted, as JSON.
         fingerprint: Of tool, code, signature and exception type: what failures are grouped by.
         message: The normalised text for the model, if there was one, and its digest.
@@ -137,26 +170,21 @@ class FailureRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     adapter_failed: bool | None
     issues: tuple[IssueRecord, ...]
     fields: tuple[tuple[str, str], ...]
-    arguments: tuple[str, ...]
+    arguments: frozenset[str]
     signature: str
     fingerprint: str
     message: str | None
     message_digest: str | None
 
 
-class CallRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """One call; the members up to ``tags`` are columns of ``tool_call``.
+class CallRecord(_Event, frozen=True, gc=False, kw_only=True):
+    """One call; most members are columns of ``tool_call``.
 
     Attributes:
         extra: Members that no column holds.
-        flags: What was changed on the way in.
         failure: What went wrong, if it failed.
-        index: Where the event stood in its batch.
-        source: What arrived.
     """
 
-    project_id: int
-    event_id: str
     event_type: str
     session_id: str | None
     turn: str | None
@@ -176,8 +204,6 @@ class CallRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     user: str | None
     started_at: int
     occurred_at: int
-    received_at: int
-    time_source: str
     duration_ms: float | None
     success: bool
     sample_rate: float
@@ -192,22 +218,13 @@ class CallRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     tokens: int | None
     tags: str | None
     extra: Mapping[str, Any]
-    flags: tuple[str, ...]
     failure: FailureRecord | None
-    index: int
-    source: Source
 
 
-class CountsRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """Folded successes of one minute; the members up to ``calls_squared`` are columns.
+class CountsRecord(_Event, frozen=True, gc=False, kw_only=True):
+    """Folded successes of one minute; ``minute`` is its first microsecond."""
 
-    ``minute`` is its first microsecond.
-    """
-
-    project_id: int
-    event_id: str
     minute: int
-    received_at: int
     tool: str | None
     agent: str | None
     model: str | None
@@ -221,42 +238,24 @@ class CountsRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     repairs: str | None
     conversations: int
     calls_squared: int
-    flags: tuple[str, ...]
-    time_source: str
-    index: int
-    source: Source
 
 
-class EndRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+class EndRecord(_Event, frozen=True, gc=False, kw_only=True):
     """The end of one conversation, with its calls per tool."""
 
-    project_id: int
-    event_id: str
     session_id: str
     occurred_at: int
-    received_at: int
     calls: Mapping[str, int]
-    flags: tuple[str, ...]
-    time_source: str
-    index: int
-    source: Source
 
 
-class ChangeRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A marker in time; the members up to ``kind`` are columns of ``change``."""
+class ChangeRecord(_Event, frozen=True, gc=False, kw_only=True):
+    """A marker in time; ``source`` is who recorded it."""
 
-    project_id: int
-    event_id: str
     occurred_at: int
-    received_at: int
     label: str
     tool: str | None
     kind: str
-    recorded_by: str
-    flags: tuple[str, ...]
-    time_source: str
-    index: int
-    source: Source
+    source: str
 
 
 Record = CallRecord | CountsRecord | EndRecord | ChangeRecord
@@ -264,7 +263,7 @@ Record = CallRecord | CountsRecord | EndRecord | ChangeRecord
 
 def make_record(
     event: wire.Event | wire.ImportedEvent,
-    source: Source,
+    raw: Raw,
     context: Context,
     *,
     index: int,
@@ -275,7 +274,7 @@ def make_record(
 
     Args:
         event: As it was decoded; its texts are redacted in place.
-        source: What it was decoded from.
+        raw: What it was decoded from.
         context: What holds for its batch.
         index: Its place in the batch.
         flags: What was changed while it was decoded; may be added to.
@@ -294,22 +293,21 @@ def make_record(
         if not getattr(event, name, "-"):
             flags.append(flag)
     if isinstance(event, wire.ToolCall | wire.ToolError):
-        return _call(event, source, context, index=index, flags=flags, extra=extra)
-    said = event.minute if isinstance(event, wire.CallCounts) else event.occurred_at
-    member = "/minute" if isinstance(event, wire.CallCounts) else "/occurred_at"
-    at, time_source = _settle_time(said, context, pointer=member)
+        return _call(event, raw, context, index=index, flags=flags, extra=extra)
+    member = "minute" if isinstance(event, wire.CallCounts) else "occurred_at"
+    at, time_source = _settle_time(getattr(event, member), context, pointer=f"/{member}")
     if time_source == "server":
         flags.append("clock_skew")
     if extra:  # there is no room for members that nobody knows
         flags.append("extra_dropped")
-    of_all = {
+    of_all: dict[str, Any] = {
         "project_id": context.project_id,
         "event_id": event.event_id,
         "received_at": context.received_at,
         "flags": tuple(flags),
         "time_source": time_source,
         "index": index,
-        "source": source,
+        "raw": raw,
     }
     if isinstance(event, wire.CallCounts):
         return _counts(event, at - at % MINUTE_US, context.resource, of_all)
@@ -320,14 +318,14 @@ def make_record(
         label=event.label,
         tool=event.tool,
         kind=event.kind,
-        recorded_by=context.source,
+        source=context.source,
         **of_all,
     )
 
 
 def _call(
     event: wire.ToolCall | wire.ToolError,
-    source: Source,
+    raw: Raw,
     context: Context,
     *,
     index: int,
@@ -355,24 +353,17 @@ def _call(
         extra["request_id"] = event.request_id
     # Nobody waits for an import, which is searched whole.
     search = context.search if context.time_policy == "client" else Search(math.inf)
-    flags += scrub(event, extra, source, search)
+    flags += scrub(event, extra, raw, search)
     if success and event.error is not None:
         flags.append("error_ignored")
     failure = None if success else _failure(event, flags)
     validation = event.validation or _NO_VALIDATION
     return CallRecord(
+        **dict(zip(_SENT_OF_CALL, _sent_of_call(event), strict=True)),
         project_id=context.project_id,
-        event_id=event.event_id,
         event_type="tool_call" if is_call else "tool_error",
         session_id=event.session_id or event.run_id,
         turn=event.turn or None,
-        seq=event.seq,
-        call_id=event.call_id,
-        run_id=event.run_id,
-        trace_id=event.trace_id,
-        span_id=event.span_id,
-        tool=event.tool,
-        tool_requested=event.tool_requested,
         agent=event.agent or default("agent"),
         model=event.model or default("model"),
         provider=event.provider or default("provider"),
@@ -384,24 +375,19 @@ def _call(
         occurred_at=occurred_at,
         received_at=context.received_at,
         time_source=time_source,
-        duration_ms=event.duration_ms,
         success=success,
-        sample_rate=event.sample_rate,
         detection=detection,
         args_fingerprint=event.args_fingerprint or None,
-        args_recorded=event.args_recorded,
         args_diff=_json(event.args_diff) if event.args_diff else None,
         coercions=_json(event.coercions) if event.coercions else None,
         validation_mode=validation.mode,
         validation_version=validation.version,
-        schema_hash=event.schema_hash,
-        tokens=event.tokens,
         tags=_json(event.tags) if event.tags else None,
         extra=extra,
         flags=tuple(flags),
         failure=failure,
         index=index,
-        source=source,
+        raw=raw,
     )
 
 
@@ -418,26 +404,17 @@ def _failure(event: wire.ToolCall | wire.ToolError, flags: list[str]) -> Failure
         # Whom it is for is unknown, so only those who may see everything see it.
         audience = "system"
         flags.append("audience")
-    issues = _issues(error, code)
+    issues = _issues(error)
     fields = tuple([(each.field_pattern, each.code) for each in issues])
     texts = error.renderings or _NO_TEXTS
     raised = error.exception or _NO_EXCEPTION
     signature, fingerprint = _signature(event.tool, code, fields, raised.type)
     message, digest = _message(texts.llm) if texts.llm else (None, None)
     return FailureRecord(
+        **dict(zip(_SENT_OF_FAILURE, _sent_of_failure(error), strict=True)),
         code=code,
         category=category,
         audience=audience,
-        reason=error.reason,
-        kind=error.kind,
-        phase=error.phase,
-        field=error.field,
-        expected=error.expected,
-        received=error.received,
-        received_type=error.received_type,
-        snippet=error.snippet,
-        retryable=error.retryable,
-        retry_hint=error.retry_hint,
         retry_context=_json(error.retry_context) if error.retry_context else None,
         issues_total=len(issues) if error.issues_total is None else error.issues_total,
         text_user=texts.user,
@@ -447,10 +424,9 @@ def _failure(event: wire.ToolCall | wire.ToolError, flags: list[str]) -> Failure
         exception_module=raised.module,
         exception_message=raised.message,
         traceback=raised.traceback,
-        adapter_failed=error.adapter_failed,
         issues=issues,
         fields=fields,
-        arguments=_arguments(issues),
+        arguments=frozenset([each.root_field for each in issues if each.root_field]),
         signature=signature,
         fingerprint=fingerprint,
         message=message,
@@ -469,66 +445,53 @@ def signed(
         code=code,
         issues=issues,
         fields=fields,
-        arguments=_arguments(issues),
+        arguments=frozenset([each.root_field for each in issues if each.root_field]),
         signature=signature,
         fingerprint=fingerprint,
     )
 
 
-def _arguments(issues: tuple[IssueRecord, ...]) -> tuple[str, ...]:
-    return tuple({each.root_field: None for each in issues if each.root_field})
-
-
-def _issues(error: wire.Failure, code: str) -> tuple[IssueRecord, ...]:
+def _issues(error: wire.Failure) -> tuple[IssueRecord, ...]:
     """Return the issues of *error*; one that names its field at the top only has one of it."""
-    if not error.issues:
-        return () if not error.field else (_only_issue(error, error.field, code),)
-    return tuple([_issue(position, issue) for position, issue in enumerate(error.issues)])
+    issues = error.issues
+    if not issues and error.field:
+        issues = [
+            wire.Issue(
+                error.code,
+                error.field,
+                expected=error.expected,
+                received=error.received,
+                received_type=error.received_type,
+            )
+        ]
+    return tuple([_issue(position, issue) for position, issue in enumerate(issues)])
 
 
 def _issue(position: int, issue: wire.Issue) -> IssueRecord:
     pattern, root = field_places(issue.field)
     return IssueRecord(
-        position=position,
-        field=issue.field,
-        field_pattern=pattern if issue.field_pattern is None else issue.field_pattern,
-        root_field=root if issue.root_field is None else issue.root_field,
-        code=canonical_code(issue.code),
-        type=issue.type,
-        message=issue.message,
-        expected=issue.expected,
-        received=issue.received,
-        received_type=issue.received_type,
-        near_miss=_json(issue.near_miss) if issue.near_miss else None,
-    )
-
-
-def _only_issue(error: wire.Failure, name: str, code: str) -> IssueRecord:
-    pattern, root = field_places(name)
-    return IssueRecord(
-        position=0,
-        field=name,
-        field_pattern=pattern,
-        root_field=root,
-        code=code,
-        expected=error.expected,
-        received=error.received,
-        received_type=error.received_type,
+        position,
+        issue.field,
+        pattern if issue.field_pattern is None else issue.field_pattern,
+        root if issue.root_field is None else issue.root_field,
+        canonical_code(issue.code),
+        issue.type,
+        issue.message,
+        issue.expected,
+        issue.received,
+        issue.received_type,
+        _json(issue.near_miss) if issue.near_miss else None,
     )
 
 
 def _counts(
     event: wire.CallCounts, minute: int, resource: Mapping[str, str], of_all: dict[str, Any]
 ) -> CountsRecord:
-    default, duration = resource.get, event.duration_ms or _NO_DURATION
+    duration = event.duration_ms or _NO_DURATION
     return CountsRecord(
         minute=minute,
         tool=event.tool,
-        agent=event.agent or default("agent"),
-        model=event.model or default("model"),
-        environment=event.environment or default("environment"),
-        release=event.release or default("release"),
-        variant=event.variant or default("variant"),
+        **{name: getattr(event, name) or resource.get(name) for name in _OF_COUNTS},
         calls=event.calls,
         duration_sum_ms=duration.sum,
         duration_max_ms=duration.max,

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
+from sqlalchemy import Table
 
 from toolfault_collector.bulk import columns
 from toolfault_collector.chains import Place
@@ -22,6 +23,7 @@ from toolfault_collector.records import (
     FailureRecord,
     IssueRecord,
 )
+from toolfault_collector.tables import call_counts, change, conversation_end, issue, tool_call
 
 __all__ = [
     "CALL_COLUMNS",
@@ -53,15 +55,21 @@ class CallRow:
     place: Place = _NO_PLACE
 
 
-def _until(record: type[msgspec.Struct], last: str) -> tuple[str, ...]:
-    """Return the names of the members of *record* up to *last*."""
-    names = record.__struct_fields__
-    return names[: names.index(last) + 1]
+def _members(record: type[msgspec.Struct], table: Table) -> tuple[str, ...]:
+    """Return the members of *record* that are columns of *table* as they are."""
+    return tuple(
+        [name for name in record.__struct_fields__ if name in table.c and name not in _AS_JSON]
+    )
 
 
-_OF_CALL: Final = _until(CallRecord, "tags")
-_OF_FAILURE: Final = _until(FailureRecord, "adapter_failed")
-_OF_ISSUE: Final = _until(IssueRecord, "near_miss")
+# Members of a record that are no text yet.
+_AS_JSON: Final = ("extra", "flags")
+_OF_CALL: Final = _members(CallRecord, tool_call)
+_OF_FAILURE: Final = _members(FailureRecord, tool_call)
+_OF_ISSUE: Final = _members(IssueRecord, issue)
+_OF_COUNTS: Final = _members(CountsRecord, call_counts)
+_OF_END: Final = tuple([name for name in _members(EndRecord, conversation_end) if name != "calls"])
+_OF_CHANGE: Final = _members(ChangeRecord, change)
 CALL_COLUMNS: Final = (
     *columns("id signature_id message_id extra flags"),
     *Place._fields,
@@ -69,17 +77,16 @@ CALL_COLUMNS: Final = (
     *_OF_FAILURE,
 )
 ISSUE_COLUMNS: Final = (*columns("project_id tool_call_id tool occurred_at"), *_OF_ISSUE)
-_OF_COUNTS: Final = _until(CountsRecord, "calls_squared")
 COUNTS_COLUMNS: Final = (*_OF_COUNTS, "flags")
-END_COLUMNS: Final = columns("project_id event_id session_id occurred_at received_at calls flags")
-CHANGE_COLUMNS: Final = columns(
-    "project_id event_id occurred_at received_at label tool kind source flags"
-)
+END_COLUMNS: Final = (*_OF_END, "calls", "flags")
+CHANGE_COLUMNS: Final = (*_OF_CHANGE, "flags")
 
 _call: Final = attrgetter(*_OF_CALL)
 _failure: Final = attrgetter(*_OF_FAILURE)
 _issue: Final = attrgetter(*_OF_ISSUE)
 _counts: Final = attrgetter(*_OF_COUNTS)
+_end: Final = attrgetter(*_OF_END)
+_change: Final = attrgetter(*_OF_CHANGE)
 _NO_FAILURE: Final = (None,) * len(_OF_FAILURE)
 
 
@@ -108,11 +115,11 @@ def issue_rows(calls: Iterable[CallRow]) -> list[Row]:
             each.id,
             each.record.tool,
             each.record.occurred_at,
-            *_issue(issue),
+            *_issue(each_issue),
         )
         for each in calls
         if each.record.failure is not None
-        for issue in each.record.failure.issues
+        for each_issue in each.record.failure.issues
     ]
 
 
@@ -124,35 +131,14 @@ def counts_rows(records: Iterable[CountsRecord]) -> list[Row]:
 def end_rows(records: Iterable[EndRecord]) -> list[Row]:
     """Return the rows of ``conversation_end``, in the order of `END_COLUMNS`."""
     return [
-        (
-            each.project_id,
-            each.event_id,
-            each.session_id,
-            each.occurred_at,
-            each.received_at,
-            msgspec.json.encode(each.calls).decode(),
-            _json(each.flags),
-        )
+        (*_end(each), msgspec.json.encode(each.calls).decode(), _json(each.flags))
         for each in records
     ]
 
 
 def change_rows(records: Iterable[ChangeRecord]) -> list[Row]:
     """Return the rows of ``change``, in the order of `CHANGE_COLUMNS`."""
-    return [
-        (
-            each.project_id,
-            each.event_id,
-            each.occurred_at,
-            each.received_at,
-            each.label,
-            each.tool,
-            each.kind,
-            each.recorded_by,
-            _json(each.flags),
-        )
-        for each in records
-    ]
+    return [(*_change(each), _json(each.flags)) for each in records]
 
 
 def _json(value: Any) -> str | None:

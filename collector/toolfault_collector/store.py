@@ -22,7 +22,7 @@ from toolfault_collector.bulk import allocate_ids, find_rows, insert_rows
 from toolfault_collector.cardinality import NameLimits
 from toolfault_collector.chain_rows import ChainKey
 from toolfault_collector.chain_store import continue_chains
-from toolfault_collector.chains import Call, Chain, Place
+from toolfault_collector.chains import Call, Chain
 from toolfault_collector.clock import MINUTE_US
 from toolfault_collector.conversations import (
     Conversation,
@@ -40,8 +40,8 @@ from toolfault_collector.records import (
     Context,
     CountsRecord,
     EndRecord,
+    Raw,
     Record,
-    Source,
     TimePolicy,
 )
 from toolfault_collector.refused import Rejection
@@ -60,8 +60,6 @@ from toolfault_collector.tables import (
 __all__ = ["Receipt", "Stored", "store_events", "store_group"]
 
 EventKey = tuple[int, str]
-_NO_PLACE: Final = Place()
-_order_of: Final = attrgetter("key")
 Conversations = dict[ConversationKey, Conversation]
 R = TypeVar("R", CallRecord, CountsRecord, EndRecord, ChangeRecord)
 
@@ -154,9 +152,8 @@ def store_group(
         calls, ends = new.of(CallRecord), new.of(EndRecord)
     counts, changes = new.of(CountsRecord), new.of(ChangeRecord)
     if limits is not None:
-        calls = limits.limit_calls(conn, calls, stored.renamed)
-        counts = limits.limit_counts(conn, counts, stored.renamed)
-    calls = [_placed(call, conversations) for call in calls]
+        calls, counts = limits.apply(conn, calls, counts, stored.renamed)
+    calls = [_placed(call, conversations) if call.time_source == "none" else call for call in calls]
     _take_in(calls, ends, conversations)
     lookups = Lookups()
     _store_calls(conn, calls, conversations, lookups)
@@ -214,10 +211,12 @@ class _NewEvents:
             self.receipts.append(receipt)
             for record in each.records:
                 key, events = (record.project_id, record.event_id), self._events[type(record)]
-                first, _ = events.setdefault(key, (record, receipt))
-                if first is not record:
-                    receipt.duplicate += 1
-                    receipt.conflicts += _differ(first.source, record.source)
+                if key not in events:
+                    events[key] = (record, receipt)
+                    continue
+                first, _ = events[key]
+                receipt.duplicate += 1
+                receipt.conflicts += _differ(first.raw, record.raw)
 
     def of(self, kind: type[R]) -> list[R]:
         """Return the records of *kind*."""
@@ -265,7 +264,7 @@ class _NewEvents:
                 receipt.conflicts += getattr(record, at) != stored_at
 
 
-def _differ(first: Source, second: Source) -> bool:
+def _differ(first: Raw, second: Raw) -> bool:
     """Return whether two events of one id, both of which could be stored, say different things."""
     if first == second:
         return False
@@ -275,7 +274,7 @@ def _differ(first: Source, second: Source) -> bool:
 
 def _placed(call: CallRecord, conversations: Conversations) -> CallRecord:
     """Give a call without a time of its own the time its conversation was first imported."""
-    if call.time_source != "none" or call.session_id is None:
+    if call.session_id is None:
         return call
     at = conversations[call.project_id, call.session_id].first_at
     return replace(call, occurred_at=at, started_at=at)
@@ -321,8 +320,7 @@ def _store_chains(
         if conversations[call.project_id, call.session_id].stored:
             stored.add(key)
     for batch in batches.values():
-        if len(batch) > 1:
-            batch.sort(key=_order_of)
+        batch.sort(key=attrgetter("key"))
 
     def settle(key: ChainKey, chain: Chain) -> None:
         project_id, session_id, tool = key
@@ -330,7 +328,7 @@ def _store_chains(
 
     places = continue_chains(conn, batches, stored=stored, settle=settle)
     for row in calls:
-        row.place = places.get((row.record.project_id, row.record.event_id), _NO_PLACE)
+        row.place = places.get((row.record.project_id, row.record.event_id), row.place)
 
 
 def _as_folded(row: rows.CallRow) -> Call:

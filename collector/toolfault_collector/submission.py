@@ -102,8 +102,7 @@ def _read(
     rejected: list[Rejection] = []
     for index, given in enumerate(sources):
         source = bytes(given) if isinstance(given, msgspec.Raw) else given
-        code, pointer = "schema_too_new", "/schema_version"
-        decoded = None
+        code, pointer, decoded = "schema_too_new", "/schema_version", None
         try:
             decoded = decode_event(source, imported=imported, max_bytes=max_event_bytes)
             event, flags, extra = decoded

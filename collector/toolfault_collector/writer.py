@@ -436,4 +436,4 @@ def _worth_another(error: Exception, attempt: int) -> bool:
 
 def _unstorable(record: Record) -> Rejection:
     pointer = f"/events/{record.index}"
-    return Rejection(record.index, record.event_id, "unstorable", pointer, record.source)
+    return Rejection(record.index, record.event_id, "unstorable", pointer, record.raw)

@@ -99,7 +99,7 @@ def test_signature_that_goes_after_it_was_looked_up(database_url: str) -> None:
     _store(ours, failure(session_id="old", at=THEN), received_at=THEN)
 
     def remove() -> None:
-        assert prune(theirs, days=10, clock=lambda: NOW).calls == 1
+        assert prune(theirs, days=10, force=True, clock=lambda: NOW).calls == 1
 
     with _after(ours, "FROM message", remove):
         assert _store(ours, failure(session_id="new", at=NOW)) == 1
