@@ -488,10 +488,11 @@ def _counts(
     event: wire.CallCounts, minute: int, resource: Mapping[str, str], of_all: dict[str, Any]
 ) -> CountsRecord:
     duration = event.duration_ms or _NO_DURATION
+    for name in _OF_COUNTS:
+        of_all[name] = getattr(event, name) or resource.get(name)
     return CountsRecord(
         minute=minute,
         tool=event.tool,
-        **{name: getattr(event, name) or resource.get(name) for name in _OF_COUNTS},
         calls=event.calls,
         duration_sum_ms=duration.sum,
         duration_max_ms=duration.max,
