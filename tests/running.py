@@ -16,9 +16,9 @@ from typing import Any, Self
 
 import httpx2
 
-from toolfault_collector.engine import open_engine, write_transaction
-from toolfault_collector.keys import KeyKind, create_key
-from toolfault_collector.projects import ensure_project
+from toolfault_collector.admin.keys import KeyKind, create_key
+from toolfault_collector.admin.projects import ensure_project
+from toolfault_collector.storage.engine import open_engine, write_transaction
 
 __all__ = ["RunningCollector", "new_key"]
 

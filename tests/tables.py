@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, Engine, Table
 
-from toolfault_collector.tables import metadata
+from toolfault_collector.storage.tables import metadata
 
 __all__ = ["tables_of"]
 

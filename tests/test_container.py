@@ -23,7 +23,7 @@ import yaml
 from tests.wheels import install_wheels
 
 from toolfault_collector.settings import Settings
-from toolfault_collector.wal import advice_on_version
+from toolfault_collector.storage.wal import advice_on_version
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -42,7 +42,7 @@ def copied(tmp_path: Path) -> Path:
 
 PLANTED = (
     ("collector/toolfault_collector", "import toolfault_dashboard"),
-    ("migrations/toolfault_migrations", "import toolfault_collector.tables"),
+    ("migrations/toolfault_migrations", "import toolfault_collector.storage.tables"),
     ("sdk/toolfault", "import toolfault_collector"),
     ("sdk/toolfault", "import pydantic"),
     ("sdk/toolfault/errors", "import toolfault.telemetry"),

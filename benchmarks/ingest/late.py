@@ -25,10 +25,10 @@ from databases import postgres_database, sqlite_database  # noqa: E402
 from sqlalchemy import Engine  # noqa: E402
 
 import toolfault_migrations  # noqa: E402
+from toolfault_collector.admin.projects import ensure_project  # noqa: E402
 from toolfault_collector.clock import DAY_US, SECOND_US, format_time, now_us  # noqa: E402
-from toolfault_collector.engine import open_engine, write_transaction  # noqa: E402
-from toolfault_collector.projects import ensure_project  # noqa: E402
-from toolfault_collector.store import store_events  # noqa: E402
+from toolfault_collector.storage.engine import open_engine, write_transaction  # noqa: E402
+from toolfault_collector.storage.store import store_events  # noqa: E402
 
 BATCH = 500
 BEGAN = now_us() - 10 * DAY_US

@@ -35,13 +35,13 @@ from fill import fill  # noqa: E402
 from processes import TOOLFAULT, Server, collector, new_key, settle  # noqa: E402
 
 from toolfault_collector.clock import DAY_US, now_us  # noqa: E402
-from toolfault_collector.engine import open_engine, write_transaction  # noqa: E402
-from toolfault_collector.partitions import (  # noqa: E402
+from toolfault_collector.retention.partitions import (  # noqa: E402
     drop_emptied,
     keep_ahead,
     list_partitions,
     newest_id,
 )
+from toolfault_collector.storage.engine import open_engine, write_transaction  # noqa: E402
 
 AGENTS = 4
 BATCH = 20

@@ -30,13 +30,13 @@ import uuid_utils
 
 import toolfault_collector
 import toolfault_migrations
-from toolfault_collector.app import IngestLane, create_app
+from toolfault_collector.admin.keys import create_key
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import format_time, now_us
-from toolfault_collector.collector import Collector
-from toolfault_collector.engine import write_transaction
-from toolfault_collector.keys import create_key
-from toolfault_collector.projects import ensure_project
+from toolfault_collector.http.app import IngestLane, create_app
+from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
+from toolfault_collector.storage.engine import write_transaction
 
 OWN = tuple(
     str(Path(str(package.__file__)).parent)

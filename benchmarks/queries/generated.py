@@ -31,7 +31,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from toolfault_collector.clock import MINUTE_US, now_us
-from toolfault_collector.engine import open_engine, read_connection
+from toolfault_collector.storage.engine import open_engine, read_connection
 from toolfault_dashboard.queries import Scope, failure_list
 from toolfault_dashboard.queries.deadline import TooSlow, deadline
 from toolfault_dashboard.queries.rollups import extent

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from toolfault_collector.clock import now_us
-from toolfault_collector.engine import open_engine, read_connection
+from toolfault_collector.storage.engine import open_engine, read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.parts import keep_at_most

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from toolfault_collector.app import create_app
 from toolfault_collector.errors import CollectorError
+from toolfault_collector.http.app import create_app
+from toolfault_collector.http.server import serve
 from toolfault_collector.log import configure
-from toolfault_collector.schema import prepare
-from toolfault_collector.serve import serve
 from toolfault_collector.settings import Settings
+from toolfault_collector.storage.schema import prepare
 
 
 def main() -> int:

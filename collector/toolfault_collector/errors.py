@@ -6,6 +6,7 @@
     ├── BackupError           a backup cannot be made or restored
     ├── DatabaseReplaced      another file stands where the open one was: open it anew
     ├── DatabaseUrlError      the database URL cannot be used
+    ├── OverQuota             a project sent more than its quota: try again later
     ├── PruneRefused          retention removes nothing: the clock is doubted
     ├── SchemaError           the database has another schema than this version needs
     │   ├── SchemaTooOld      migrate it, or start anew: the message says which
@@ -22,6 +23,7 @@ __all__ = [
     "CollectorError",
     "DatabaseReplaced",
     "DatabaseUrlError",
+    "OverQuota",
     "PruneRefused",
     "SchemaError",
     "SchemaTooNew",
@@ -78,3 +80,17 @@ class UnknownProject(CollectorError):  # noqa: N818
 
 class WriterBusy(CollectorError):  # noqa: N818
     """Nothing was stored: the write queue is full or the collector is stopping."""
+
+
+class OverQuota(CollectorError):  # noqa: N818
+    """A project has sent more events than its quota lets in.
+
+    Attributes:
+        limit: Events a minute.
+        wait: Seconds until the events would be let in.
+    """
+
+    def __init__(self, limit: int, wait: int) -> None:
+        super().__init__(f"over the quota of {limit} events a minute; send again in {wait} s")
+        self.limit = limit
+        self.wait = wait

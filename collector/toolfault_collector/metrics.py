@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from toolfault_collector.store import Receipt
-from toolfault_collector.wal import WriteAheadLog
+from toolfault_collector.protocol.receipt import Receipt
 
 __all__ = ["Metrics"]
 
@@ -76,9 +75,9 @@ class Metrics:
         self._duplicate = self.events.labels("duplicate")
         self._rejected = self.events.labels("rejected")
 
-    def watch_log(self, log: WriteAheadLog) -> None:
-        """Show the length of *log* as it is whenever somebody asks."""
-        self.wal_bytes.set_function(lambda: log.size)
+    def watch_log(self, size: Callable[[], int]) -> None:
+        """Show the bytes of the log, as *size* returns them whenever somebody asks."""
+        self.wal_bytes.set_function(size)
 
     def count_receipt(self, receipt: Receipt) -> None:
         """Count what became of a batch."""

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from typing import Literal
 
+import platformdirs
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from toolfault_collector.engine import default_database_url
-
-__all__ = ["Settings", "settings_table"]
+__all__ = ["Settings", "default_database_url", "settings_table"]
 
 KIB = 1_024
 MIB = 1_024 * KIB
+
+
+def default_database_url() -> str:
+    """Return the URL of the SQLite file in the user's data directory."""
+    folder = platformdirs.user_data_path("toolfault", appauthor=False)
+    return f"sqlite:///{folder / 'toolfault.db'}"
 
 
 class Settings(BaseSettings):

@@ -20,13 +20,13 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from toolfault_collector.app import IngestLane, RequestScope, create_router
 from toolfault_collector.clock import now_us
-from toolfault_collector.collector import Collector
-from toolfault_collector.engine import read_connection
 from toolfault_collector.errors import CollectorError
-from toolfault_collector.schema import prepare
+from toolfault_collector.http.app import IngestLane, RequestScope, create_router
+from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
+from toolfault_collector.storage.engine import read_connection
+from toolfault_collector.storage.schema import prepare
 from toolfault_dashboard import signin
 from toolfault_dashboard.api import create_api
 from toolfault_dashboard.exports.downloads import Running
@@ -92,7 +92,7 @@ def create_app(
     app.state.services = Services(
         engine=collector.engine,
         clock=clock,
-        forget_keys=collector.gatekeeper.forget,
+        forget_keys=collector.keys.forget,
         lockout=Lockout(clock),
         settings=settings,
         waits=Waits(),
@@ -101,7 +101,7 @@ def create_app(
     app.include_router(create_router(collector))
     for router in ROUTERS:
         app.include_router(router)
-    app.mount("/api/v1", create_api(collector.engine, collector.gatekeeper, clock), name="api")
+    app.mount("/api/v1", create_api(collector.engine, collector.keys, clock), name="api")
     app.mount("/static", _Static(packages=[(PACKAGE, "static")]), name="static")
     _add_layers(app, collector.engine, clock)
     # Outermost: what a proxy says of its client decides whether a cookie is for https alone.

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 from markupsafe import Markup, escape
 
-from toolfault_collector.chains import LOOK_BACK
+from toolfault_collector.chains.fold import LOOK_BACK
 
 __all__ = [
     "NO_TIME",

@@ -7,9 +7,9 @@ from typing import Final
 
 from sqlalchemy import Connection, Engine, delete, insert, select
 
-from toolfault_collector.audit import note
-from toolfault_collector.engine import write_transaction
-from toolfault_collector.tables import picked_fix
+from toolfault_collector.admin.audit import note
+from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.tables import picked_fix
 
 __all__ = ["PickedFix", "pick_fix", "picked_fixes", "unpick_fix"]
 

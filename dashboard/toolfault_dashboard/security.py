@@ -18,7 +18,7 @@ from starlette.requests import Request, cookie_parser
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolfault_collector.problems import Problem
+from toolfault_collector.http.problems import Problem
 from toolfault_dashboard.policy import (
     DOWNLOADS,
     Rule,

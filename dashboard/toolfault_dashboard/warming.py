@@ -19,7 +19,7 @@ import structlog
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from toolfault_collector.engine import read_connection
+from toolfault_collector.storage.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.parts import is_asked_at_once

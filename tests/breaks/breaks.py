@@ -38,7 +38,7 @@ BREAKS: Final = (
     Break(
         name="chains-recovery-is-no-round-trip",
         promise="The retry that succeeds is not counted as a round trip.",
-        file="collector/toolfault_collector/chains.py",
+        file="collector/toolfault_collector/chains/fold.py",
         old="self.round_trips += 1",
         new="self.round_trips += not call.success",
         found_by=("tests/collector/test_chains.py::test_failures_then_success",),
@@ -46,7 +46,7 @@ BREAKS: Final = (
     Break(
         name="chains-parallel-turn-ignored",
         promise="Calls that the model issued in the same turn count as retries.",
-        file="collector/toolfault_collector/chains.py",
+        file="collector/toolfault_collector/chains/fold.py",
         old="elif call.turn in self.memory.turns:",
         new="elif call.turn in list(self.memory.turns)[1:]:",
         found_by=("tests/collector/test_chains.py::test_same_turn_failure_is_no_round_trip",),
@@ -54,7 +54,7 @@ BREAKS: Final = (
     Break(
         name="chains-switched-is-abandoned",
         promise="A chain after which another tool helped is called abandoned.",
-        file="collector/toolfault_collector/conversations.py",
+        file="collector/toolfault_collector/storage/conversations.py",
         old='return "switched" if seen else "abandoned", settles_at',
         new='return "abandoned", settles_at',
         found_by=("tests/dashboard/queries/test_recount.py::test_summary[sqlite-]",),
@@ -62,7 +62,7 @@ BREAKS: Final = (
     Break(
         name="chains-idle-too-soon",
         promise="A conversation that pauses for 20 minutes is taken to be over.",
-        file="collector/toolfault_collector/chains.py",
+        file="collector/toolfault_collector/chains/fold.py",
         old="IDLE_US: Final = 30 * MINUTE_US",
         new="IDLE_US: Final = 20 * MINUTE_US",
         found_by=("tests/dashboard/queries/test_boundaries.py",),
@@ -70,7 +70,7 @@ BREAKS: Final = (
     Break(
         name="chains-end-counts-for-ever",
         promise="A conversation that goes on after its reported end counts as over.",
-        file="collector/toolfault_collector/conversations.py",
+        file="collector/toolfault_collector/storage/conversations.py",
         old="ended = self.ended_at is not None and self.ended_at >= self.last_at",
         new="ended = self.ended_at is not None",
         found_by=("tests/dashboard/queries/test_boundaries.py",),
@@ -78,7 +78,7 @@ BREAKS: Final = (
     Break(
         name="chains-call-of-another-tool-settles-nothing",
         promise="A chain counts as abandoned although its conversation goes on with another tool.",
-        file="collector/toolfault_collector/conversations.py",
+        file="collector/toolfault_collector/storage/conversations.py",
         old="if now != (outcome, settles_at):",
         new="if now[0] != outcome:",
         found_by=(
@@ -88,7 +88,7 @@ BREAKS: Final = (
     Break(
         name="chains-wrong-outcome-not-recounted",
         promise="doctor --recount finds nothing where a chain is stored with a wrong outcome.",
-        file="collector/toolfault_collector/recount.py",
+        file="collector/toolfault_collector/storage/chain_store.py",
         old="if before.pop(chain.chain_id, None) != chain_row(key, chain):",
         new="if (before.pop(chain.chain_id, None) or ())[:30] != chain_row(key, chain)[:30]:",
         found_by=("tests/collector/test_recount.py::test_damage_is_found_and_repaired[sqlite]",),
@@ -106,7 +106,7 @@ BREAKS: Final = (
     Break(
         name="chains-late-call-appended",
         promise="A call that arrives late is put at the end of its chain.",
-        file="collector/toolfault_collector/chain_store.py",
+        file="collector/toolfault_collector/storage/chain_store.py",
         old="if calls[0].key < chain.last_key:",
         new="if chain.recovered and calls[0].key < chain.last_key:",
         found_by=(
@@ -116,7 +116,7 @@ BREAKS: Final = (
     Break(
         name="chains-only-last-repeat-seen",
         promise="An identical call is not recognised if another was in between.",
-        file="collector/toolfault_collector/chains.py",
+        file="collector/toolfault_collector/chains/fold.py",
         old="call.args_fingerprint in self.memory.fingerprints:",
         new="call.args_fingerprint in list(self.memory.fingerprints)[-1:]:",
         found_by=("tests/dashboard/queries/test_boundaries.py",),
@@ -124,7 +124,7 @@ BREAKS: Final = (
     Break(
         name="chains-serial-discovery-wants-all",
         promise="A retry that finds one new bad field is no discovery.",
-        file="collector/toolfault_collector/chains.py",
+        file="collector/toolfault_collector/chains/fold.py",
         old="if any(pattern not in named",
         new="if all(pattern not in named",
         found_by=("tests/dashboard/queries/test_boundaries.py",),
@@ -132,7 +132,7 @@ BREAKS: Final = (
     Break(
         name="chains-late-call-reads-all",
         promise="A call that arrives late costs as much as its chain is long.",
-        file="collector/toolfault_collector/chain_store.py",
+        file="collector/toolfault_collector/storage/chain_store.py",
         old="if self._alike >= chains.LOOK_BACK:",
         new="if self._alike >= 1_000_000:",
         found_by=("tests/collector/test_late_calls.py::test_a_late_call_costs_a_fixed_number",),
@@ -140,7 +140,7 @@ BREAKS: Final = (
     Break(
         name="chains-late-call-changes-only-the-next",
         promise="A late failure changes nothing but the call that follows it.",
-        file="collector/toolfault_collector/chain_store.py",
+        file="collector/toolfault_collector/storage/chain_store.py",
         old="if self._alike >= chains.LOOK_BACK:",
         new="if self._alike >= 1:",
         found_by=("tests/collector/test_late_calls.py::test_a_late_call_in_a_long_chain",),
@@ -148,7 +148,7 @@ BREAKS: Final = (
     Break(
         name="chains-divided-one-keeps-all",
         promise="A chain that a late success divides keeps what its second half adds up to.",
-        file="collector/toolfault_collector/chain_store.py",
+        file="collector/toolfault_collector/storage/chain_store.py",
         old="outside = _minus(outside, rest)",
         new="outside = _minus(outside, _NOTHING)",
         found_by=("tests/collector/test_late_calls.py::test_a_late_call_in_a_long_chain",),
@@ -157,7 +157,7 @@ BREAKS: Final = (
     Break(
         name="collector-says-accepted-stores-nothing",
         promise="The collector answers accepted and stores nothing.",
-        file="collector/toolfault_collector/writer.py",
+        file="collector/toolfault_collector/pipeline/writer.py",
         old="self._commit(transaction)",
         new="transaction.rollback()",
         found_by=("tests/collector/test_writer.py::test_waiting_batches_share_a_commit[sqlite]",),
@@ -165,7 +165,7 @@ BREAKS: Final = (
     Break(
         name="collector-commit-error-ignored",
         promise="A commit that fails behind the scenes is answered accepted.",
-        file="collector/toolfault_collector/writer.py",
+        file="collector/toolfault_collector/pipeline/writer.py",
         old="        done.result()\n",
         new="",
         found_by=(
@@ -175,7 +175,7 @@ BREAKS: Final = (
     Break(
         name="collector-power-loss",
         promise="What was acknowledged is gone after a loss of power.",
-        file="collector/toolfault_collector/engine.py",
+        file="collector/toolfault_collector/storage/engine.py",
         old='synchronous: str = "FULL", busy_seconds',
         new='synchronous: str = "OFF", busy_seconds',
         found_by=("tests/collector/test_limit_edges.py::test_every_commit_is_synced[sqlite]",),
@@ -183,7 +183,7 @@ BREAKS: Final = (
     Break(
         name="collector-duplicate-is-accepted",
         promise="An event that is sent again is counted as accepted again.",
-        file="collector/toolfault_collector/store.py",
+        file="collector/toolfault_collector/storage/store.py",
         old="            receipt.duplicate += 1\n            # A time",
         new="            receipt.accepted += 1\n            # A time",
         found_by=(
@@ -201,7 +201,7 @@ BREAKS: Final = (
     Break(
         name="collector-signature-goes-while-in-use",
         promise="A failure is stored with a signature that retention removes.",
-        file="collector/toolfault_collector/removal.py",
+        file="collector/toolfault_collector/retention/rows.py",
         old='            conn.exec_driver_sql("LOCK TABLE event_key IN SHARE MODE")\n',
         new="",
         found_by=("tests/collector/test_retention_races.py",),
@@ -209,7 +209,7 @@ BREAKS: Final = (
     Break(
         name="collector-last-seen-stands-still",
         promise="When a kind of failure was last seen is not kept up.",
-        file="collector/toolfault_collector/lookups.py",
+        file="collector/toolfault_collector/storage/lookups.py",
         old="row.seen = first_at <= row.first_at and row.last_at <= last_at",
         new="row.seen = True",
         found_by=("tests/collector/test_writer.py::test_first_and_last_seen[sqlite]",),
@@ -217,7 +217,7 @@ BREAKS: Final = (
     Break(
         name="collector-reject-not-kept",
         promise="The first refused event of a batch is nowhere to be seen.",
-        file="collector/toolfault_collector/rejects.py",
+        file="collector/toolfault_collector/storage/rejects.py",
         old="rejected[:MAX_PER_BATCH]",
         new="rejected[1:MAX_PER_BATCH]",
         found_by=("tests/collector/test_rejects.py::test_understood_events_are_stored[sqlite]",),
@@ -225,7 +225,7 @@ BREAKS: Final = (
     Break(
         name="collector-future-times-believed",
         promise="A client whose clock is ahead puts failures into the future.",
-        file="collector/toolfault_collector/records.py",
+        file="collector/toolfault_collector/protocol/records.py",
         old="if -MAX_FUTURE_US <= age <= MAX_PAST_US:",
         new="if age <= MAX_PAST_US:",
         found_by=("tests/collector/test_bad_input.py::test_repaired_event_is_flagged",),
@@ -233,7 +233,7 @@ BREAKS: Final = (
     Break(
         name="collector-cut-without-flag",
         promise="A text that was cut looks as if it were whole.",
-        file="collector/toolfault_collector/clean.py",
+        file="collector/toolfault_collector/protocol/repair.py",
         old=(
             '            self.flags.append(f"truncated:{_dotted(pointer)}")\n'
             "            return _cut("
@@ -244,7 +244,7 @@ BREAKS: Final = (
     Break(
         name="collector-traceback-keeps-secrets",
         promise="A password in a stored traceback is shown to readers.",
-        file="collector/toolfault_collector/scrub.py",
+        file="collector/toolfault_collector/protocol/redaction/apply.py",
         old='wire.RaisedException: ("message", "traceback"),',
         new='wire.RaisedException: ("message",),',
         found_by=("tests/collector/test_redaction.py",),
@@ -260,7 +260,7 @@ BREAKS: Final = (
     Break(
         name="collector-key-in-url-taken",
         promise="A key in the address of a request is accepted and ends in logs.",
-        file="collector/toolfault_collector/gatekeeper.py",
+        file="collector/toolfault_collector/http/auth.py",
         old='if b"key=" in query or b"token=" in query:',
         new='if b"token=" in query:',
         found_by=("tests/collector/test_bad_input.py::test_key_in_the_url[key=tf_ingest_x]",),
@@ -268,7 +268,7 @@ BREAKS: Final = (
     Break(
         name="collector-body-limit-per-chunk",
         promise="A body without a length may be as large as the sender likes.",
-        file="collector/toolfault_collector/body.py",
+        file="collector/toolfault_collector/http/body.py",
         old="        size += len(chunk)\n",
         new="        size = len(chunk)\n",
         found_by=("tests/collector/test_body_limit.py",),
@@ -276,7 +276,7 @@ BREAKS: Final = (
     Break(
         name="collector-gzip-bomb",
         promise="A small compressed body may grow into all of the memory.",
-        file="collector/toolfault_collector/body.py",
+        file="collector/toolfault_collector/http/body.py",
         old="self._written += len(part)",
         new="self._written = len(part)",
         found_by=("tests/collector/test_bombs.py",),
@@ -284,7 +284,7 @@ BREAKS: Final = (
     Break(
         name="collector-too-deep",
         promise="Values nested deeper than any reader bears are stored.",
-        file="collector/toolfault_collector/clean.py",
+        file="collector/toolfault_collector/protocol/repair.py",
         old="if depth > MAX_DEPTH:",
         new="if depth > 2 * MAX_DEPTH:",
         found_by=("tests/collector/test_limit_edges.py::test_an_event_at_its_limits[-too_deep0]",),
@@ -292,7 +292,7 @@ BREAKS: Final = (
     Break(
         name="collector-no-retry-after",
         promise="A sender that was turned away is not told when to come back.",
-        file="collector/toolfault_collector/ingest.py",
+        file="collector/toolfault_collector/http/ingest.py",
         old='return Problem(503, "unavailable", detail, _retry_after(1, 5))',
         new='return Problem(503, "unavailable", detail)',
         found_by=(
@@ -302,7 +302,7 @@ BREAKS: Final = (
     Break(
         name="collector-quota-lets-batches-through",
         promise="A project may send far more events than its quota.",
-        file="collector/toolfault_collector/quota.py",
+        file="collector/toolfault_collector/pipeline/quota.py",
         old="if left < needed:",
         new="if left <= 0:",
         found_by=("tests/collector/test_limits.py",),
@@ -310,7 +310,7 @@ BREAKS: Final = (
     Break(
         name="collector-revoked-key-works",
         promise="A key that was revoked goes on working.",
-        file="collector/toolfault_collector/keys.py",
+        file="collector/toolfault_collector/admin/keys.py",
         old="api_key.c.key_hash == _digest(token), _valid(now_us())",
         new="api_key.c.key_hash == _digest(token)",
         found_by=("tests/collector/test_keys.py::test_revoked_key[sqlite]",),
@@ -318,7 +318,7 @@ BREAKS: Final = (
     Break(
         name="collector-ingest-key-reads",
         promise="The key that every agent carries can read all failures.",
-        file="collector/toolfault_collector/gatekeeper.py",
+        file="collector/toolfault_collector/http/auth.py",
         old="if key.kind != kind:",
         new='if key.kind != kind and kind == "ingest":',
         found_by=("tests/dashboard/api/test_api.py",),
@@ -326,7 +326,7 @@ BREAKS: Final = (
     Break(
         name="collector-retention-too-much",
         promise="Retention removes conversations to which something came today.",
-        file="collector/toolfault_collector/removal.py",
+        file="collector/toolfault_collector/retention/rows.py",
         old="if row.id >= line.first_call}",
         new="if row.id > 2**62}",
         found_by=(
@@ -336,7 +336,7 @@ BREAKS: Final = (
     Break(
         name="collector-retention-too-little",
         promise="Successes outside conversations are kept for ever.",
-        file="collector/toolfault_collector/removal.py",
+        file="collector/toolfault_collector/retention/rows.py",
         old="_call.session_id.is_(None) if alone",
         new="(_call.session_id.is_(None) & _call.success.is_(False)) if alone",
         found_by=("tests/collector/test_retention.py",),
@@ -344,7 +344,7 @@ BREAKS: Final = (
     Break(
         name="collector-retention-adds-counts",
         promise="Retention adds what it removes to the call counts.",
-        file="collector/toolfault_collector/removal.py",
+        file="collector/toolfault_collector/retention/rows.py",
         old="Counter({key: -n for key, n in each.items()}) for each in counts",
         new="Counter({key: abs(n) for key, n in each.items()}) for each in counts",
         found_by=("tests/collector/test_retention.py::test_old_conversations_go_whole[sqlite]",),
@@ -352,7 +352,7 @@ BREAKS: Final = (
     Break(
         name="collector-retention-cuts-chains",
         promise="Of a chain that goes on, the calls that are old are removed.",
-        file="collector/toolfault_collector/removal.py",
+        file="collector/toolfault_collector/retention/rows.py",
         old="mostly = and_(chain.c.calls > LONG_CHAIN, ",
         new="mostly = and_(chain.c.calls > 0, ",
         found_by=("tests/collector/test_retention_cuts.py",),
@@ -360,7 +360,7 @@ BREAKS: Final = (
     Break(
         name="collector-retention-forgets-outcomes",
         promise="The success that made a switch of a chain that stays is removed.",
-        file="collector/toolfault_collector/removal.py",
+        file="collector/toolfault_collector/retention/rows.py",
         old="return bool(row.success) and (row.tool,",
         new="return not row.chain_id and not row.success and (row.tool,",
         found_by=("tests/collector/test_retention_cuts.py",),
@@ -368,7 +368,7 @@ BREAKS: Final = (
     Break(
         name="collector-retention-never-cuts",
         promise="A conversation that goes on for ever keeps all its calls.",
-        file="collector/toolfault_collector/removal.py",
+        file="collector/toolfault_collector/retention/rows.py",
         old="    for page in _old_calls(engine, line, alone=False):",
         new="    for page in ():",
         found_by=("tests/collector/test_retention_cuts.py",),
@@ -376,7 +376,7 @@ BREAKS: Final = (
     Break(
         name="collector-retention-believes-any-clock",
         promise="A clock that jumped ahead removes everything.",
-        file="collector/toolfault_collector/retention.py",
+        file="collector/toolfault_collector/retention/policy.py",
         old="    if newest >= now - days * DAY_US - HOUR_US:\n",
         new="    if newest:\n",
         found_by=("tests/collector/test_retention_guard.py",),
@@ -384,7 +384,7 @@ BREAKS: Final = (
     Break(
         name="collector-retention-refuses-in-silence",
         promise="Nobody is told that nothing is removed.",
-        file="collector/toolfault_collector/maintenance.py",
+        file="collector/toolfault_collector/retention/schedule.py",
         old='            _log.warning("retention_refused", reason=refusal)\n',
         new="            pass\n",
         found_by=("tests/collector/test_retention_guard.py",),
@@ -392,7 +392,7 @@ BREAKS: Final = (
     Break(
         name="collector-retention-sorts-all-calls",
         promise="Retention reads all calls of a project every five minutes.",
-        file="collector/toolfault_collector/retention.py",
+        file="collector/toolfault_collector/retention/policy.py",
         old="        order = (call.received_at, call.id)\n",
         new="        order = (call.occurred_at, call.id)\n",
         found_by=("tests/collector/test_retention_plans.py",),
@@ -400,7 +400,7 @@ BREAKS: Final = (
     Break(
         name="collector-recount-blind-for-calls",
         promise="The recount finds nothing wrong with wrong call counts.",
-        file="collector/toolfault_collector/recount.py",
+        file="collector/toolfault_collector/doctor/recount.py",
         old="if missing[key] or missing_calls[key]",
         new="if missing[key]",
         found_by=("tests/collector/test_recount.py",),
@@ -408,7 +408,7 @@ BREAKS: Final = (
     Break(
         name="collector-unsent-calls-not-counted",
         promise="A sampled failure counts once, whatever it stands for.",
-        file="collector/toolfault_collector/rollups.py",
+        file="collector/toolfault_collector/storage/rollups.py",
         old="return math.floor(MILLION / rate + 0.5) - MILLION",
         new="return 0",
         found_by=(
@@ -418,7 +418,7 @@ BREAKS: Final = (
     Break(
         name="collector-everybody-copies-the-log",
         promise="Two connections copy SQLite's log, so acknowledged rows may be lost.",
-        file="collector/toolfault_collector/engine.py",
+        file="collector/toolfault_collector/storage/engine.py",
         old='"PRAGMA wal_autocheckpoint=0"',
         new='"PRAGMA wal_autocheckpoint=1000"',
         found_by=("tests/collector/test_log_copies.py::test_only_the_writer_copies_the_log",),
@@ -426,7 +426,7 @@ BREAKS: Final = (
     Break(
         name="collector-log-is-never-copied",
         promise="The log of SQLite grows until somebody waits for all of it.",
-        file="collector/toolfault_collector/wal.py",
+        file="collector/toolfault_collector/storage/wal.py",
         old="if self._events >= self._copy_every:",
         new="if self._events > 1_000 * self._copy_every:",
         found_by=("tests/collector/test_log_copies.py",),
@@ -434,7 +434,7 @@ BREAKS: Final = (
     Break(
         name="collector-huge-drops-are-fatal",
         promise="A huge number of drops gives a 500 and costs the batch its events.",
-        file="collector/toolfault_collector/decode.py",
+        file="collector/toolfault_collector/protocol/decode.py",
         old="min(count, wire.MOST_AMOUNT)",
         new="count",
         found_by=("tests/collector/test_envelope.py",),
@@ -442,7 +442,7 @@ BREAKS: Final = (
     Break(
         name="collector-second-key-unseen",
         promise="An event that names its tool twice is stored under one of them, unsaid.",
-        file="collector/toolfault_collector/decode.py",
+        file="collector/toolfault_collector/protocol/decode.py",
         old="said = raw.count(b'\"')",
         new="return False",
         found_by=("tests/collector/test_bad_input.py::test_repaired_event_is_flagged",),
@@ -450,7 +450,7 @@ BREAKS: Final = (
     Break(
         name="collector-null-tag-vanishes",
         promise="A tag that is null is gone, unsaid.",
-        file="collector/toolfault_collector/clean.py",
+        file="collector/toolfault_collector/protocol/repair.py",
         old='flags.append("tags")',
         new="pass",
         found_by=("tests/collector/test_bad_input.py::test_repaired_event_is_flagged",),
@@ -458,7 +458,7 @@ BREAKS: Final = (
     Break(
         name="collector-searched-without-end",
         promise="One small request of near-secrets takes the server a quarter of a minute.",
-        file="collector/toolfault_collector/scrub.py",
+        file="collector/toolfault_collector/protocol/redaction/apply.py",
         old="if len(text) > self._left:",
         new="if len(text) > 2 * MAX_SEARCHED:",
         found_by=("tests/collector/test_redaction.py::test_only_so_much_of_a_batch_is_searched",),
@@ -466,7 +466,7 @@ BREAKS: Final = (
     Break(
         name="collector-sqlite-version-unsaid",
         promise="Nobody is told that this SQLite can corrupt the file.",
-        file="collector/toolfault_collector/serve.py",
+        file="collector/toolfault_collector/http/server.py",
         old="if advice is not None:",
         new="if advice is None:",
         found_by=("tests/collector/test_doctor.py::test_the_server_says_the_same_at_its_start",),
@@ -474,7 +474,7 @@ BREAKS: Final = (
     Break(
         name="collector-long-batch-in-one-go",
         promise="Everybody waits while one batch is searched for secrets.",
-        file="collector/toolfault_collector/steps.py",
+        file="collector/toolfault_collector/protocol/steps.py",
         old="if time.perf_counter() >= until:",
         new="if until < 0:",
         found_by=("tests/collector/test_fairness.py::test_a_long_search_holds_up_no_other",),
@@ -482,7 +482,7 @@ BREAKS: Final = (
     Break(
         name="collector-values-without-end",
         promise="One small request of tiny values takes the server twenty seconds.",
-        file="collector/toolfault_collector/decode.py",
+        file="collector/toolfault_collector/protocol/decode.py",
         old='(b",", b"[", b"{"))) > MAX_VALUES:',
         new='(b",", b"[", b"{"))) > 20 * MAX_VALUES:',
         found_by=("tests/collector/test_bad_input.py::test_unreadable_batch",),
@@ -490,7 +490,7 @@ BREAKS: Final = (
     Break(
         name="collector-drop-reasons-are-not-cleaned",
         promise="One odd reason ends /metrics until the next start.",
-        file="collector/toolfault_collector/decode.py",
+        file="collector/toolfault_collector/protocol/decode.py",
         old="clean_text(str(reason))",
         new="str(reason)",
         found_by=("tests/collector/test_envelope.py",),
@@ -498,7 +498,7 @@ BREAKS: Final = (
     Break(
         name="collector-refused-without-budget",
         promise="One batch of large refused events stops every project for a second.",
-        file="collector/toolfault_collector/refused.py",
+        file="collector/toolfault_collector/protocol/refused.py",
         old="if text is None or left <= 0:",
         new="if text is None:",
         found_by=("tests/collector/test_refused.py",),
@@ -506,7 +506,7 @@ BREAKS: Final = (
     Break(
         name="collector-slashes-hide-passwords",
         promise="A password in an address is stored if its sender escapes slashes.",
-        file="collector/toolfault_collector/hints.py",
+        file="collector/toolfault_collector/protocol/redaction/prefilter.py",
         old='raw = raw.replace(b"\\\\/", b"/")',
         new="raw = raw[:]",
         found_by=("tests/collector/test_refused.py",),
@@ -514,7 +514,7 @@ BREAKS: Final = (
     Break(
         name="collector-wrong-statement-is-retried",
         promise="An event that no statement can store is sent again for ever.",
-        file="collector/toolfault_collector/faults.py",
+        file="collector/toolfault_collector/storage/errors.py",
         old='return "unavailable" if code in _SQLITE_LATER or of_schema else "bug"',
         new='return "unavailable"',
         found_by=("tests/collector/test_faults.py",),
@@ -522,7 +522,7 @@ BREAKS: Final = (
     Break(
         name="collector-refusals-are-not-counted",
         promise="Operators do not see the requests that were refused.",
-        file="collector/toolfault_collector/app.py",
+        file="collector/toolfault_collector/http/app.py",
         old="if self._answers is not None:",
         new="if self._answers is not None and status < 400:",
         found_by=("tests/collector/test_envelope.py",),
@@ -530,7 +530,7 @@ BREAKS: Final = (
     Break(
         name="collector-writes-into-a-removed-file",
         promise="What is acknowledged after the file was removed is gone.",
-        file="collector/toolfault_collector/engine.py",
+        file="collector/toolfault_collector/storage/engine.py",
         old="return opened is not None and opened != _identity(sqlite_path(conn.engine))",
         new="return opened is None",
         found_by=("tests/collector/test_replaced_file.py",),
@@ -546,7 +546,7 @@ BREAKS: Final = (
     Break(
         name="collector-resent-drops-count-twice",
         promise="A resent batch doubles the drops that its sender reported.",
-        file="collector/toolfault_collector/ingest.py",
+        file="collector/toolfault_collector/http/ingest.py",
         old="if receipt.accepted or not receipt.duplicate:",
         new="if receipt is not None:",
         found_by=("tests/collector/test_envelope.py",),
@@ -554,7 +554,7 @@ BREAKS: Final = (
     Break(
         name="collector-escaped-names-are-free",
         promise="A sender that spells names with escapes fills the queue beyond its share.",
-        file="collector/toolfault_collector/ingest.py",
+        file="collector/toolfault_collector/http/ingest.py",
         old='named = max(body.count(b\'"event_id"\'), body.count(b"\\\\u00"))',
         new="named = body.count(b'\"event_id\"')",
         found_by=("tests/collector/test_fairness.py",),
@@ -562,7 +562,7 @@ BREAKS: Final = (
     Break(
         name="collector-wrong-keys-cost-a-connection",
         promise="A stranger with invented keys takes every connection.",
-        file="collector/toolfault_collector/gatekeeper.py",
+        file="collector/toolfault_collector/admin/keys.py",
         old="        if not is_well_formed(token):\n            return None\n",
         new="",
         found_by=("tests/collector/test_wrong_keys.py",),
@@ -1288,7 +1288,7 @@ BREAKS: Final = (
     Break(
         name="migrations-unreleased-is-newer",
         promise="Who has a database from before the first release is told to upgrade.",
-        file="collector/toolfault_collector/schema.py",
+        file="collector/toolfault_collector/storage/schema.py",
         old="if found in migrations.UNRELEASED:",
         new="if not found:",
         found_by=("tests/migrations/test_unreleased.py::test_a_backup_of_it_is_not_restored",),

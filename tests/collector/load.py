@@ -13,10 +13,10 @@ from tests.collector.recount import assert_counts_hold
 from tests.factories import event_id, failure, success
 from tests.running import RunningCollector
 
-from toolfault_collector.engine import open_engine, read_connection
-from toolfault_collector.projects import find_project
-from toolfault_collector.recount import recount
-from toolfault_collector.tables import tool_call
+from toolfault_collector.admin.projects import find_project
+from toolfault_collector.doctor.recount import recount
+from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.tables import tool_call
 
 __all__ = ["Load", "load", "stored_ids", "writing"]
 

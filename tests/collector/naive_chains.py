@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from toolfault_collector.chains import IDLE_US, Call
+from toolfault_collector.chains.fold import IDLE_US, Call
 
 __all__ = ["NaiveChain", "chains_of", "outcome_of"]
 

@@ -10,13 +10,13 @@ from contextlib import closing
 
 from tests.factories import event_id, failure, success
 
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
-from toolfault_collector.collector import Collector
-from toolfault_collector.engine import write_transaction
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.records import Context
+from toolfault_collector.protocol.records import Context
+from toolfault_collector.protocol.submission import read_events
+from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
-from toolfault_collector.submission import read_events
+from toolfault_collector.storage.engine import write_transaction
 
 SENDERS = 3
 BATCH = 10

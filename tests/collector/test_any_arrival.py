@@ -19,15 +19,16 @@ from sqlalchemy import Engine, select
 from tests.factories import change, conversation_end, counts, event_id, failure, success, tool_error
 from tests.tables import tables_of
 
-from toolfault_collector.cardinality import NameLimits
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import MINUTE_US, SECOND_US, now_us
-from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.records import Context
-from toolfault_collector.recount import recount
-from toolfault_collector.store import Receipt, store_group
-from toolfault_collector.submission import read_events
-from toolfault_collector.tables import (
+from toolfault_collector.doctor.recount import recount
+from toolfault_collector.protocol.receipt import Receipt
+from toolfault_collector.protocol.records import Context
+from toolfault_collector.protocol.submission import read_events
+from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.name_limits import NameLimits
+from toolfault_collector.storage.store import store_group
+from toolfault_collector.storage.tables import (
     call_counts,
     chain,
     conversation,
@@ -37,8 +38,8 @@ from toolfault_collector.tables import (
     signature,
     tool_call,
 )
-from toolfault_collector.tables import change as changes
-from toolfault_collector.tables import conversation_end as ends
+from toolfault_collector.storage.tables import change as changes
+from toolfault_collector.storage.tables import conversation_end as ends
 
 _projects = itertools.count()
 BEGAN = now_us() - 3_600 * SECOND_US

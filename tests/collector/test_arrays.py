@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 from tests.factories import failure
 
-from toolfault_collector.arrays import array_text
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
-from toolfault_collector.engine import write_transaction
-from toolfault_collector.planner import analyze_new
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.store import store_events
+from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.postgres import array_text
+from toolfault_collector.storage.statistics import analyze_new
+from toolfault_collector.storage.store import store_events
 
 pytestmark = pytest.mark.parametrize(
     "database_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True

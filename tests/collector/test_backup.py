@@ -15,13 +15,13 @@ from tests.collector.load import writing
 from tests.factories import failure, success
 from tests.running import RunningCollector
 
-from toolfault_collector.backup import backup, restore
+from toolfault_collector.admin.backup import backup, restore
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
-from toolfault_collector.engine import open_engine, sqlite_path, write_transaction
+from toolfault_collector.doctor.recount import recount
 from toolfault_collector.errors import BackupError, SchemaTooNew
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.recount import recount
-from toolfault_collector.store import store_events
+from toolfault_collector.storage.engine import open_engine, sqlite_path, write_transaction
+from toolfault_collector.storage.store import store_events
 
 
 def _ids(path: Path) -> Counter[str]:

@@ -15,8 +15,8 @@ from sqlalchemy import func, select
 from tests.factories import success
 from tests.running import RunningCollector
 
-from toolfault_collector.engine import open_engine, read_connection
-from toolfault_collector.tables import tool_call
+from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.tables import tool_call
 
 
 @pytest.fixture(scope="module")

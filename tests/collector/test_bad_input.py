@@ -17,10 +17,10 @@ from sqlalchemy import select
 from tests.factories import failure, success
 from tests.running import RunningCollector, new_key
 
+from toolfault_collector.admin.keys import list_keys, revoke_key
 from toolfault_collector.clock import DAY_US, format_time, now_us, parse_time
-from toolfault_collector.engine import open_engine, read_connection, write_transaction
-from toolfault_collector.keys import list_keys, revoke_key
-from toolfault_collector.tables import rejected_event, tool_call
+from toolfault_collector.storage.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.storage.tables import rejected_event, tool_call
 
 JSON = {"Content-Type": "application/json"}
 GZIP = {**JSON, "Content-Encoding": "gzip"}

@@ -15,15 +15,15 @@ from tests.collector.naive_chains import chains_of, outcome_of
 from tests.factories import conversation_end, failure, success
 from tests.statements import Statements
 
-from toolfault_collector.chains import IDLE_US, Call
+from toolfault_collector.admin.projects import ensure_project
+from toolfault_collector.chains.fold import IDLE_US, Call
 from toolfault_collector.clock import MINUTE_US, now_us, parse_time
-from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.records import TimePolicy
-from toolfault_collector.recount import recount
-from toolfault_collector.rollups import HOUR_US
-from toolfault_collector.store import store_events
-from toolfault_collector.tables import chain, conversation, tool_call
+from toolfault_collector.doctor.recount import recount
+from toolfault_collector.protocol.records import TimePolicy
+from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.rollups import HOUR_US
+from toolfault_collector.storage.store import store_events
+from toolfault_collector.storage.tables import chain, conversation, tool_call
 
 _projects = itertools.count()
 SECOND = 1_000_000

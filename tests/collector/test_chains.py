@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.collector.naive_chains import chains_of
 
-from toolfault_collector.chains import IDLE_US, LOOK_BACK, Call, Chain, fold
+from toolfault_collector.chains.fold import IDLE_US, LOOK_BACK, Call, Chain, fold
 
 SECOND = 1_000_000
 

@@ -10,11 +10,11 @@ from tests.collector.recount import assert_counts_hold
 from tests.factories import conversation_end, counts, failure, success
 from tests.running import RunningCollector
 
-from toolfault_collector.engine import open_engine, read_connection
-from toolfault_collector.maintenance import Maintenance
-from toolfault_collector.recount import recount
+from toolfault_collector.doctor.recount import recount
+from toolfault_collector.retention.schedule import Maintenance
 from toolfault_collector.settings import Settings
-from toolfault_collector.tables import call_counts, tool_call
+from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.tables import call_counts, tool_call
 
 HOUR = 3_600
 YEARS = 10 * 365 * 24 * HOUR

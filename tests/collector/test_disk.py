@@ -22,13 +22,13 @@ from tests.running import RunningCollector, new_key
 
 import toolfault
 import toolfault_migrations as migrations
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
-from toolfault_collector.engine import open_engine, write_transaction
+from toolfault_collector.doctor.recount import recount
 from toolfault_collector.errors import BackupError
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.recount import recount
-from toolfault_collector.schema import is_at_head, prepare
-from toolfault_collector.store import store_events
+from toolfault_collector.storage.engine import open_engine, write_transaction
+from toolfault_collector.storage.schema import is_at_head, prepare
+from toolfault_collector.storage.store import store_events
 
 MIB = 1024 * 1024
 

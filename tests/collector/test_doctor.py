@@ -14,15 +14,15 @@ from tests.factories import failure
 from tests.running import RunningCollector
 
 import toolfault_migrations as migrations
-from toolfault_collector import doctor
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, now_us
-from toolfault_collector.doctor import Finding, examine
-from toolfault_collector.engine import open_engine, sqlite_path, write_transaction
-from toolfault_collector.projects import ensure_project
+from toolfault_collector.doctor import checks as doctor
+from toolfault_collector.doctor.checks import Finding, examine
 from toolfault_collector.settings import Settings
-from toolfault_collector.store import store_events
-from toolfault_collector.tables import user_account
-from toolfault_collector.wal import advice_on_version
+from toolfault_collector.storage.engine import open_engine, sqlite_path, write_transaction
+from toolfault_collector.storage.store import store_events
+from toolfault_collector.storage.tables import user_account
+from toolfault_collector.storage.wal import advice_on_version
 
 
 def _found(engine: Engine, name: str, **settings: object) -> Finding:

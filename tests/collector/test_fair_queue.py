@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolfault_collector.errors import WriterBusy
-from toolfault_collector.fair_queue import FairQueue
+from toolfault_collector.pipeline.queue import FairQueue
 
 FOREVER = 3_600.0
 

@@ -15,8 +15,13 @@ from sqlalchemy import Engine, select
 from tests.factories import failure, success
 from tests.running import RunningCollector, new_key
 
-from toolfault_collector.engine import is_sqlite, open_engine, read_connection, write_transaction
-from toolfault_collector.tables import tool_call
+from toolfault_collector.storage.engine import (
+    is_sqlite,
+    open_engine,
+    read_connection,
+    write_transaction,
+)
+from toolfault_collector.storage.tables import tool_call
 
 BATCHES = 30
 EVENTS = 50

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolfault_collector.faults import classify
+from toolfault_collector.storage.errors import classify
 
 
 @pytest.mark.parametrize(

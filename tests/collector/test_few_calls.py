@@ -22,13 +22,13 @@ from sqlalchemy import Connection, Engine, Table, select
 from tests.collector.naive_chains import chains_of
 from tests.factories import failure, success
 
-from toolfault_collector import chains
-from toolfault_collector.chains import Call
+from toolfault_collector.admin.projects import ensure_project
+from toolfault_collector.chains import fold as chains
+from toolfault_collector.chains.fold import Call
 from toolfault_collector.clock import SECOND_US, now_us
-from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.store import store_events
-from toolfault_collector.tables import chain, conversation, tool_call
+from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.store import store_events
+from toolfault_collector.storage.tables import chain, conversation, tool_call
 
 # All ways there are of four calls; of more, so many are drawn.
 WAYS = 75

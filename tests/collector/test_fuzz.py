@@ -13,8 +13,8 @@ from tests.collector.process import handles_of, memory_of
 from tests.factories import success
 from tests.running import RunningCollector
 
-from toolfault_collector.engine import open_engine
-from toolfault_collector.recount import recount
+from toolfault_collector.doctor.recount import recount
+from toolfault_collector.storage.engine import open_engine
 
 SEED = 20261122
 SENDERS = 4

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select
 
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us, parse_time
-from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.steps import finish
-from toolfault_collector.store import Receipt, store_group
-from toolfault_collector.submission import read_batch
-from toolfault_collector.tables import issue, tool_call
+from toolfault_collector.protocol.receipt import Receipt
+from toolfault_collector.protocol.steps import finish
+from toolfault_collector.protocol.submission import read_batch
+from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.store import store_group
+from toolfault_collector.storage.tables import issue, tool_call
 
 GOLDEN = Path(__file__).parent.parent / "contract" / "v1"
 EXAMPLES = sorted(GOLDEN.glob("ingest_*.json"))

@@ -7,8 +7,8 @@ from tests.factories import failure, success
 from tests.running import RunningCollector
 
 from toolfault_collector.clock import now_us
-from toolfault_collector.engine import open_engine, read_connection
-from toolfault_collector.tables import api_key, chain, tool_call
+from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.tables import api_key, chain, tool_call
 
 
 def test_acknowledged_events_are_stored(server: RunningCollector) -> None:

@@ -9,11 +9,19 @@ from sqlalchemy import Engine, select
 from starlette.datastructures import Headers
 from tests.tables import tables_of
 
-from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.gatekeeper import REMEMBER_SECONDS, Gatekeeper
-from toolfault_collector.keys import authenticate, create_key, list_keys, revoke_key, rotate_key
-from toolfault_collector.problems import Problem
-from toolfault_collector.projects import ensure_project, find_project, list_projects
+from toolfault_collector.admin.keys import (
+    REMEMBER_SECONDS,
+    KeyCache,
+    authenticate,
+    create_key,
+    list_keys,
+    revoke_key,
+    rotate_key,
+)
+from toolfault_collector.admin.projects import ensure_project, find_project, list_projects
+from toolfault_collector.http.auth import admit
+from toolfault_collector.http.problems import Problem
+from toolfault_collector.storage.engine import read_connection, write_transaction
 
 SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -93,20 +101,20 @@ def test_rotated_key(engine: Engine) -> None:
 @SQLITE
 def test_revoked_key_is_forgotten_at_once(engine: Engine) -> None:
     """A process that revokes a key looks it up again; others remember it for two seconds."""
-    gatekeeper = Gatekeeper(engine)
+    keys = KeyCache(engine)
     with write_transaction(engine) as conn:
         token = create_key(conn, ensure_project(conn, "demo"), "ingest")
         (key,) = list_keys(conn)
     headers = Headers({"authorization": f"Bearer {token}"})
     scope = {"query_string": b""}
 
-    assert asyncio.run(gatekeeper.admit(scope, headers, kind="ingest")).id == key.id
+    assert asyncio.run(admit(keys, scope, headers, kind="ingest")).id == key.id
     with write_transaction(engine) as conn:
         revoke_key(conn, key.id)
-    assert asyncio.run(gatekeeper.admit(scope, headers, kind="ingest")).id == key.id
-    gatekeeper.forget()
+    assert asyncio.run(admit(keys, scope, headers, kind="ingest")).id == key.id
+    keys.forget()
     with pytest.raises(Problem, match="401"):
-        asyncio.run(gatekeeper.admit(scope, headers, kind="ingest"))
+        asyncio.run(admit(keys, scope, headers, kind="ingest"))
     assert REMEMBER_SECONDS <= 5  # the promise: a revoked key is refused within five seconds
 
 

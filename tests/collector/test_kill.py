@@ -22,12 +22,17 @@ from tests.collector.recount import assert_counts_hold
 from tests.factories import failure, success
 from tests.running import RunningCollector
 
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
-from toolfault_collector.engine import is_sqlite, open_engine, sqlite_path, write_transaction
+from toolfault_collector.doctor.recount import recount
 from toolfault_collector.failpoints import POINTS, REMOVAL_POINTS
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.recount import recount
-from toolfault_collector.store import store_events
+from toolfault_collector.storage.engine import (
+    is_sqlite,
+    open_engine,
+    sqlite_path,
+    write_transaction,
+)
+from toolfault_collector.storage.store import store_events
 
 LONG = [pytest.mark.long, pytest.mark.timeout(3_600)]
 
@@ -131,8 +136,8 @@ def test_killed_at_point(database_url: str, points: tuple[str, ...], tmp_path: P
 
 PRUNE = """
 import sys
-from toolfault_collector.engine import open_engine
-from toolfault_collector.retention import prune
+from toolfault_collector.storage.engine import open_engine
+from toolfault_collector.retention.policy import prune
 print(prune(open_engine(sys.argv[1]), max_calls=300, force=True).conversations)
 """
 

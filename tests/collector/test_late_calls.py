@@ -19,23 +19,23 @@ from sqlalchemy import Connection, Engine, event, select
 from tests.collector.naive_chains import chains_of
 from tests.factories import failure, success
 
-from toolfault_collector import chains
-from toolfault_collector.chain_rows import (
+from toolfault_collector.admin.projects import ensure_project
+from toolfault_collector.chains import fold as chains
+from toolfault_collector.chains.fold import LOOK_BACK, Place, fold
+from toolfault_collector.clock import SECOND_US, now_us
+from toolfault_collector.doctor.recount import recount
+from toolfault_collector.storage.chain_rows import (
     ChainKey,
     StoredCall,
     chain_row,
     stored_calls,
     stored_chain_rows,
 )
-from toolfault_collector.chains import LOOK_BACK, Place, fold
-from toolfault_collector.clock import SECOND_US, now_us
-from toolfault_collector.conversations import select_conversations
-from toolfault_collector.engine import write_transaction
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.recount import recount
-from toolfault_collector.rollups import HOUR_US
-from toolfault_collector.store import store_events
-from toolfault_collector.tables import chain
+from toolfault_collector.storage.conversations import select_conversations
+from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.rollups import HOUR_US
+from toolfault_collector.storage.store import store_events
+from toolfault_collector.storage.tables import chain
 
 # All calls are of one hour, since some counts are by hour and some by day.
 BEGAN = (now_us() // HOUR_US - 1) * HOUR_US

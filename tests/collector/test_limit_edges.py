@@ -16,10 +16,15 @@ from starlette.types import Receive, Scope, Send
 from tests.factories import conversation_end, counts, failure, success
 from tests.running import RunningCollector
 
-from toolfault_collector.app import RequestScope
-from toolfault_collector.engine import is_sqlite, open_engine, read_connection, writer_connection
-from toolfault_collector.recount import recount
-from toolfault_collector.tables import tool_call
+from toolfault_collector.doctor.recount import recount
+from toolfault_collector.http.app import RequestScope
+from toolfault_collector.storage.engine import (
+    is_sqlite,
+    open_engine,
+    read_connection,
+    writer_connection,
+)
+from toolfault_collector.storage.tables import tool_call
 
 JSON = {"Content-Type": "application/json"}
 GZIP = {**JSON, "Content-Encoding": "gzip"}

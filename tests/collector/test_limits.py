@@ -10,20 +10,20 @@ from sqlalchemy import Engine, func, select
 from tests.factories import counts, failure, success
 from tests.running import RunningCollector, new_key
 
-from toolfault_collector.cardinality import NameLimits
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
-from toolfault_collector.collector import Collector
-from toolfault_collector.doctor import examine
-from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.problems import Problem
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.quota import Quota
-from toolfault_collector.records import Context
-from toolfault_collector.recount import recount
+from toolfault_collector.doctor.checks import examine
+from toolfault_collector.doctor.recount import recount
+from toolfault_collector.errors import OverQuota
+from toolfault_collector.pipeline.quota import Quota
+from toolfault_collector.protocol.records import Context
+from toolfault_collector.protocol.submission import read_events
+from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
-from toolfault_collector.store import store_group
-from toolfault_collector.submission import read_events
-from toolfault_collector.tables import (
+from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.name_limits import NameLimits
+from toolfault_collector.storage.store import store_group
+from toolfault_collector.storage.tables import (
     call_counts,
     failure_counts,
     issue,
@@ -40,14 +40,14 @@ def test_quota_fills_with_time() -> None:
     now = 0.0
     quota = Quota(60, clock=lambda: now)
     quota.spend(1, 60)
-    with pytest.raises(Problem) as refused:
+    with pytest.raises(OverQuota) as refused:
         quota.spend(1, 10)
-    assert (refused.value.status, refused.value.headers) == (429, {"Retry-After": "10"})
+    assert (refused.value.limit, refused.value.wait) == (60, 10)
     quota.spend(2, 60)
 
     now = 10.0
     quota.spend(1, 10)
-    with pytest.raises(Problem):
+    with pytest.raises(OverQuota):
         quota.spend(1, 1)
 
 
@@ -56,9 +56,9 @@ def test_quota_lets_a_large_batch_through() -> None:
     now = 0.0
     quota = Quota(60, clock=lambda: now)
     quota.spend(1, 1_000)
-    with pytest.raises(Problem) as refused:
+    with pytest.raises(OverQuota) as refused:
         quota.spend(1, 1_000)
-    assert refused.value.headers == {"Retry-After": "60"}
+    assert refused.value.wait == 60
 
     now = 60.0
     quota.spend(1, 1_000)
@@ -88,7 +88,7 @@ def test_quota_holds_for_all_collectors(engine: Engine) -> None:
         left = conn.execute(select(quota_bucket.c.events_left)).scalar_one()
     assert -45 <= left < -30
     for quota in (ours, theirs):
-        with pytest.raises(Problem):
+        with pytest.raises(OverQuota):
             quota.spend(project_id, 1)
 
 

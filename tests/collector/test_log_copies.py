@@ -13,14 +13,14 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import Connection, Engine, text
 
-from toolfault_collector.engine import (
+from toolfault_collector.storage.engine import (
     open_engine,
     read_connection,
     sqlite_path,
     write_transaction,
     writer_connection,
 )
-from toolfault_collector.wal import WriteAheadLog
+from toolfault_collector.storage.wal import WriteAheadLog
 
 KIB = 1024
 

@@ -13,23 +13,23 @@ from tests.collector.recount import assert_counts_hold
 from tests.factories import failure, success
 
 import toolfault_migrations as migrations
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, now_us
-from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.maintenance import Maintenance
-from toolfault_collector.partitions import (
+from toolfault_collector.doctor.recount import recount
+from toolfault_collector.retention.partitions import (
     WIDTH,
     drop_emptied,
     keep_ahead,
     list_partitions,
     newest_id,
 )
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.recount import recount
-from toolfault_collector.removal import Pruned
-from toolfault_collector.retention import prune
+from toolfault_collector.retention.policy import prune
+from toolfault_collector.retention.rows import Pruned
+from toolfault_collector.retention.schedule import Maintenance
 from toolfault_collector.settings import Settings
-from toolfault_collector.store import store_events
-from toolfault_collector.tables import event_key, issue, metadata, tool_call
+from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.store import store_events
+from toolfault_collector.storage.tables import event_key, issue, metadata, tool_call
 
 pytestmark = pytest.mark.parametrize(
     "database_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True

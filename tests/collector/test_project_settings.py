@@ -6,15 +6,15 @@ import pytest
 from sqlalchemy import Engine, select
 from tests.factories import failure
 
-from toolfault_collector.audit import acts
+from toolfault_collector.admin.audit import acts
+from toolfault_collector.admin.project_settings import ProjectSettings, change_settings, settings_of
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, now_us
-from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.maintenance import Maintenance
-from toolfault_collector.project_settings import ProjectSettings, change_settings, settings_of
-from toolfault_collector.projects import ensure_project
+from toolfault_collector.retention.schedule import Maintenance
 from toolfault_collector.settings import Settings
-from toolfault_collector.store import store_events
-from toolfault_collector.tables import project, tool_call
+from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.store import store_events
+from toolfault_collector.storage.tables import project, tool_call
 
 SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 

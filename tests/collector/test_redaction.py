@@ -17,15 +17,15 @@ from tests.sdk.errors.ordinary_errors import ordinary_errors
 from tests.sdk.errors.secret_formats import ENCODINGS, PLACES, Secret, formats
 from tests.tables import tables_of
 
-from toolfault_collector import scrub
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
-from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.hints import may_hold_secret
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.records import TimePolicy
-from toolfault_collector.redact import redact, redact_bluntly
-from toolfault_collector.store import store_events
-from toolfault_collector.tables import tool_call
+from toolfault_collector.protocol.records import TimePolicy
+from toolfault_collector.protocol.redaction import apply as scrub
+from toolfault_collector.protocol.redaction.prefilter import may_hold_secret
+from toolfault_collector.protocol.redaction.rules import redact, redact_bluntly
+from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.store import store_events
+from toolfault_collector.storage.tables import tool_call
 
 MIB = 1_048_576
 

@@ -7,11 +7,11 @@ import json
 import pytest
 from tests.factories import failure
 
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
-from toolfault_collector.engine import open_engine, write_transaction
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.refused import MAX_BODY, MAX_REDACTED, Rejection, with_bodies
-from toolfault_collector.store import store_events
+from toolfault_collector.protocol.refused import MAX_BODY, MAX_REDACTED, Rejection, with_bodies
+from toolfault_collector.storage.engine import open_engine, write_transaction
+from toolfault_collector.storage.store import store_events
 
 
 def test_only_so_much_of_a_batch_is_redacted():

@@ -11,15 +11,16 @@ from sqlalchemy import Engine, func, insert, select
 from tests.collector.poisons import poison
 from tests.factories import event_id, failure, success
 
+from toolfault_collector.admin.projects import ensure_project
+from toolfault_collector.admin.reingest import retry_rejects
 from toolfault_collector.clock import DAY_US, format_time, now_us
-from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.recount import recount
-from toolfault_collector.retry import retry_rejects
-from toolfault_collector.steps import finish
-from toolfault_collector.store import Receipt, store_group
-from toolfault_collector.submission import read_batch
-from toolfault_collector.tables import rejected_event, tool_call
+from toolfault_collector.doctor.recount import recount
+from toolfault_collector.protocol.receipt import Receipt
+from toolfault_collector.protocol.steps import finish
+from toolfault_collector.protocol.submission import read_batch
+from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.store import store_group
+from toolfault_collector.storage.tables import rejected_event, tool_call
 
 SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 

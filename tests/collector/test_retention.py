@@ -11,14 +11,14 @@ from tests.collector.load import writing
 from tests.collector.recount import assert_counts_hold
 from tests.factories import conversation_end, counts, failure, success
 
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, now_us
-from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.recount import recount
-from toolfault_collector.removal import Pruned
-from toolfault_collector.retention import prune, prune_rejects
-from toolfault_collector.store import store_events
-from toolfault_collector.tables import (
+from toolfault_collector.doctor.recount import recount
+from toolfault_collector.retention.policy import prune, prune_rejects
+from toolfault_collector.retention.rows import Pruned
+from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.store import store_events
+from toolfault_collector.storage.tables import (
     call_counts,
     chain,
     conversation,
@@ -192,7 +192,7 @@ def test_interrupted_retention_leaves_everything_right(
     engine: Engine, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ended between two transactions, nothing is half removed, and the next run goes on."""
-    monkeypatch.setattr("toolfault_collector.removal.CONVERSATIONS_AT_ONCE", 2)
+    monkeypatch.setattr("toolfault_collector.retention.rows.CONVERSATIONS_AT_ONCE", 2)
     for number in range(20):
         _store(engine, *_conversation(f"c{number}", 20), days_ago=20)
     _store(engine, *_conversation("new", 1), counts(at=NOW), days_ago=1)
@@ -249,7 +249,7 @@ def test_rejects_are_kept_for_a_week(engine: Engine) -> None:
 
 def test_rejects_are_capped(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the limit per project the oldest go."""
-    monkeypatch.setattr("toolfault_collector.retention.REJECTS_PER_PROJECT", 5)
+    monkeypatch.setattr("toolfault_collector.retention.policy.REJECTS_PER_PROJECT", 5)
     for _ in range(4):
         _store(engine, {"type": "x"}, {"type": "y"}, days_ago=1)
     _store(engine, {"type": "x"}, days_ago=1, project="other")

@@ -15,14 +15,14 @@ from sqlalchemy import Engine, select
 from tests.collector.recount import assert_counts_hold
 from tests.factories import conversation_end, event_id, failure, success
 
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, MINUTE_US, SECOND_US, now_us
-from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.partitions import list_partitions
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.recount import recount
-from toolfault_collector.retention import prune
-from toolfault_collector.store import store_events
-from toolfault_collector.tables import (
+from toolfault_collector.doctor.recount import recount
+from toolfault_collector.retention.partitions import list_partitions
+from toolfault_collector.retention.policy import prune
+from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.store import store_events
+from toolfault_collector.storage.tables import (
     chain,
     conversation,
     day_version,
@@ -125,8 +125,8 @@ def test_a_chain_of_very_many_calls_is_cut_once_most_of_it_is_old(engine: Engine
 
 PRUNE = """
 import sys
-from toolfault_collector.engine import open_engine
-from toolfault_collector.retention import prune
+from toolfault_collector.storage.engine import open_engine
+from toolfault_collector.retention.policy import prune
 print(prune(open_engine(sys.argv[1]), days=10).calls)
 """
 

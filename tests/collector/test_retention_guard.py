@@ -6,18 +6,18 @@ import pytest
 from sqlalchemy import Engine, func, select
 from tests.factories import counts, failure
 
+from toolfault_collector.admin.project_settings import ProjectSettings, change_settings
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, MINUTE_US, now_us
-from toolfault_collector.doctor import examine
-from toolfault_collector.engine import read_connection, write_transaction
+from toolfault_collector.doctor.checks import examine
 from toolfault_collector.errors import PruneRefused
-from toolfault_collector.maintenance import Maintenance
 from toolfault_collector.metrics import Metrics
-from toolfault_collector.project_settings import ProjectSettings, change_settings
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.retention import prune
+from toolfault_collector.retention.policy import prune
+from toolfault_collector.retention.schedule import Maintenance
 from toolfault_collector.settings import Settings
-from toolfault_collector.store import store_events
-from toolfault_collector.tables import rejected_event, tool_call
+from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.store import store_events
+from toolfault_collector.storage.tables import rejected_event, tool_call
 
 HOUR_US = 60 * MINUTE_US
 NOW = now_us()

@@ -13,17 +13,22 @@ import pytest
 from sqlalchemy import Connection, Engine, Table, event, insert
 from tests.factories import counts, failure
 
-from toolfault_collector.cardinality import NameLimits
+from toolfault_collector.admin.project_settings import ProjectSettings, change_settings
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, SECOND_US, now_us
-from toolfault_collector.engine import is_sqlite, open_engine, read_connection, write_transaction
-from toolfault_collector.maintenance import Maintenance
-from toolfault_collector.project_settings import ProjectSettings, change_settings
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.records import Context
-from toolfault_collector.retention import Limits, prune_projects
+from toolfault_collector.protocol.records import Context
+from toolfault_collector.protocol.submission import read_events
+from toolfault_collector.retention.policy import Limits, prune_projects
+from toolfault_collector.retention.schedule import Maintenance
 from toolfault_collector.settings import Settings
-from toolfault_collector.submission import read_events
-from toolfault_collector.tables import call_counts, conversation, failure_counts, tool_call
+from toolfault_collector.storage.engine import (
+    is_sqlite,
+    open_engine,
+    read_connection,
+    write_transaction,
+)
+from toolfault_collector.storage.name_limits import NameLimits
+from toolfault_collector.storage.tables import call_counts, conversation, failure_counts, tool_call
 
 NOW = now_us()
 DAYS = 40

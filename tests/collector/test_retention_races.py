@@ -11,13 +11,13 @@ from sqlalchemy import Engine, event, select
 from tests.collector.recount import assert_counts_hold
 from tests.factories import failure, success
 
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, SECOND_US, now_us
-from toolfault_collector.engine import open_engine, read_connection, write_transaction
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.recount import recount
-from toolfault_collector.retention import prune
-from toolfault_collector.store import store_events
-from toolfault_collector.tables import message, signature, tool_call
+from toolfault_collector.doctor.recount import recount
+from toolfault_collector.retention.policy import prune
+from toolfault_collector.storage.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.storage.store import store_events
+from toolfault_collector.storage.tables import message, signature, tool_call
 
 NOW = now_us()
 THEN = NOW - 20 * DAY_US

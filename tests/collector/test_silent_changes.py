@@ -24,13 +24,13 @@ from tests.factories import (
 )
 from tests.running import RunningCollector
 
-from toolfault_collector import wire
 from toolfault_collector.clock import MINUTE_US, parse_time
-from toolfault_collector.codes import canonical_code
-from toolfault_collector.engine import open_engine, read_connection
-from toolfault_collector.tables import call_counts, issue, tool_call
-from toolfault_collector.tables import change as changes
-from toolfault_collector.tables import conversation_end as conversation_ends
+from toolfault_collector.protocol import wire
+from toolfault_collector.protocol.codes import canonical_code
+from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.tables import call_counts, issue, tool_call
+from toolfault_collector.storage.tables import change as changes
+from toolfault_collector.storage.tables import conversation_end as conversation_ends
 
 # Stands before a key that is to be written a second time.
 AGAIN = "\ue000"

@@ -16,10 +16,10 @@ from tests.factories import change, conversation_end, counts, failure, success
 from tests.running import RunningCollector
 
 from toolfault_collector.clock import MINUTE_US, SECOND_US, now_us
-from toolfault_collector.engine import is_sqlite, open_engine, read_connection, sqlite_path
-from toolfault_collector.recount import recount
-from toolfault_collector.retention import prune
-from toolfault_collector.tables import tool_call
+from toolfault_collector.doctor.recount import recount
+from toolfault_collector.retention.policy import prune
+from toolfault_collector.storage.engine import is_sqlite, open_engine, read_connection, sqlite_path
+from toolfault_collector.storage.tables import tool_call
 
 MIB = 1024 * 1024
 HOURS = 24

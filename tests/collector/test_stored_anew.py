@@ -10,11 +10,18 @@ from tests.collector.poisons import poison
 from tests.collector.test_writer import submission_of
 from tests.factories import failure, success
 
-from toolfault_collector.collector import Collector
-from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.recount import recount
+from toolfault_collector.doctor.recount import recount
+from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
-from toolfault_collector.tables import chain, conversation, issue, message, signature, tool_call
+from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.tables import (
+    chain,
+    conversation,
+    issue,
+    message,
+    signature,
+    tool_call,
+)
 
 
 @pytest.fixture

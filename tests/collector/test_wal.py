@@ -12,22 +12,22 @@ from sqlalchemy import Connection, Engine
 from tests.factories import failure
 from tests.statements import Statements
 
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
-from toolfault_collector.collector import Collector
-from toolfault_collector.doctor import examine
-from toolfault_collector.engine import (
+from toolfault_collector.doctor.checks import examine
+from toolfault_collector.protocol.records import Context
+from toolfault_collector.protocol.submission import read_events
+from toolfault_collector.runtime import Collector
+from toolfault_collector.settings import Settings
+from toolfault_collector.storage.engine import (
     LOG_KEPT_BYTES,
     read_connection,
     sqlite_path,
     write_transaction,
     writer_connection,
 )
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.records import Context
-from toolfault_collector.settings import Settings
-from toolfault_collector.store import store_events
-from toolfault_collector.submission import read_events
-from toolfault_collector.wal import LONG_BYTES, WriteAheadLog
+from toolfault_collector.storage.store import store_events
+from toolfault_collector.storage.wal import LONG_BYTES, WriteAheadLog
 
 MIB = 1024 * 1024
 

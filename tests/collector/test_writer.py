@@ -15,17 +15,24 @@ from tests.collector.poisons import POISONS, poison
 from tests.factories import failure, success
 from tests.statements import Statements
 
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, now_us
-from toolfault_collector.collector import Collector
-from toolfault_collector.engine import is_sqlite, read_connection, sqlite_path, write_transaction
 from toolfault_collector.errors import StoreUnavailable, WriterBusy
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.rollups import HOUR_US
+from toolfault_collector.pipeline.writer import READ_AHEAD_EVENTS, Deliver, Result, Ticket
+from toolfault_collector.protocol.receipt import Receipt
+from toolfault_collector.protocol.steps import finish
+from toolfault_collector.protocol.submission import Submission, read_batch
+from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
-from toolfault_collector.steps import finish
-from toolfault_collector.store import Receipt, store_group
-from toolfault_collector.submission import Submission, read_batch
-from toolfault_collector.tables import (
+from toolfault_collector.storage.engine import (
+    is_sqlite,
+    read_connection,
+    sqlite_path,
+    write_transaction,
+)
+from toolfault_collector.storage.rollups import HOUR_US
+from toolfault_collector.storage.store import store_group
+from toolfault_collector.storage.tables import (
     conversation,
     issue,
     message,
@@ -34,7 +41,6 @@ from toolfault_collector.tables import (
     signature,
     tool_call,
 )
-from toolfault_collector.writer import READ_AHEAD_EVENTS, Deliver, Result, Ticket
 
 SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 POSTGRESQL = pytest.mark.parametrize(

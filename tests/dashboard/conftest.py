@@ -15,8 +15,8 @@ from sqlalchemy import Connection, Engine, text
 from tests.dashboard.generated import NOW, fill
 from tests.dashboard.naive import Tables, load
 
-from toolfault_collector.engine import open_engine, read_connection, write_transaction
-from toolfault_collector.projects import find_project
+from toolfault_collector.admin.projects import find_project
+from toolfault_collector.storage.engine import open_engine, read_connection, write_transaction
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.search import parse
 

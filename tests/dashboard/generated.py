@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from sqlalchemy import Engine
 
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, MINUTE_US, SECOND_US, format_time, parse_time
-from toolfault_collector.engine import write_transaction
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.store import store_events
+from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.store import store_events
 
 __all__ = ["NOW", "events", "fill", "sampled"]
 

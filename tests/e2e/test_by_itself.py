@@ -24,9 +24,9 @@ from tests.e2e.browsing import Reader, Visit, cookies_of, rows_of, send
 from tests.factories import failure
 
 from toolfault_collector.clock import now_us
-from toolfault_collector.collector import Collector
-from toolfault_collector.engine import open_engine
+from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
+from toolfault_collector.storage.engine import open_engine
 from toolfault_dashboard import signin
 from toolfault_dashboard.app import create_app
 from toolfault_dashboard.queries import parts

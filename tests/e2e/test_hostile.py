@@ -27,12 +27,12 @@ from tests.e2e.browsing import Reader, cookies_of, dsn_of, rows_of, send
 from tests.factories import failure
 from tests.live_server import LiveServer, live_server
 
+from toolfault_collector.admin.keys import create_key
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
-from toolfault_collector.engine import open_engine, write_transaction
-from toolfault_collector.keys import create_key
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.store import store_events
-from toolfault_collector.tables import chain, change, picked_fix, saved_view, tool_call
+from toolfault_collector.storage.engine import open_engine, write_transaction
+from toolfault_collector.storage.store import store_events
+from toolfault_collector.storage.tables import chain, change, picked_fix, saved_view, tool_call
 from toolfault_dashboard import signin
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(1_800)]

@@ -13,12 +13,13 @@ from tests.factories import failure
 from tests.next_schema import add_next_schema
 
 import toolfault_migrations as migrations
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
-from toolfault_collector.engine import write_transaction
 from toolfault_collector.errors import SchemaError
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.schema import is_at_head
-from toolfault_collector.store import Receipt, store_events
+from toolfault_collector.protocol.receipt import Receipt
+from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.schema import is_at_head
+from toolfault_collector.storage.store import store_events
 
 POSTGRES = pytest.mark.parametrize(
     "database_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True

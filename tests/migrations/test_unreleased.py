@@ -12,12 +12,12 @@ import pytest
 from sqlalchemy import Engine, inspect, text
 
 import toolfault_migrations as migrations
-from toolfault_collector import doctor
-from toolfault_collector.backup import restore
-from toolfault_collector.engine import is_sqlite, open_engine, sqlite_path
+from toolfault_collector.admin.backup import restore
+from toolfault_collector.doctor import checks as doctor
 from toolfault_collector.errors import SchemaTooOld
-from toolfault_collector.schema import is_at_head
 from toolfault_collector.settings import Settings
+from toolfault_collector.storage.engine import is_sqlite, open_engine, sqlite_path
+from toolfault_collector.storage.schema import is_at_head
 
 COMMANDS = (
     "serve --port 0",

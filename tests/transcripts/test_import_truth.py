@@ -19,11 +19,11 @@ from sqlalchemy import Engine, func, select
 from tests.collector.importers import recount
 from tests.collector.importers.counting import count_stored, parsed, total
 
-from toolfault_collector.engine import open_engine, write_transaction
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.importers import ImportReport, import_paths
 from toolfault_collector.importers.classify import classify
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.tables import tool_call
+from toolfault_collector.storage.engine import open_engine, write_transaction
+from toolfault_collector.storage.tables import tool_call
 
 FILES = {
     "tau_bench_airline": "gpt-4o-airline.open.json",

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Final, TypeAlias
 
-from toolfault_collector.clean import clean_text
 from toolfault_collector.importers.classify.soft import soft_rule
 from toolfault_collector.importers.items import Call, Outcome
 from toolfault_collector.importers.members import cut
+from toolfault_collector.protocol.repair import clean_text
 
 __all__ = ["Assembly"]
 

@@ -16,7 +16,7 @@ from toolfault_collector.clock import MILLISECOND_US, format_time
 from toolfault_collector.importers.classify import ArgumentIssue, Classification, classify, unwrap
 from toolfault_collector.importers.items import Call, Conversation
 from toolfault_collector.importers.members import cut
-from toolfault_collector.redact import redact
+from toolfault_collector.protocol.redaction.rules import redact
 
 __all__ = ["conversation_events"]
 

@@ -12,12 +12,12 @@ from typing import Final
 from sqlalchemy import Engine
 
 from toolfault_collector.clock import now_us
-from toolfault_collector.engine import write_transaction
 from toolfault_collector.importers.events import conversation_events
 from toolfault_collector.importers.files import Problem, Severity, Source, find_files
 from toolfault_collector.importers.formats import AUTO, detect_format, find_format
 from toolfault_collector.importers.items import EventBatch, Format, Item
-from toolfault_collector.store import store_events
+from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.store import store_events
 
 __all__ = ["ImportReport", "Progress", "import_paths", "parse_file"]
 

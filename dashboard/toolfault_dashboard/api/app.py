@@ -9,8 +9,8 @@ from fastapi.openapi.utils import get_openapi
 from sqlalchemy import Engine
 from starlette.responses import JSONResponse
 
-from toolfault_collector.gatekeeper import Gatekeeper
-from toolfault_collector.openapi import describe
+from toolfault_collector.admin.keys import KeyCache
+from toolfault_collector.http.openapi import describe
 from toolfault_dashboard.analysis.prices import configured_prices
 from toolfault_dashboard.api import comparisons, exports, figures, lists
 from toolfault_dashboard.api.problems import RESPONSES, ProblemDocument, add_problem_handlers
@@ -20,14 +20,14 @@ from toolfault_dashboard.exports.downloads import Running
 __all__ = ["create_api"]
 
 
-def create_api(engine: Engine, gatekeeper: Gatekeeper, clock: Callable[[], int]) -> FastAPI:
+def create_api(engine: Engine, keys: KeyCache, clock: Callable[[], int]) -> FastAPI:
     """Return the read-only API.
 
     Every route needs a read key, or the session that the server around it has recognised.
 
     Args:
         engine: The database; it is only read.
-        gatekeeper: Checks keys.
+        keys: Those that may read.
         clock: Returns microseconds since the epoch, UTC.
 
     Raises:
@@ -43,7 +43,7 @@ def create_api(engine: Engine, gatekeeper: Gatekeeper, clock: Callable[[], int])
         redoc_url=None,
         openapi_url=None,
     )
-    api.state.services = Services(engine, gatekeeper, clock)
+    api.state.services = Services(engine, keys, clock)
     api.state.running = Running()
     for router in (lists.router, figures.router, comparisons.router, exports.router):
         api.include_router(router, responses=RESPONSES)

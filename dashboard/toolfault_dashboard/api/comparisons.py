@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from toolfault_collector.problems import Problem
+from toolfault_collector.http.problems import Problem
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.experiments import Experiment
 from toolfault_dashboard.analysis.metrics import MetricName

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Depends, Query, Request
 from sqlalchemy import Connection
 from starlette.responses import StreamingResponse
 
-from toolfault_collector.engine import read_connection
-from toolfault_collector.problems import Problem
+from toolfault_collector.http.problems import Problem
+from toolfault_collector.storage.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.effect import MetricEffect
 from toolfault_dashboard.api.answers import UNTRUSTED

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from toolfault_collector.problems import Problem
+from toolfault_collector.http.problems import Problem
 from toolfault_dashboard import queries
 from toolfault_dashboard.api.answers import Json
 from toolfault_dashboard.api.reader import Asked

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from toolfault_collector.app import problem_response
-from toolfault_collector.problems import Problem
+from toolfault_collector.http.app import problem_response
+from toolfault_collector.http.problems import Problem
 from toolfault_dashboard.exports import MissingParquet
 from toolfault_dashboard.queries import CursorError
 from toolfault_dashboard.queries.deadline import TooSlow

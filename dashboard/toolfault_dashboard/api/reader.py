@@ -9,9 +9,10 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Query, Request
 from sqlalchemy import Connection, Engine
 
-from toolfault_collector.engine import read_connection
-from toolfault_collector.gatekeeper import Gatekeeper
-from toolfault_collector.problems import Problem
+from toolfault_collector.admin.keys import KeyCache
+from toolfault_collector.http.auth import admit
+from toolfault_collector.http.problems import Problem
+from toolfault_collector.storage.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.policy import sees
 from toolfault_dashboard.queries import Audience, Scope
@@ -43,7 +44,7 @@ class Services:
     """What the API shares with the rest of the server."""
 
     engine: Engine
-    gatekeeper: Gatekeeper
+    keys: KeyCache
     clock: Callable[[], int]  # microseconds since the epoch, UTC
 
 
@@ -73,7 +74,7 @@ async def reader_of(request: Request) -> Reader:
     """
     services: Services = request.app.state.services
     if "authorization" in request.headers or getattr(request.state, "viewer", None) is None:
-        key = await services.gatekeeper.admit(request.scope, request.headers, kind="read")
+        key = await admit(services.keys, request.scope, request.headers, kind="read")
         return Reader(f"key {key.id}", key.project_id, KEY_AUDIENCE)
     viewer: Any = request.state.viewer
     return Reader(f"user {viewer.user_id}", None, sees(viewer.role))

@@ -43,7 +43,7 @@ def doctor(
     database_url: DatabaseOption = None,
 ) -> None:
     """Look for what could hurt this installation; exit code 1 if there is a problem."""
-    from toolfault_collector.doctor import examine
+    from toolfault_collector.doctor.checks import examine
 
     if repair and not recount:
         raise WronglyUsed("Give --repair together with --recount.")
@@ -63,7 +63,7 @@ def _settings(context: typer.Context, own: str | None) -> Settings:
 
 
 def _recount(engine: Engine, *, repair: bool) -> bool:
-    from toolfault_collector.recount import recount
+    from toolfault_collector.doctor.recount import recount
 
     found = recount(engine, repair=repair)
     if repair and not found.right:
@@ -89,9 +89,9 @@ def audit(
     database_url: DatabaseOption = None,
 ) -> None:
     """List who did what to keys, people and data, newest first."""
-    from toolfault_collector.audit import acts
+    from toolfault_collector.admin.audit import acts
     from toolfault_collector.clock import format_time
-    from toolfault_collector.engine import read_connection
+    from toolfault_collector.storage.engine import read_connection
     from toolfault_dashboard.cli.tables import print_table
 
     with (
@@ -116,8 +116,8 @@ def audit(
 
 
 def _note(engine: Engine, action: str, *, project_id: int | None = None, **detail: Any) -> None:
-    from toolfault_collector.audit import note
-    from toolfault_collector.engine import write_transaction
+    from toolfault_collector.admin.audit import note
+    from toolfault_collector.storage.engine import write_transaction
 
     with write_transaction(engine) as conn:
         note(conn, action, actor=actor(), project_id=project_id, **detail)
@@ -139,8 +139,8 @@ def prune(
     database_url: DatabaseOption = None,
 ) -> None:
     """Remove old conversations, whole, while the server runs."""
-    from toolfault_collector.engine import read_connection
-    from toolfault_collector.retention import prune as remove
+    from toolfault_collector.retention.policy import prune as remove
+    from toolfault_collector.storage.engine import read_connection
 
     if days is None and max_calls is None:
         raise WronglyUsed("Say what to keep with --days or --max-calls.")

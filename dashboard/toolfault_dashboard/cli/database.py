@@ -26,8 +26,8 @@ def register(app: typer.Typer) -> None:
 
 def _engine(context: typer.Context, own: str | None) -> Engine:
     import toolfault_migrations as migrations
-    from toolfault_collector.engine import open_engine
-    from toolfault_collector.schema import refuse_foreign
+    from toolfault_collector.storage.engine import open_engine
+    from toolfault_collector.storage.schema import refuse_foreign
 
     engine = open_engine(database_url(context, own))
     context.call_on_close(engine.dispose)  # not whenever garbage is collected: see `restore`
@@ -36,8 +36,8 @@ def _engine(context: typer.Context, own: str | None) -> Engine:
 
 
 def _note(engine: Engine, action: str, **detail: Any) -> None:
-    from toolfault_collector.audit import note
-    from toolfault_collector.engine import write_transaction
+    from toolfault_collector.admin.audit import note
+    from toolfault_collector.storage.engine import write_transaction
 
     with write_transaction(engine) as conn:
         note(conn, action, actor=actor(), **detail)
@@ -53,7 +53,7 @@ def upgrade(
 ) -> None:
     """Bring the database to the schema of this version (an SQLite file is copied first)."""
     import toolfault_migrations as migrations
-    from toolfault_collector.schema import prepare
+    from toolfault_collector.storage.schema import prepare
 
     engine = _engine(context, database_url)
     if sql:
@@ -101,7 +101,7 @@ def backup(
     database_url: DatabaseOption = None,
 ) -> None:
     """Copy the SQLite database while it is in use, and check the copy."""
-    from toolfault_collector.backup import backup as copy
+    from toolfault_collector.admin.backup import backup as copy
 
     made = copy(_engine(context, database_url), target)
     typer.echo(
@@ -117,7 +117,7 @@ def restore(
 ) -> None:
     """Put a backup in the place of the SQLite database; stop the server first."""
     import toolfault_migrations as migrations
-    from toolfault_collector.backup import restore as put_back
+    from toolfault_collector.admin.backup import restore as put_back
     from toolfault_dashboard.cli.options import database_url as chosen
 
     made = put_back(source, chosen(context, database_url))
@@ -130,7 +130,7 @@ def restore(
 def check(context: typer.Context, database_url: DatabaseOption = None) -> None:
     """Say whether the database has exactly the tables this version needs; exit code 1 if not."""
     import toolfault_migrations as migrations
-    from toolfault_collector.tables import metadata
+    from toolfault_collector.storage.tables import metadata
 
     engine = _engine(context, database_url)
     found, wanted = migrations.current(engine), migrations.HEAD

@@ -17,7 +17,7 @@ from toolfault_dashboard.cli.options import (
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from toolfault_collector.keys import ApiKey
+    from toolfault_collector.admin.keys import ApiKey
 
 __all__ = ["register"]
 
@@ -38,10 +38,10 @@ def create(
     database_url: DatabaseOption = None,
 ) -> None:
     """Make a key and print it alone on the last line; it cannot be shown again."""
-    from toolfault_collector.audit import note
-    from toolfault_collector.engine import write_transaction
-    from toolfault_collector.keys import create_key, shown
-    from toolfault_collector.projects import ensure_project
+    from toolfault_collector.admin.audit import note
+    from toolfault_collector.admin.keys import create_key, shown
+    from toolfault_collector.admin.projects import ensure_project
+    from toolfault_collector.storage.engine import write_transaction
 
     chosen = _kind(kind)
     with open_database(context, database_url, create=True) as engine:
@@ -78,9 +78,9 @@ def list_(
     database_url: DatabaseOption = None,
 ) -> None:
     """List the keys: their beginnings, never the keys."""
+    from toolfault_collector.admin.keys import list_keys
     from toolfault_collector.clock import format_time
-    from toolfault_collector.engine import read_connection
-    from toolfault_collector.keys import list_keys
+    from toolfault_collector.storage.engine import read_connection
     from toolfault_dashboard.cli.options import project_id
     from toolfault_dashboard.cli.tables import print_table
     from toolfault_dashboard.queries import projects
@@ -122,9 +122,9 @@ def revoke(
     database_url: DatabaseOption = None,
 ) -> None:
     """Revoke a key by its number, its beginning or the key itself."""
-    from toolfault_collector.audit import note
-    from toolfault_collector.engine import write_transaction
-    from toolfault_collector.keys import revoke_key
+    from toolfault_collector.admin.audit import note
+    from toolfault_collector.admin.keys import revoke_key
+    from toolfault_collector.storage.engine import write_transaction
 
     with open_database(context, database_url, create=False) as engine:
         with write_transaction(engine) as conn:
@@ -152,10 +152,10 @@ def rotate(
     database_url: DatabaseOption = None,
 ) -> None:
     """Make a key in the place of another, which ends by itself once agents had time to change."""
-    from toolfault_collector.audit import note
+    from toolfault_collector.admin.audit import note
+    from toolfault_collector.admin.keys import rotate_key, shown
     from toolfault_collector.clock import MINUTE_US
-    from toolfault_collector.engine import write_transaction
-    from toolfault_collector.keys import rotate_key, shown
+    from toolfault_collector.storage.engine import write_transaction
 
     with open_database(context, database_url, create=False) as engine:
         with write_transaction(engine) as conn:
@@ -181,7 +181,7 @@ def rotate(
 
 def _find(conn: Connection, key: str) -> ApiKey:
     """Return the key that *key* means: its number, its beginning or itself."""
-    from toolfault_collector.keys import list_keys
+    from toolfault_collector.admin.keys import list_keys
 
     found = [
         each

@@ -63,9 +63,9 @@ def serve(
     """Take events in and show them, in the foreground, until SIGTERM or Ctrl-C."""
     from toolfault_collector import log
     from toolfault_collector.clock import now_us
-    from toolfault_collector.collector import Collector
-    from toolfault_collector.schema import prepare
-    from toolfault_collector.serve import serve as run
+    from toolfault_collector.http.server import serve as run
+    from toolfault_collector.runtime import Collector
+    from toolfault_collector.storage.schema import prepare
     from toolfault_dashboard.app import create_app, sign_in_url
     from toolfault_dashboard.signin import create_link, has_account
 
@@ -98,7 +98,7 @@ def serve(
 
 
 def _asks(engine: Engine, question: Callable[[Connection], bool]) -> bool:
-    from toolfault_collector.engine import read_connection
+    from toolfault_collector.storage.engine import read_connection
 
     with read_connection(engine) as conn:
         return question(conn)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated as Doc
 
-from toolfault_collector.audit import Act
-from toolfault_collector.keys import ApiKey
+from toolfault_collector.admin.audit import Act
+from toolfault_collector.admin.keys import ApiKey
 from toolfault_dashboard.queries.rejected import RejectedRow
 from toolfault_dashboard.queries.rows import ProjectRow
 from toolfault_dashboard.signin import Account

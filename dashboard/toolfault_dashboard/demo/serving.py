@@ -22,10 +22,10 @@ from rich.console import Console
 from sqlalchemy import Engine
 
 from toolfault_collector import clock, log
-from toolfault_collector.engine import open_engine, write_transaction
-from toolfault_collector.keys import create_key
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.schema import prepare
+from toolfault_collector.admin.keys import create_key
+from toolfault_collector.admin.projects import ensure_project
+from toolfault_collector.storage.engine import open_engine, write_transaction
+from toolfault_collector.storage.schema import prepare
 from toolfault_dashboard.demo.history import DeliveryError, live_through
 from toolfault_dashboard.demo.live import agents_at_work, quiet_tools
 from toolfault_dashboard.signin import create_link

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from toolfault_collector.problems import Problem
+from toolfault_collector.http.problems import Problem
 
 __all__ = ["AT_ONCE", "MOST_SECONDS", "Download", "Running"]
 

@@ -18,8 +18,8 @@ from fastapi import Depends, HTTPException, Request
 from sqlalchemy import Connection, Engine
 from starlette.responses import HTMLResponse
 
-from toolfault_collector.engine import read_connection
 from toolfault_collector.settings import Settings
+from toolfault_collector.storage.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.contexts import TEMPLATES, Chip, Link, View
 from toolfault_dashboard.exports.downloads import Running

@@ -10,7 +10,7 @@ from typing import TypeVar
 from fastapi import APIRouter, HTTPException
 from starlette.responses import Response
 
-from toolfault_collector.problems import Problem
+from toolfault_collector.http.problems import Problem
 from toolfault_dashboard.exports.downloads import Download, Running
 from toolfault_dashboard.exports.parquet import MissingParquet
 from toolfault_dashboard.exports.writers import MEDIA_TYPES, Format, write

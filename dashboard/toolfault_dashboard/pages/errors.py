@@ -13,8 +13,8 @@ from urllib.parse import unquote_plus
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from toolfault_collector.app import problem_response
-from toolfault_collector.problems import Problem
+from toolfault_collector.http.app import problem_response
+from toolfault_collector.http.problems import Problem
 from toolfault_dashboard.contexts import (
     CountingContext,
     ErrorContext,

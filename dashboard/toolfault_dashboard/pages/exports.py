@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from fastapi import APIRouter
 
-from toolfault_collector.audit import acts
-from toolfault_collector.keys import list_keys
+from toolfault_collector.admin.audit import acts
+from toolfault_collector.admin.keys import list_keys
 from toolfault_dashboard import queries, signin
 from toolfault_dashboard.analysis.by_code import CodeEffect
 from toolfault_dashboard.analysis.effect import MetricEffect

@@ -8,18 +8,18 @@ from typing import Final, cast
 from fastapi import APIRouter, HTTPException
 from starlette.responses import Response
 
-from toolfault_collector.audit import acts, note
-from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.keys import KeyKind, create_key, list_keys, revoke_key, shown
-from toolfault_collector.project_settings import (
+from toolfault_collector.admin.audit import acts, note
+from toolfault_collector.admin.keys import KeyKind, create_key, list_keys, revoke_key, shown
+from toolfault_collector.admin.project_settings import (
     ProjectSettings,
     change_settings,
     kept,
     settings_of,
 )
-from toolfault_collector.quota import events_left
-from toolfault_collector.retention import Limits, prune_projects, why_refused
+from toolfault_collector.pipeline.quota import events_left
+from toolfault_collector.retention.policy import Limits, prune_projects, why_refused
 from toolfault_collector.settings import Settings
+from toolfault_collector.storage.engine import read_connection, write_transaction
 from toolfault_dashboard import signin
 from toolfault_dashboard.analysis.prices import ENVIRONMENT as PRICES
 from toolfault_dashboard.analysis.prices import parse_prices

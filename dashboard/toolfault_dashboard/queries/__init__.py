@@ -2,7 +2,7 @@
 
 All functions take an open SQLAlchemy connection first and never write. A function that takes a
 ``Scope`` binds its ``project_id`` in every statement; figures of one page agree when they are read
-inside one transaction (``toolfault_collector.engine.read_connection``).
+inside one transaction (``toolfault_collector.storage.engine.read_connection``).
 """
 
 from toolfault_dashboard.queries.chains import chain_detail, chain_list

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, RowMapping, Select, func, select
 
-from toolfault_collector.chains import IDENTICAL_REPEAT, ROUND_TRIP
-from toolfault_collector.tables import chain, tool_call
+from toolfault_collector.chains.fold import IDENTICAL_REPEAT, ROUND_TRIP
+from toolfault_collector.storage.tables import chain, tool_call
 from toolfault_dashboard.queries.conditions import chains_of
 from toolfault_dashboard.queries.issues import issues_of
 from toolfault_dashboard.queries.pages import read_page

@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlalchemy import Connection, or_, select
 
-from toolfault_collector.tables import change as change_table
+from toolfault_collector.storage.tables import change as change_table
 from toolfault_dashboard.queries.detected import PREFIX, detected_changes
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, and_
 
-from toolfault_collector.tables import tool_call
+from toolfault_collector.storage.tables import tool_call
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import check_query
 from toolfault_dashboard.search import where

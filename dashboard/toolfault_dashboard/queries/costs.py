@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, get_args
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, case, func, select
 
-from toolfault_collector.tables import chain
+from toolfault_collector.storage.tables import chain
 from toolfault_dashboard.analysis.prices import Prices
 from toolfault_dashboard.analysis.weights import whole
 from toolfault_dashboard.queries.conditions import chains_of

@@ -11,7 +11,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
 
-from toolfault_collector.engine import is_sqlite
+from toolfault_collector.storage.engine import is_sqlite
 
 __all__ = ["SECONDS", "TooSlow", "begin_anew", "deadline", "without_deadline"]
 

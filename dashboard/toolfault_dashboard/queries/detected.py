@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from toolfault_collector.tables import tool_call
+from toolfault_collector.storage.tables import tool_call
 from toolfault_dashboard.queries.conditions import calls_of
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, select, union
 
-from toolfault_collector.tables import call_counts, tool_call
+from toolfault_collector.storage.tables import call_counts, tool_call
 from toolfault_dashboard.analysis.balance import balance
 from toolfault_dashboard.analysis.experiments import ArmEffect, Experiment, arm_effects
 from toolfault_dashboard.analysis.metrics import MetricName

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Select, func, select
 
-from toolfault_collector.tables import chain, issue, tool_call
+from toolfault_collector.storage.tables import chain, issue, tool_call
 from toolfault_dashboard.queries import rollups
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.failures import count_failures

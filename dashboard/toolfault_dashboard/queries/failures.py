@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func, select, tuple_
 
-from toolfault_collector.tables import chain, message, signature, tool_call
+from toolfault_collector.storage.tables import chain, message, signature, tool_call
 from toolfault_dashboard.queries.chains import chain_detail
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.found import found

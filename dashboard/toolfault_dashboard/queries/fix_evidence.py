@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Text, and_, case, cast, func, or_, select
 
-from toolfault_collector.chains import LOOK_BACK, ROUND_TRIP
-from toolfault_collector.tables import chain, issue, message, tool_call
+from toolfault_collector.chains.fold import LOOK_BACK, ROUND_TRIP
+from toolfault_collector.storage.tables import chain, issue, message, tool_call
 from toolfault_dashboard.analysis.fixes import Tallied, Tally, tallied, tallies
 from toolfault_dashboard.analysis.inference import inferred_remedies
 from toolfault_dashboard.analysis.opportunities import (

@@ -11,7 +11,7 @@ from typing import Final
 
 from sqlalchemy import Connection, String, case, cast, func, select
 
-from toolfault_collector.tables import tool_call
+from toolfault_collector.storage.tables import tool_call
 from toolfault_dashboard.queries import rollups
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.once import once

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, get_args
 
 from sqlalchemy import ColumnElement, Connection, Label, case, func, literal, select, union_all
 
-from toolfault_collector.tables import issue, message, signature, tool_call
+from toolfault_collector.storage.tables import issue, message, signature, tool_call
 from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighed_rate
 from toolfault_dashboard.queries.changes import changes
 from toolfault_dashboard.queries.conditions import failures_of

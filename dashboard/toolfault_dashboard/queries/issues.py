@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, RowMapping, Select, select
 
-from toolfault_collector.tables import issue, tool_call
+from toolfault_collector.storage.tables import issue, tool_call
 from toolfault_dashboard.queries.rows import IssueRow
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import seen

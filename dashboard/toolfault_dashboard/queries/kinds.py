@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, get_args
 
 from sqlalchemy import Connection, case, func, select
 
-from toolfault_collector.tables import signature, tool_call
+from toolfault_collector.storage.tables import signature, tool_call
 from toolfault_dashboard.queries.buckets import Bucket, bucket_of, bucket_start, buckets
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.parts import in_parts

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, Select, select
 
-from toolfault_collector.tables import issue, tool_call
+from toolfault_collector.storage.tables import issue, tool_call
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighed_rate
 from toolfault_dashboard.queries import rollups

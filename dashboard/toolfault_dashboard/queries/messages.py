@@ -25,8 +25,8 @@ from sqlalchemy import (
     select,
 )
 
-from toolfault_collector.chains import LOOK_BACK
-from toolfault_collector.tables import chain, message, tool_call
+from toolfault_collector.chains.fold import LOOK_BACK
+from toolfault_collector.storage.tables import chain, message, tool_call
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.weights import Amount, weighed_rate
 from toolfault_dashboard.queries.conditions import failures_of

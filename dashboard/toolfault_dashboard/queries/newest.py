@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from toolfault_collector.tables import tool_call
+from toolfault_collector.storage.tables import tool_call
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.once import once
 from toolfault_dashboard.queries.parts import as_kept, in_parts

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, func, literal, select, union_all
 
 from toolfault_collector.clock import DAY_US
-from toolfault_collector.tables import call_counts, tool_call
+from toolfault_collector.storage.tables import call_counts, tool_call
 from toolfault_dashboard.analysis.weights import whole
 from toolfault_dashboard.queries import rollups
 from toolfault_dashboard.queries.buckets import (

@@ -2,7 +2,7 @@
 
 Rows of the past hardly change. A question over a large window is asked of its whole days, of the
 hours around them and of what is left at its edges; the answers for days and hours are kept in
-memory with the version of their days (``toolfault_collector.day_versions``), which every
+memory with the version of their days (``toolfault_collector.storage.cache_versions``), which every
 transaction raises that changes a row of them. Version and rows come from one snapshot, so a kept
 answer is what counting again would give. A chain that is open changes with time alone: where
 outcomes are asked for, an answer is kept until the next chain of its days settles.
@@ -28,9 +28,9 @@ from weakref import WeakKeyDictionary
 from sqlalchemy import Connection, Engine, func, literal_column, select
 
 from toolfault_collector.clock import DAY_US
-from toolfault_collector.day_versions import EVERY_DAY
-from toolfault_collector.rollups import HOUR_US
-from toolfault_collector.tables import chain, day_version
+from toolfault_collector.storage.cache_versions import EVERY_DAY
+from toolfault_collector.storage.rollups import HOUR_US
+from toolfault_collector.storage.tables import chain, day_version
 from toolfault_dashboard.queries.deadline import begin_anew
 from toolfault_dashboard.queries.once import once
 from toolfault_dashboard.queries.patience import counting, day_counted, next_question, pause

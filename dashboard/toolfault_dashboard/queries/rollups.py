@@ -27,8 +27,8 @@ from sqlalchemy import (
 )
 
 from toolfault_collector.clock import DAY_US
-from toolfault_collector.rollups import HOUR_US, MILLION
-from toolfault_collector.tables import call_counts, failure_counts, issue, tool_call
+from toolfault_collector.storage.rollups import HOUR_US, MILLION
+from toolfault_collector.storage.tables import call_counts, failure_counts, issue, tool_call
 from toolfault_dashboard.analysis.weights import Amounts
 from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
 from toolfault_dashboard.queries.once import once

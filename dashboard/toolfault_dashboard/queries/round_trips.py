@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from sqlalchemy import ColumnElement, Connection, Subquery, case, func, select
 
-from toolfault_collector.tables import chain
+from toolfault_collector.storage.tables import chain
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.weights import Amount, total, weighed_rate, whole
 from toolfault_dashboard.queries.conditions import chains_of

@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 
 from toolfault_collector.clock import MINUTE_US
-from toolfault_collector.tables import call_counts, chain, conversation, tool_call
+from toolfault_collector.storage.tables import call_counts, chain, conversation, tool_call
 from toolfault_dashboard.analysis.sides import SideData, Stratum
 from toolfault_dashboard.queries import weighing
 from toolfault_dashboard.queries.conditions import calls_of, chains_of, counts_of, failures_of

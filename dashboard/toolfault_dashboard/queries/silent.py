@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, case, func, select
 
-from toolfault_collector.tables import tool_call
+from toolfault_collector.storage.tables import tool_call
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.weights import weighed_rate
 from toolfault_dashboard.queries.conditions import calls_of

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from sqlalchemy import Column, ColumnElement, Connection, Label, Select, case, func, null
 
-from toolfault_collector.engine import is_sqlite
-from toolfault_collector.tables import chain, issue, message, signature, tool_call
+from toolfault_collector.storage.engine import is_sqlite
+from toolfault_collector.storage.tables import chain, issue, message, signature, tool_call
 from toolfault_dashboard.queries.chains import chains_statement
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.deadline import without_deadline

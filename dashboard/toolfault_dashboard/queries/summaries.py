@@ -23,7 +23,12 @@ from sqlalchemy import (
     union_all,
 )
 
-from toolfault_collector.tables import call_counts, conversation, conversation_end, tool_call
+from toolfault_collector.storage.tables import (
+    call_counts,
+    conversation,
+    conversation_end,
+    tool_call,
+)
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighed_rate
 from toolfault_dashboard.queries import rollups

@@ -9,7 +9,7 @@ from typing import Final
 from sqlalchemy import Connection, case, false, func, select
 
 from toolfault_collector.clock import DAY_US, MINUTE_US
-from toolfault_collector.tables import call_counts, tool_call
+from toolfault_collector.storage.tables import call_counts, tool_call
 from toolfault_dashboard.analysis.earlier import Earlier
 from toolfault_dashboard.analysis.experiments import arm_effect
 from toolfault_dashboard.analysis.metrics import METRICS, MetricName

@@ -21,8 +21,8 @@ from sqlalchemy import (
     select,
 )
 
-from toolfault_collector.rollups import LEAST_RATE
-from toolfault_collector.tables import chain, tool_call
+from toolfault_collector.storage.rollups import LEAST_RATE
+from toolfault_collector.storage.tables import chain, tool_call
 from toolfault_dashboard.analysis.weights import Amount
 from toolfault_dashboard.queries.projects import sampled_code
 

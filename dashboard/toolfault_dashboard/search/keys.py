@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from toolfault_collector.chains import LOOK_BACK
+from toolfault_collector.chains.fold import LOOK_BACK
 from toolfault_dashboard.search.ast import TEXT, Query
 
 __all__ = [

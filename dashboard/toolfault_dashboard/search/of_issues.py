@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, FromClause, exists, literal, not_, or_, select, true
 
-from toolfault_collector.tables import issue
+from toolfault_collector.storage.tables import issue
 from toolfault_dashboard.search.ast import Clause, Pattern
 from toolfault_dashboard.search.sql import json_list_holds, matches_any, patterns_of
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from sqlalchemy import ColumnElement, and_, case, false, literal, or_
 
-from toolfault_collector.tables import chain
+from toolfault_collector.storage.tables import chain
 
 __all__ = ["outcome_at", "outcome_in"]
 

@@ -26,7 +26,7 @@ from sqlalchemy import (
 )
 
 from toolfault_collector.clock import MINUTE_US
-from toolfault_collector.tables import call_counts, chain, message, signature, tool_call
+from toolfault_collector.storage.tables import call_counts, chain, message, signature, tool_call
 from toolfault_dashboard.search import of_issues
 from toolfault_dashboard.search.ast import TEXT, Clause, NumberRange, Pattern, Query
 from toolfault_dashboard.search.keys import KEYS, TAG_PREFIX

@@ -32,7 +32,7 @@ from sqlalchemy import (
 revision = "0001_first_schema"
 down_revision = None
 
-# Ids in a partition; `toolfault_collector.partitions` makes the later ones.
+# Ids in a partition; `toolfault_collector.retention.partitions` makes the later ones.
 _WIDTH: Final = 4_194_304
 # Children after their parents.
 _TABLES: Final = (

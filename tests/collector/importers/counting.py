@@ -9,11 +9,11 @@ from typing import Any
 from sqlalchemy import Engine, case, func, select
 from tests.collector.importers.recount import Count
 
-from toolfault_collector.chains import Call as FoldedCall
-from toolfault_collector.chains import fold
+from toolfault_collector.chains.fold import Call as FoldedCall
+from toolfault_collector.chains.fold import fold
 from toolfault_collector.clock import now_us
 from toolfault_collector.importers import Conversation, Problem, parse_file
-from toolfault_collector.tables import call_counts, chain, tool_call
+from toolfault_collector.storage.tables import call_counts, chain, tool_call
 
 
 def parsed(path: Path, **options: Any) -> list[Conversation]:

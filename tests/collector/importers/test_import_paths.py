@@ -13,10 +13,10 @@ from tests.collector.importers.counting import count_stored, total
 from tests.collector.importers.sessions import answer, call, write
 from tests.collector.importers.strategies import write_runs
 
-from toolfault_collector.engine import write_transaction
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.importers import Progress, import_paths
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.tables import call_counts, chain, conversation, issue, tool_call
+from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.tables import call_counts, chain, conversation, issue, tool_call
 
 CHAT: list[dict[str, Any]] = [
     {

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import Connection, Engine
 from tests.dashboard.generated import NOW
 
-from toolfault_collector.engine import open_engine, read_connection
-from toolfault_collector.projects import find_project
+from toolfault_collector.admin.projects import find_project
+from toolfault_collector.storage.engine import open_engine, read_connection
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.search import parse
 

@@ -15,11 +15,10 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 from tests.dashboard.generated import NOW
 
-from toolfault_collector.engine import write_transaction
-from toolfault_collector.gatekeeper import Gatekeeper
-from toolfault_collector.keys import KeyKind, create_key
-from toolfault_collector.projects import find_project
-from toolfault_collector.tables import api_key
+from toolfault_collector.admin.keys import KeyCache, KeyKind, create_key
+from toolfault_collector.admin.projects import find_project
+from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.tables import api_key
 from toolfault_dashboard.api import create_api
 
 __all__ = ["key_of", "served"]
@@ -30,7 +29,7 @@ def served(
     engine: Engine, *, now: int = NOW, http: type[asyncio.Protocol] | str = "auto"
 ) -> Iterator[str]:
     """Serve the API of *engine* with the protocol *http* and yield ``host:port``."""
-    app = Starlette(routes=[Mount("/api/v1", create_api(engine, Gatekeeper(engine), lambda: now))])
+    app = Starlette(routes=[Mount("/api/v1", create_api(engine, KeyCache(engine), lambda: now))])
     # Who connects before the server runs waits in the backlog: nobody has to poll for it.
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", http=http))

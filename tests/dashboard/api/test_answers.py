@@ -16,8 +16,8 @@ from tests.dashboard.api.serving import key_of
 from tests.dashboard.generated import NOW
 from tests.dashboard.rows import as_json, rows_as_json
 
-from toolfault_collector.engine import open_engine, read_connection
-from toolfault_collector.gatekeeper import Gatekeeper
+from toolfault_collector.admin.keys import KeyCache
+from toolfault_collector.storage.engine import open_engine, read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.api import create_api
 from toolfault_dashboard.exports import TABLE_NAMES, TableName, named_table
@@ -96,14 +96,14 @@ FILES = {"export", "export_comparison"}
 def api(history: Engine) -> Iterator[TestClient]:
     """The API with a read key of the generated project."""
     with key_of(history, "generated") as key:
-        app = create_api(history, Gatekeeper(history), lambda: NOW)
+        app = create_api(history, KeyCache(history), lambda: NOW)
         with TestClient(app, headers={"Authorization": f"Bearer {key}"}) as client:
             yield client
 
 
 def test_every_operation_is_compared_with_a_query(history: Engine) -> None:
     """The operations that answer readers are those below; a new one must be, too."""
-    api = create_api(history, Gatekeeper(history), lambda: 0)
+    api = create_api(history, KeyCache(history), lambda: 0)
     paths = get_openapi(title="", version="1", routes=api.routes)["paths"]
     operations = {way["operationId"] for each in paths.values() for way in each.values()}
     assert operations == {*ANSWERS, *OF_ONE, *FILES}
@@ -180,7 +180,7 @@ def test_the_export_of_a_comparison(api: TestClient, conn: Connection, scope: Sc
 def test_the_answers_of_postgres(filled_postgres: str) -> None:
     """On PostgreSQL every operation answers what its queries do, and one export its list."""
     engine = open_engine(filled_postgres)
-    app = create_api(engine, Gatekeeper(engine), lambda: NOW)
+    app = create_api(engine, KeyCache(engine), lambda: NOW)
     with key_of(engine, "generated") as key, TestClient(app) as api:
         api.headers["Authorization"] = f"Bearer {key}"
         with read_connection(engine) as conn:

@@ -11,11 +11,10 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, delete
 from tests.dashboard.generated import NOW
 
-from toolfault_collector.engine import write_transaction
-from toolfault_collector.gatekeeper import Gatekeeper
-from toolfault_collector.keys import create_key
-from toolfault_collector.projects import find_project
-from toolfault_collector.tables import api_key
+from toolfault_collector.admin.keys import KeyCache, create_key
+from toolfault_collector.admin.projects import find_project
+from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.tables import api_key
 from toolfault_dashboard import queries
 from toolfault_dashboard.api import create_api
 
@@ -58,7 +57,7 @@ def keys(history: Engine) -> Iterator[dict[str, str]]:
 @pytest.fixture(scope="module")
 def api(history: Engine, keys: dict[str, str]) -> Iterator[TestClient]:
     """The API with the read key of the generated project."""
-    app = create_api(history, Gatekeeper(history), lambda: NOW)
+    app = create_api(history, KeyCache(history), lambda: NOW)
     with TestClient(app, headers={"Authorization": f"Bearer {keys['generated']}"}) as client:
         yield client
 

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, Text, column, select, values
 
-from toolfault_collector.engine import is_sqlite
+from toolfault_collector.storage.engine import is_sqlite
 from toolfault_dashboard import queries
 from toolfault_dashboard.exports import csv_cells, parquet, table_stream, write
 from toolfault_dashboard.exports.cells import guard

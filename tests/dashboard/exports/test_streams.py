@@ -15,10 +15,10 @@ from tests.dashboard.api.serving import key_of, served
 from tests.dashboard.conftest import copied_database
 from tests.dashboard.generated import NOW
 
-from toolfault_collector.engine import open_engine, write_transaction
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.request_heads import protocol_with_deadline
-from toolfault_collector.tables import tool_call
+from toolfault_collector.admin.projects import ensure_project
+from toolfault_collector.http.request_heads import protocol_with_deadline
+from toolfault_collector.storage.engine import open_engine, write_transaction
+from toolfault_collector.storage.tables import tool_call
 from toolfault_dashboard.exports.downloads import AT_ONCE
 
 ROWS = 16_000

@@ -16,9 +16,9 @@ from sqlalchemy import Engine, event
 from tests.dashboard.generated import NOW
 from tests.dashboard.reading import Page
 
-from toolfault_collector.collector import Collector
-from toolfault_collector.engine import open_engine
+from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
+from toolfault_collector.storage.engine import open_engine
 from toolfault_dashboard import signin
 from toolfault_dashboard.app import create_app
 from toolfault_dashboard.policy import Role

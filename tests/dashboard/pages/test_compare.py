@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import Engine
 from tests.dashboard.pages.conftest import Browser
 
-from toolfault_collector.engine import write_transaction
-from toolfault_collector.keys import create_key
-from toolfault_collector.projects import find_project
+from toolfault_collector.admin.keys import create_key
+from toolfault_collector.admin.projects import find_project
+from toolfault_collector.storage.engine import write_transaction
 from toolfault_dashboard.cli.app import run
 
 

@@ -14,7 +14,7 @@ from tests.dashboard.pages.places import details, generated, scope_of
 from tests.dashboard.reading import Cell, Page, Row
 
 from toolfault_collector.clock import format_time
-from toolfault_collector.engine import read_connection
+from toolfault_collector.storage.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.effect import Effect
 from toolfault_dashboard.analysis.metrics import MetricName

@@ -9,9 +9,9 @@ from tests.dashboard.pages.conftest import Browser, open_browser
 from tests.dashboard.pages.places import generated
 from tests.factories import failure
 
-from toolfault_collector.engine import write_transaction
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.store import store_events
+from toolfault_collector.admin.projects import ensure_project
+from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.store import store_events
 
 
 def test_each_tool_is_drawn_over_time_with_its_peak_in_words(browser: Browser):

@@ -14,8 +14,8 @@ from tests.dashboard.pages.conftest import Browser, open_browser
 from tests.dashboard.pages.places import scope_of
 from tests.dashboard.reading import Page
 
-from toolfault_collector.engine import open_engine, read_connection
-from toolfault_collector.tables import issue, picked_fix, tool_call
+from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.tables import issue, picked_fix, tool_call
 from toolfault_dashboard import queries
 from toolfault_dashboard.policy import Role
 

@@ -14,10 +14,10 @@ from tests.dashboard.pages.conftest import Browser, open_browser
 from tests.dashboard.pages.test_hostile import paths_of
 from tests.factories import event_id
 
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import MINUTE_US, SECOND_US, format_time
-from toolfault_collector.engine import open_engine, write_transaction
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.store import store_events
+from toolfault_collector.storage.engine import open_engine, write_transaction
+from toolfault_collector.storage.store import store_events
 from toolfault_dashboard.policy import POLICY, ROLES, Role, sees
 
 # Every table as a file; what asks for a parameter is asked with one.

@@ -12,10 +12,10 @@ from tests.dashboard.generated import NOW
 from tests.dashboard.pages.conftest import ORIGIN, Browser, open_browser
 from tests.tables import tables_of
 
-from toolfault_collector.collector import Collector
-from toolfault_collector.engine import open_engine
+from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
-from toolfault_collector.tables import login_session, user_account
+from toolfault_collector.storage.engine import open_engine
+from toolfault_collector.storage.tables import login_session, user_account
 from toolfault_dashboard import signin
 from toolfault_dashboard.app import NoAccount, create_app, sign_in_url
 from toolfault_dashboard.pages.access import local_path
@@ -152,7 +152,7 @@ def test_reading_changes_nothing(own_browser: Browser):
     """Getting every page twice leaves every table as it was, but for the note of an export."""
 
     def state() -> list[object]:
-        from toolfault_collector.tables import audit_log
+        from toolfault_collector.storage.tables import audit_log
 
         tables = [
             select(table) for table in tables_of(own_browser.engine) if table is not audit_log

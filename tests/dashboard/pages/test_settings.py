@@ -10,10 +10,10 @@ from tests.dashboard.generated import NOW
 from tests.dashboard.pages.conftest import Browser, open_browser
 from tests.dashboard.reading import Page
 
-from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.keys import authenticate
-from toolfault_collector.projects import find_project
-from toolfault_collector.tables import quota_bucket
+from toolfault_collector.admin.keys import authenticate
+from toolfault_collector.admin.projects import find_project
+from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.tables import quota_bucket
 from toolfault_dashboard import signin
 
 GENERATED = "?project=generated"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from toolfault_collector.problems import Problem
+from toolfault_collector.http.problems import Problem
 from toolfault_dashboard.security import FormBodies
 
 POST: dict[str, Any] = {"type": "http", "method": "POST", "path": "/views", "headers": []}

@@ -17,7 +17,7 @@ from tests.dashboard.pages.conftest import Browser
 from tests.dashboard.pages.places import GENERATED, details, generated
 
 from toolfault_collector.clock import DAY_US
-from toolfault_collector.engine import write_transaction
+from toolfault_collector.storage.engine import write_transaction
 from toolfault_dashboard.formats import plural
 
 

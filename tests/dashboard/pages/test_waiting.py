@@ -16,8 +16,8 @@ from tests.dashboard.pages.conftest import Browser, open_browser
 from tests.dashboard.pages.places import generated
 from tests.dashboard.reading import Page
 
-from toolfault_collector.engine import write_transaction
-from toolfault_collector.tables import day_version
+from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.tables import day_version
 from toolfault_dashboard.queries import deadline, parts, patience
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DatabaseError
 
-from toolfault_collector.engine import is_sqlite, read_connection
+from toolfault_collector.storage.engine import is_sqlite, read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.deadline import TooSlow, deadline

@@ -14,10 +14,10 @@ from tests.dashboard.conftest import on_engines
 from tests.dashboard.generated import NOW
 from tests.dashboard.naive import Tables
 
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, SECOND_US, format_time, now_us
-from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.store import store_events
+from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.exports.comparisons import comparison_markdown
 from toolfault_dashboard.queries import Scope

@@ -14,13 +14,13 @@ from sqlalchemy import Connection, Engine, func, insert, select
 from tests.dashboard.conftest import ENGINES, copied_database, on_engines
 from tests.dashboard.generated import NOW
 
+from toolfault_collector.admin.projects import ensure_project, find_project
 from toolfault_collector.clock import DAY_US, MINUTE_US, format_time
-from toolfault_collector.engine import open_engine, read_connection, write_transaction
-from toolfault_collector.projects import ensure_project, find_project
-from toolfault_collector.recount import recount
-from toolfault_collector.retention import prune
-from toolfault_collector.store import store_events
-from toolfault_collector.tables import day_version
+from toolfault_collector.doctor.recount import recount
+from toolfault_collector.retention.policy import prune
+from toolfault_collector.storage.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.storage.store import store_events
+from toolfault_collector.storage.tables import day_version
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import FREQUENCIES, Dimension, Scope
 from toolfault_dashboard.queries.conditions import failures_of

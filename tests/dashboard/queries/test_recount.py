@@ -15,9 +15,9 @@ from tests.dashboard.conftest import on_engines
 from tests.dashboard.generated import NOW
 from tests.dashboard.naive import Tables, load, matches
 
+from toolfault_collector.admin.projects import find_project
 from toolfault_collector.clock import DAY_US, MINUTE_US
-from toolfault_collector.engine import read_connection
-from toolfault_collector.projects import find_project
+from toolfault_collector.storage.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.rates import wilson
 from toolfault_dashboard.queries import FACET_KEYS, FREQUENCIES, Scope

@@ -11,8 +11,8 @@ from tests.dashboard.conftest import on_engines
 from tests.dashboard.generated import NOW
 from tests.dashboard.naive import Tables
 
+from toolfault_collector.admin.projects import find_project
 from toolfault_collector.clock import DAY_US, MINUTE_US
-from toolfault_collector.projects import find_project
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope, rollups
 from toolfault_dashboard.queries.summaries import calls_by

@@ -15,8 +15,8 @@ from tests.dashboard.conftest import on_engines
 from tests.dashboard.generated import NOW
 from tests.dashboard.naive import Tables, matches
 
+from toolfault_collector.admin.projects import find_project
 from toolfault_collector.clock import DAY_US
-from toolfault_collector.projects import find_project
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.estimates import crude
 from toolfault_dashboard.analysis.metrics import METRICS

@@ -11,9 +11,9 @@ from sqlalchemy import Connection, Engine
 from tests.dashboard.generated import NOW
 from tests.dashboard.pages.test_roles import CANARIES, RANK, _events
 
-from toolfault_collector.engine import read_connection, write_transaction
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.store import store_events
+from toolfault_collector.admin.projects import ensure_project
+from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.api.shapes import answer
 from toolfault_dashboard.exports import TABLE_NAMES, named_table, write

@@ -15,10 +15,10 @@ from tests.dashboard.fix_rules import fixes, ranked, rewordings
 from tests.dashboard.generated import NOW
 from tests.dashboard.naive import Tables, load
 
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, MINUTE_US, SECOND_US, format_time
-from toolfault_collector.engine import open_engine, read_connection, write_transaction
-from toolfault_collector.projects import ensure_project
-from toolfault_collector.store import store_events
+from toolfault_collector.storage.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import FixList, Scope
 from toolfault_dashboard.queries.rows import ChangeRow

@@ -10,7 +10,7 @@ from tests.dashboard.generated import NOW
 from tests.dashboard.naive import Tables
 from tests.dashboard.queries_text import queries
 
-from toolfault_collector.tables import call_counts, chain, tool_call
+from toolfault_collector.storage.tables import call_counts, chain, tool_call
 from toolfault_dashboard.search import KEYS, Query, parse
 from toolfault_dashboard.search.where import (
     calls_where,

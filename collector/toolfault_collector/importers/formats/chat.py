@@ -18,13 +18,13 @@ from functools import partial
 from hashlib import blake2b
 from typing import Final, TypeAlias
 
-from toolfault_collector.clean import clean_text
 from toolfault_collector.importers.assembly import Assembly
 from toolfault_collector.importers.files import Source
 from toolfault_collector.importers.formats import anthropic, livemcpbench, openai
 from toolfault_collector.importers.items import Call, Conversation, Format, Outcome
 from toolfault_collector.importers.json_values import Piece
 from toolfault_collector.importers.members import cut
+from toolfault_collector.protocol.repair import clean_text
 
 __all__ = ["FORMATS"]
 

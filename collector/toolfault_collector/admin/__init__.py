@@ -1,0 +1,1 @@
+"""Administration: projects, keys, settings, the audit log, backups, refused events."""

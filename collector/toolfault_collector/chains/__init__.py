@@ -1,0 +1,1 @@
+"""Chains of retries: which calls belong together and what they come to. Pure: no database."""

@@ -1,0 +1,161 @@
+"""What the collector answers, as part of an OpenAPI 3.1 document: made of the types it decodes."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from toolfault_collector.protocol import wire
+
+__all__ = ["describe"]
+
+_PREFIX: Final = "Sent"  # the answers of the API have names of their own
+_PROBLEM: Final = {
+    "application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}
+}
+_RECEIPT: Final = {
+    "type": "object",
+    "required": ["accepted", "duplicate", "rejected"],
+    "properties": {
+        "accepted": {"type": "integer", "minimum": 0},
+        "duplicate": {"type": "integer", "minimum": 0},
+        "rejected": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["index", "event_id", "code", "pointer"],
+                "properties": {
+                    "index": {"type": "integer", "minimum": 0},
+                    "event_id": {"type": ["string", "null"]},
+                    "code": {"type": "string"},
+                    "pointer": {"type": "string", "description": "JSON pointer (RFC 6901)."},
+                },
+            },
+        },
+    },
+}
+_REFUSALS: Final = {
+    400: "Not one JSON document in UTF-8, not one gzip stream, a head that contradicts itself.",
+    401: "No key, an unknown or revoked key, a key in the URL.",
+    403: "A key of another kind.",
+    405: "Any method but POST.",
+    408: "The body took too long.",
+    413: "Too many bytes, decompressed bytes or events: split the batch.",
+    415: "Another media type than JSON, another coding than gzip.",
+    422: "JSON, but no batch.",
+    429: "Over the project's quota; see Retry-After.",
+    431: "The headers are too large.",
+    503: "Nothing was stored; see Retry-After.",
+    507: "The disk is full; see Retry-After.",
+}
+
+
+def describe() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Return the paths, schemas and security schemes of the collector.
+
+    The schema ``ProblemDocument`` is left to the document that these become part of.
+    """
+    (event,), found = msgspec.json.schema_components(
+        [wire.Event], ref_template=f"#/components/schemas/{_PREFIX}{{name}}"
+    )
+    schemas = {f"{_PREFIX}{name}": schema for name, schema in found.items()}
+    schemas["Event"] = event
+    schemas["Batch"] = _batch()
+    schemas["Receipt"] = _RECEIPT
+    schemes = {"ingest_key": {"type": "http", "scheme": "bearer"}}
+    return {"/v1/events": _events(), **_health()}, schemas, schemes
+
+
+def _batch() -> dict[str, Any]:
+    text_or_null = {"type": ["string", "null"]}
+    object_or_null = {"type": ["object", "null"]}
+    return {
+        "type": "object",
+        "required": ["events"],
+        "properties": {
+            "events": {
+                "type": "array",
+                "description": "At most 1,000, unless set otherwise; more are 413.",
+                "items": {
+                    "description": "What is no event is rejected by itself, never the batch.",
+                    "anyOf": [{"$ref": "#/components/schemas/Event"}, {}],
+                },
+            },
+            "schema_version": {"type": "integer", "default": wire.SCHEMA_VERSION},
+            "sent_at": text_or_null,
+            "sdk": object_or_null,
+            "resource": object_or_null,
+            "dropped": {"description": "Events the sender could not keep, by reason."},
+        },
+    }
+
+
+def _events() -> dict[str, Any]:
+    return {
+        # The rest of the document has another base.
+        "servers": [{"url": "/"}],
+        "post": {
+            "operationId": "send_events",
+            "summary": "Store a batch of events; 2xx means committed.",
+            "tags": ["ingest"],
+            "security": [{"ingest_key": []}],
+            "requestBody": {
+                "required": True,
+                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Batch"}}},
+            },
+            "responses": {
+                "200": {
+                    "description": "Everything was stored, was stored before, or is rejected.",
+                    "content": {
+                        "application/json": {"schema": {"$ref": "#/components/schemas/Receipt"}}
+                    },
+                },
+                **{
+                    str(status): {"description": text, "content": _PROBLEM}
+                    for status, text in _REFUSALS.items()
+                },
+            },
+        },
+    }
+
+
+def _health() -> dict[str, Any]:
+    status = {
+        "type": "object",
+        "required": ["status"],
+        "properties": {"status": {"type": "string"}, "reason": {"type": "string"}},
+    }
+    as_json = {"application/json": {"schema": status}}
+    as_text = {"text/plain": {"schema": {"type": "string"}}}
+
+    def get(name: str, summary: str, answers: dict[str, Any]) -> dict[str, Any]:
+        operation = {
+            "operationId": name,
+            "summary": summary,
+            "tags": ["health"],
+            "security": [],
+            "responses": answers,
+        }
+        return {"servers": [{"url": "/"}], "get": operation}
+
+    return {
+        "/healthz": get(
+            "get_health",
+            "Say that the process answers.",
+            {"200": {"description": "It does.", "content": as_json}},
+        ),
+        "/readyz": get(
+            "get_readiness",
+            "Say whether events can be stored.",
+            {
+                "200": {"description": "They can.", "content": as_json},
+                "503": {"description": "They cannot; see Retry-After.", "content": as_json},
+            },
+        ),
+        "/metrics": get(
+            "get_metrics",
+            "The counters of this process, for Prometheus.",
+            {"200": {"description": "Text format of Prometheus.", "content": as_text}},
+        ),
+    }

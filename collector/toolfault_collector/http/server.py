@@ -1,0 +1,105 @@
+"""Running the server: one process, one event loop, a graceful end."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import socket
+from collections.abc import Callable
+
+import structlog
+import uvicorn
+from fastapi import FastAPI
+
+from toolfault_collector.http.request_heads import protocol_with_deadline
+from toolfault_collector.settings import Settings
+from toolfault_collector.storage.engine import is_sqlite
+from toolfault_collector.storage.wal import advice_on_version
+
+__all__ = ["serve"]
+
+# Longest request line and headers together; keys and trace headers need a fraction of it.
+MAX_HEADER_BYTES = 16_384
+_log = structlog.get_logger(__name__)
+
+
+def serve(
+    app: FastAPI, settings: Settings, *, on_bound: Callable[[str], None] | None = None
+) -> None:
+    """Serve *app* until SIGTERM or SIGINT, then finish what is running.
+
+    Args:
+        app: The application; its lifespan starts and stops the collector in ``app.state``.
+        settings: Address, port and how long the end may take.
+        on_bound: Called with the URL once the port is taken, before the first request.
+
+    Raises:
+        OSError: The address cannot be listened on.
+    """
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        lifespan="on",
+        http=protocol_with_deadline(
+            settings.head_timeout_seconds, stalled_seconds=settings.stalled_timeout_seconds
+        ),
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=round(settings.stop_seconds),
+        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+    )
+    # What is loaded by now stays, so the collector of garbage need not look at it: without this a
+    # failure costs a fifth more of the processor (`benchmarks/README.md`).
+    gc.freeze()
+    listener = _listen(settings.host, settings.port)
+    url = f"http://{settings.host}:{listener.getsockname()[1]}"
+    if on_bound is not None:
+        on_bound(url)
+    advice = advice_on_version() if is_sqlite(app.state.collector.engine) else None
+    if advice is not None:
+        _log.warning("sqlite_version", advice=advice)
+    _log.info("listening", url=url)
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        # uvicorn raises the signal again once it has stopped; then there is nothing left to end.
+        signal.signal(signum, _stopped)
+    _Server(config, on_stop=app.state.collector.begin_stop).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Says that it is about to stop before it waits for requests to finish.
+
+    A stream that stays open until its reader goes would use up all the time there is.
+    """
+
+    def __init__(self, config: uvicorn.Config, *, on_stop: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_stop = on_stop
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop, gracefully."""
+        self._on_stop()
+        await super().shutdown(sockets)
+
+
+def _stopped(_signum: int, _frame: object) -> None:
+    """Do nothing: the server has stopped already."""
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio turns Nagle's delay off only where the socket says that it speaks TCP.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    # After a SIGKILL the port is free again at once, whatever connections linger.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError:
+        listener.close()
+        raise
+    listener.set_inheritable(True)
+    return listener

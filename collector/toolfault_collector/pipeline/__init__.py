@@ -1,0 +1,1 @@
+"""From requests to transactions: the queue, the one thread that writes, quotas."""

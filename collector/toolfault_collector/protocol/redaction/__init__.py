@@ -1,0 +1,1 @@
+"""Redaction: secrets leave texts before anything is stored."""

@@ -1,0 +1,80 @@
+"""One collector process: the database, the writer and what requests share."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from sqlalchemy import Engine
+
+from toolfault_collector.admin.keys import KeyCache
+from toolfault_collector.metrics import Metrics
+from toolfault_collector.pipeline.quota import Quota
+from toolfault_collector.pipeline.writer import Writer
+from toolfault_collector.retention.schedule import Maintenance
+from toolfault_collector.settings import Settings
+from toolfault_collector.storage.cancel import readings_of
+from toolfault_collector.storage.engine import open_engine
+from toolfault_collector.storage.schema import prepare
+
+__all__ = ["Collector"]
+
+
+class Collector:
+    """What takes data in and keeps it, from `start` before the first request to `stop`.
+
+    Args:
+        settings: The settings of the process.
+        engine: The database, if it is open already; else it is opened from the settings.
+
+    Attributes:
+        stopping: Set as soon as the server is told to stop; requests that would stay open end then.
+    """
+
+    def __init__(self, settings: Settings, *, engine: Engine | None = None) -> None:
+        self.settings = settings
+        self.stopping = threading.Event()
+        self._stopped = threading.Event()
+        self._stop_by: float | None = None
+        self.engine = engine or open_engine(
+            settings.database_url,
+            synchronous=settings.synchronous,
+            busy_seconds=settings.busy_seconds,
+        )
+        self.metrics = Metrics()
+        self.keys = KeyCache(self.engine)
+        self.quota = Quota(settings.quota_events_per_minute)
+        self.writer = Writer(self.engine, settings=settings, metrics=self.metrics, quota=self.quota)
+        self.maintenance = Maintenance(self.engine, settings, metrics=self.metrics)
+
+    def start(self) -> None:
+        """Bring the schema up to date if allowed, and begin to store.
+
+        Raises:
+            SchemaError: The database has a schema this version must not touch.
+        """
+        prepare(self.engine, migrate=self.settings.migrate)
+        self.writer.start()
+        self.maintenance.start()
+
+    def begin_stop(self) -> None:
+        """Let requests finish, but none so long that the stop would take more than it may."""
+        self.stopping.set()
+        self._stop_by = time.monotonic() + self.settings.stop_seconds
+        # A quarter is left for what else there is to do.
+        grace = threading.Timer(self.settings.stop_seconds * 3 / 4, self._end_readings)
+        grace.daemon = True
+        grace.start()
+
+    def stop(self) -> None:
+        """Store what is queued and close the database."""
+        left = self.settings.stop_seconds
+        if self._stop_by is not None:
+            left = max(1.0, self._stop_by - time.monotonic())
+        self.maintenance.stop(1.0)
+        self.writer.stop(left)
+        self.engine.dispose()
+        self._stopped.set()
+
+    def _end_readings(self) -> None:
+        readings_of(self.engine).end_until(self._stopped)

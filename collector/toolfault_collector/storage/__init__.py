@@ -1,0 +1,1 @@
+"""The database: engines, tables, and the one way events are stored."""

@@ -1,0 +1,66 @@
+"""Refused events in the database, where people see them and a later version takes them again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection, Engine, delete, select
+
+from toolfault_collector.protocol.refused import MAX_PER_BATCH, Rejection
+from toolfault_collector.storage.bulk import columns, insert_rows
+from toolfault_collector.storage.tables import rejected_event
+
+__all__ = ["Kept", "keep_rejects", "kept_rejects", "remove_rejects"]
+
+_COLUMNS: Final = columns("project_id received_at event_id code pointer body")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One refused event as it was kept. ``received_at`` is in microseconds."""
+
+    id: int
+    project_id: int
+    received_at: int
+    code: str
+    body: str | None
+
+
+def keep_rejects(
+    conn: Connection, project_id: int, *, received_at: int, rejected: Sequence[Rejection]
+) -> None:
+    """Store what was *rejected* of one batch of *project_id*; times are microseconds."""
+    kept = [
+        (
+            project_id,
+            received_at,
+            rejection.event_id,
+            rejection.code,
+            rejection.pointer,
+            rejection.body,
+        )
+        for rejection in rejected[:MAX_PER_BATCH]
+    ]
+    insert_rows(conn, rejected_event, _COLUMNS, kept)
+
+
+def kept_rejects(
+    engine: Engine, *, project_id: int | None, code: str | None, after: int, limit: int
+) -> list[Kept]:
+    """Return at most *limit* kept events with ids beyond *after*, oldest first."""
+    table = rejected_event.c
+    query = select(table.id, table.project_id, table.received_at, table.code, table.body)
+    query = query.where(table.id > after).order_by(table.id).limit(limit)
+    if project_id is not None:
+        query = query.where(table.project_id == project_id)
+    if code is not None:
+        query = query.where(table.code == code)
+    with engine.connect() as conn:
+        return [Kept(**row) for row in conn.execute(query).mappings()]
+
+
+def remove_rejects(conn: Connection, ids: Sequence[int]) -> None:
+    """Remove kept events, which were stored after all."""
+    conn.execute(delete(rejected_event).where(rejected_event.c.id.in_(ids)))

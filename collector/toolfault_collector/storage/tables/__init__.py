@@ -1,0 +1,63 @@
+"""The schema of today: the one definition every statement is built from.
+
+Times are ``BIGINT`` microseconds since the Unix epoch, UTC (see ``clock.py``): they sort, group and
+compare alike on SQLite, PostgreSQL and ClickHouse. A conversation is keyed by the opaque
+``session_id`` of the wire; rows that belong together repeat it, so reading needs no join.
+``time_source`` ``none``: the source has no times, order is ``seq``, and no page shows any.
+``message_id`` and ``signature_id`` are no foreign keys: removing one message would read every call.
+History lives in ``toolfault_migrations``; a test compares both on each engine.
+"""
+
+from __future__ import annotations
+
+from toolfault_collector.storage.tables.accounts import (
+    api_key,
+    audit_log,
+    login_session,
+    picked_fix,
+    project,
+    quota_bucket,
+    saved_view,
+    user_account,
+)
+from toolfault_collector.storage.tables.common import metadata
+from toolfault_collector.storage.tables.events import (
+    call_counts,
+    chain,
+    change,
+    conversation,
+    conversation_end,
+    day_version,
+    event_key,
+    failure_counts,
+    issue,
+    message,
+    rejected_event,
+    signature,
+    tool_call,
+)
+
+__all__ = [
+    "api_key",
+    "audit_log",
+    "call_counts",
+    "chain",
+    "change",
+    "conversation",
+    "conversation_end",
+    "day_version",
+    "event_key",
+    "failure_counts",
+    "issue",
+    "login_session",
+    "message",
+    "metadata",
+    "picked_fix",
+    "project",
+    "quota_bucket",
+    "rejected_event",
+    "saved_view",
+    "signature",
+    "tool_call",
+    "user_account",
+]
