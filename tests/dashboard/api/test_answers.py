@@ -66,7 +66,7 @@ ANSWERS: dict[str, tuple[str, Ask]] = {
     "compare": (
         "/compare?before=until:10d&after=since:10d&confidence=0.9",
         lambda c, s: queries.comparison(
-            c, s.narrowed("until:10d"), s.narrowed("since:10d"), confidence=0.9
+            c, queries.side(s, "until:10d"), queries.side(s, "since:10d"), confidence=0.9
         ),
     ),
     "list_experiments": (
