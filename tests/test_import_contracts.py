@@ -51,6 +51,10 @@ PLANTED = (
     ("dashboard/toolfault_dashboard/demo", "import toolfault.telemetry"),
     ("collector/toolfault_collector", "import pandas"),
     ("collector/toolfault_collector", "import jinja2"),
+    ("collector/toolfault_collector/pipeline", "import toolfault_collector.http.problems"),
+    ("collector/toolfault_collector/storage", "import toolfault_collector.pipeline.writer"),
+    ("collector/toolfault_collector/protocol", "import sqlalchemy"),
+    ("collector/toolfault_collector/chains", "import toolfault_collector.storage.tables"),
 )
 
 
