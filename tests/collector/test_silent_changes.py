@@ -118,6 +118,7 @@ def _mutated(draw: st.DrawFn, *makers: Callable[[], dict[str, Any]]) -> dict[str
                 place[draw(st.sampled_from(KEYS))] = odd
             case "missing" if isinstance(holder, dict):
                 del holder[key]
+                holder.pop(f"{AGAIN}{key}", None)  # alone it would not be there twice
             case "twice" if isinstance(key, str):
                 rest = dict(holder)
                 holder.clear()
