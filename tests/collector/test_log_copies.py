@@ -109,6 +109,22 @@ def test_the_writer_copies_once_after_a_commit_of_its_own(engine: Engine) -> Non
     assert sizes[0] == sizes[1] < KIB * KIB < sizes[2]
 
 
+def test_who_waited_for_readers_in_vain_does_not_copy_again(engine: Engine) -> None:
+    """After tries to begin the log anew it is not copied before the writer commits again."""
+    log = WriteAheadLog(sqlite_path(engine), copy_every=1, long_bytes=KIB * KIB, tries=1)
+    with writer_connection(engine) as conn:
+        with read_connection(engine) as reader:
+            reader.execute(text("SELECT count(*) FROM sqlite_master")).scalar_one()
+            with conn.begin():
+                _write(conn, 2 * KIB * KIB)
+            assert log.tend(conn, events=1) is False
+        with write_transaction(engine) as other:
+            _write(other, KIB * KIB)
+        before = sqlite_path(engine).stat().st_size
+        assert log.tend(conn, events=1) is None
+        assert sqlite_path(engine).stat().st_size == before
+
+
 @pytest.mark.long
 def test_nothing_is_lost_under_readers_that_never_pause(engine: Engine) -> None:
     """Small commits, a copy after each few, readers all the time: every row stays, file sound.

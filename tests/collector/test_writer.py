@@ -250,6 +250,18 @@ def test_one_id_twice_in_a_group(collector: Collector) -> None:
 
 
 @SQLITE
+def test_one_id_twice_with_members_of_importers(collector: Collector) -> None:
+    """Members of importers are unknown ones of any other sender, also when two events compare."""
+    first = failure(time_source={"whose": 1}, detection=["soft"])
+    same, other = dict(reversed(first.items())), {**first, "tool": "two"}
+    batch = submission_of(collector.engine, first, same, other)
+    with write_transaction(collector.engine) as conn:
+        (receipt,) = store_group(conn, [batch]).receipts
+
+    assert (receipt.accepted, receipt.duplicate, receipt.conflicts) == (1, 2, 1)
+
+
+@SQLITE
 def test_full_queue_is_refused(collector: Collector) -> None:
     """Beyond the share of its project nothing is taken in, and what was is stored."""
     many = [success(session_id=None) for _ in range(400)]

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-import anyio.to_thread
 from sqlalchemy import ColumnElement, Connection, Engine, insert, or_, select, update
+from starlette.concurrency import run_in_threadpool
 
 from toolfault_collector.clock import now_us
 from toolfault_collector.storage.engine import read_connection
@@ -170,7 +170,7 @@ class KeyCache:
             until, key = remembered.get(digest, (0.0, None))
             if until > time.monotonic():
                 return key
-        key = await anyio.to_thread.run_sync(self._look_up, token)
+        key = await run_in_threadpool(self._look_up, token)
         remembered, other = self._known, self._unknown
         if key is None:
             remembered, other = other, remembered

@@ -243,11 +243,13 @@ class _NewEvents:
 
 
 def _differ(first: Raw, second: Raw) -> bool:
-    """Return whether two events of one id, both of which could be stored, say different things."""
+    """Return whether two events of one id, both of which could be stored, say different things.
+
+    Both are read as any sender's: what only importers may say is compared as an unknown member.
+    """
     if first == second:
         return False
-    one, other = (decode_event(each, imported=True)[0] for each in (first, second))
-    return one != other
+    return decode_event(first, imported=False) != decode_event(second, imported=False)
 
 
 def _placed(call: CallRecord, conversations: Conversations) -> CallRecord:

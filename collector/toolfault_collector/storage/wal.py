@@ -5,7 +5,8 @@ Two connections that copy while a third commits may corrupt the file in every ve
 3.7.0 to 3.51.2 (https://sqlite.org/wal.html#walresetbug), so no other connection ever copies
 (`engine.open_engine` switches that off). One connection that copies twice in a row is enough, too,
 if another one commits in between: it may begin anew a log that was copied to its end. So the writer
-copies once after a commit of its own, and again only while nobody else writes.
+copies once after a commit of its own. Waiting for readers it copies again, each time only after it
+has seen that nobody else writes at that moment.
 
 SQLite begins the log anew once nobody reads from it any more. Where readers overlap, each short but
 without a pause between them, that moment never comes. So when the log has become long, the writer
@@ -139,6 +140,7 @@ class WriteAheadLog:
     def _restart(self, conn: Connection) -> bool:
         driver = conn.connection.driver_connection
         assert driver is not None
+        self._events, self._copied = 0, driver.total_changes
         (before,) = driver.execute("PRAGMA busy_timeout").fetchone()
         driver.execute(f"PRAGMA busy_timeout={TRY_MS}")
         try:
