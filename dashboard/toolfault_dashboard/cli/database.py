@@ -30,7 +30,7 @@ def _engine(context: typer.Context, own: str | None) -> Engine:
     from toolfault_collector.storage.schema import refuse_foreign
 
     engine = open_engine(database_url(context, own))
-    context.call_on_close(engine.dispose)  # not whenever garbage is collected: see `restore`
+    context.call_on_close(engine.dispose)  # else `restore` would find it in use
     refuse_foreign(migrations.current(engine))
     return engine
 

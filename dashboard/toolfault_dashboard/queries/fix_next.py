@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, false, func, select, true, union_all
 
 from toolfault_collector.clock import DAY_US
+from toolfault_collector.storage.tables import call_counts, tool_call
 from toolfault_dashboard.analysis.fixes import (
     Fix,
     Outline,
@@ -91,7 +92,7 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> Fix
         # What was not looked at must not make a week look calm: the window is the shorter one.
         scope = _from(scope, found.first_at)
         changed = _changed(conn, scope)
-    weeks = _weeks(scope, found.first_at)
+    weeks = _weeks(conn, scope, found.first_at)
     since = _savings(conn, scope, found.found, changed)
     reworded = _rewordings(conn, scope)
     groups = {**found.groups, **reworded}
@@ -119,15 +120,42 @@ def _from(scope: Scope, at: int) -> Scope:
     return replace(scope, query=scope.query.and_(Query((Clause("since", (Moment(at=at),)),))))
 
 
-def _weeks(scope: Scope, first_at: int | None) -> float | None:
-    """Return the length of the window: what the query says, else from the first failure on."""
+def _weeks(conn: Connection, scope: Scope, first_at: int | None) -> float | None:
+    """Return the length of the window as far as the project has data of it.
+
+    A project that began two days ago has two days of a window of two weeks.
+    """
     since, until = window(scope)
-    begin = since if since is not None else first_at
-    end = until if until is not None else (scope.now if first_at is not None else None)
-    if begin is None or end is None or end <= begin:
+    began = [at for at in (first_at, _first_call(conn, scope)) if at is not None]
+    if not began:
+        return None
+    begin = max(min(began), since if since is not None else 0)
+    end = min(until if until is not None else scope.now, scope.now)
+    if end <= begin:
         return None
     # What happened within hours says little about a week.
-    return max((min(end, scope.now) - begin) / WEEK, 1 / 7)
+    return max((end - begin) / WEEK, 1 / 7)
+
+
+def _first_call(conn: Connection, scope: Scope) -> int | None:
+    """Return when the first call of the project with a time ended, or None."""
+    earliest = [
+        select(tool_call.c.occurred_at.label("at"))
+        .where(
+            tool_call.c.project_id == scope.project_id,
+            tool_call.c.success == success,
+            tool_call.c.time_source != "none",
+        )
+        .order_by(tool_call.c.occurred_at)
+        .limit(1)
+        .subquery()
+        for success in (false(), true())
+    ]
+    counted = select(func.min(call_counts.c.minute)).where(
+        call_counts.c.project_id == scope.project_id
+    )
+    found = conn.execute(union_all(*(select(each.c.at) for each in earliest), counted))
+    return min((at for at in found.scalars() if at is not None), default=None)
 
 
 def _rank(
