@@ -168,6 +168,9 @@ def names_a_secret(pairs: dict[Any, Any]) -> bool:
 def secret_values(value: object) -> list[str]:
     """The texts of at least four characters under secret keys of *value*, at most 20.
 
+    The longest first: a secret may be the beginning of another, and what is left of that would
+    still be told.
+
     Args:
         value: An object, or the JSON text of one.
     """
@@ -178,7 +181,7 @@ def secret_values(value: object) -> list[str]:
             value = json.loads(value)
         except (ValueError, RecursionError):
             return []
-    return _secret_values(value, 3)
+    return sorted(_secret_values(value, 3), key=len, reverse=True)
 
 
 def _secret_values(value: object, depth: int) -> list[str]:
@@ -187,7 +190,9 @@ def _secret_values(value: object, depth: int) -> list[str]:
         return found
     for key, item in islice(dict.items(value), _MOST_KEYS_READ):
         if type(item) is str and is_secret_key(key) and len(item) >= _SHORTEST_QUOTED:
-            found.append(item[:_LONGEST_QUOTED])
+            found.append(item)
+            if len(item) > _LONGEST_QUOTED:
+                found.append(item[:_LONGEST_QUOTED])  # where the text that quotes it was cut
         else:
             found += _secret_values(item, depth - 1)
     return found[:_MOST_QUOTED]

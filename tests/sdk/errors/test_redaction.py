@@ -25,7 +25,9 @@ from toolfault.errors import (
     redact_text,
     redacted_repr,
     redaction_policy,
+    secret_values,
     to_jsonable,
+    without,
 )
 
 STAY = [
@@ -317,3 +319,12 @@ def test_invented_keys_do_not_fill_the_memory() -> None:
         tracemalloc.stop()
 
     assert kept < 1_300_000
+
+
+def test_a_quoted_secret_leaves_nothing_of_itself() -> None:
+    """Neither does one that begins with another, nor one of more characters than are quoted."""
+    long = "".join(f"{number:04}" for number in range(150))
+    values = secret_values({"password": "abcd", "token": "abcdef", "api_key": long})
+
+    assert without(f"abcdef, abcd and {long}", values) == f"{REDACTED}, {REDACTED} and {REDACTED}"
+    assert without(f"cut: {long[:500]}", values) == f"cut: {REDACTED}"
