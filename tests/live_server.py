@@ -87,7 +87,7 @@ class LiveServer:
 
 @contextmanager
 def live_server(
-    folder: Path, *, home: Path | None = None, database_url: str | None = None
+    folder: Path, *, home: Path | None = None, database_url: str | None = None, **settings: str
 ) -> Iterator[LiveServer]:
     """Run a server in *folder* while the block lasts.
 
@@ -95,11 +95,12 @@ def live_server(
         folder: Its working directory, where database and log are written.
         home: Environment whose ``toolfault`` is run; this one's by default.
         database_url: Its database; a new SQLite file in *folder* by default.
+        settings: Further settings, as variables of its environment.
     """
     bin_folder = Path(sys.executable).parent if home is None else home / "bin"
     url = database_url or f"sqlite:///{folder / 'toolfault.db'}"
     port = free_port()
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("TOOLFAULT_")}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("TOOLFAULT_")} | settings
     command = (str(bin_folder / "toolfault"),)
     log = folder / "server.log"
     address = f"http://127.0.0.1:{port}"

@@ -117,6 +117,7 @@ class Sender:
         with outbox.lock:
             self._deadline = until
             outbox.urgent += 1
+            outbox.flushes += 1
             outbox.changed.notify_all()
         while (
             not self._is_done
@@ -169,7 +170,7 @@ class Sender:
                 return Backoff(self._limits.backoff_base, self._limits.backoff_cap)
             except Exception:  # noqa: BLE001, PERF203 - the thread must not die of it
                 debug("sender not loaded")
-                self._pause(_LOADED_AGAIN, asked=True)
+                self._pause(_LOADED_AGAIN)
         return None
 
     def _load_ahead(self) -> None:
@@ -201,7 +202,7 @@ class Sender:
         except Exception:  # noqa: BLE001 - a defect of ours must not end the sending
             debug("sender failed")
             self._outbox.give_up(self._batch, "sdk_error")
-            self._pause(backoff.wait(None), asked=True)
+            self._pause(backoff.wait(None))
         return True
 
     def _next_batch(self) -> list[Item] | None:
@@ -307,6 +308,7 @@ class Sender:
         while not outbox.closed:
             with outbox.lock:
                 told = outbox.book.untold()
+                flushes = outbox.flushes
             verdict = judge(self._attempt(items, told), sent=len(items))
             attempts[verdict.reason] = tries = attempts.get(verdict.reason, 0) + 1
             if verdict.action == "settle":
@@ -323,7 +325,7 @@ class Sender:
             is_final = verdict.action in ("drop", "split") or exhausted or not items
             unheard = not is_final and verdict.reason in _UNHEARD and tries % _UNHEARD_AT_ONCE == 0
             if unheard:
-                self._pause(backoff.wait(verdict.wait), asked=False)
+                self._pause(backoff.wait(verdict.wait), flushes)
             if unheard and self._gets_through(backoff):
                 # Not the way is at fault but what was sent on it.
                 is_final = len(items) > 1 or tries >= _UNHEARD_ALONE
@@ -333,7 +335,7 @@ class Sender:
                 else:
                     outbox.give_up(items, verdict.reason)
                 return
-            self._pause(backoff.wait(verdict.wait), asked=verdict.wait is not None)
+            self._pause(backoff.wait(verdict.wait), flushes if verdict.wait is None else None)
 
     def _gets_through(self, backoff: Backoff) -> bool:
         """Whether the collector acknowledges a batch without events, on the same way."""
@@ -396,17 +398,22 @@ class Sender:
             debug("batch not sent")
             return None
 
-    def _pause(self, seconds: float, *, asked: bool) -> None:
-        """Wait before the next attempt; ``flush()`` cuts a wait short that nobody asked for."""
+    def _pause(self, seconds: float, flushes: int | None = None) -> None:
+        """Wait before the next attempt.
+
+        Args:
+            seconds: How long.
+            flushes: Flushes before the last attempt: one more, or the end of the process, ends
+                the wait. None where the collector asked for the wait, or a defect needs it.
+        """
         outbox = self._outbox
         until = time.monotonic() + seconds
         with outbox.lock:
-            flushes = outbox.flushes
             while not outbox.closed:
                 left = until - time.monotonic()
                 if self._deadline is not None:
                     left = min(left, self._deadline - time.monotonic())
-                if left <= 0 or (not asked and outbox.flushes != flushes):
+                if left <= 0 or (flushes is not None and outbox.flushes != flushes):
                     return
                 outbox.changed.wait(left)
 

@@ -60,10 +60,11 @@ def _traversals() -> list[str]:
     return [root + up * 3 + CANARY + end for root, up, end in product(roots, ups, ends)]
 
 
-def test_no_text_becomes_a_path(watched: Browser):
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
+def test_no_text_becomes_a_path(every: int, watched: Browser):
     """Ids, names, headers, parameters and addresses: no file of that name is opened or made."""
-    texts = _traversals()
-    assert len(texts) == 200
+    texts = _traversals()[::every]
+    assert len(texts) >= 200 // every
     key = watched.client.post("/start").text.partition("tf_ingest_")[2][:43]
     headers = {"authorization": f"Bearer tf_ingest_{key}"}
 

@@ -141,7 +141,7 @@ def _project(engine: Engine) -> int:
             for text in MORE_FILTERS
         ),
     ],
-    TEXTS[1:2],
+    TEXTS[3:4],
     history="large_url",
 )
 def test_parts_make_up_the_whole(large: Engine, text: str) -> None:

@@ -338,6 +338,17 @@ def test_closing_hangs_up(behaviour: Behaviour, collector: Server, make_client: 
         listener.join()
 
 
+def test_closing_tries_once_more_at_once(collector: Server, make_client: MakeClient) -> None:
+    """Who closes while the sender waits after a failed request does not lose what it holds."""
+    collector.script.append(behave.status(503))
+    waits = QUICK._replace(backoff_base=1e9, backoff_cap=1e9)
+    client = make_client(collector.dsn, limits=waits)
+    capture(client, 1)
+    collector.wait_for(lambda server: len(server.requests) == 1)
+    assert client.close(20)
+    assert len(collector.events) == 1
+
+
 def test_closing_takes_two_seconds_at_most(make_client: MakeClient) -> None:
     """Without a timeout no request of the end is given more than two seconds."""
     timeouts: list[float] = []

@@ -153,7 +153,33 @@ SEND = "import sys, tasks\nfor number in range(20): tasks.work.delay(number)"
 
 
 @needs("celery")
-@pytest.mark.parametrize("init", ["import", pytest.param("worker", marks=long)])
+def test_a_worker_of_celery_delivers_before_it_ends(collector: Server) -> None:
+    """A forked worker that ends by ``os._exit`` sends what it has when Celery tells it to end."""
+    program = """
+import os
+import celery.signals
+import toolfault
+toolfault.init()
+@toolfault.tool
+def add(a: int) -> int:
+    return a
+if not (child := os.fork()):
+    with toolfault.conversation("c"):
+        for a in (1, 2, "x", 3):
+            add.call({"a": a})
+    celery.signals.worker_process_shutdown.send(sender=None, pid=os.getpid(), exitcode=0)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+    ended = python("-c", program, TOOLFAULT_DSN=collector.dsn)
+    assert ended.returncode == 0, ended.stderr
+    assert collector.sessions_of_failures() == ["c"]
+    assert collector.calls() == 4
+
+
+@needs("celery")
+@long
+@pytest.mark.parametrize("init", ["import", "worker"])
 def test_what_workers_of_celery_capture_arrives(
     init: str, collector: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,4 +197,4 @@ def test_what_workers_of_celery_capture_arrives(
         collector.wait_for(lambda stored: len(stored.sessions_of_failures()) == 20)
         ends(server, tmp_path)
     assert collector.sessions_of_failures() == sorted(f"c{n}" for n in range(20))
-    assert collector.calls() == 20 * 4
+    assert collector.calls() == 20 * 4, (tmp_path / "said").read_text()
