@@ -65,13 +65,25 @@ def filled_sqlite(
 
 
 @pytest.fixture(scope="session")
-def filled_postgres(request: pytest.FixtureRequest) -> str:
+def filled_template(
+    request: pytest.FixtureRequest, made_once: Callable[[str, Callable[[Path], None]], Path]
+) -> str:
+    """Name of a PostgreSQL database with the generated history, which others are copied from."""
+
+    def make(path: Path) -> None:
+        url = copied_database(request, "filled")
+        engine = open_engine(url)
+        fill(engine)
+        engine.dispose()
+        path.write_text(str(engine.url.database))
+
+    return made_once("history.postgresql", make).read_text()
+
+
+@pytest.fixture(scope="session")
+def filled_postgres(request: pytest.FixtureRequest, filled_template: str) -> str:
     """URL of a PostgreSQL database with the generated history; nobody writes to it."""
-    url = copied_database(request, "history")
-    engine = open_engine(url)
-    fill(engine)
-    engine.dispose()
-    return url
+    return copied_database(request, "history", template=filled_template)
 
 
 @pytest.fixture(scope="session", params=ENGINES)
@@ -106,14 +118,13 @@ def large_url(
 
 def _made_large(request: pytest.FixtureRequest, folder: pytest.TempPathFactory) -> str:
     if request.param == "postgresql":
-        url = copied_database(request, "large")
+        template = request.getfixturevalue("filled_template")
+        url = copied_database(request, "large", template=template)
     else:
         path = folder.mktemp("large") / "toolfault.db"
         shutil.copyfile(request.getfixturevalue("filled_sqlite"), path)
         url = f"sqlite:///{path}"
     engine = open_engine(url)
-    if request.param == "postgresql":
-        fill(engine, {"generated": 7})
     grow(engine, "generated")
     engine.dispose()
     return url
@@ -139,10 +150,12 @@ def large(large_url: str) -> Iterator[Engine]:
     engine.dispose()
 
 
-def copied_database(request: pytest.FixtureRequest, name: str) -> str:
-    """Return the URL of a new, migrated PostgreSQL database."""
+def copied_database(
+    request: pytest.FixtureRequest, name: str, *, template: str | None = None
+) -> str:
+    """Return the URL of a new PostgreSQL database, a copy of *template* or migrated and empty."""
     base = str(request.getfixturevalue("postgres_url"))
-    template = str(request.getfixturevalue("postgres_template"))
+    template = template or str(request.getfixturevalue("postgres_template"))
     # pytest may make a parametrised session fixture again after another parameter's turn.
     new = f"{name}_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_{next(_copies)}"
     with psycopg.connect(base, autocommit=True) as conn:

@@ -32,6 +32,7 @@ class Found:
     chains: set[str] = field(default_factory=set)
     saved: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     errors: float = 0.0  # of what each failure would have saved, added up
+    cost: float = 0.0  # round trips that come after its failures, each after the latest before it
     times: list[Any] = field(default_factory=list)
 
     @property
@@ -61,8 +62,8 @@ def fixes(failures: Iterable[Row], members: Mapping[str, Sequence[Row]]) -> dict
     for row in failures:
         if row["chain_id"]:
             chains[row["chain_id"]].append(row)
-        elif (key := covering(row)) is not None:
-            found[key].count(row, 0.0)
+        else:
+            found[covering(row) or _open(row)].count(row, 0.0)
     for chain_id, own in chains.items():
         calls = list(members[chain_id])
         trips = {
@@ -73,13 +74,16 @@ def fixes(failures: Iterable[Row], members: Mapping[str, Sequence[Row]]) -> dict
         named: set[str] = set()
         first = min(row["attempt"] for row in own)
         serial = next(row for row in own if row["attempt"] == first)["issues"]
-        for row in sorted(own, key=lambda each: each["attempt"]):
+        in_order = sorted(own, key=lambda each: each["attempt"])
+        left = [
+            sum(1 for attempt, trip in trips.items() if trip and attempt > row["attempt"])
+            for row in in_order
+        ]
+        for row, after, later in zip(in_order, left, [*left[1:], 0], strict=True):
             key = covering(row)
             patterns = {issue["field_pattern"] for issue in row["issues"]}
             if key is not None:
-                after = sum(
-                    1 for attempt, trip in trips.items() if trip and attempt > row["attempt"]
-                )
+                found[key].cost += after - later
                 extra = 1 if key[2] == "expose" and row["outcome"] == "switched" else 0
                 found[key].count(row, 0.0 if key in seen else after + extra)
                 seen.add(key)
@@ -91,6 +95,10 @@ def fixes(failures: Iterable[Row], members: Mapping[str, Sequence[Row]]) -> dict
                 and not patterns & named
             ):
                 found[row["tool"], "", "all_at_once", ""].count(row, 1.0)
+                found[row["tool"], "", "all_at_once", ""].cost += after - later
+            else:
+                found[_open(row)].count(row, after - later)
+                found[_open(row)].cost += after - later
             named |= patterns
     return dict(found)
 
@@ -110,8 +118,16 @@ def covering(row: Row) -> Key | None:
     if len(missing) == len(unknown) == 1 and len(issues) == 2 and _alike(missing[0], unknown[0]):
         return tool, missing[0], "alias", unknown[0]
     if len(missing) == len(issues) == 1:
-        return tool, missing[0], "default", ""
+        words = (issues[0]["expected"] or "").lower()
+        usual = re.search(r"\b(int|integer|float|number|bool|boolean)\b", words)
+        return tool, missing[0], "default" if usual else "describe", ""
     return None
+
+
+def _open(row: Row) -> Key:
+    """Return what to look at where no fix is known."""
+    patterns = sorted({issue["field_pattern"] for issue in row["issues"]})
+    return row["tool"], patterns[0] if len(patterns) == 1 else "", "open", row["code"] or ""
 
 
 def _alike(wanted: str, written: str) -> bool:

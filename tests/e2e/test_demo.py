@@ -140,8 +140,9 @@ def verdict_on(said: Said, *comparison: str) -> str:
 
 
 def fixes_of(said: Said, *query: str) -> list[dict[str, Any]]:
-    """What ``toolfault table fixes`` lists."""
-    return list(said("table", "fixes", *query, "--format", "json"))
+    """The remedies that ``toolfault table fixes`` lists."""
+    listed = said("table", "fixes", *query, "--format", "json")
+    return [row for row in listed if row["remedy"] != "open"]
 
 
 def test_fix_next_ranks_the_planted_problems_first(said: Said):

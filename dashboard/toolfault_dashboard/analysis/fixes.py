@@ -40,7 +40,7 @@ class Fix:
     """One fix with its evidence added up; figures per week where the window has a length."""
 
     key: FixKey
-    round_trips: float  # saved in the window
+    round_trips: float  # saved in the window; of what is open, spent
     failures: int  # avoided in the window, or after which the text to reword was read
     chains: int
     per_week: float | None
@@ -48,6 +48,7 @@ class Fix:
     high: float | None
     last_at: int | None  # newest failure it covers
     conversations: int = field(default=0)
+    cost: float = 0.0  # round trips that belong to its failures
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +69,26 @@ class Tally:
     Attributes:
         saved: Round trips by conversation.
         chains: Chains that have one.
+        cost: Round trips that belong to the failures.
     """
 
     failures: int = 0
+    cost: float = 0.0
     saved: dict[str, float] = field(default_factory=dict)
     chains: set[str] = field(default_factory=set)
     last_at: int | None = None
 
     def count(
-        self, conversation: str, chain_id: str | None, at: int | None, round_trips: float
+        self,
+        conversation: str,
+        chain_id: str | None,
+        at: int | None,
+        round_trips: float,
+        cost: float = 0.0,
     ) -> None:
         """Take in one more opportunity."""
         self.failures += 1
+        self.cost += cost
         self.saved[conversation] = self.saved.get(conversation, 0.0) + round_trips
         if chain_id:
             self.chains.add(chain_id)
@@ -108,7 +117,9 @@ def tallies(found: Iterable[Opportunity]) -> dict[FixKey, Tallied]:
     """Add opportunities up by fix."""
     by_key: defaultdict[FixKey, Tally] = defaultdict(Tally)
     for each in found:
-        by_key[each.key].count(each.conversation, each.chain_id, each.occurred_at, each.round_trips)
+        by_key[each.key].count(
+            each.conversation, each.chain_id, each.occurred_at, each.round_trips, each.cost
+        )
     return {key: tallied(tally) for key, tally in by_key.items()}
 
 
@@ -229,6 +240,7 @@ def fix_of(
         high=None if weeks is None else (total + spread) / weeks,
         last_at=last_at,
         conversations=len(saved) + sum(name not in saved for name in more),
+        cost=sum(each.tally.cost for each in group),
     )
 
 

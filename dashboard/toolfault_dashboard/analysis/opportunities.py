@@ -2,13 +2,18 @@
 
 Deterministic rules over failures and chains, no model. A fix *covers* a failure when it alone would
 have made the call succeed: every issue of the failure is one that the remedy accepts. What it saves
-is what the chain cost from the first covered failure on: the calls after it.
+is what the chain cost from the first covered failure on: the calls after it. A failure that no fix
+covers stands under its tool and code, with the remedy ``open``: it costs all the same.
+
+Every round trip belongs to one failure, the latest one before it, and so the costs of all failures
+add up to the round trips of their chains.
 
 What there is one of per failure is a named tuple: of two weeks there may be 200,000.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
@@ -23,6 +28,7 @@ class FixIssue(NamedTuple):
     name: str  # the field itself; of an unknown one the pattern is only *
     code: str
     near_miss: tuple[str, ...]
+    expected: str = ""  # what the tool wanted, in words
 
 
 class FixFailure(NamedTuple):
@@ -47,33 +53,42 @@ class FixKey(NamedTuple):
     tool: str
     field: str
     remedy: str
-    detail: str = ""  # what the model writes instead, or the message
+    detail: str = ""  # what the model writes instead, the message, or the code of what is open
 
 
 class Opportunity(NamedTuple):
-    """One failure that a fix covers, and what that would have saved."""
+    """One failure under what would be changed.
+
+    Attributes:
+        key: The fix; with the remedy ``open`` what to look at.
+        round_trips: What the fix would have saved; of what is open, what the failure cost.
+        occurred_at: End of the call, microseconds; None where its source has no times.
+        cost: Round trips that belong to the failure.
+    """
 
     key: FixKey
     conversation: str
     chain_id: str | None
     round_trips: float
     occurred_at: int | None
+    cost: float = 0.0
 
+
+_HAS_DEFAULTS: Final = re.compile(r"\b(int|integer|float|number|bool|boolean)\b", re.IGNORECASE)
 
 SIMILAR: Final = 75
 """rapidfuzz ratio from which an unknown name is taken for a missing one."""
 
 
 def opportunities(failures: Iterable[FixFailure]) -> list[Opportunity]:
-    """Find what every failure could have been spared by: each is covered by at most one fix."""
+    """Find what every failure could have been spared by; what nothing is known for is open."""
     chains: defaultdict[str, list[FixFailure]] = defaultdict(list)
-    alone: list[FixFailure] = []
+    found: list[Opportunity] = []
     for failure in failures:
         if failure.chain_id is None:
-            alone.append(failure)
+            found.append(_opportunity(failure, _covering(failure) or _open(failure), 0.0))
         else:
             chains[failure.chain_id].append(failure)
-    found = [each for failure in alone if (each := _covered(failure)) is not None]
     for members in chains.values():
         found += _of_chain(sorted(members, key=lambda failure: failure.attempt))
     return found
@@ -82,32 +97,44 @@ def opportunities(failures: Iterable[FixFailure]) -> list[Opportunity]:
 def _of_chain(members: Sequence[FixFailure]) -> list[Opportunity]:
     found: list[Opportunity] = []
     counted: set[FixKey] = set()
-    for failure in members:
-        each = _covered(failure)
-        if each is None:
+    one_at_a_time = _one_at_a_time(members)
+    for place, failure in enumerate(members):
+        following = members[place + 1].calls_after if place + 1 < len(members) else 0
+        cost = float(failure.calls_after - following)
+        key = _covering(failure)
+        if key is None and place in one_at_a_time:
+            key = FixKey(failure.tool, "", "all_at_once")
+            found.append(_opportunity(failure, key, cost)._replace(round_trips=1.0))
             continue
+        each = _opportunity(failure, key or _open(failure), cost)
         # The first covered failure already saves all that came after it.
-        saved = 0.0 if each.key in counted else each.round_trips
-        counted.add(each.key)
-        found.append(
-            Opportunity(each.key, each.conversation, each.chain_id, saved, each.occurred_at)
-        )
-    return found + _one_at_a_time(members)
+        saved = 0.0 if key is not None and key in counted else each.round_trips
+        if key is not None:
+            counted.add(key)
+        found.append(each._replace(round_trips=saved))
+    return found
 
 
-def _covered(failure: FixFailure) -> Opportunity | None:
-    key = _named_tool(failure) or _values(failure) or _renamed(failure) or _left_out(failure)
-    if key is None:
-        return None
-    # A tool that does not exist costs the exchange with the tool that is found instead, too.
-    extra = 1 if key.remedy == "expose" and failure.switched else 0
+def _opportunity(failure: FixFailure, key: FixKey, cost: float) -> Opportunity:
+    saved: float = failure.calls_after
+    if key.remedy == "open":
+        saved = cost
+    elif key.remedy == "expose" and failure.switched:
+        saved += 1  # the exchange with the tool that was found instead
     return Opportunity(
-        key,
-        failure.conversation,
-        failure.chain_id,
-        failure.calls_after + extra,
-        failure.occurred_at,
+        key, failure.conversation, failure.chain_id, saved, failure.occurred_at, cost
     )
+
+
+def _covering(failure: FixFailure) -> FixKey | None:
+    """Return the fix that alone would have made the call succeed, if one is known."""
+    return _named_tool(failure) or _values(failure) or _renamed(failure) or _left_out(failure)
+
+
+def _open(failure: FixFailure) -> FixKey:
+    """Return what to look at where no fix is known."""
+    fields = {each.field for each in failure.issues}
+    return FixKey(failure.tool, fields.pop() if len(fields) == 1 else "", "open", failure.code)
 
 
 def _named_tool(failure: FixFailure) -> FixKey | None:
@@ -160,30 +187,24 @@ def _alike(wanted: str, written: str) -> bool:
 
 
 def _left_out(failure: FixFailure) -> FixKey | None:
-    if len(failure.issues) == 1 and failure.issues[0].code == "missing_field":
-        return FixKey(failure.tool, failure.issues[0].field, "default")
-    return None
+    if len(failure.issues) != 1 or failure.issues[0].code != "missing_field":
+        return None
+    missing = failure.issues[0]
+    # A number or a switch may have a usual value; a path or a text has none.
+    remedy = "default" if _HAS_DEFAULTS.search(missing.expected) else "describe"
+    return FixKey(failure.tool, missing.field, remedy)
 
 
-def _one_at_a_time(members: Sequence[FixFailure]) -> list[Opportunity]:
-    """Failures that name only fields new to their chain: told at once, none had been needed."""
+def _one_at_a_time(members: Sequence[FixFailure]) -> set[int]:
+    """Return which failures name only fields new to their chain: told at once, none was needed."""
     if len(members) < 2 or not members[0].issues:
-        return []
+        return set()
     named = {each.field for each in members[0].issues}
-    found = []
-    for failure in members[1:]:
+    found: set[int] = set()
+    for place, failure in enumerate(members[1:], 1):
         fields = {each.field for each in failure.issues}
         # A call beside the others was no round trip; it would have been made all the same.
-        new = failure.round_trip and fields and not fields & named
-        if new and _covered(failure) is None:
-            found.append(
-                Opportunity(
-                    FixKey(failure.tool, "", "all_at_once"),
-                    failure.conversation,
-                    failure.chain_id,
-                    1.0,
-                    failure.occurred_at,
-                )
-            )
+        if failure.round_trip and fields and not fields & named:
+            found.add(place)
         named |= fields
     return found

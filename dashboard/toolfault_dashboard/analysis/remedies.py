@@ -67,6 +67,13 @@ def advice(key: FixKey) -> Advice:
             f"Give {_shown(key)} a default, or say in its description what to write",
             f"{field}: T = DEFAULT",
         )
+    if key.remedy == "describe":
+        return Advice(
+            f"Say in the description of {_shown(key)} that it is required, and what to write",
+            f'{field}: Annotated[T, Field(description="Required. WHAT TO WRITE")]',
+        )
+    if key.remedy == "open":
+        return Advice(f"{_shown(key)} fails with {key.detail or 'no code'}", "")
     return _of_tool(key)
 
 

@@ -109,7 +109,7 @@ PLANTED: Final = (
     Planted("book_hotel", "refundable", "bool_from_string"),
     Planted("search_flights", "origin", "alias"),
     Planted("convert_currency", "to_currency", "fold_case"),
-    Planted("get_weather", "country", "default"),
+    Planted("get_weather", "country", "describe"),
     Planted("run_sql", "limit", "clamp"),
 )
 

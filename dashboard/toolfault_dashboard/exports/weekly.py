@@ -68,6 +68,8 @@ def _parts(week: Week) -> list[_Part]:
 
 
 def _to_do(row: FixRow) -> str:
+    if row.remedy == "open":
+        return f"{row.title} (no known remedy)"
     # Of one tool several messages may want other words.
     return f"{row.title}: {row.detail}" if row.remedy == "reword" else row.title
 

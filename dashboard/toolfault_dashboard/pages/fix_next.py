@@ -13,12 +13,12 @@ from toolfault_dashboard.analysis.inference import inferred_remedies
 from toolfault_dashboard.analysis.opportunities import FixKey
 from toolfault_dashboard.analysis.remedies import advice
 from toolfault_dashboard.contexts.advice import FixLine, FixNextContext, PickedLine
-from toolfault_dashboard.formats import decimal, plural
+from toolfault_dashboard.formats import count, decimal, plural
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._forms import Submitted
 from toolfault_dashboard.pages._lines import rows_behind
 from toolfault_dashboard.picked_fixes import PickedFix, pick_fix, picked_fixes, unpick_fix
-from toolfault_dashboard.queries.fix_next import FixRow
+from toolfault_dashboard.queries.fix_next import FixList, FixRow
 from toolfault_dashboard.queries.fix_next import fix_next as find
 from toolfault_dashboard.queries.rows import FailureDetail
 from toolfault_dashboard.queries.rows.issues import IssueRow
@@ -29,6 +29,9 @@ __all__ = ["near_misses", "router"]
 router = APIRouter()
 
 ROWS: Final = 50
+FEW: Final = 3
+"""Failures below which a line says little: it stands in the table behind the others."""
+
 _DONE: Final = {"added": "Added to this list.", "removed": "Removed from this list."}
 
 
@@ -40,15 +43,23 @@ def fix_next(ask: Asked) -> Response:
     added = {(each.tool, each.field, each.remedy): each.added_by for each in picked}
     ranked = [row for row in found.rows if row.mended_by is None]
     most = max((row.round_trips for row in found.rows), default=0.0)
+    weekly = _is_weekly(found)
     lines = [
-        (row, _line(ask, row, most, added.get((row.tool, row.field, row.remedy), "")))
+        (
+            row,
+            _line(ask, row, most, added.get((row.tool, row.field, row.remedy), ""), weekly=weekly),
+        )
         for row in found.rows
     ]
+    unmended = tuple(line for row, line in lines if row.mended_by is None)
+    often = tuple(line for line in unmended if line.row.failures >= FEW)
     context = FixNextContext(
         view=ask.view("/fix-next"),
-        fixes=tuple(line for row, line in lines if row.mended_by is None),
+        fixes=often or unmended,
+        rare=tuple(line for line in unmended if line.row.failures < FEW) if often else (),
+        covered=_covered(found),
         mended=tuple(line for row, line in lines if row.mended_by is not None),
-        picked=tuple(_picked(ask, each, ranked) for each in picked),
+        picked=tuple(_picked(ask, each, ranked, weekly=weekly) for each in picked),
         done=_DONE.get(ask.request.query_params.get("done", ""), ""),
         failures=found.failures,
         complete=found.complete,
@@ -110,11 +121,11 @@ def near_misses(detail: FailureDetail) -> tuple[tuple[IssueRow, str], ...]:
     )
 
 
-def _picked(ask: Ask, row: PickedFix, ranked: Sequence[FixRow]) -> PickedLine:
+def _picked(ask: Ask, row: PickedFix, ranked: Sequence[FixRow], *, weekly: bool) -> PickedLine:
     here = (row.tool, row.field, row.remedy)
     place = next(
         (
-            f"number {number}: {_saved(each)}"
+            f"number {number}: {_saved(each, weekly=weekly)}"
             for number, each in enumerate(ranked, 1)
             if (each.tool, each.field, each.remedy) == here
         ),
@@ -131,12 +142,12 @@ def _picked(ask: Ask, row: PickedFix, ranked: Sequence[FixRow]) -> PickedLine:
     )
 
 
-def _line(ask: Ask, row: FixRow, most: float, added: str) -> FixLine:
+def _line(ask: Ask, row: FixRow, most: float, added: str, *, weekly: bool) -> FixLine:
     return FixLine(
         row=row,
         share=row.round_trips / most if most else 0.0,
-        saved=_saved(row),
-        interval=_interval(row),
+        saved=_saved(row, weekly=weekly),
+        interval=_interval(row, weekly=weekly),
         since=_since(row, f" since “{row.changed_by}”"),
         spared=_since(row),
         href=rows_behind(ask, row.query),
@@ -144,14 +155,27 @@ def _line(ask: Ask, row: FixRow, most: float, added: str) -> FixLine:
     )
 
 
-def _saved(row: FixRow) -> str:
-    if row.per_week is None:
-        return f"{plural(round(row.round_trips), 'round trip')} in the window"
-    return f"{decimal(row.per_week, 1)} round trips a week"
+def _covered(found: FixList) -> str:
+    if not found.round_trips:
+        return ""
+    listed, total = (round(sum(row.cost for row in found.rows)), round(found.round_trips))
+    return f"What is listed covers {count(listed)} of {plural(total, 'round trip')}."
 
 
-def _interval(row: FixRow) -> str:
-    if row.low is None or row.high is None:
+def _is_weekly(found: FixList) -> bool:
+    """Whether a week has enough for figures with one decimal; else the window is counted whole."""
+    return max((row.per_week or 0.0 for row in found.rows), default=0.0) >= 1.0
+
+
+def _saved(row: FixRow, *, weekly: bool) -> str:
+    spent = " spent" if row.remedy == "open" else ""
+    if row.per_week is None or not weekly:
+        return f"{plural(round(row.round_trips), 'round trip')}{spent} in the window"
+    return f"{decimal(row.per_week, 1)} round trips a week{spent}"
+
+
+def _interval(row: FixRow, *, weekly: bool) -> str:
+    if row.low is None or row.high is None or not weekly:
         return ""
     return f"95%: {decimal(row.low, 1)} to {decimal(row.high, 1)}"
 

@@ -225,7 +225,7 @@ def _issue(
 ) -> FixIssue:
     known = msgspec.json.decode(near_miss) if near_miss else None
     remedies = tuple(known or ()) or inferred_remedies(expected, received, received_type)
-    return FixIssue(pattern, name, code, remedies)
+    return FixIssue(pattern, name, code, remedies, expected or "")
 
 
 def _rows(conn: Connection, scope: Scope, most: int | None) -> Any:

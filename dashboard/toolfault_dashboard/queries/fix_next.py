@@ -50,7 +50,8 @@ class FixRow:
     detail: str
     title: str  # what to do, one sentence
     code: str  # how, as code for the SDK
-    round_trips: float  # saved in the window
+    round_trips: float  # saved in the window; where the remedy is ``open``, spent
+    cost: float  # round trips after its failures; each belongs to the latest failure before it
     failures: int  # avoided in the window; where ``estimated``, those after which it was read
     chains: int
     per_week: float | None
@@ -71,6 +72,7 @@ class FixList:
     """What to fix next, most round trips saved first; what is mended already comes last."""
 
     rows: tuple[FixRow, ...]
+    round_trips: float  # after all failures that were looked at
     weeks: float | None
     failures: int  # looked at
     complete: bool  # all failures of the scope were looked at, else its newest
@@ -108,6 +110,7 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> Fix
             )
             for key in ranked[:limit]
         ),
+        round_trips=sum(each.tally.cost for group in groups.values() for each in group),
         weeks=weeks,
         failures=found.failures,
         complete=found.complete,
@@ -238,6 +241,7 @@ def _row(
         title=said.title,
         code=said.code,
         round_trips=fix.round_trips,
+        cost=fix.cost,
         failures=fix.failures,
         chains=fix.chains,
         per_week=fix.per_week,
@@ -271,7 +275,10 @@ def _evidence(key: FixKey) -> str:
         clauses += [("has", "issue"), ("chain", "recovered")]
     elif key.remedy == "alias":
         clauses += [("field", key.detail), ("issue", "unknown_field")]
-    elif key.remedy == "default":
+    elif key.remedy == "open":
+        clauses += [("code", key.detail)] if key.detail else []
+        clauses += [("field_pattern", key.field)] if key.field else []
+    elif key.remedy in ("default", "describe"):
         clauses += [("field_pattern", key.field), ("issue", "missing_field")]
     else:
         # Without the remedy: a sender that names none is believed by what it received.

@@ -15,9 +15,9 @@ from toolfault_dashboard.analysis.opportunities import (
 from toolfault_dashboard.analysis.remedies import advice
 
 
-def issue(field: str, code: str = "wrong_type", *near_miss: str) -> FixIssue:
+def issue(field: str, code: str = "wrong_type", *near_miss: str, expected: str = "") -> FixIssue:
     """One issue."""
-    return FixIssue("*" if code == "unknown_field" else field, field, code, near_miss)
+    return FixIssue("*" if code == "unknown_field" else field, field, code, near_miss, expected)
 
 
 def failure(
@@ -62,15 +62,12 @@ def test_a_chain_is_saved_once_from_its_first_covered_failure() -> None:
 
 def test_a_second_problem_is_not_mended_by_the_first_fix() -> None:
     """A failure with bad values in two arguments is covered by neither fix alone."""
-    assert (
-        _found(
-            failure(
-                issue("port", "wrong_type", "int_from_string"),
-                issue("on", "wrong_type", "bool_from_string"),
-            )
+    assert _found(
+        failure(
+            issue("port", "wrong_type", "int_from_string"),
+            issue("on", "wrong_type", "bool_from_string"),
         )
-        == {}
-    )
+    ) == {FixKey("t", "", "open", "invalid_input"): (1.0, 1)}
 
 
 def test_one_branch_of_a_union_is_enough() -> None:
@@ -96,13 +93,42 @@ def test_an_unknown_name_like_a_missing_one_is_an_alias(
     """What the model calls an argument is accepted when only one argument can be meant."""
     found = _found(failure(issue(missing, "missing_field"), issue(unknown, "unknown_field")))
     assert (found == {FixKey("t", missing, "alias", unknown): (1.0, 1)}) is alike
+    assert (found == {FixKey("t", "", "open", "invalid_input"): (1.0, 1)}) is not alike
 
 
-def test_a_single_missing_argument_wants_a_default() -> None:
-    """Leaving one argument out, and nothing else, is what a default would have saved."""
-    assert _found(failure(issue("country", "missing_field"), after=2)) == {
-        FixKey("t", "country", "default"): (2.0, 1)
+@pytest.mark.parametrize(
+    ("expected", "remedy"),
+    [("integer", "default"), ("a boolean", "default"), ("string", "describe"), ("", "describe")],
+)
+def test_a_single_missing_argument(expected: str, remedy: str) -> None:
+    """A number or a switch that is left out wants a default; a text has none to give."""
+    left_out = issue("path", "missing_field", expected=expected)
+    assert _found(failure(left_out, after=2)) == {FixKey("t", "path", remedy): (2.0, 1)}
+
+
+def test_what_has_no_remedy_is_listed_with_its_cost() -> None:
+    """What no fix covers stands under tool, argument and code; each costs what follows it."""
+    found = _found(
+        failure(issue("path"), code="not_found", attempt=1, after=3),
+        failure(issue("path"), code="not_found", attempt=2, after=2),
+        failure(code="timeout", attempt=3, after=1),
+        failure(code="timeout", chain=None, after=0),
+    )
+    assert found == {
+        FixKey("t", "path", "open", "not_found"): (2.0, 2),
+        FixKey("t", "", "open", "timeout"): (1.0, 2),
     }
+
+
+def test_every_round_trip_belongs_to_one_failure() -> None:
+    """The costs of all failures add up to the round trips of their chain, whatever covers them."""
+    bad = issue("port", "wrong_type", "int_from_string")
+    chain = [
+        failure(bad, attempt=1, after=4),
+        failure(code="timeout", attempt=2, after=3),
+        failure(bad, attempt=4, after=1),
+    ]
+    assert [each.cost for each in opportunities(chain)] == [1.0, 2.0, 1.0]
 
 
 def test_problems_told_one_after_the_other() -> None:
@@ -113,7 +139,10 @@ def test_problems_told_one_after_the_other() -> None:
         failure(issue("a"), attempt=3, after=1),
         failure(issue("c"), attempt=4, after=0),
     ]
-    assert _found(*chain) == {FixKey("t", "", "all_at_once"): (2.0, 2)}
+    assert _found(*chain) == {
+        FixKey("t", "", "all_at_once"): (2.0, 2),
+        FixKey("t", "a", "open", "invalid_input"): (2.0, 2),
+    }
 
 
 def test_a_tool_that_does_not_exist_costs_the_detour_too() -> None:

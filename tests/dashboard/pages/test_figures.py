@@ -376,12 +376,23 @@ def test_fix_next(read: Reads, conn: Connection, scope: Scope):
     page, found = read("/fix-next"), queries.fix_next(conn, scope, limit=50)
     assert f"from {plural(found.failures, 'failure')} " in page.lead
     ranked = [row for row in found.rows if row.mended_by is None]
-    cards = [card for card in page.sections if card.headings[0] != "Mended"]
-    assert len(cards) == len(ranked) > 3
-    for card, row in zip(cards, ranked, strict=True):
+    listed = plural(round(found.round_trips), "round trip")
+    assert (
+        f"What is listed covers {count(round(sum(row.cost for row in found.rows)))} of {listed}."
+        in page.lead
+    )
+    often = [row for row in ranked if row.failures >= 3]
+    rare = page.section("Seen once or twice").tables[0]
+    assert [row["What"].text for row in rare.rows] == [
+        row.title.replace("\u200b", "") for row in ranked if row.failures < 3
+    ]
+    tables = ("Mended", "Seen once or twice")
+    cards = [card for card in page.sections if card.headings[0] not in tables]
+    assert len(cards) == len(often) > 3
+    for card, row in zip(cards, often, strict=True):
         assert card.headings[0] == row.title.replace("\u200b", "")
         assert row.tool in card.text
-        assert row.remedy in card.text
+        assert ("no known remedy" if row.remedy == "open" else row.remedy) in card.text
         assert f"{plural(row.failures, 'failure')} in {plural(row.chains, 'chain')} " in card.text
         if row.saved_since is not None:
             number = plural(abs(round(row.saved_since)), "round trip")
@@ -389,7 +400,7 @@ def test_fix_next(read: Reads, conn: Connection, scope: Scope):
             ends = sorted((row.saved_since_low or 0.0, row.saved_since_high or 0.0))
             low, high = ends if row.saved_since >= 0 else (-ends[1], -ends[0])
             assert f"(95%: {decimal(low, 1)} to {decimal(high, 1)})" in card.text
-        if row.per_week is not None:
+        if row.per_week is not None and (ranked[0].per_week or 0) >= 1:
             assert f"{decimal(row.per_week, 1)} round trips a week" in card.text
             assert f"95%: {decimal(row.low, 1)} to {decimal(row.high, 1)}" in card.text
 
