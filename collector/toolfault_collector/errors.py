@@ -67,11 +67,17 @@ class SchemaTooNew(SchemaError):  # noqa: N818
 
 
 class StoreUnavailable(CollectorError):  # noqa: N818
-    """Nothing was stored; ``kind`` is ``full`` (no space) or ``unavailable`` (busy, gone)."""
+    """A batch was not stored.
 
-    def __init__(self, kind: str) -> None:
-        super().__init__(f"the database is {kind}; nothing was stored")
+    Attributes:
+        kind: ``full`` (no space) or ``unavailable`` (busy, gone).
+        partly: Some of its events are stored; they are known when it is sent again.
+    """
+
+    def __init__(self, kind: str, *, partly: bool = False) -> None:
+        super().__init__(f"the database is {kind}; {'not all' if partly else 'nothing'} was stored")
         self.kind = kind
+        self.partly = partly
 
 
 class UnknownProject(CollectorError):  # noqa: N818

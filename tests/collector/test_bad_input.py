@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import random
 import uuid
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import httpx2
 import pytest
 from sqlalchemy import select
-from tests.factories import failure, success
+from tests.factories import counts, failure, success
 from tests.running import RunningCollector, new_key
 
 from toolfault_collector.admin.keys import list_keys, revoke_key
@@ -381,6 +382,30 @@ def test_gzip_is_accepted(collector: RunningCollector) -> None:
     assert _send(collector, split, **GZIP).json()["accepted"] == 1
 
 
+def test_a_refused_event_is_named_by_its_own_id(collector: RunningCollector) -> None:
+    """The answer names the id of the event, not one that stands in a member before it."""
+    inner, own = failure(), failure(seq="x")
+    answer = _send(collector, _batch({"planet": {"event_id": inner["event_id"]}, **own}))
+    assert [each["event_id"] for each in answer.json()["rejected"]] == [own["event_id"]]
+
+
+@pytest.mark.parametrize(
+    ("members", "code", "pointer"),
+    [
+        ({"tool": ""}, "empty", "/tool"),
+        ({"duration_ms": {"buckets": [[math.nan, 3]]}}, "non_finite", "/duration_ms/buckets/0/0"),
+        ({"duration_ms": {"buckets": [[math.inf, 3]]}}, "non_finite", "/duration_ms/buckets/0/0"),
+    ],
+)
+def test_counts_that_say_nothing_are_refused(
+    collector: RunningCollector, members: dict[str, Any], code: str, pointer: str
+) -> None:
+    """Counts of a tool without a name, or below no bound, are rejected like such calls."""
+    answer = _send(collector, json.dumps({"events": [counts() | members, success()]}).encode())
+    (rejected,) = answer.json()["rejected"]
+    assert (rejected["code"], rejected["pointer"]) == (code, f"/events/0{pointer}")
+
+
 @pytest.mark.parametrize(
     ("headers", "body", "status"),
     [
@@ -396,6 +421,9 @@ def test_gzip_is_accepted(collector: RunningCollector) -> None:
         case(44, {"Content-Type": ""}, b'{"events": []}', 415),
         case(44, {"Content-Type": "application/json; charset=utf-16"}, b'{"events": []}', 415),
         case(44, {"Content-Type": "Application/JSON; charset=UTF-8"}, b'{"events": []}', 200),
+        case(
+            44, {"Content-Type": 'application/json; x=1; charset="utf-8"'}, b'{"events": []}', 200
+        ),
     ],
 )
 def test_type_and_coding(
@@ -451,7 +479,13 @@ def test_revoked_key(collector: RunningCollector) -> None:
     assert collector.post(success(), key=key).status_code == 401
 
 
-@pytest.mark.parametrize("query", ["key=tf_ingest_x", "api_key=x", "token=x"])
+def test_a_question_about_something_else_is_no_key(collector: RunningCollector) -> None:
+    """Only a parameter that is named like a key makes a request refused for it."""
+    answer = collector.client.post(f"{collector.url}/v1/events?monkey=1", json={"events": []})
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("query", ["key=tf_ingest_x", "api_key=x", "a=1&Access-Token=x", "token=x"])
 def test_key_in_the_url(collector: RunningCollector, query: str) -> None:
     """A key in the URL is refused, even beside a good one."""
     answer = collector.client.post(f"{collector.url}/v1/events?{query}", json={"events": []})

@@ -53,6 +53,19 @@ def _future(engine: Engine) -> None:
         store_events(conn, project_id, [failure()], received_at=now_us() + DAY_US)
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_a_damaged_file_is_a_finding(engine: Engine) -> None:
+    """Of a file that is no database the doctor says what it can, and does not fail."""
+    engine.dispose()
+    path = sqlite_path(engine)
+    path.write_bytes(b"no database " * 1_000)
+    for each in ("-wal", "-shm"):
+        path.with_name(path.name + each).unlink(missing_ok=True)
+
+    found = _found(engine, "database")
+    assert (found.level, found.text) == ("problem", "does not answer: DatabaseError")
+
+
 @pytest.mark.parametrize(
     ("database_url", "damage", "name", "says"),
     [

@@ -42,6 +42,7 @@ def _saying(text: str) -> dict[str, Any]:
     return failure(
         tags={"note": text},
         planet={"notes": [text]},
+        args_diff=[{"path": "a", "change": "changed", "from": text}],
         error={
             "expected": text,
             "received": text,

@@ -72,6 +72,17 @@ def test_understood_events_are_stored(engine: Engine) -> None:
     assert recount(engine).right
 
 
+def test_a_resend_keeps_nothing_twice(engine: Engine) -> None:
+    """A refused event that names itself is kept once for each fault, wherever it stands."""
+    bad = failure(seq="x")
+    for events in ([bad], [success(), bad], [failure(), success(), {**bad, "seq": 1, "tool": ""}]):
+        _send(engine, *events)
+    with read_connection(engine) as conn:
+        kept = conn.execute(select(rejected_event.c.pointer).order_by(rejected_event.c.id))
+        pointers = list(kept.scalars())
+    assert pointers == ["/events/0/seq", "/events/2/tool"]
+
+
 @SQLITE
 def test_a_second_try_changes_nothing(engine: Engine) -> None:
     """An event that came again meanwhile is a duplicate; trying twice stores nothing twice."""

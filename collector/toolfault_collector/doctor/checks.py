@@ -140,8 +140,11 @@ def _names(engine: Engine, settings: Settings) -> Iterator[Finding]:
 def _sqlite(engine: Engine, settings: Settings) -> Iterator[Finding]:
     advice = advice_on_version()
     yield Finding("sqlite", "warning" if advice else "ok", advice or sqlite3.sqlite_version)
-    with engine.connect() as conn:
-        mode = conn.exec_driver_sql("PRAGMA journal_mode").scalar_one()
+    try:
+        with engine.connect() as conn:
+            mode = conn.exec_driver_sql("PRAGMA journal_mode").scalar_one()
+    except SQLAlchemyError:
+        return  # the file is damaged or no database, which is a finding of its own
     if mode != "wal":
         text = f"journal mode {mode}; readers will block writers (is the file system shared?)"
         yield Finding("journal", "problem", text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
+from email.message import Message as Head
 from typing import Final
 
 from starlette.datastructures import Headers
@@ -80,10 +81,10 @@ async def read_body(receive: Receive, headers: Headers, settings: Settings) -> b
 
 
 def _check_type(headers: Headers) -> None:
-    content_type = headers.get("content-type", "")
-    media, _, parameters = content_type.partition(";")
-    charset = parameters.strip().lower().removeprefix("charset=").strip('"')
-    if media.strip().lower() != "application/json" or charset not in ("", "utf-8", "utf8"):
+    said = Head()
+    said["content-type"] = headers.get("content-type", "")
+    charset = said.get_content_charset("utf-8")
+    if said.get_content_type() != "application/json" or charset not in ("utf-8", "utf8"):
         detail = "send application/json in UTF-8"
         raise Problem(415, "unsupported_media_type", detail, {"Accept": "application/json"})
 

@@ -93,7 +93,9 @@ class IngestEndpoint:
             result = await self._mail.send(read, body, key.project_id)
         except WriterBusy as error:
             raise _unavailable() from error
-        if isinstance(result, Exception):
+        partly = isinstance(result, StoreUnavailable) and result.partly
+        # What was stored was charged in its transaction.
+        if isinstance(result, Exception) and not partly:
             for events in charged:
                 self._collector.quota.give_back(key.project_id, events)
         if isinstance(result, StoreUnavailable):
@@ -219,10 +221,10 @@ def _retry_after(least: int, most: int) -> dict[str, str]:
 
 
 def _unavailable() -> Problem:
-    detail = "nothing was stored; send the same batch again later"
+    detail = "send the same batch again later; nothing is stored twice"
     return Problem(503, "unavailable", detail, _retry_after(1, 5))
 
 
 def _full() -> Problem:
-    detail = "the disk is full and nothing was stored; send the same batch again later"
+    detail = "the disk is full; send the same batch again later, nothing is stored twice"
     return Problem(507, "disk_full", detail, _retry_after(10, 30))

@@ -419,7 +419,7 @@ class Writer:
             refused = with_bodies([_unstorable(record) for record, _ in bad], submission.resource)
             total.add(*self._attempt([submission.part([], [*submission.rejected, *refused])]))
         except Exception as error:  # noqa: BLE001 - the waiting must be answered
-            return StoreUnavailable(classify(error))
+            return StoreUnavailable(classify(error), partly=total.accepted > 0)
         return total
 
 

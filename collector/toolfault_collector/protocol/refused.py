@@ -13,6 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+import msgspec
+
 from toolfault_collector.protocol.decode import INHERITED
 from toolfault_collector.protocol.redaction.rules import redact_bluntly, redact_value
 from toolfault_collector.protocol.repair import clean_text
@@ -28,6 +30,13 @@ MAX_PER_BATCH: Final = 100
 MAX_REDACTED: Final = 262_144
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
 _NAMED_UUID: Final = re.compile(rb'"event_id"\s*:\s*"(' + _UUID.pattern.encode() + rb')"')
+
+
+class _Named(msgspec.Struct):
+    event_id: Any = None
+
+
+_NAMED: Final = msgspec.json.Decoder(_Named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +55,13 @@ def event_id_of(source: bytes | Mapping[str, Any]) -> str | None:
     """Return the id that a refused event names, if it is one; nothing else of it is repeated."""
     if isinstance(source, Mapping):
         named = source.get("event_id")
-        return named if isinstance(named, str) and _UUID.fullmatch(named) else None
-    match = _NAMED_UUID.search(source)
-    return match.group(1).decode() if match else None
+    else:
+        try:
+            named = _NAMED.decode(source).event_id
+        except (msgspec.MsgspecError, RecursionError):  # no JSON of this kind: what looks like it
+            match = _NAMED_UUID.search(source)
+            return match.group(1).decode() if match else None
+    return named if isinstance(named, str) and _UUID.fullmatch(named) else None
 
 
 def with_bodies(rejected: Iterable[Rejection], resource: Mapping[str, str]) -> list[Rejection]:

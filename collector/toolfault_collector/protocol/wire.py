@@ -1,7 +1,7 @@
 """Protocol v1 as typed data: what `docs/protocol.md` describes and `tests/contract/v1` freezes.
 
 These types accept only events that need no change at all; msgspec checks them while it decodes.
-Whatever they refuse goes through `clean`, which repairs what may be repaired and flags it. They
+Whatever they refuse goes through `repair`, which repairs what may be repaired and flags it. They
 hold no cycles, so the garbage collector need not look at them (``gc=False``).
 """
 
@@ -55,6 +55,7 @@ MOST_AMOUNT: Final = 2**40
 Amount = Annotated[int, Meta(ge=0, le=MOST_AMOUNT)]
 # Thirty thousand years; sums of these stay finite.
 TotalMilliseconds = Annotated[float, Meta(ge=0, le=1e15)]
+Bucket = tuple[TotalMilliseconds | None, Amount]
 MOST_MILLISECONDS: Final = 30 * 86_400_000
 Milliseconds = Annotated[float, Meta(ge=0, le=MOST_MILLISECONDS)]
 Rate = Annotated[float, Meta(gt=0, le=1)]
@@ -202,7 +203,7 @@ class Duration(_Part):
 
     sum: TotalMilliseconds | None = None
     max: TotalMilliseconds | None = None
-    buckets: Annotated[list[tuple[float | None, Amount]], Meta(max_length=64)] | None = None
+    buckets: Annotated[list[Bucket], Meta(max_length=64)] | None = None
 
 
 class CallCounts(_Part, tag_field="type", tag="tool_call_counts", kw_only=True):
@@ -211,7 +212,7 @@ class CallCounts(_Part, tag_field="type", tag="tool_call_counts", kw_only=True):
     event_id: Label
     minute: Label
     occurred_at: Label | None = None
-    tool: LongName | None = None
+    tool: Required | None = None
     agent: Name | None = None
     model: Name | None = None
     environment: Name | None = None

@@ -133,11 +133,13 @@ def prune_rejects(engine: Engine, *, clock: Callable[[], int] = now_us) -> int:
     removed, row = 0, rejected_event.c
     with read_connection(engine) as conn:
         ids = [each.id for each in list_projects(conn)]
+        # By a clock that is doubted nothing is old.
+        doubted = _why_unsure(conn, clock(), REJECTS_DAYS) is not None
     for project_id in ids:
         mine, order = row.project_id == project_id, tuple_(row.received_at, row.id)
         newest = select(row.received_at, row.id).where(mine)
         newest = newest.order_by(row.received_at.desc(), row.id.desc())
-        old = row.received_at < clock() - REJECTS_DAYS * DAY_US
+        old = row.received_at < (0 if doubted else clock() - REJECTS_DAYS * DAY_US)
         with write_transaction(engine) as conn:
             first = conn.execute(newest.offset(REJECTS_PER_PROJECT).limit(1)).first()
             if first is not None:
@@ -147,23 +149,28 @@ def prune_rejects(engine: Engine, *, clock: Callable[[], int] = now_us) -> int:
 
 
 def why_refused(conn: Connection, limits: Mapping[int, Limits], now: int) -> str | None:
-    """Return why nothing of what is beyond *limits* is removed for now; None if it may be.
+    """Return why nothing of what is beyond *limits* is removed for now; None if it may be."""
+    if not any(_draw(conn, project_id, each, now=now) for project_id, each in limits.items()):
+        return None
+    days = min((each.days for each in limits.values() if each.days), default=None)
+    return _why_unsure(conn, now, days)
+
+
+def _why_unsure(conn: Connection, now: int, days: int | None) -> str | None:
+    """Return why what came *days* ago by this clock may be younger; None if nothing says so.
 
     A clock that jumped ahead makes everything old, and what comes in from then on agrees with it;
     all that tells it from a server that was off for so long is time. So where everything would go
     that came more than an hour ago, calls must have come for an hour first.
     """
-    if not any(_draw(conn, project_id, each, now=now) for project_id, each in limits.items()):
-        return None
     doubt = why_doubted(conn, now, tolerance=HOUR_US)
-    days = min((each.days for each in limits.values() if each.days), default=None)
     if doubt is not None or days is None:
         return doubt
     of_project = (
         select(func.max(at))
         .where(at.table.c.project_id == project.c.id, at <= now - HOUR_US)
         .scalar_subquery()
-        for at in (tool_call.c.received_at, call_counts.c.minute)
+        for at in (tool_call.c.received_at, call_counts.c.minute, rejected_event.c.received_at)
     )
     came = conn.execute(select(*map(func.max, of_project)).select_from(project)).one()
     newest = max((at for at in came if at is not None), default=now)

@@ -31,7 +31,12 @@ class Kept:
 def keep_rejects(
     conn: Connection, project_id: int, *, received_at: int, rejected: Sequence[Rejection]
 ) -> None:
-    """Store what was *rejected* of one batch of *project_id*; times are microseconds."""
+    """Store what was *rejected* of one batch of *project_id*; times are microseconds.
+
+    An event that names itself is kept once for each fault, however often it is sent.
+    """
+    rejected = rejected[:MAX_PER_BATCH]
+    known = _known(conn, project_id, [each.event_id for each in rejected if each.event_id])
     kept = [
         (
             project_id,
@@ -41,9 +46,30 @@ def keep_rejects(
             rejection.pointer,
             rejection.body,
         )
-        for rejection in rejected[:MAX_PER_BATCH]
+        for rejection in rejected
+        if (rejection.event_id, rejection.code, _member(rejection.pointer)) not in known
     ]
     insert_rows(conn, rejected_event, _COLUMNS, kept)
+
+
+def _known(
+    conn: Connection, project_id: int, ids: Sequence[str]
+) -> set[tuple[str | None, str, str]]:
+    """Return those of *ids* that are kept, each with its fault."""
+    if not ids:
+        return set()
+    row = rejected_event.c
+    rows = conn.execute(
+        select(row.event_id, row.code, row.pointer).where(
+            row.project_id == project_id, row.event_id.in_(ids)
+        )
+    )
+    return {(event_id, code, _member(pointer)) for event_id, code, pointer in rows}
+
+
+def _member(pointer: str) -> str:
+    """Return *pointer* without the place of the event in its batch, which changes."""
+    return "/".join(pointer.split("/")[3:])
 
 
 def kept_rejects(

@@ -7,6 +7,7 @@ are not changed by it; what it finds out stands in its own rows (`rows.CallRow`)
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ from toolfault_collector.protocol.records import (
     Record,
     TimePolicy,
 )
+from toolfault_collector.protocol.repair import Refused
 from toolfault_collector.protocol.submission import Submission, read_events
 from toolfault_collector.storage import columns as rows
 from toolfault_collector.storage.bulk import allocate_ids, find_rows, insert_rows
@@ -249,7 +251,13 @@ def _differ(first: Raw, second: Raw) -> bool:
     """
     if first == second:
         return False
-    return decode_event(first, imported=False) != decode_event(second, imported=False)
+    try:
+        one, other = (
+            decode_event(each, imported=False, max_bytes=sys.maxsize) for each in (first, second)
+        )
+    except Refused:  # as any sender's it could not be stored; nobody says that twice alike
+        return True
+    return one != other
 
 
 def _placed(call: CallRecord, conversations: Conversations) -> CallRecord:

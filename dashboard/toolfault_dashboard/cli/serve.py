@@ -109,7 +109,9 @@ def _settings(context: typer.Context, own: str | None, **given: Any) -> Settings
 
     from toolfault_collector.settings import Settings
 
-    chosen = {name: value for name, value in given.items() if value not in (None, False)}
+    chosen = {
+        name: value for name, value in given.items() if value is not None and value is not False
+    }
     try:
         return Settings(database_url=database_url(context, own), **chosen)
     except ValidationError as error:

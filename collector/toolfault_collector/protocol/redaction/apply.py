@@ -84,6 +84,7 @@ def scrub(
 
     extra.update(clean(extra, "extra"))
     event.tags = event.tags and clean(event.tags, "tags")
+    event.args_diff = event.args_diff and clean(event.args_diff, "args_diff")
     for part, place, field in _parts(event.error):
         for name in _TEXTS[type(part)]:
             value = getattr(part, name)
