@@ -781,10 +781,7 @@ BREAKS: Final = (
         file="sdk/toolfault/telemetry/_sender.py",
         old="at_fault = reachable and unheard and",
         new="at_fault = unheard and",
-        found_by=(
-            "tests/sdk/telemetry/test_retry.py"
-            "::test_a_collector_that_comes_back_just_before_the_probe_costs_nothing",
-        ),
+        found_by=("tests/sdk/telemetry/test_retry.py::test_an_outage_that_ends_costs_no_event",),
     ),
     Break(
         name="sdk-interrupt-not-counted",

@@ -141,9 +141,7 @@ def test_one_event_that_is_not_let_through_costs_no_other(
     assert len(transport.events) == 49
 
 
-def test_a_collector_that_comes_back_just_before_the_probe_costs_nothing(
-    make_client: MakeClient, passing: Clock
-) -> None:
+def test_an_outage_that_ends_costs_no_event(make_client: MakeClient, passing: Clock) -> None:
     """What failed while no empty batch got through is tried again before it is given up."""
     # Three attempts and an empty batch, twice, three attempts more; then an empty batch arrives.
     transport = Scripted(*[None] * 11)
