@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from tests.sdk.telemetry import collector as behave
+from tests.sdk.telemetry.bounds import Bounds
 from tests.sdk.telemetry.collector import Behaviour, Server
 from tests.sdk.telemetry.conftest import (
     QUICK,
-    Bounds,
     MakeClient,
     Scripted,
     a_call,
