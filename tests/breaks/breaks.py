@@ -771,9 +771,17 @@ BREAKS: Final = (
         name="sdk-firewall-costs-the-batch",
         promise="One event that a firewall does not let through costs its whole batch.",
         file="sdk/toolfault/telemetry/_sender.py",
-        old="if len(items) > 1 and (unheard or self._gets_through(backoff)):",
+        old="if len(items) > 1 and (at_fault or self._gets_through(backoff)):",
         new="if not items:",
         found_by=("tests/sdk/telemetry/test_retry.py",),
+    ),
+    Break(
+        name="sdk-outage-costs-an-event",
+        promise="An event is given up for an outage: it is never tried on the way that works.",
+        file="sdk/toolfault/telemetry/_sender.py",
+        old="at_fault = reachable and unheard and",
+        new="at_fault = unheard and",
+        found_by=("tests/sdk/telemetry/test_retry.py::test_an_outage_that_ends_costs_no_event",),
     ),
     Break(
         name="sdk-interrupt-not-counted",

@@ -43,12 +43,15 @@ assert (value["port"], value["verify"]) == (3, True), value
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_oldest_pydantic_works(tmp_path: Path) -> None:
     """Models with validators, coercers, defaults and secrets work, without a warning."""
     install = [sys.executable, "-m", "pip", "install", "-q", "--no-compile", "--only-binary=:all:"]
     install += ["--target", str(tmp_path), "pydantic==2.0.*"]
-    installed = subprocess.run(install, capture_output=True, text=True, timeout=240)
+    try:
+        installed = subprocess.run(install, capture_output=True, text=True, timeout=240)
+    except subprocess.TimeoutExpired:
+        pytest.skip("pydantic 2.0 cannot be installed here within four minutes")
     if installed.returncode:
         pytest.skip(f"pydantic 2.0 cannot be installed here: {installed.stderr[-200:]}")
     done = subprocess.run(

@@ -28,8 +28,8 @@ _LOADED_AGAIN = 0.05
 
 # Something on the way (a firewall, a proxy) may cut off, or answer itself, whatever holds a certain
 # text; the events behind it would wait for ever. After so many attempts without an answer of the
-# collector an empty batch is tried: where that gets through, the batch is sent in halves, and a
-# single event is given up after some more attempts.
+# collector an empty batch is tried. Where that gets through, the batch is tried again at once; if
+# only this fails, it is sent in halves, and a single event is given up after some more attempts.
 _UNHEARD = frozenset({"network_error", "not_an_ack"})
 _UNHEARD_AT_ONCE = 3
 _UNHEARD_ALONE = 9
@@ -305,6 +305,7 @@ class Sender:
 
         outbox = self._outbox
         attempts: dict[str, int] = {}
+        reachable = False  # whether an empty batch got through just before the attempt
         while not outbox.closed:
             with outbox.lock:
                 told = outbox.book.untold()
@@ -322,20 +323,21 @@ class Sender:
                 self._split(items, verdict.reason, backoff)
                 return
             exhausted = verdict.attempts is not None and tries >= verdict.attempts
-            is_final = verdict.action in ("drop", "split") or exhausted or not items
-            unheard = not is_final and verdict.reason in _UNHEARD and tries % _UNHEARD_AT_ONCE == 0
-            if unheard:
-                self._pause(backoff.wait(verdict.wait), flushes)
-            if unheard and self._gets_through(backoff):
-                # Not the way is at fault but what was sent on it.
-                is_final = len(items) > 1 or tries >= _UNHEARD_ALONE
-            if is_final:
-                if len(items) > 1 and (unheard or self._gets_through(backoff)):
+            unheard = verdict.reason in _UNHEARD
+            # Not the way is at fault but what was sent on it.
+            at_fault = reachable and unheard and (len(items) > 1 or tries >= _UNHEARD_ALONE)
+            if verdict.action in ("drop", "split") or exhausted or at_fault or not items:
+                if len(items) > 1 and (at_fault or self._gets_through(backoff)):
                     self._halve(items, backoff)
                 else:
                     outbox.give_up(items, verdict.reason)
                 return
-            self._pause(backoff.wait(verdict.wait), flushes if verdict.wait is None else None)
+            reachable = False
+            if unheard and tries % _UNHEARD_AT_ONCE == 0:
+                self._pause(backoff.wait(verdict.wait), flushes)
+                reachable = self._gets_through(backoff)
+            if not reachable:
+                self._pause(backoff.wait(verdict.wait), flushes if verdict.wait is None else None)
 
     def _gets_through(self, backoff: Backoff) -> bool:
         """Whether the collector acknowledges a batch without events, on the same way."""

@@ -15,9 +15,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partialmethod
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from tests.sdk.telemetry.bounds import Bounds
 from tests.sdk.telemetry.collector import Server, running_collector
 
 import toolfault
@@ -26,37 +27,14 @@ from toolfault.telemetry import Client, Response
 from toolfault.testing import MemoryTransport
 from toolfault.tools import CallRecord
 
-
-class Bounds(NamedTuple):
-    """What a client reads of its ``limits``: the bounds of today, which tests tighten."""
-
-    queue_events: int = 10_000
-    queue_bytes: int = 16 * 1024 * 1024
-    batch_events: int = 200
-    batch_bytes: int = 1024 * 1024
-    event_bytes: int = 256 * 1024
-    batch_seconds: float = 1.0
-    request_seconds: float = 10.0
-    backoff_base: float = 1.0
-    backoff_cap: float = 60.0
-    flush_seconds: float = 5.0
-    exit_seconds: float = 2.0
-    fold_seconds: float = 60.0
-    fold_rows: int = 500
-    adopt_seconds: float = 60.0
-    idle_seconds: float = 1_800.0
-    spool_bytes: int = 64 * 1024 * 1024
-    segment_bytes: int = 1024 * 1024
-    largest_segment: int = 4 * 1024 * 1024
-    conversations: int = 2_000
-    conversation_lanes: int = 20_000
-
-
-QUICK = Bounds(batch_seconds=0.01, backoff_base=0.01, backoff_cap=0.05, request_seconds=2.0)
+QUICK = Bounds(batch_seconds=0.01, backoff_base=0.01, backoff_cap=0.05, request_seconds=60.0)
 SILENT = QUICK._replace(request_seconds=0.2, adopt_seconds=0.2)
 
 MakeClient = Callable[..., Client]
 Doctor = Callable[..., tuple[int, str]]
+
+# A line of child programs: the end of the process may take a minute, however slow the machine is.
+PATIENT = "import tests.sdk.telemetry.patient\n"
 
 COMMAND = Path(toolfault.__file__).with_name("__main__.py")
 HOST = "collector.test"  # a name that only the certificate, and a proxy, know
@@ -194,6 +172,7 @@ class Scripted(MemoryTransport):
     Attributes:
         at: When it was asked to send, in the time of the test.
         sizes: How many events each request held.
+        asked: Set with the first request.
         acknowledged: Set with the first acknowledgement.
     """
 
@@ -202,12 +181,14 @@ class Scripted(MemoryTransport):
         self.answers = list(answers)
         self.at: list[float] = []
         self.sizes: list[int] = []
+        self.asked = threading.Event()
         self.acknowledged = threading.Event()
 
     def send(self, body: bytes, *, headers: Mapping[str, str], timeout: float) -> Response:
         """Give the next answer."""
         self.at.append(time.monotonic())
         self.sizes.append(len(json.loads(gzip.decompress(body))["events"]))
+        self.asked.set()
         if self.answers:
             answer = self.answers.pop(0)
             if answer is None:

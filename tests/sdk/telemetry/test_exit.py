@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.sdk.telemetry import collector as behave
 from tests.sdk.telemetry.collector import Server
-from tests.sdk.telemetry.conftest import python
+from tests.sdk.telemetry.conftest import PATIENT, python
 
 long = pytest.mark.long
 
@@ -60,10 +60,12 @@ ABRUPT = {
 }
 
 
-def run_agent(dsn: str, ending: str, folder: Path, spool: str = "") -> tuple[int, str]:
+def run_agent(
+    dsn: str, ending: str, folder: Path, spool: str = "", start: str = PATIENT
+) -> tuple[int, str]:
     """Run an agent; return its exit code, and what it complained of."""
     program = folder / "agent.py"
-    program.write_text(f"{AGENT}{ending}\n")
+    program.write_text(f"{start}{AGENT}{ending}\n")
     agent = python(str(program), dsn, "", spool)
     return agent.returncode, agent.stderr
 
@@ -95,7 +97,7 @@ def test_a_black_hole_does_not_keep_the_process(
     How long it may be held is what ``test_delivery.py`` says of closing.
     """
     collector.default = behave.silent
-    returned, said = run_agent(collector.dsn, ending, tmp_path)
+    returned, said = run_agent(collector.dsn, ending, tmp_path, start="")
     assert returned == code, said
     assert collector.calls() == 0
 
@@ -103,14 +105,14 @@ def test_a_black_hole_does_not_keep_the_process(
 LAW = """
 import atexit, json, sys
 atexit.register(lambda: print(json.dumps(client.stats())))  # called last, being the first
-import toolfault
+{start}import toolfault
 client = toolfault.init(sys.argv[1], successes=sys.argv[2])
 @toolfault.tool
 def add(a: int) -> int:
     return a
 with toolfault.conversation("c1", ends=False):
     for number in range(9):
-        add.call({"a": number if number % 4 else "x"})
+        add.call({{"a": number if number % 4 else "x"}})
 """
 
 
@@ -131,7 +133,8 @@ def test_every_record_is_accounted_for_at_exit(
 ) -> None:
     """After the end nothing is pending: what was captured is acknowledged or dropped by reason."""
     collector.default = behaviour
-    agent = python("-c", LAW, collector.dsn, successes)
+    start = PATIENT if behaviour is behave.honest else ""
+    agent = python("-c", LAW.format(start=start), collector.dsn, successes)
     assert agent.returncode == 0, agent.stderr
     captured, acked, rejected, dropped, pending = json.loads(agent.stdout)
     assert (pending, captured) == (0, acked + rejected + sum(dropped.values()))
@@ -167,6 +170,7 @@ def test_abrupt_end_leaves_the_spool_to_the_next_process(
 CROWD = """
 import os, sys, threading
 import toolfault
+import tests.sdk.telemetry.patient
 toolfault.init(sys.argv[1], successes=sys.argv[2], spool_dir=sys.argv[3] or None)
 @toolfault.tool
 def add(a: int) -> int:

@@ -141,6 +141,18 @@ def test_one_event_that_is_not_let_through_costs_no_other(
     assert len(transport.events) == 49
 
 
+def test_an_outage_that_ends_costs_no_event(make_client: MakeClient, passing: Clock) -> None:
+    """What failed while no empty batch got through is tried again before it is given up."""
+    # Three attempts and an empty batch, twice, three attempts more; then an empty batch arrives.
+    transport = Scripted(*[None] * 11)
+    client = make_client(transport=transport, limits=None)
+    client.on_call(a_call())
+    while client.stats().pending:
+        client.flush(1_000)
+    assert transport.sizes == [1, 1, 1, 0] * 3 + [1]
+    assert (client.stats().acked, client.stats().dropped) == (1, {})
+
+
 NOW = 1_790_000_000.0
 
 

@@ -61,6 +61,7 @@ def ends(server: subprocess.Popen[str], folder: Path) -> None:
 WEB = """
 import os
 import toolfault
+import tests.sdk.telemetry.patient
 toolfault.init()
 @toolfault.tool
 def add(a: int) -> int:
@@ -110,7 +111,7 @@ def test_what_workers_of_gunicorn_capture_arrives(
         monkeypatch.setenv("CALL_FIRST", "yes")
     options = ["--workers", "2", "--worker-class", kind, "--max-requests", "8"]
     # A worker that is being replaced just then may miss the signal to end; it is killed, idle.
-    options += ["--graceful-timeout", "3", *(["--preload"] if start else [])]
+    options += ["--graceful-timeout", "20", *(["--preload"] if start else [])]
     address = str(tmp_path / "socket")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
@@ -130,6 +131,7 @@ TASKS = """
 import os
 import celery
 import toolfault
+import tests.sdk.telemetry.patient
 if os.environ["INIT"] == "import":
     toolfault.init()
 @toolfault.tool
@@ -159,6 +161,7 @@ def test_a_worker_of_celery_delivers_before_it_ends(collector: Server) -> None:
 import os
 import celery.signals
 import toolfault
+import tests.sdk.telemetry.patient
 toolfault.init()
 @toolfault.tool
 def add(a: int) -> int:

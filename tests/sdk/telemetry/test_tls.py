@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import logging
 import socket
 import struct
 import threading
@@ -125,13 +126,28 @@ def nothing_left_open() -> Iterator[None]:
     assert [str(warning.message) for warning in said] == []
 
 
+@contextmanager
+def told(heard: threading.Event) -> Iterator[None]:
+    """Set ``heard`` when the client says that an attempt has failed."""
+    logger, handler = logging.getLogger("toolfault"), logging.Handler()
+    handler.emit = lambda record: heard.set()  # type: ignore[method-assign]
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
 Tries = Callable[[str, MakeClient], None]
 
 
 def sends(dsn: str, make_client: MakeClient) -> None:
     """Send a batch, and give up."""
     client = make_client(dsn, limits=QUICK._replace(request_seconds=0.2))
-    client.on_call(a_call())
+    failed = threading.Event()
+    with told(failed):
+        client.on_call(a_call())
+        assert failed.wait(60)
     assert not client.flush(0.1)
     assert not toolfault.close(0.2)
 

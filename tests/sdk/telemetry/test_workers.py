@@ -14,6 +14,7 @@ PROGRAM = """
 import multiprocessing, sys
 from concurrent.futures import ProcessPoolExecutor
 import toolfault
+import tests.sdk.telemetry.patient
 
 @toolfault.tool
 def add(a: int) -> int:
