@@ -4,48 +4,48 @@ from __future__ import annotations
 
 import json
 import os
-import socket
+import re
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["LiveServer", "free_port", "live_server", "wait_until_ready"]
+__all__ = ["LiveServer", "live_server", "wait_until"]
 
-_SECONDS = 60.0
-
-
-def free_port() -> int:
-    """A port of the loopback address that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
+_SECONDS = 90.0
 
 
-def wait_until_ready(address: str, process: subprocess.Popen[Any], log: Path) -> None:
-    """Wait until *process* answers ``/readyz`` at *address*; show its log if it does not."""
+def wait_until(listening: Callable[[str], bool], process: subprocess.Popen[Any], log: Path) -> str:
+    """Wait until *process* says in its *log* where it is *listening*, and return that address.
+
+    Args:
+        listening: Whether the server at an address is as far as it should be.
+        process: The server.
+        log: Where it writes to; shown if it ends or never gets so far.
+    """
     until = time.monotonic() + _SECONDS
     while True:
-        assert process.poll() is None, f"the server stopped:\n{log.read_text(encoding='utf-8')}"
-        assert time.monotonic() < until, f"no answer:\n{log.read_text(encoding='utf-8')}"
-        try:
-            with urllib.request.urlopen(f"{address}/readyz", timeout=5):
-                return
-        except (urllib.error.URLError, OSError):
-            with_pause(process)
+        said = log.read_text(encoding="utf-8")
+        found = re.search(r"toolfault listens on http://\S+:(\d+)\n", said)
+        if found is not None and listening(address := f"http://127.0.0.1:{found[1]}"):
+            return address
+        assert process.poll() is None, f"the server stopped:\n{said}"
+        assert time.monotonic() < until, f"no answer:\n{said}"
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(0.05)
 
 
-def with_pause(process: subprocess.Popen[Any]) -> None:
-    """Wait a moment, or until *process* ends."""
+def _is_ready(address: str) -> bool:
     try:
-        process.wait(0.05)
-    except subprocess.TimeoutExpired:
-        return
+        with urllib.request.urlopen(f"{address}/readyz", timeout=5):
+            return True
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -99,22 +99,20 @@ def live_server(
     """
     bin_folder = Path(sys.executable).parent if home is None else home / "bin"
     url = database_url or f"sqlite:///{folder / 'toolfault.db'}"
-    port = free_port()
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TOOLFAULT_")} | settings
     command = (str(bin_folder / "toolfault"),)
     log = folder / "server.log"
-    address = f"http://127.0.0.1:{port}"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [*command, "serve", "--port", str(port), "--database-url", url],
+            [*command, "serve", "--database-url", url],
             cwd=folder,
-            env=environment,
+            env={**environment, "TOOLFAULT_PORT": "0"},
             stdout=output,
             stderr=subprocess.STDOUT,
         )
         try:
-            wait_until_ready(address, process, log)
+            address = wait_until(_is_ready, process, log)
             yield LiveServer(address, url, command, environment, folder, log, process)
         finally:
             process.terminate()
-            process.wait(30)  # the server gives itself eight seconds, and the machine may be slow
+            process.wait(60)  # the server gives itself eight seconds, and the machine may be slow

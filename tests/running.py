@@ -148,10 +148,10 @@ class RunningCollector:
             self._process.wait(30)
 
     def terminate(self) -> int:
-        """End the process with SIGTERM, which it promises to obey within 10 seconds."""
+        """End the process with SIGTERM and return its exit code."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(10)
+        return self.wait(60)
 
     def wait(self, seconds: float = 30) -> int:
         """Wait until the process ends and return its exit code."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -140,15 +140,34 @@ def _names(taken: list[tuple[int, str, int, int]]) -> list[str]:
     return [item for _, item, _, _ in taken]
 
 
-def test_expected_items_are_taken_together() -> None:
+@pytest.fixture
+def gathering(monkeypatch: pytest.MonkeyPatch) -> tuple[FairQueue[str], threading.Semaphore]:
+    """A queue that gathers for as long as it takes, and a count of those who went to wait in it."""
+    waits = threading.Semaphore(0)
+
+    class Counted(threading.Condition):
+        def wait(self, timeout: float | None = None) -> bool:
+            """Say so first: the lock is held, so nobody changes anything before this one waits."""
+            waits.release()
+            return super().wait(timeout)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading, "Condition", Counted)
+        queue = _queue(gather_seconds=FOREVER)
+    return queue, waits
+
+
+def test_expected_items_are_taken_together(
+    gathering: tuple[FairQueue[str], threading.Semaphore],
+) -> None:
     """Items that are expected and come one by one leave the queue as one group."""
-    queue = _queue(gather_seconds=FOREVER)
+    queue, waits = gathering
+    queue.put("first", project_id=1, events=1, size=1)
     with ThreadPoolExecutor(1) as taker:
         group = taker.submit(queue.take, 50, expected=3)
-        for name in ("first", "second"):
+        assert waits.acquire(timeout=20)
+        for name in ("second", "third"):
             queue.put(name, project_id=1, events=1, size=1)
-        assert not wait([group], timeout=0.05).done  # nothing tells that somebody waits
-        queue.put("third", project_id=1, events=1, size=1)
 
         assert _names(group.result(FOREVER)) == ["first", "second", "third"]
 
@@ -207,9 +226,11 @@ def test_two_who_take_end_only_with_the_queue() -> None:
     assert sorted(got, key=int) == names
 
 
-def test_closing_ends_everybody_who_gathers() -> None:
+def test_closing_ends_everybody_who_gathers(
+    gathering: tuple[FairQueue[str], threading.Semaphore],
+) -> None:
     """Of two that gather for one item one gets it, and the other ends with the queue."""
-    queue = _queue(gather_seconds=FOREVER)
+    queue, waits = gathering
     queue.put("alone", project_id=1, events=1, size=1)
     got: list[list[str]] = []
     takers = [
@@ -218,7 +239,7 @@ def test_closing_ends_everybody_who_gathers() -> None:
     ]
     for taker in takers:
         taker.start()
-    takers[1].join(0.05)  # nothing tells that somebody gathers
+        assert waits.acquire(timeout=20)
     queue.close()
     for taker in takers:
         taker.join(20)

@@ -294,7 +294,7 @@ def test_what_an_sdk_sends_and_what_is_imported_is_searched_whole(
 @pytest.mark.parametrize("unit", ["://", "@", "://a:@", "0", "\\u11"])
 def test_the_quick_look_is_no_trap(unit: str) -> None:
     """Four megabytes of what may be the sign of a secret are looked at once."""
-    assert may_hold_secret((unit * (4 * MIB // len(unit))).encode()) in (True, False)
+    may_hold_secret((unit * (4 * MIB // len(unit))).encode())
 
 
 HOSTILE = (
@@ -335,8 +335,11 @@ def test_twice_the_text_is_at_most_twice_the_work() -> None:
 @pytest.mark.timeout(60)  # a second or two where it is linear, hours where it is not
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_no_text_is_a_trap(unit: str) -> None:
-    """A megabyte of any beginning of a secret is read through once, not over and over."""
+    """A megabyte of any beginning of a secret is read through once, not over and over.
+
+    What one regular expression does is no call that `_work` could count.
+    """
     text = unit * (1_048_576 // len(unit))
 
-    assert len(redact(text)) > 0
-    assert len(redact_bluntly(text)) > 0
+    redact(text)
+    redact_bluntly(text)

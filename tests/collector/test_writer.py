@@ -71,7 +71,7 @@ def _count(engine: Engine) -> int:
         return conn.execute(select(func.count()).select_from(tool_call)).scalar_one()
 
 
-def _hold(collector: Collector) -> threading.Event:
+def _hold(collector: Collector, deliver: Deliver = lambda _results: None) -> threading.Event:
     """Keep every writer busy with a first commit until the returned event is set."""
     held, release = threading.Semaphore(0), threading.Event()
     to_hold = _writers(collector)
@@ -85,7 +85,7 @@ def _hold(collector: Collector) -> threading.Event:
 
     event.listen(collector.engine, "commit", wait)
     for number in range(to_hold):
-        _submit(collector, _submission_without_commit(number + 1), lambda _results: None)
+        _submit(collector, _submission_without_commit(number + 1), deliver)
         assert held.acquire(timeout=20)
     return release
 
@@ -145,13 +145,14 @@ class _Results:
 def test_waiting_batches_share_a_commit(collector: Collector) -> None:
     """Batches that arrive during a commit are stored by the next one, together."""
     submissions = [submission_of(collector.engine, failure(), success()) for _ in range(20)]
-    results = _Results(20)
-    release = _hold(collector)
+    results, of_held = _Results(20), _Results(_writers(collector))
+    release = _hold(collector, of_held)
     for submission in submissions:
         _submit(collector, submission, results)
     release.set()
 
     receipts = results.wait()
+    of_held.wait()
 
     assert [receipt.accepted for receipt in receipts if isinstance(receipt, Receipt)] == [2] * 20
     assert _commits(collector) == _writers(collector) + 1

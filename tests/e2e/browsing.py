@@ -139,6 +139,12 @@ def first_failure(page: Page, table: str = "Failures, newest first") -> Locator:
     return rows_of(page, table).first.get_by_role("link").first
 
 
+def stand_still(page: Page) -> None:
+    """Let the time of this window's pages pass only when it is told to."""
+    page.clock.install(time=0)
+    page.clock.pause_at(1_000)
+
+
 def chips(page: Page, *conditions: str | re.Pattern[str]) -> None:
     """Expect exactly these conditions under the query box."""
     found = page.get_by_role("search").get_by_role("link", name=re.compile("^Remove "))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 from tests.conftest import MakeFile
 from tests.dashboard.conftest import copied_database, filled_sqlite  # noqa: F401
 from tests.dashboard.generated import fill
@@ -26,6 +26,9 @@ from tests.live_server import LiveServer, live_server
 from toolfault_collector.clock import now_us
 from toolfault_collector.storage.engine import open_engine
 from toolfault_dashboard import signin
+
+# A page takes what the machine has left for it; an expectation that is met ends at once.
+expect.set_options(timeout=60_000)
 
 LONG_WAYS = [
     pytest.param("no-script", marks=pytest.mark.long),

@@ -14,7 +14,15 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from tests.e2e.browsing import Visit, chips, first_failure, number_in, rows_of, said
+from tests.e2e.browsing import (
+    Visit,
+    chips,
+    first_failure,
+    number_in,
+    rows_of,
+    said,
+    stand_still,
+)
 from tests.factories import failure, success
 
 pytestmark = pytest.mark.browser
@@ -201,12 +209,15 @@ def test_the_weekly_report_is_one_click(scripted: Visit, tmp_path: Path):
     assert "<h1>Tool-call failures of generated" in target.read_text(encoding="utf-8")
 
 
-def test_what_a_failure_holds_is_copied(scripted: Visit):
+def test_what_a_failure_holds_is_copied(own_window: Callable[..., Visit]):
     """The text of the model, the query, curl, Python and JSON each land in the clipboard."""
-    page = scripted.go("/failures?q=-chain%3Anone")
+    visit = own_window()
+    stand_still(visit.page)  # "Copied" is said for a moment
+    page = visit.go("/failures?q=-chain%3Anone")
     first_failure(page).click()
     told = page.get_by_label("Text for the model").inner_text()
     page.get_by_text("Show as JSON").click()
+    page.wait_for_load_state()  # and with it the script that shows the buttons
     copied = []
     buttons = page.get_by_role("button", name=re.compile("^Copy"))
     for index in range(buttons.count()):

@@ -254,13 +254,13 @@ def test_what_arrives_live_and_what_is_proposed_stays_text(site: Site, reader: R
         project = urlencode({"project": f"live {name}"})
         dsn = dsn_of(site.server, f"live {name}")
         page.goto(f"{reader.address}/live?{project}")
-        expect(page.get_by_role("status")).to_have_text("live", timeout=20_000)
+        expect(page.get_by_role("status")).to_have_text("live")
         for text in texts:
             event = failure(text, at=now_us())
             event["error"] |= {"field": text, "renderings": {"llm": text}}
             send(dsn, event)
         rows = rows_of(page, "Newest failures, newest first")
-        expect(rows.nth(min(len(texts), 20) - 1)).to_be_visible(timeout=20_000)
+        expect(rows.nth(min(len(texts), 20) - 1)).to_be_visible()
         made[name] = set(_looked(page, "/live"))
         page.goto(f"{reader.address}/failures?{project}")
         page.get_by_label("Query", exact=True).press_sequentially("tool:")

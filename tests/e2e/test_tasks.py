@@ -100,8 +100,8 @@ def test_a_csv_of_the_abandoned_chains_of_one_tool_last_week(person: Person, tmp
     page = person.page
     person.link("Round trips", role="navigation")
     person.link("7 days")
-    number = page.locator("#by tbody td a[aria-label*=' abandoned of ']").first
-    row = number.locator("xpath=ancestor::tr")
+    number = page.get_by_role("link", name=re.compile(r"^\S+ abandoned of ")).first
+    row = rows_of(page, "Chains by tool").filter(has=number).first
     tool = row.get_by_role("rowheader").inner_text().replace("\u200b", "").strip()
     said = int(number.inner_text().replace("\u202f", ""))
     person.click(number)

@@ -98,6 +98,7 @@ def test_a_cursor_belongs_to_its_list(conn: Connection, scope: Scope) -> None:
 def test_detail_of_every_failure(conn: Connection, scope: Scope) -> None:
     """Every failure has its detail; its chain holds it and agrees with the chain's own counts."""
     page = queries.failure_list(conn, scope, limit=40)
+    assert len(page.rows) == 40
     for row in page.rows:
         detail = queries.failure_detail(conn, scope, row.event_id)
         assert detail is not None
@@ -121,6 +122,7 @@ def test_neighbours_walk_the_filtered_list(conn: Connection, scope: Scope) -> No
     """Older and newer lead through exactly the rows of the list."""
     narrowed = scope.narrowed("tool:search")
     rows = queries.failure_list(conn, narrowed, limit=10).rows
+    assert len(rows) == 10
     for newer, older in itertools.pairwise(rows):
         detail = queries.failure_detail(conn, narrowed, newer.event_id)
         assert detail is not None
