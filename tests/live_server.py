@@ -104,9 +104,9 @@ def live_server(
     log = folder / "server.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [*command, "serve", "--database-url", url],
+            [*command, "serve", "--port", "0", "--database-url", url],
             cwd=folder,
-            env={**environment, "TOOLFAULT_PORT": "0"},
+            env=environment,
             stdout=output,
             stderr=subprocess.STDOUT,
         )
