@@ -17,9 +17,7 @@ from sqlalchemy import Connection, Engine, Table, delete, exists, func, select, 
 
 from toolfault_collector.storage.bulk import columns
 from toolfault_collector.storage.cache_versions import raise_versions
-from toolfault_collector.storage.chain_rows import (
-    ChainKey,
-)
+from toolfault_collector.storage.chain_rows import ChainKey
 from toolfault_collector.storage.chain_store import ChainChanges, compare_key, write_chains
 from toolfault_collector.storage.conversations import (
     Conversation,

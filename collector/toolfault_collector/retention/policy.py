@@ -250,11 +250,11 @@ def _dated_calls(conn: Connection, project_id: int, until: int) -> int:
 def _after_the_old(
     conn: Connection, at: Column[int], project_id: int, *, last: int, until: int
 ) -> int:
-    """Return the id before which rows of the table of the column *at* may be old; 0 for none.
+    """Return the first id that is surely not old, in the table of *at*; 0 where no row is old.
 
-    That is the id after the newest row that is old, unless a row that is kept came before it: what
-    is stamped earlier and came later was received while the clock was wrong. A time beyond *until*
-    was written by such a clock too, and says nothing.
+    Usually this is the id after the newest old row. A row that is to be kept may have a smaller id:
+    the rows behind it with earlier times came while the clock was wrong, so its id is returned
+    instead. Times beyond *until* come from such a clock too and are not looked at.
     """
     row, mine = at.table.c.id, at.table.c.project_id == project_id
     old = select(row).where(mine, at <= last).order_by(at.desc(), row.desc()).limit(1)

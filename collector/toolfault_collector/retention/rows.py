@@ -462,7 +462,6 @@ def _nobody_writes(conn: Connection) -> bool:
             conn.exec_driver_sql(f"SET LOCAL lock_timeout = {_LOCK_MS}")
             conn.exec_driver_sql("LOCK TABLE event_key IN SHARE MODE")
             conn.exec_driver_sql("SET LOCAL lock_timeout TO DEFAULT")
-            conn.exec_driver_sql("SET LOCAL lock_timeout TO DEFAULT")
     except DBAPIError as error:
         if not is_lock_timeout(error):
             raise

@@ -4,7 +4,7 @@ Ingest writes some 70 columns per call; building and compiling expression object
 cost more than the database does. Names come from `tables`, values are always bound. SQLite is asked
 through its driver alone, which answers in a tenth of the time that SQLAlchemy's results take, and
 is given many rows with each run of a prepared statement; PostgreSQL, where every row of that kind
-is a message, is given columns as arrays, or a COPY (see `arrays`).
+is a message, is given columns as arrays, or a COPY (see `postgres`).
 """
 
 # ruff: noqa: S608 - only names of this code are put into statements, values are bound

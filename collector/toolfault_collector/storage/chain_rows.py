@@ -1,4 +1,4 @@
-"""Chains and the calls they are made of, as rows and as what `chains` folds."""
+"""Chains and the calls they are made of, as rows and as what `chains.fold` takes."""
 
 # ruff: noqa: S608 - only names of this code are put into statements, values are bound
 

@@ -1,4 +1,4 @@
-"""Chains in the database: the fold of `chains`, continued at constant cost per call.
+"""Chains in the database: the fold of `chains.fold`, continued at constant cost per call.
 
 In the usual order a batch continues the newest stored chain of its key (project, conversation,
 tool). Around a call that arrives late a *window* of the stored calls is folded again: from the last
@@ -168,7 +168,7 @@ def continue_chains(
 
 
 def _comes_late(calls: Sequence[Call], chain: Chain) -> bool:
-    """Whether a call may be stored behind the first of *calls* that is another to *chain* then."""
+    """Whether one of *calls* may change what a call that is stored behind it means to *chain*."""
     if calls[0].key < chain.last_key:
         return True
     # A parallel success may be parallel no more once the chain forgets a failure.
@@ -226,7 +226,7 @@ class _Window:
         # The chain that is open, as folded now and as stored.
         self._open: Chain | None = None
         self._stored_open: str | None = None
-        # Failures since both were last different, and both as of the last one.
+        # How many failures in a row were of one chain as folded and as stored, and the ids of both.
         self._alike = 0
         self._both: tuple[str | None, str] | None = None
         # The stored chains that began before the window and that go on behind it, and from where.

@@ -5,8 +5,8 @@ seen, so that a failure that happens a thousand times an hour does not write its
 every collector would wait for that one row.
 
 No id outlives its transaction here: SQLite gives the highest id again once its row is gone. On
-PostgreSQL retention (`removal`) waits for all who write before it removes rows, so that none goes
-between being looked up and being used.
+PostgreSQL retention (`retention.rows`) waits for all who write before it removes rows, so that none
+goes between being looked up and being used.
 """
 
 # ruff: noqa: S608 - only names of this code are put into statements, values are bound

@@ -2,7 +2,7 @@
 
 A group is one transaction: calls, issues, chains, conversations, counts and the record of what
 was refused are committed together, so a rate and the list behind it can never disagree. Records
-are not changed by it; what it finds out stands in its own rows (`rows.CallRow`).
+are not changed by it; what it finds out stands in its own rows (`columns.CallRow`).
 """
 
 from __future__ import annotations

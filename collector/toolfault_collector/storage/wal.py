@@ -3,10 +3,11 @@
 One connection alone copies the log into the file: the writer's, between two of its transactions.
 Two connections that copy while a third commits may corrupt the file in every version of SQLite from
 3.7.0 to 3.51.2 (https://sqlite.org/wal.html#walresetbug), so no other connection ever copies
-(`engine.open_engine` switches that off). One connection that copies twice in a row is enough, too,
-if another one commits in between: it may begin anew a log that was copied to its end. So the writer
-copies once after a commit of its own. Waiting for readers it copies again, each time only after it
-has seen that nobody else writes at that moment.
+(`engine.open_engine` switches that off). The same can happen when one connection copies twice in a
+row and another commits in between, since that commit may begin the log anew. So the writer copies
+once after a commit of its own. While it waits for readers it copies again, each time only after it
+has seen that nobody else writes. Between that look and the copy another process could still begin
+to write, for some microseconds; `doctor` names the versions of SQLite that this can hurt.
 
 SQLite begins the log anew once nobody reads from it any more. Where readers overlap, each short but
 without a pause between them, that moment never comes. So when the log has become long, the writer

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from sqlalchemy import ColumnElement, FromClause, exists, literal, not_, or_, select, true
+from sqlalchemy import ColumnElement, FromClause, and_, exists, literal, not_, or_, select, true
 
 from toolfault_collector.storage.tables import issue
 from toolfault_dashboard.search.ast import Clause, Pattern
 from toolfault_dashboard.search.sql import json_list_holds, matches_any, patterns_of
 
-__all__ = ["KEYS", "carries", "condition", "is_one_of_none", "none_of"]
+__all__ = [
+    "KEYS",
+    "carries",
+    "condition",
+    "is_about_one",
+    "is_one_of_none",
+    "none_of",
+    "one_of_all",
+]
 
 _Condition = ColumnElement[bool]
 
@@ -30,6 +38,24 @@ def condition(table: FromClause, key: str, patterns: tuple[Pattern, ...]) -> _Co
 def carries(table: FromClause, key: str) -> _Condition:
     """Return the condition for failures in *table* that have an issue with a *key*."""
     return _any_issue(table, _CARRYING[key]())
+
+
+def is_about_one(clause: Clause) -> bool:
+    """Say whether *clause* asks for an issue of a kind: with others of these for the same one."""
+    if clause.negated or clause.key not in KEYS:
+        return False
+    return all(pattern.exact != "" for pattern in patterns_of(clause))
+
+
+def one_of_all(table: FromClause, clauses: Iterable[Clause]) -> _Condition:
+    """Return the condition for failures in *table* with one issue that all of *clauses* are about.
+
+    Args:
+        table: ``tool_call`` or an alias of it.
+        clauses: Those that `is_about_one` is true of.
+    """
+    wanted = [or_(*_MATCHING[clause.key](patterns_of(clause))) for clause in clauses]
+    return _any_issue(table, [and_(*wanted)])
 
 
 def is_one_of_none(clause: Clause) -> bool:

@@ -166,9 +166,17 @@ def _call_clauses(
     An engine looks at conditions in the order in which they are written, as far as it knows no
     better. First come columns, then what costs little for each failure that it leaves out.
     """
+    clauses = list(clauses)
     at_once = [clause for clause in clauses if of_issues.is_one_of_none(clause)]
-    others = [clause for clause in clauses if clause not in at_once]
-    found = [(_turn(clause), _call_clause(clause, table, project_id, now)) for clause in others]
+    # What is asked of issues is asked of one and the same.
+    of_one = [clause for clause in clauses if of_issues.is_about_one(clause)]
+    found = [
+        (_turn(clause), _call_clause(clause, table, project_id, now))
+        for clause in clauses
+        if clause not in at_once and clause not in of_one
+    ]
+    if of_one:
+        found.append((min(map(_turn, of_one)), of_issues.one_of_all(table, of_one)))
     if at_once:
         found.append((_turn(at_once[0]), of_issues.none_of(table, at_once)))
     return [condition for _, condition in sorted(found, key=itemgetter(0))]

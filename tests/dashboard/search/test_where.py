@@ -23,6 +23,7 @@ TEXTS = [
     "tool:http_request", "-tool:http_request", "tool:*_*", 'tool:"a*b"', "tool:a*b", "tool:t*",
     'model:""', "-model:claude*", "has:model", "no:model", "field:port", "field:items",
     "field:items.0.name", 'field:""', '-field:""', "has:field", "-has:field", 'field:"50%_off"',
+    "field:port issue:wrong_type", "field_pattern:it* issue:missing_field near_miss:any",
     "field:50*", "near_miss:any", "-near_miss:any", "near_miss:bool*", "chain:none",
     "chain:recovered,none", "-chain:abandoned", "tag.team:blue", "-tag.team:blue", "tag.x.y:1",
     "100%", "_all_", '"[a-z]*"', '"\\\\"', "ÄÖÜ", "äöü", '"no"', "duration:>500", "attempt:>1",
@@ -109,6 +110,31 @@ def test_any_query_runs(number: int, conn: Connection, project: int) -> None:
 def test_each_key_on_real_values(text: str, conn: Connection, project: int, stored: Tables) -> None:
     """The queries that people write agree with the naive filter."""
     _check(conn, project, stored, parse(text))
+
+
+def test_conditions_about_issues_are_about_the_same_one(
+    conn: Connection, project: int, stored: Tables
+) -> None:
+    """Of a failure with two issues the field of one and the code of the other are no match."""
+
+    def found(text: str) -> set[str]:
+        where = failures_where(project, parse(text), NOW)
+        return set(conn.execute(select(tool_call.c.event_id).where(where)).scalars())
+
+    pairs = {
+        (one["field_pattern"], other["code"])
+        for call in stored.calls
+        for one in call["issues"]
+        for other in call["issues"]
+        if one["code"] != other["code"] and one["field_pattern"].isalpha()
+    }
+    apart = 0
+    for field, code in sorted(pairs):
+        both = found(f"field_pattern:{field} issue:{code}")
+        either = found(f"field_pattern:{field}") & found(f"issue:{code}")
+        assert both <= either
+        apart += both < either
+    assert apart > 0
 
 
 def test_every_key_selects_something_and_not_everything(

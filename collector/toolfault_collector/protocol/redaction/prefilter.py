@@ -59,7 +59,7 @@ _KEY_RUN: Final = b"a" * 40
 _RUN: Final = re.compile(rb"a+")
 _CARD: Final = re.compile(rb"(?<!\d)(?:[2-6]\d{3}(?:[ -]?\d{4}){3}|3[47]\d\d[ -]?\d{6}[ -]?\d{5})")
 _LONGEST_CARD: Final = 20
-# From the :// of an address to the @ behind a name and a password: 301 characters (`redact`), each
+# From the :// of an address to the @ behind a name and a password: 301 characters (`rules`), each
 # of up to twelve bytes, as JSON may write it.
 _LONGEST_LOGIN: Final = 3_700
 _LOGIN: Final = re.compile(rb"[^\s/:]*+:[^\s/]++")

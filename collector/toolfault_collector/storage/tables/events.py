@@ -148,8 +148,8 @@ tool_call = Table(
     Column("success", Boolean, nullable=False),
     Column("sample_rate", Float, nullable=False, server_default="1"),
     Column("detection", String(64), nullable=False, server_default="explicit"),  # or soft:<rule>
-    # Computed here (`chains`): event id of the chain's first failure; position in the chain, which
-    # is counted to 64, 65 is every later one; what the call is to the chain; time that it cost.
+    # Computed here (`chains.fold`): event id of the chain's first failure; position in the chain,
+    # counted to 64, 65 is every later one; what the call is to the chain; time that it cost.
     Column("chain_id", String(36)),
     Column("attempt", Integer),
     Column("chain_marks", Integer),
@@ -344,7 +344,7 @@ failure_counts = Table(
     Column("calls", BigInteger, nullable=False),
 )
 
-# What was counted of a day stays true while its version does; see `day_versions`.
+# What was counted of a day stays true while its version does; see `cache_versions`.
 day_version = Table(
     "day_version",
     metadata,
