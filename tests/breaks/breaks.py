@@ -641,6 +641,17 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="importer-resource-as-it-is",
+        promise="A name of an agent that no database can hold ends the import of a spool.",
+        file="collector/toolfault_collector/importers/formats/toolfault.py",
+        old="return clean_resource(resource if isinstance(resource, dict) else None)",
+        new="return (resource if isinstance(resource, dict) else {}), {}",
+        found_by=(
+            "tests/collector/importers/test_import_paths.py"
+            "::test_the_resource_of_own_events_is_cleaned_as_the_server_does",
+        ),
+    ),
+    Break(
         name="importer-huge-number-as-time",
         promise="A number of 400 digits where a time is expected ends the import.",
         file="collector/toolfault_collector/importers/members.py",

@@ -118,10 +118,13 @@ class EventBatch:
     """Events that are already in the wire's own form (protocol v1), with their resource.
 
     Args:
+        resource: What the events inherit.
+        resource_flags: By name, the flag of a member of the resource that was changed.
         events: Each with its position in the file.
     """
 
     resource: Mapping[str, str]
+    resource_flags: Mapping[str, str]
     events: tuple[tuple[str, Mapping[str, object]], ...]
 
 

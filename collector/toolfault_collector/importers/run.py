@@ -16,8 +16,10 @@ from toolfault_collector.importers.events import conversation_events
 from toolfault_collector.importers.files import Problem, Severity, Source, find_files
 from toolfault_collector.importers.formats import AUTO, detect_format, find_format
 from toolfault_collector.importers.items import EventBatch, Format, Item
+from toolfault_collector.protocol.records import Context
+from toolfault_collector.protocol.submission import read_events
 from toolfault_collector.storage.engine import write_transaction
-from toolfault_collector.storage.store import store_events
+from toolfault_collector.storage.store import store_group
 
 __all__ = ["ImportReport", "Progress", "import_paths", "parse_file"]
 
@@ -147,7 +149,7 @@ def import_paths(
     format_ = None if format == AUTO else find_format(format)
     run = _Run(engine, project_id, on_progress)
     events = run.events(paths, format_)
-    for _, of_one_resource in groupby(events, key=lambda event: event.resource):
+    for _, of_one_resource in groupby(events, key=lambda event: (event.resource, event.flags)):
         while batch := list(islice(of_one_resource, BATCH)):
             run.store(batch)
     return run.report
@@ -155,9 +157,10 @@ def import_paths(
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """An event to store, and where it comes from."""
+    """An event to store with its resource and the flags of that, and where it comes from."""
 
     resource: Mapping[str, str]
+    flags: Mapping[str, str]
     path: Path
     position: str
     event: Mapping[str, object]
@@ -207,29 +210,30 @@ class _Run:
                 called = event.get("type") in ("tool_call", "tool_error")
                 self.report.calls += called
                 self.report.failures += called and event.get("success") is not True
-                yield _Event(item.resource, path, position, event)
+                yield _Event(item.resource, item.resource_flags, path, position, event)
             return
         self.report.conversations += 1
         self.report.calls += len(item.calls)
         self.report.failures += item.failures
         for event in conversation_events(item, now=self.now):
-            yield _Event({}, path, item.position, event)
+            yield _Event({}, {}, path, item.position, event)
         if item.pending:
             message = f"{item.pending} calls have no result yet; import the file again later"
             self.report.problems.append(Problem(path, item.position, message, "note"))
 
     def store(self, batch: Sequence[_Event]) -> None:
         """Store events of one resource, in one transaction."""
+        context = Context(
+            self.project_id,
+            self.now,
+            time_policy="import",
+            resource=batch[0].resource,
+            resource_flags=batch[0].flags,
+            source=SOURCE,
+        )
         with write_transaction(self.engine) as conn:
-            receipt = store_events(
-                conn,
-                self.project_id,
-                [each.event for each in batch],
-                received_at=self.now,
-                time_policy="import",
-                resource=batch[0].resource,
-                source=SOURCE,
-            )
+            submission = read_events([each.event for each in batch], context)
+            (receipt,) = store_group(conn, [submission]).receipts
         self.report.accepted += receipt.accepted
         self.report.duplicate += receipt.duplicate
         for rejection in receipt.rejected:

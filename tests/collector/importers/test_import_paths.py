@@ -139,6 +139,27 @@ def test_own_events_keep_their_ids_times_and_resource(
     assert [row.event_id for row in rows] == [EVENT_ID.format(number) for number in (1, 2, 3)]
 
 
+def test_the_resource_of_own_events_is_cleaned_as_the_server_does(
+    engine: Engine, project: int, tmp_path: Path
+) -> None:
+    """What no column can hold is left out, what is too long is cut, and both are flagged."""
+    agents = ["a\ud800b", "a\0b", 5, "x" * 1_000, "bot"]
+    envelopes = [
+        {"schema_version": 1, "resource": {"agent": agent}, "events": [_event(number)]}
+        for number, agent in enumerate(agents)
+    ]
+    path = tmp_path / "spool.ndjson"
+    path.write_text("\n".join(map(json.dumps, envelopes)))
+    report = import_paths(engine, project, [path])
+    assert (report.accepted, report.problems) == (5, [])
+    left_out, cut = ["resource.agent"], ["truncated:resource.agent"]
+    assert [(row.agent, row.flags) for row in _rows(engine, tool_call)] == [
+        *[(None, left_out)] * 3,
+        ("x" * 128, cut),
+        ("bot", None),
+    ]
+
+
 @SQLITE
 def test_progress_grows_to_the_end(engine: Engine, project: int, tmp_path: Path) -> None:
     """Reported after each file and batch, in bytes of all files."""
