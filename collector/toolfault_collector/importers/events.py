@@ -84,12 +84,13 @@ def _unanswered(conversation: Conversation, call: Call, now: int) -> _Event:
     """Count a call whose result the transcript does not hold.
 
     It was made, so it belongs to the denominator; it neither failed nor succeeded, so it is no
-    part of a chain. A counter says just that.
+    part of a chain. A counter says just that. It has the id of the call, which may be found with
+    its result in another copy of the transcript.
     """
     at = format_time(call.started_at if call.started_at is not None else now)
     return {
         "type": "tool_call_counts",
-        "event_id": _event_id(conversation.key, "unanswered", call.identity),
+        "event_id": _event_id(conversation.key, "call", call.identity),
         "occurred_at": at,
         "minute": at,
         "tool": call.tool,

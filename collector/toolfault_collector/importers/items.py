@@ -90,7 +90,7 @@ class Conversation:
         key: Identity of the conversation; equal wherever the same conversation is met again.
         label: What a person recognises it by, without claim to be unique.
         position: Where in the file it stands.
-        pending: Calls left out because their results may still come.
+        pending: Number of calls left out because their results may still come.
     """
 
     format: str

@@ -9,7 +9,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from toolfault_collector.clock import now_us
 from toolfault_collector.importers.events import conversation_events
@@ -18,8 +18,10 @@ from toolfault_collector.importers.formats import AUTO, detect_format, find_form
 from toolfault_collector.importers.items import EventBatch, Format, Item
 from toolfault_collector.protocol.records import Context
 from toolfault_collector.protocol.submission import read_events
+from toolfault_collector.storage.bulk import find_rows
 from toolfault_collector.storage.engine import write_transaction
 from toolfault_collector.storage.store import store_group
+from toolfault_collector.storage.tables import call_counts, tool_call
 
 __all__ = ["ImportReport", "Progress", "import_paths", "parse_file"]
 
@@ -27,6 +29,11 @@ __all__ = ["ImportReport", "Progress", "import_paths", "parse_file"]
 # database wait for a fraction of a second only.
 BATCH: Final = 500
 SOURCE: Final = "import"
+# The two forms in which a call of a transcript is stored, and where the other one of each lies.
+_FORMS: Final = (
+    ("tool_call", "tool_call_counts", call_counts),
+    ("tool_call_counts", "tool_call", tool_call),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +171,7 @@ class _Event:
     path: Path
     position: str
     event: Mapping[str, object]
+    ready_made: bool = True
 
 
 @dataclass(slots=True)
@@ -177,6 +185,8 @@ class _Run:
     now: int = field(default_factory=now_us)
     report: ImportReport = field(default_factory=ImportReport)
     sizes: list[int] = field(default_factory=list)
+    # By the key of its conversation, what the last copy of it that was met still waits for.
+    pending: dict[bytes, Problem] = field(default_factory=dict)
     file: int = 0
     bytes_done: int = 0
 
@@ -203,6 +213,7 @@ class _Run:
                     yield from self._of_item(path, item)
             self.report.files += held
             self.progress()
+        self.report.problems += self.pending.values()
 
     def _of_item(self, path: Path, item: Item) -> Iterator[_Event]:
         if isinstance(item, EventBatch):
@@ -216,10 +227,11 @@ class _Run:
         self.report.calls += len(item.calls)
         self.report.failures += item.failures
         for event in conversation_events(item, now=self.now):
-            yield _Event({}, {}, path, item.position, event)
+            yield _Event({}, {}, path, item.position, event, ready_made=False)
+        self.pending.pop(item.key, None)
         if item.pending:
             message = f"{item.pending} calls have no result yet; import the file again later"
-            self.report.problems.append(Problem(path, item.position, message, "note"))
+            self.pending[item.key] = Problem(path, item.position, message, "note")
 
     def store(self, batch: Sequence[_Event]) -> None:
         """Store events of one resource, in one transaction."""
@@ -232,15 +244,35 @@ class _Run:
             source=SOURCE,
         )
         with write_transaction(self.engine) as conn:
-            submission = read_events([each.event for each in batch], context)
+            new = self._in_one_form(conn, batch)
+            submission = read_events([each.event for each in new], context)
             (receipt,) = store_group(conn, [submission]).receipts
         self.report.accepted += receipt.accepted
-        self.report.duplicate += receipt.duplicate
+        self.report.duplicate += receipt.duplicate + len(batch) - len(new)
         for rejection in receipt.rejected:
-            refused = batch[rejection.index]
+            refused = new[rejection.index]
             message = f"an event was not stored: {rejection.code} at {rejection.pointer or '/'}"
             self.report.problems.append(Problem(refused.path, refused.position, message))
         self.progress()
+
+    def _in_one_form(self, conn: Connection, batch: Sequence[_Event]) -> list[_Event]:
+        """Leave out what is stored in its other form: a call with its result, or as one without.
+
+        The store looks for the id of an event among events of its own type only.
+        """
+        forms: dict[object, object] = {}
+        for each in batch:
+            if not each.ready_made:
+                forms.setdefault(each.event["event_id"], each.event["type"])
+        for form, other, table in _FORMS:
+            among = [(self.project_id, str(id_)) for id_, type_ in forms.items() if type_ == form]
+            for (known,) in find_rows(conn, table, ("event_id",), key="event_id", among=among):
+                forms[known] = other
+        return [
+            each
+            for each in batch
+            if each.ready_made or forms[each.event["event_id"]] == each.event["type"]
+        ]
 
     def progress(self, before: int = 0, done: int = 0) -> None:
         """Say how far the import is; a file is read again from its beginning once it is known."""
