@@ -606,8 +606,8 @@ BREAKS: Final = (
         name="importer-twice-is-double",
         promise="Importing the same file again counts every call twice.",
         file="collector/toolfault_collector/importers/events.py",
-        old='_event_id(conversation.key, "call", call.identity)',
-        new='_event_id(conversation.key, "call", call.identity, str(now))',
+        old="blake2b(name, key=conversation.key)",
+        new="blake2b(name + __import__('os').urandom(9), key=conversation.key)",
         found_by=(
             "tests/collector/importers/test_import_paths.py::test_importing_again_changes_nothing",
         ),
