@@ -58,7 +58,12 @@ class Assembly:
         self._unanswered: dict[str | None, list[Call]] = {}
         self._max_early = MAX_EARLY if early_results else 0
         self._early: dict[str, Outcome] = {}
+        self._last_turn = 0  # number of calls before it
         self.orphans = 0
+
+    def next_turn(self) -> None:
+        """Note that the model goes on, without the results that are missing so far."""
+        self._last_turn = len(self._calls)
 
     def issue(self, call: Call) -> None:
         """Add a call."""
@@ -91,11 +96,15 @@ class Assembly:
             if outcome.call_id and len(self._early) < self._max_early:
                 self._early.setdefault(outcome.call_id, outcome)
 
-    def finish(self) -> tuple[Call, ...]:
-        """Give the calls in the order in which they were issued.
+    def finish(self, *, grows: bool) -> tuple[tuple[Call, ...], int]:
+        """Give the calls in the order in which they were issued, and how many are left out.
 
         The source's times are kept if every call has one; the order is theirs then, with the place
         in the file deciding between equals.
+
+        Args:
+            grows: Whether this is the same conversation after it has gone on. What its last turn
+                still waits for is left out then, since a later import brings it with its result.
         """
         timed = all(call.started_at is not None for call in self._calls)
         if timed:
@@ -103,7 +112,11 @@ class Assembly:
         self._compare_attempts()
         for call in self._calls:
             _tidy(call, timed=timed)
-        return tuple(self._calls)
+        known = tuple(call for call in self._calls if not (grows and self._is_pending(call)))
+        return known, len(self._calls) - len(known)
+
+    def _is_pending(self, call: Call) -> bool:
+        return call.status == "missing" and call.position >= self._last_turn
 
     def _compare_attempts(self) -> None:
         """Say how each call differs from the last one of the failures before it, if it saw it."""

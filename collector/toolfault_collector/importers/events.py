@@ -41,8 +41,9 @@ def conversation_events(conversation: Conversation, *, now: int) -> Iterator[_Ev
             yield _tool_call(conversation, call, now)
 
 
-def _event_id(key: bytes, *identity: str) -> str:
-    hashed = blake2b("\x1f".join(identity).encode("utf-8", "backslashreplace"), key=key)
+def _event_id(conversation: Conversation, call: Call) -> str:
+    name = f"call\x1f{call.identity}".encode("utf-8", "backslashreplace")
+    hashed = blake2b(name, key=conversation.key)
     value = int.from_bytes(hashed.digest()[:16], "big")
     value = value & ~(0xF << 76) | 0x8 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
@@ -53,7 +54,7 @@ def _tool_call(conversation: Conversation, call: Call, now: int) -> _Event:
     ended = call.ended_at if call.ended_at is not None else now
     event: dict[str, object] = {
         "type": "tool_call",
-        "event_id": _event_id(conversation.key, "call", call.identity),
+        "event_id": _event_id(conversation, call),
         "occurred_at": format_time(ended),
         "time_source": "import" if conversation.timed else "none",
         "detection": f"soft:{call.soft}" if call.soft else "explicit",
@@ -84,12 +85,13 @@ def _unanswered(conversation: Conversation, call: Call, now: int) -> _Event:
     """Count a call whose result the transcript does not hold.
 
     It was made, so it belongs to the denominator; it neither failed nor succeeded, so it is no
-    part of a chain. A counter says just that.
+    part of a chain. A counter says just that. It has the id of the call, which may be found with
+    its result in another copy of the transcript.
     """
     at = format_time(call.started_at if call.started_at is not None else now)
     return {
         "type": "tool_call_counts",
-        "event_id": _event_id(conversation.key, "unanswered", call.identity),
+        "event_id": _event_id(conversation, call),
         "occurred_at": at,
         "minute": at,
         "tool": call.tool,

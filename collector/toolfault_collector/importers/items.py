@@ -90,7 +90,7 @@ class Conversation:
         key: Identity of the conversation; equal wherever the same conversation is met again.
         label: What a person recognises it by, without claim to be unique.
         position: Where in the file it stands.
-        pending: Calls left out because their results may still come.
+        pending: Number of calls left out because their results may still come.
     """
 
     format: str
@@ -118,10 +118,13 @@ class EventBatch:
     """Events that are already in the wire's own form (protocol v1), with their resource.
 
     Args:
+        resource: What the events inherit.
+        resource_flags: By name, the flag of a member of the resource that was changed.
         events: Each with its position in the file.
     """
 
     resource: Mapping[str, str]
+    resource_flags: Mapping[str, str]
     events: tuple[tuple[str, Mapping[str, object]], ...]
 
 

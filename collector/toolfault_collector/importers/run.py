@@ -9,15 +9,19 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from toolfault_collector.clock import now_us
 from toolfault_collector.importers.events import conversation_events
 from toolfault_collector.importers.files import Problem, Severity, Source, find_files
 from toolfault_collector.importers.formats import AUTO, detect_format, find_format
 from toolfault_collector.importers.items import EventBatch, Format, Item
+from toolfault_collector.protocol.records import Context
+from toolfault_collector.protocol.submission import read_events
+from toolfault_collector.storage.bulk import find_rows
 from toolfault_collector.storage.engine import write_transaction
-from toolfault_collector.storage.store import store_events
+from toolfault_collector.storage.store import store_group
+from toolfault_collector.storage.tables import call_counts, tool_call
 
 __all__ = ["ImportReport", "Progress", "import_paths", "parse_file"]
 
@@ -25,6 +29,11 @@ __all__ = ["ImportReport", "Progress", "import_paths", "parse_file"]
 # database wait for a fraction of a second only.
 BATCH: Final = 500
 SOURCE: Final = "import"
+# The two forms in which a call of a transcript is stored, and where the other one of each lies.
+_FORMS: Final = (
+    ("tool_call", "tool_call_counts", call_counts),
+    ("tool_call_counts", "tool_call", tool_call),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +156,7 @@ def import_paths(
     format_ = None if format == AUTO else find_format(format)
     run = _Run(engine, project_id, on_progress)
     events = run.events(paths, format_)
-    for _, of_one_resource in groupby(events, key=lambda event: event.resource):
+    for _, of_one_resource in groupby(events, key=lambda event: (event.resource, event.flags)):
         while batch := list(islice(of_one_resource, BATCH)):
             run.store(batch)
     return run.report
@@ -155,12 +164,14 @@ def import_paths(
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """An event to store, and where it comes from."""
+    """An event to store with its resource and the flags of that, and where it comes from."""
 
     resource: Mapping[str, str]
+    flags: Mapping[str, str]
     path: Path
     position: str
     event: Mapping[str, object]
+    ready_made: bool = True
 
 
 @dataclass(slots=True)
@@ -174,6 +185,8 @@ class _Run:
     now: int = field(default_factory=now_us)
     report: ImportReport = field(default_factory=ImportReport)
     sizes: list[int] = field(default_factory=list)
+    # By the key of its conversation, what the last copy of it that was met still waits for.
+    pending: dict[bytes, Problem] = field(default_factory=dict)
     file: int = 0
     bytes_done: int = 0
 
@@ -200,6 +213,7 @@ class _Run:
                     yield from self._of_item(path, item)
             self.report.files += held
             self.progress()
+        self.report.problems += self.pending.values()
 
     def _of_item(self, path: Path, item: Item) -> Iterator[_Event]:
         if isinstance(item, EventBatch):
@@ -207,36 +221,58 @@ class _Run:
                 called = event.get("type") in ("tool_call", "tool_error")
                 self.report.calls += called
                 self.report.failures += called and event.get("success") is not True
-                yield _Event(item.resource, path, position, event)
+                yield _Event(item.resource, item.resource_flags, path, position, event)
             return
         self.report.conversations += 1
         self.report.calls += len(item.calls)
         self.report.failures += item.failures
         for event in conversation_events(item, now=self.now):
-            yield _Event({}, path, item.position, event)
+            yield _Event({}, {}, path, item.position, event, ready_made=False)
+        self.pending.pop(item.key, None)
         if item.pending:
             message = f"{item.pending} calls have no result yet; import the file again later"
-            self.report.problems.append(Problem(path, item.position, message, "note"))
+            self.pending[item.key] = Problem(path, item.position, message, "note")
 
     def store(self, batch: Sequence[_Event]) -> None:
         """Store events of one resource, in one transaction."""
+        context = Context(
+            self.project_id,
+            self.now,
+            time_policy="import",
+            resource=batch[0].resource,
+            resource_flags=batch[0].flags,
+            source=SOURCE,
+        )
         with write_transaction(self.engine) as conn:
-            receipt = store_events(
-                conn,
-                self.project_id,
-                [each.event for each in batch],
-                received_at=self.now,
-                time_policy="import",
-                resource=batch[0].resource,
-                source=SOURCE,
-            )
+            new = self._in_one_form(conn, batch)
+            submission = read_events([each.event for each in new], context)
+            (receipt,) = store_group(conn, [submission]).receipts
         self.report.accepted += receipt.accepted
-        self.report.duplicate += receipt.duplicate
+        self.report.duplicate += receipt.duplicate + len(batch) - len(new)
         for rejection in receipt.rejected:
-            refused = batch[rejection.index]
+            refused = new[rejection.index]
             message = f"an event was not stored: {rejection.code} at {rejection.pointer or '/'}"
             self.report.problems.append(Problem(refused.path, refused.position, message))
         self.progress()
+
+    def _in_one_form(self, conn: Connection, batch: Sequence[_Event]) -> list[_Event]:
+        """Leave out what is stored in its other form: a call with its result, or as one without.
+
+        The store looks for the id of an event among events of its own type only.
+        """
+        forms: dict[object, object] = {}
+        for each in batch:
+            if not each.ready_made:
+                forms.setdefault(each.event["event_id"], each.event["type"])
+        for form, other, table in _FORMS:
+            among = [(self.project_id, str(id_)) for id_, type_ in forms.items() if type_ == form]
+            for (known,) in find_rows(conn, table, ("event_id",), key="event_id", among=among):
+                forms[known] = other
+        return [
+            each
+            for each in batch
+            if each.ready_made or forms[each.event["event_id"]] == each.event["type"]
+        ]
 
     def progress(self, before: int = 0, done: int = 0) -> None:
         """Say how far the import is; a file is read again from its beginning once it is known."""

@@ -24,7 +24,15 @@ from toolfault_collector.protocol.repair import (
     repeats,
 )
 
-__all__ = ["INHERITED", "BadBatch", "Decoded", "OpenBatch", "decode_event", "open_batch"]
+__all__ = [
+    "INHERITED",
+    "BadBatch",
+    "Decoded",
+    "OpenBatch",
+    "clean_resource",
+    "decode_event",
+    "open_batch",
+]
 
 # One event: a failure with every text at its limit is about 190 KiB.
 MAX_EVENT_BYTES: Final = 256 * 1024
@@ -104,7 +112,7 @@ def open_batch(body: bytes, *, max_events: int = MAX_EVENTS) -> OpenBatch:
     if len(envelope.events) > max_events:
         raise BadBatch(413, "too_many_events", "/events")
     too_new = envelope.schema_version > wire.SCHEMA_VERSION
-    resource, changed = _resource(envelope.resource)
+    resource, changed = clean_resource(envelope.resource)
     return OpenBatch(envelope.events, too_new, resource, changed, _dropped(envelope.dropped))
 
 
@@ -251,8 +259,12 @@ def _envelope_pointer(error: msgspec.ValidationError) -> str:
     return "/events" if "required field" in str(error) else ""
 
 
-def _resource(resource: dict[str, Any] | None) -> tuple[dict[str, str], dict[str, str]]:
-    """Return what events inherit of *resource*, and a flag for each member that was changed."""
+def clean_resource(resource: Mapping[str, Any] | None) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what events inherit of *resource*, and a flag for each member that was changed.
+
+    Args:
+        resource: The member ``resource`` of an envelope.
+    """
     kept: dict[str, str] = {}
     changed: dict[str, str] = {}
     for name in INHERITED:

@@ -77,6 +77,11 @@ def count(attempts: list[Attempt], *, strict: bool = True) -> Count:
     return result
 
 
+def decided(attempts: list[Attempt]) -> list[Attempt]:
+    """Leave out what the last turn of a conversation that may go on still waits for."""
+    return [each for each in attempts if each.failed is not None or each.turn != attempts[-1].turn]
+
+
 def openai_attempts(messages: list[Any]) -> list[Attempt]:
     """Read OpenAI chat messages; a result answers the nearest call of its id before it."""
     attempts: list[Attempt] = []

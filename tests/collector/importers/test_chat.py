@@ -289,6 +289,27 @@ def test_a_conversation_with_an_id_of_its_own_may_grow(tmp_path: Path) -> None:
     assert after.calls[:2] == before.calls
 
 
+@pytest.mark.parametrize(
+    ("turns", "known", "pending"),
+    [
+        ([_call("t", "u"), _tool("fine", "b")], "u", 1),
+        ([_call("t"), {"role": "user", "content": "well?"}], "", 1),
+        ([_call("t"), _call("u", ids="b"), _tool("fine", "b")], "u", 1),
+        ([_call("t"), {"role": "user", "content": "well?"}, _call("u")], "t", 1),
+        ([_call("t"), {"role": "user"}, {"role": "assistant", "content": "sorry"}], "t", 0),
+    ],
+)
+def test_what_the_last_turn_waits_for_is_pending(
+    tmp_path: Path, turns: list[Any], known: str, pending: int
+) -> None:
+    """In a chat with an id of its own; without one, what is there is all that ever will be."""
+    wrapped = {"conversation_id": "c1", "messages": turns}
+    (found,) = parsed(_write(tmp_path / "a.json", wrapped))
+    assert ("".join(each.tool for each in found.calls), found.pending) == (known, pending)
+    (whole,) = parsed(_write(tmp_path / "a.json", turns))
+    assert (len(whole.calls), whole.pending) == (len(found.calls) + pending, 0)
+
+
 def test_an_answer_without_its_call_is_noted(tmp_path: Path) -> None:
     """It is no call, so it counts nowhere."""
     items = list(parse_file(_write(tmp_path / "a.json", [_tool("Error"), *CHAT]), now=now_us()))

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.collector.importers.counting import count_parsed, parsed
 from tests.collector.importers.sessions import answer, call, write
 
-from toolfault_collector.clock import MINUTE_US, SECOND_US, now_us, parse_time
+from toolfault_collector.clock import SECOND_US, now_us, parse_time
 from toolfault_collector.importers import Conversation, Problem, parse_file
 from toolfault_collector.importers.classify import classify
 
@@ -75,15 +75,26 @@ def test_a_call_without_a_result_is_counted_and_in_no_chain(tmp_path: Path) -> N
     assert counted.round_trips == 1
 
 
-def test_a_session_that_is_still_written_to_keeps_its_open_calls_back(tmp_path: Path) -> None:
-    """A result may still come, so the call is left for the next import; later it is counted."""
-    path = write(tmp_path / "a.jsonl", [call(1), answer(1), call(2)])
-    last = parse_time("2025-03-01T09:00:02Z")
-    sizes = []
-    for now in (last + MINUTE_US, last + 31 * MINUTE_US):
-        (found,) = [each for each in parse_file(path, now=now) if isinstance(each, Conversation)]
-        sizes.append((len(found.calls), found.pending))
-    assert sizes == [(1, 1), (2, 0)]
+def test_what_the_last_turn_waits_for_is_pending(tmp_path: Path) -> None:
+    """Whatever the age of the file; a call that the agent went on without is counted."""
+    lines = [call(1), answer(1), call(2), call(3, message_id="m"), call(4, message_id="m")]
+    (found,) = parsed(write(tmp_path / "a.jsonl", [*lines, answer(4)]))
+    assert [each.call_id for each in found.calls] == ["toolu_1", "toolu_2", "toolu_4"]
+    assert found.pending == 1
+
+
+def test_an_agent_that_waits_has_not_gone_on(tmp_path: Path) -> None:
+    """Turns of sub-agents in the same file decide nothing; its own next turn decides for all."""
+    inner = [call(2, isSidechain=True), call(3, isSidechain=True), answer(3, isSidechain=True)]
+    lines = [call(1, "Task"), *inner]
+    (waiting,) = parsed(write(tmp_path / "a.jsonl", lines))
+    assert ([each.call_id for each in waiting.calls], waiting.pending) == (["toolu_3"], 2)
+    (done,) = parsed(write(tmp_path / "a.jsonl", [*lines, answer(1), call(4), answer(4)]))
+    assert (len(done.calls), done.pending) == (4, 0)
+    assert done.key == waiting.key
+    agent = [{**line, "agentId": "a1"} for line in inner]
+    (alone,) = parsed(write(tmp_path / "agent-a1.jsonl", agent))
+    assert (len(alone.calls), alone.pending) == (2, 0)
 
 
 def test_old_sub_agents_belong_to_the_file_new_ones_have_their_own(tmp_path: Path) -> None:

@@ -81,10 +81,10 @@ def test_an_untimed_call_says_so(imported: Importer, tmp_path: Path) -> None:
 
 def test_an_unanswered_call_is_a_counter(imported: Importer, tmp_path: Path) -> None:
     """It adds to the calls of its tool and is no success."""
-    path = write(tmp_path / "a.jsonl", [call(1, "Bash")])
+    path = write(tmp_path / "a.jsonl", [call(1, "Bash"), call(2), answer(2)])
     (row,) = imported(path, call_counts)
     assert (row["tool"], row["calls"]) == ("Bash", 1)
-    assert imported(path) == []
+    assert [each["tool"] for each in imported(path)] == ["Read"]
 
 
 def test_a_failure_has_a_text_for_each_audience(imported: Importer, tmp_path: Path) -> None:

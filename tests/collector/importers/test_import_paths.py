@@ -57,25 +57,28 @@ def _rows(engine: Engine, table: Any) -> list[Any]:
 
 def test_a_folder_of_many_formats(engine: Engine, project: int, tmp_path: Path) -> None:
     """Every transcript below the folder is imported; what is none is noted."""
-    write(tmp_path / "claude" / "s.jsonl", [call(1), answer(1, failed=True), call(2)])
+    lines = [call(1), answer(1, failed=True), call(2), call(3), answer(3), call(4)]
+    write(tmp_path / "claude" / "s.jsonl", lines)
     write_runs(tmp_path / "tau" / "runs.json", [CHAT, CHAT])
     (tmp_path / "tau" / "truth.json").write_text('{"conversations": 2}')
     (tmp_path / "tau" / "LICENSE.txt").write_text("MIT")
     (tmp_path / "spool.ndjson").write_text(json.dumps(_event(1)))
     report = import_paths(engine, project, [tmp_path])
     assert report.errors == []
-    assert [problem.path.name for problem in report.problems] == ["truth.json"]
-    assert (report.files, report.conversations, report.calls, report.failures) == (3, 3, 5, 3)
-    assert (report.accepted, report.duplicate) == (5, 0)
+    assert [problem.path.name for problem in report.problems] == ["truth.json", "s.jsonl"]
+    assert report.problems[-1].message.startswith("1 calls have no result yet")
+    assert (report.files, report.conversations, report.calls, report.failures) == (3, 3, 6, 3)
+    assert (report.accepted, report.duplicate) == (6, 0)
     stored = total(list(count_stored(engine, project).values()))
-    assert (stored.calls, stored.failed, stored.no_result) == (5, 3, 1)
+    assert (stored.calls, stored.failed, stored.no_result) == (6, 3, 1)
 
 
 @SQLITE
 def test_importing_again_changes_nothing(engine: Engine, project: int, tmp_path: Path) -> None:
     """Under another name, in another folder, twice at once: nothing new, no row touched."""
     first = tmp_path / "first"
-    write(first / "s.jsonl", [call(1), answer(1, failed=True), call(2), answer(2), call(3)])
+    lines = [call(1), answer(1, failed=True), call(2), answer(2), call(3), call(4), answer(4)]
+    write(first / "s.jsonl", lines)
     write_runs(first / "runs.json", [CHAT, CHAT])
     (first / "spool.ndjson").write_text(json.dumps(_event(1)))
     report = import_paths(engine, project, [first])
@@ -105,6 +108,70 @@ def test_a_session_that_went_on_adds_what_is_new(
     assert (report.accepted, report.duplicate) == (1, 1)
     (counted,) = count_stored(engine, project).values()
     assert (counted.chains, counted.recovered, counted.round_trips) == (1, 1, 1)
+
+
+def _chat(calls: int, answered: int) -> dict[str, Any]:
+    """Give a chat of so many turns, whose first answers are there; all but the last failed."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "go"}]
+    for number in range(calls):
+        function = {"name": "search", "arguments": "{}"}
+        messages.append({"role": "assistant", "tool_calls": [{"id": number, "function": function}]})
+        if number < answered:
+            content = "fine" if number == calls - 1 else "Error: no"
+            messages.append({"role": "tool", "tool_call_id": number, "content": content})
+    return {"conversation_id": "c", "messages": messages}
+
+
+@SQLITE
+def test_a_log_that_repeats_its_conversation_counts_each_call_once(
+    engine: Engine, project: int, tmp_path: Path
+) -> None:
+    """Each line ends with a call whose result is in the next: three calls, two failed."""
+    lines = [_chat(1, 0), _chat(2, 1), _chat(3, 2), _chat(3, 3)]
+    path = write(tmp_path / "log.jsonl", lines)
+    assert import_paths(engine, project, [path]).problems == []
+    stored = total(list(count_stored(engine, project).values()))
+    assert (stored.calls, stored.failed, stored.no_result) == (3, 2, 0)
+    assert (stored.chains, stored.recovered, stored.round_trips) == (1, 1, 2)
+
+
+@SQLITE
+@pytest.mark.parametrize("kind", ["chat", "session"])
+def test_an_answer_of_the_next_day_is_that_of_its_call(
+    engine: Engine, project: int, tmp_path: Path, kind: str
+) -> None:
+    """The call is left out with a note, and stored once, with its result."""
+    before, after = [_chat(2, 1)], [_chat(2, 2)]
+    if kind == "session":
+        before = [call(1), answer(1, failed=True), call(2)]
+        after = [*before, answer(2, timestamp="2025-03-02T08:00:00Z")]
+    path = write(tmp_path / "s.jsonl", before)
+    (note,) = import_paths(engine, project, [path]).problems
+    assert (note.severity, note.message[:18]) == ("note", "1 calls have no re")
+    write(path, after)
+    report = import_paths(engine, project, [path])
+    assert (report.accepted, report.duplicate, report.problems) == (1, 1, [])
+    stored = total(list(count_stored(engine, project).values()))
+    assert (stored.calls, stored.failed, stored.no_result) == (2, 1, 0)
+
+
+@pytest.mark.parametrize("order", [("early", "late"), ("late", "early")])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_late_answer_is_no_second_call(
+    engine: Engine, project: int, tmp_path: Path, order: tuple[str, ...], at_once: bool
+) -> None:
+    """A call is stored with its result or as one without, whichever copy is read first."""
+    early = [call(1), answer(1), call(2), call(3), answer(3)]
+    copies = {"early": early, "late": [*early, answer(2, failed=True)]}
+    paths = [
+        write(tmp_path / str(number) / "s.jsonl", copies[name]) for number, name in enumerate(order)
+    ]
+    for some in [paths] if at_once else [[path] for path in paths]:
+        report = import_paths(engine, project, some)
+        assert report.accepted + report.duplicate == report.calls
+    stored = total(list(count_stored(engine, project).values()))
+    failed = order[0] == "late"
+    assert (stored.calls, stored.failed, stored.no_result) == (3, failed, not failed)
 
 
 @SQLITE
@@ -137,6 +204,25 @@ def test_own_events_keep_their_ids_times_and_resource(
     assert [row.agent for row in rows] == ["bot", "bot", "own"]
     assert {row.time_source for row in rows} == {"import"}
     assert [row.event_id for row in rows] == [EVENT_ID.format(number) for number in (1, 2, 3)]
+
+
+def test_a_resource_is_cleaned(engine: Engine, project: int, tmp_path: Path) -> None:
+    """As by the server: what no column can hold is left out, too much is cut, both are flagged."""
+    agents = ["a\ud800b", "a\0b", 5, "x" * 1_000, "bot"]
+    envelopes = [
+        {"schema_version": 1, "resource": {"agent": agent}, "events": [_event(number)]}
+        for number, agent in enumerate(agents)
+    ]
+    path = tmp_path / "spool.ndjson"
+    path.write_text("\n".join(map(json.dumps, envelopes)))
+    report = import_paths(engine, project, [path])
+    assert (report.accepted, report.problems) == (5, [])
+    left_out, cut = ["resource.agent"], ["truncated:resource.agent"]
+    assert [(row.agent, row.flags) for row in _rows(engine, tool_call)] == [
+        *[(None, left_out)] * 3,
+        ("x" * 128, cut),
+        ("bot", None),
+    ]
 
 
 @SQLITE
@@ -196,7 +282,7 @@ def test_a_file_with_endless_problems_is_cut_short(
 ) -> None:
     """A hundred are listed, the rest is counted."""
     path = tmp_path / "a.jsonl"
-    path.write_text(json.dumps(call(1)) + "\n" + "{broken\n" * 1_000)
+    path.write_text("\n".join(map(json.dumps, (call(1), answer(1)))) + "\n{broken" * 1_000)
     report = import_paths(engine, project, [path])
     assert len(report.problems) == 101
     assert report.problems[-1].message == "900 more problems like these"

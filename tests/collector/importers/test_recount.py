@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ def test_openai_files_are_parsed_as_the_rules_say(
 def test_session_files_are_parsed_as_the_rules_say(tmp_path: Path, lines: list[str]) -> None:
     """Copies, results out of order and lines that are no messages change no number."""
     path = write_lines(tmp_path / "session.jsonl", lines)
-    counted = recount.count(recount.claude_code_attempts(path))
+    counted = recount.count(recount.decided(recount.claude_code_attempts(path)))
     conversations = parsed(path, format_name="claude-code") if "".join(lines) else []
     assert total([count_parsed(found) for found in conversations]) == counted
 
@@ -69,9 +70,36 @@ def test_files_are_stored_as_the_rules_say(
             import_paths(sqlite_engine, project, [session_file], format="claude-code")
         attempts = [
             *recount.openai_conversations(runs_file),
-            recount.claude_code_attempts(session_file),
+            recount.decided(recount.claude_code_attempts(session_file)),
         ]
     wanted = total([recount.count(found) for found in attempts])
+    assert total(list(count_stored(sqlite_engine, project).values())) == wanted
+
+
+@FEW
+@given(
+    messages=openai_messages(),
+    lines=claude_code_lines(),
+    cuts=st.lists(st.integers(0, 60), max_size=6),
+)
+def test_a_conversation_is_counted_once_however_often_it_was_met_on_its_way(
+    sqlite_engine: Engine, messages: list[dict[str, Any]], lines: list[str], cuts: list[int]
+) -> None:
+    """Copies from before calls were answered, in any order: it counts as if imported at its end."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with write_transaction(sqlite_engine) as conn:
+            project = ensure_project(conn, folder.name)
+        messages += [{"role": "user"}, {"role": "assistant", "content": "done"}]
+        whole = [*cuts, max(len(messages), len(lines))]
+        copies = [{"conversation_id": "c", "messages": messages[:cut]} for cut in whole]
+        log = write_lines(folder / "log.jsonl", [json.dumps(copy) for copy in copies])
+        import_paths(sqlite_engine, project, [log])
+        for cut in whole:
+            session_file = write_lines(folder / "session.jsonl", lines[:cut])
+            import_paths(sqlite_engine, project, [session_file], format="claude-code")
+        session = recount.decided(recount.claude_code_attempts(session_file))
+    wanted = total([recount.count(found) for found in (recount.openai_attempts(messages), session)])
     assert total(list(count_stored(sqlite_engine, project).values())) == wanted
 
 

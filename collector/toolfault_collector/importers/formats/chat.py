@@ -36,6 +36,7 @@ MESSAGE_KEYS: Final = (
 MAX_DEPTH: Final = 4
 _LOOK_AT: Final = 5
 _ITEM_TYPES: Final = ("function_call", "function_call_output", "message", "reasoning")
+_ITEMS_BY_MODEL: Final = ("function_call", "reasoning")
 # An id of the conversation itself; names such as task_id or id are shared by other runs.
 _CONVERSATION_IDS: Final = ("conversation_id", "session_id", "thread_id", "chat_id")
 _LABELS: Final = (*_CONVERSATION_IDS, "task_id", "id")
@@ -149,13 +150,19 @@ class _Reader:
     def conversation(self, found: _Found) -> Conversation:
         """Read one conversation and report what is wrong with it."""
         name, entries = self._dialect or _dialect_of(found.messages)
-        key = self._key(name, found)
+        own_id = _own_id(found.wrapper)
+        key = self._key(name, found, own_id)
         assembly = Assembly(key=key)
+        by_model = False
         turn: str | None = None  # of items that belong to no message: until the next answer
         for index, message in enumerate(found.messages):
             if not isinstance(message, dict):
                 self._source.report(found.place(index), "not a message object; skipped")
                 continue
+            # Several messages of the model in a row may be one turn, written in parts.
+            before, by_model = by_model, _is_by_model(message)
+            if by_model and not before:
+                assembly.next_turn()
             for entry in entries(message, index):
                 if isinstance(entry, Outcome):
                     turn = None
@@ -168,9 +175,11 @@ class _Reader:
             orphans = f"{assembly.orphans} results without their call"
             self._source.report(found.pointer, orphans, "note")
         label = _label(found.wrapper)
-        return Conversation(name, key, label, found.pointer, assembly.finish())
+        # Without an id of its own, a chat that has grown is another conversation.
+        calls, pending = assembly.finish(grows=own_id is not None)
+        return Conversation(name, key, label, found.pointer, calls, pending=pending)
 
-    def _key(self, name: str, found: _Found) -> bytes:
+    def _key(self, name: str, found: _Found, own_id: str | None) -> bytes:
         """Give the identity of a conversation.
 
         An id of the conversation is trusted together with its messages up to the first one that
@@ -178,9 +187,7 @@ class _Reader:
         is the whole of its messages, and the how-manieth equal one in the file: trials of one task
         may begin alike, and repeat each other's call ids.
         """
-        wrapper = found.wrapper
-        own_id = next((str(wrapper[k]) for k in _CONVERSATION_IDS if wrapper.get(k)), None)
-        trial = (wrapper.get("task_id"), wrapper.get("trial"))
+        trial = (found.wrapper.get("task_id"), found.wrapper.get("trial"))
         hashed = blake2b(repr((name, own_id, *map(str, trial))).encode(errors="replace"))
         for message in found.messages:
             hashed.update(_essence(message))
@@ -191,6 +198,14 @@ class _Reader:
             self._met[key] += 1
             key = blake2b(key + str(self._met[key]).encode(), digest_size=16).digest()
         return key
+
+
+def _own_id(wrapper: _Json) -> str | None:
+    return next((str(wrapper[key]) for key in _CONVERSATION_IDS if wrapper.get(key)), None)
+
+
+def _is_by_model(message: _Json) -> bool:
+    return message.get("role") == "assistant" or message.get("type") in _ITEMS_BY_MODEL
 
 
 def _dialect_of(messages: list[object]) -> tuple[str, _Entries]:

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Final
 
-from toolfault_collector.clock import MINUTE_US
 from toolfault_collector.importers.assembly import Assembly
 from toolfault_collector.importers.files import Source
 from toolfault_collector.importers.formats import anthropic
@@ -24,8 +23,6 @@ from toolfault_collector.importers.members import name_of, read_time
 __all__ = ["FORMAT"]
 
 NAME: Final = "claude-code"
-# A session whose last line is younger may still be writing the results of its last calls.
-LIVE_FOR: Final = 30 * MINUTE_US
 _SESSION_KEYS: Final = ("sessionId", "session_id", "leafUuid")
 
 _Json = Mapping[str, object]
@@ -58,7 +55,7 @@ def _read(source: Source) -> Iterator[Conversation]:
     if session.calls.orphans:
         message = f"{session.calls.orphans} results without their call: begins mid-way"
         source.report("", message, "note")
-    yield session.conversation(source.now)
+    yield session.conversation()
 
 
 class _Session:
@@ -69,6 +66,8 @@ class _Session:
         self._agent_id = name_of(line.get("agentId"))
         self._session_id = ""
         self._seen: set[str] = set()
+        self._turns: set[str] = set()
+        self._first_call = ""
         self._last_at: int | None = None
         self.calls = Assembly(key=self._first, early_results=True)
 
@@ -79,18 +78,29 @@ class _Session:
         # A line without a time of its own happened after the one before it.
         self._last_at = read_time(line.get("timestamp")) or self._last_at
         line_id = name_of(line.get("uuid")) or position
+        turn = name_of(message.get("id")) or name_of(line.get("requestId")) or line_id
+        if line["type"] == "assistant" and turn not in self._turns:
+            self._turns.add(turn)
+            if self._is_own(line):
+                self.calls.next_turn()
         for entry in anthropic.entries(message, line_id, line["type"]):
             if isinstance(entry, Outcome):
                 self._complete_outcome(entry, line)
                 self.calls.answer(entry)
             elif (entry.call_id or entry.identity) not in self._seen:
-                self._complete_call(entry, line, message)
+                self._complete_call(entry, line, message, turn)
                 self._seen.add(entry.identity)
+                self._first_call = self._first_call or entry.identity
                 self.calls.issue(entry)
 
-    def _complete_call(self, call: Call, line: _Json, message: _Json) -> None:
+    def _is_own(self, line: _Json) -> bool:
+        """Tell the turns of the file's own agent from those of sub-agents, which it waits for."""
+        agent_id = name_of(line.get("agentId"))
+        return agent_id == self._agent_id and bool(agent_id or line.get("isSidechain") is not True)
+
+    def _complete_call(self, call: Call, line: _Json, message: _Json, turn: str) -> None:
         call.identity = call.call_id or call.identity
-        call.turn = name_of(message.get("id")) or name_of(line.get("requestId")) or call.turn
+        call.turn = turn
         call.started_at = self._last_at
         call.model = None if call.model == "<synthetic>" else call.model
         call.release = name_of(line.get("version"))
@@ -111,22 +121,21 @@ class _Session:
                 refused = meta.get("non_execution_kind") == "user-rejected"
                 outcome.rule = "rejected_by_user" if refused else outcome.rule
 
-    def conversation(self, now: int) -> Conversation:
+    def conversation(self) -> Conversation:
         """Close the session."""
-        calls = self.calls.finish()
-        first_call = next((call.identity for call in calls if call.position == 0), "")
-        live = (self._last_at or 0) > now - LIVE_FOR
-        kept = tuple(c for c in calls if not (live and c.started_at and c.status == "missing"))
+        calls, pending = self.calls.finish(grows=True)
         label = self._session_id or "session"
         return Conversation(
             format=NAME,
-            key=_digest(NAME, self._session_id, self._agent_id, self._first.hex(), first_call),
+            key=_digest(
+                NAME, self._session_id, self._agent_id, self._first.hex(), self._first_call
+            ),
             label=f"{label}/{self._agent_id}" if self._agent_id else label,
             position="",
-            calls=kept,
+            calls=calls,
             agent=NAME,
             provider="anthropic",
-            pending=len(calls) - len(kept),
+            pending=pending,
         )
 
 

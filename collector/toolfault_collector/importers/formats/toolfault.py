@@ -11,6 +11,7 @@ from typing import Final, TypeGuard
 
 from toolfault_collector.importers.files import Source
 from toolfault_collector.importers.items import EventBatch, Format
+from toolfault_collector.protocol.decode import clean_resource
 
 __all__ = ["FORMAT"]
 
@@ -34,7 +35,7 @@ def _is_event_line(value: object) -> TypeGuard[dict[str, object]]:
 
 def _read(source: Source) -> Iterator[EventBatch]:
     """Yield the events in batches of one resource, and report the lines that hold none."""
-    resource: Mapping[str, str] = {}
+    resource = _resource({})
     events: list[tuple[str, _Event]] = []
     for line in source.values():
         if not _is_event_line(line.value):
@@ -42,19 +43,17 @@ def _read(source: Source) -> Iterator[EventBatch]:
             continue
         theirs = _resource(line.value)
         if events and (theirs != resource or len(events) >= BATCH):
-            yield EventBatch(resource, tuple(events))
+            yield EventBatch(*resource, tuple(events))
             events = []
         resource = theirs
         events.extend(_events(line.position, line.value))
     if events:
-        yield EventBatch(resource, tuple(events))
+        yield EventBatch(*resource, tuple(events))
 
 
-def _resource(line: _Event) -> Mapping[str, str]:
+def _resource(line: _Event) -> tuple[Mapping[str, str], Mapping[str, str]]:
     resource = line.get("resource")
-    if not isinstance(resource, dict):
-        return {}
-    return {name: value for name, value in resource.items() if isinstance(value, str)}
+    return clean_resource(resource if isinstance(resource, dict) else None)
 
 
 def _events(position: str, line: _Event) -> Iterator[tuple[str, _Event]]:
