@@ -261,8 +261,8 @@ BREAKS: Final = (
         name="collector-key-in-url-taken",
         promise="A key in the address of a request is accepted and ends in logs.",
         file="collector/toolfault_collector/http/auth.py",
-        old='if b"key=" in query or b"token=" in query:',
-        new='if b"token=" in query:',
+        old="(?:key|token)=",
+        new="(?:token)=",
         found_by=("tests/collector/test_bad_input.py::test_key_in_the_url[key=tf_ingest_x]",),
     ),
     Break(
@@ -1287,6 +1287,53 @@ BREAKS: Final = (
         new="return mended, found.round_trips, -found.failures, key",
         found_by=(
             "tests/dashboard/queries/test_windows.py::test_fixes_are_those_of_the_naive_rules",
+        ),
+    ),
+    Break(
+        name="fix-next-hides-what-is-open",
+        promise="A failure without a known remedy costs nothing.",
+        file="dashboard/toolfault_dashboard/analysis/opportunities.py",
+        old="        cost = float(failure.calls_after - following)",
+        new="        cost = float(failure.calls_after - following) if _covering(failure) else 0.0",
+        found_by=(
+            (
+                "tests/dashboard/analysis/test_fixes.py::"
+                "test_what_has_no_remedy_is_listed_with_its_cost"
+            ),
+        ),
+    ),
+    Break(
+        name="search-issues-apart",
+        promise="The field of one issue and the code of another are a match.",
+        file="dashboard/toolfault_dashboard/search/of_issues.py",
+        old="    return _any_issue(table, [and_(*wanted)])",
+        new="    return and_(*(_any_issue(table, [each]) for each in wanted))",
+        found_by=(
+            (
+                "tests/dashboard/search/test_where.py::"
+                "test_conditions_about_issues_are_about_the_same_one[sqlite]"
+            ),
+        ),
+    ),
+    Break(
+        name="rejects-kept-with-every-resend",
+        promise="A refused event is kept again whenever it is sent again.",
+        file="collector/toolfault_collector/storage/rejects.py",
+        old="    if not ids:\n        return set()",
+        new="    if ids:\n        return set()",
+        found_by=("tests/collector/test_rejects.py::test_a_resend_keeps_nothing_twice[sqlite]",),
+    ),
+    Break(
+        name="rejects-go-by-a-wrong-clock",
+        promise="A clock that jumped ahead removes every refused event.",
+        file="collector/toolfault_collector/retention/policy.py",
+        old="row.received_at < (0 if doubted else clock() - REJECTS_DAYS * DAY_US)",
+        new="row.received_at < clock() - REJECTS_DAYS * DAY_US",
+        found_by=(
+            (
+                "tests/collector/test_retention.py::"
+                "test_no_reject_goes_by_a_clock_that_jumped[rejects-sqlite]"
+            ),
         ),
     ),
     Break(
