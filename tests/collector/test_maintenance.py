@@ -84,14 +84,13 @@ def test_a_failing_step_does_not_end_it(engine: Engine, capsys: pytest.CaptureFi
     """What fails is logged, and the next step runs."""
     old = now_us() - 20 * DAY_US
     _store(engine, {"type": "x"}, received_at=old)
-    _store(engine, {"type": "y"}, received_at=now_us() - DAY_US)
     with write_transaction(engine) as conn:
         conn.exec_driver_sql("ALTER TABLE issue RENAME TO elsewhere")
 
     Maintenance(engine, Settings(retention_days=10)).run_once()
 
     with read_connection(engine) as conn:
-        assert len(conn.execute(select(rejected_event)).all()) == 1
+        assert conn.execute(select(rejected_event)).all() == []
     assert "_see_to_partitions" in capsys.readouterr().out
 
 

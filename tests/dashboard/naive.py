@@ -162,13 +162,14 @@ def _counted(query: Query, counts: dict[str, Any], now: int) -> bool:
 
 def matches(query: Query, call: dict[str, Any], now: int) -> bool:
     """Say whether a row matches every clause; all about issues must be about the same one."""
-    of_issues = [
-        clause
-        for clause in query.clauses
+    # A key that comes again asks for another issue.
+    of_issues = {
+        clause.key: clause
+        for clause in reversed(query.clauses)
         if clause.key in {"field", "field_pattern", "issue", "near_miss"}
         and not clause.negated
         and all(isinstance(value, Pattern) and value.exact != "" for value in clause.values)
-    ]
+    }.values()
     if of_issues and not any(
         all(_clause(clause, {**call, "issues": [issue]}, now) for clause in of_issues)
         for issue in call.get("issues", [])

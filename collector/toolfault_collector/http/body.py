@@ -61,6 +61,9 @@ class Incoming:
             return
 
 
+_LONGEST_TYPE: Final = 200  # characters of a Content-Type; those of senders have some forty
+
+
 async def read_body(receive: Receive, headers: Headers, settings: Settings) -> bytes:
     """Return the decoded body of a request.
 
@@ -81,8 +84,10 @@ async def read_body(receive: Receive, headers: Headers, settings: Settings) -> b
 
 
 def _check_type(headers: Headers) -> None:
+    content_type = headers.get("content-type", "")
     said = Head()
-    said["content-type"] = headers.get("content-type", "")
+    # Reading parameters takes the square of their length.
+    said["content-type"] = content_type if len(content_type) <= _LONGEST_TYPE else ""
     charset = said.get_content_charset("utf-8")
     if said.get_content_type() != "application/json" or charset not in ("utf-8", "utf8"):
         detail = "send application/json in UTF-8"

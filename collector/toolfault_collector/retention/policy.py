@@ -133,8 +133,8 @@ def prune_rejects(engine: Engine, *, clock: Callable[[], int] = now_us) -> int:
     removed, row = 0, rejected_event.c
     with read_connection(engine) as conn:
         ids = [each.id for each in list_projects(conn)]
-        # By a clock that is doubted nothing is old.
-        doubted = _why_unsure(conn, clock(), REJECTS_DAYS) is not None
+        # They may hold what people typed, so they go by age unless a clock is known to be wrong.
+        doubted = why_doubted(conn, clock(), tolerance=HOUR_US) is not None
     for project_id in ids:
         mine, order = row.project_id == project_id, tuple_(row.received_at, row.id)
         newest = select(row.received_at, row.id).where(mine)
@@ -170,7 +170,7 @@ def _why_unsure(conn: Connection, now: int, days: int | None) -> str | None:
         select(func.max(at))
         .where(at.table.c.project_id == project.c.id, at <= now - HOUR_US)
         .scalar_subquery()
-        for at in (tool_call.c.received_at, call_counts.c.minute, rejected_event.c.received_at)
+        for at in (tool_call.c.received_at, call_counts.c.minute)
     )
     came = conn.execute(select(*map(func.max, of_project)).select_from(project)).one()
     newest = max((at for at in came if at is not None), default=now)

@@ -56,7 +56,7 @@ def _parts(week: Week) -> list[_Part]:
             "Fix next"
             if week.fixes_of is None
             else f"Fix next, of the newest {week.fixes_of} failures",
-            ("what to do", "round trips saved per week", "failures"),
+            ("what to do", "round trips per week", "failures"),
             [(_to_do(row), _per_week(row), row.failures) for row in week.fixes],
         ),
         _Part(

@@ -168,8 +168,11 @@ def _call_clauses(
     """
     clauses = list(clauses)
     at_once = [clause for clause in clauses if of_issues.is_one_of_none(clause)]
-    # What is asked of issues is asked of one and the same.
-    of_one = [clause for clause in clauses if of_issues.is_about_one(clause)]
+    # What is asked of issues is asked of one and the same; a key that comes again asks for another.
+    first: dict[str, Clause] = {}
+    for clause in filter(of_issues.is_about_one, clauses):
+        first.setdefault(clause.key, clause)
+    of_one = list(first.values())
     found = [
         (_turn(clause), _call_clause(clause, table, project_id, now))
         for clause in clauses
