@@ -111,4 +111,4 @@ def test_every_answer_has_an_id_that_is_in_the_log(collector: RunningCollector) 
         if answer.status_code >= 400:
             assert answer.json()["request_id"] == request_id
             assert logged[request_id]["status"] == answer.status_code
-            assert logged[request_id]["duration_ms"] > 0
+            assert logged[request_id]["duration_ms"] >= 0
