@@ -11,7 +11,7 @@
     ├── SchemaError           the database has another schema than this version needs
     │   ├── SchemaTooOld      migrate it, or start anew: the message says which
     │   └── SchemaTooNew      written by a newer version: upgrade the program
-    ├── StoreUnavailable      the database is full, busy or gone: nothing was stored
+    ├── StoreUnavailable      the database is full, busy or gone
     ├── UnknownProject        no project of that name
     └── WriterBusy            the write queue is full or the collector is stopping: try again
 """

@@ -75,7 +75,11 @@ def test_understood_events_are_stored(engine: Engine) -> None:
 def test_a_resend_keeps_nothing_twice(engine: Engine) -> None:
     """A refused event that names itself is kept once for each fault, wherever it stands."""
     bad = failure(seq="x")
-    for events in ([bad], [success(), bad], [failure(), success(), {**bad, "seq": 1, "tool": ""}]):
+    for events in (
+        [bad, bad],
+        [success(), bad],
+        [failure(), success(), {**bad, "seq": 1, "tool": ""}],
+    ):
         _send(engine, *events)
     with read_connection(engine) as conn:
         kept = conn.execute(select(rejected_event.c.pointer).order_by(rejected_event.c.id))

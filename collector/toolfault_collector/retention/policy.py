@@ -149,21 +149,16 @@ def prune_rejects(engine: Engine, *, clock: Callable[[], int] = now_us) -> int:
 
 
 def why_refused(conn: Connection, limits: Mapping[int, Limits], now: int) -> str | None:
-    """Return why nothing of what is beyond *limits* is removed for now; None if it may be."""
-    if not any(_draw(conn, project_id, each, now=now) for project_id, each in limits.items()):
-        return None
-    days = min((each.days for each in limits.values() if each.days), default=None)
-    return _why_unsure(conn, now, days)
-
-
-def _why_unsure(conn: Connection, now: int, days: int | None) -> str | None:
-    """Return why what came *days* ago by this clock may be younger; None if nothing says so.
+    """Return why nothing of what is beyond *limits* is removed for now; None if it may be.
 
     A clock that jumped ahead makes everything old, and what comes in from then on agrees with it;
     all that tells it from a server that was off for so long is time. So where everything would go
     that came more than an hour ago, calls must have come for an hour first.
     """
+    if not any(_draw(conn, project_id, each, now=now) for project_id, each in limits.items()):
+        return None
     doubt = why_doubted(conn, now, tolerance=HOUR_US)
+    days = min((each.days for each in limits.values() if each.days), default=None)
     if doubt is not None or days is None:
         return doubt
     of_project = (

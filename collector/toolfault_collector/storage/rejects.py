@@ -37,18 +37,15 @@ def keep_rejects(
     """
     rejected = rejected[:MAX_PER_BATCH]
     known = _known(conn, project_id, [each.event_id for each in rejected if each.event_id])
-    kept = [
-        (
-            project_id,
-            received_at,
-            rejection.event_id,
-            rejection.code,
-            rejection.pointer,
-            rejection.body,
-        )
-        for rejection in rejected
-        if (rejection.event_id, rejection.code, _member(rejection.pointer)) not in known
-    ]
+    kept = []
+    for each in rejected:
+        fault = (each.event_id, each.code, _member(each.pointer))
+        if fault in known:
+            continue
+        if each.event_id:
+            known.add(fault)
+        row = (project_id, received_at, each.event_id, each.code, each.pointer, each.body)
+        kept.append(row)
     insert_rows(conn, rejected_event, _COLUMNS, kept)
 
 

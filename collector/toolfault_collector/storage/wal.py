@@ -6,8 +6,8 @@ Two connections that copy while a third commits may corrupt the file in every ve
 (`engine.open_engine` switches that off). The same can happen when one connection copies twice in a
 row and another commits in between, since that commit may begin the log anew. So the writer copies
 once after a commit of its own. While it waits for readers it copies again, each time only after it
-has seen that nobody else writes. Between that look and the copy another process could still begin
-to write, for some microseconds; `doctor` names the versions of SQLite that this can hurt.
+has seen that nobody else writes. In the moment between that look and the copy another process could
+still begin to write; `doctor` names the versions of SQLite that this can hurt.
 
 SQLite begins the log anew once nobody reads from it any more. Where readers overlap, each short but
 without a pause between them, that moment never comes. So when the log has become long, the writer

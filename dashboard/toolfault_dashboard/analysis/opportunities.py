@@ -5,8 +5,8 @@ have made the call succeed: every issue of the failure is one that the remedy ac
 is what the chain cost from the first covered failure on: the calls after it. A failure that no fix
 covers stands under its tool and code, with the remedy ``open``: it costs all the same.
 
-Every round trip belongs to one failure, the latest one before it, and so the costs of all failures
-add up to the round trips of their chains.
+Every round trip belongs to one failure, the latest one before it that is looked at, and so the
+costs add up to the round trips of the chains as far as all their failures are looked at.
 
 What there is one of per failure is a named tuple: of two weeks there may be 200,000.
 """

@@ -41,7 +41,6 @@ def fix_next(ask: Asked) -> Response:
     found = find(ask.conn, ask.scope, limit=ROWS)
     picked = picked_fixes(ask.conn, ask.project.id) if ask.project else ()
     added = {(each.tool, each.field, each.remedy): each.added_by for each in picked}
-    ranked = [row for row in found.rows if row.mended_by is None]
     most = max((row.round_trips for row in found.rows), default=0.0)
     weekly = _is_weekly(found)
     lines = [
@@ -53,13 +52,14 @@ def fix_next(ask: Asked) -> Response:
     ]
     unmended = tuple(line for row, line in lines if row.mended_by is None)
     often = tuple(line for line in unmended if line.row.failures >= FEW)
+    numbered = [line.row for line in often or unmended]
     context = FixNextContext(
         view=ask.view("/fix-next"),
         fixes=often or unmended,
         rare=tuple(line for line in unmended if line.row.failures < FEW) if often else (),
         covered=_covered(found),
         mended=tuple(line for row, line in lines if row.mended_by is not None),
-        picked=tuple(_picked(ask, each, ranked, weekly=weekly) for each in picked),
+        picked=tuple(_picked(ask, each, numbered, weekly=weekly) for each in picked),
         done=_DONE.get(ask.request.query_params.get("done", ""), ""),
         failures=found.failures,
         complete=found.complete,
@@ -159,7 +159,7 @@ def _covered(found: FixList) -> str:
     if not found.round_trips:
         return ""
     listed, total = (round(sum(row.cost for row in found.rows)), round(found.round_trips))
-    return f"What is listed covers {count(listed)} of {plural(total, 'round trip')}."
+    return f"What is listed covers {count(listed)} of {plural(total, 'round trip')} after them."
 
 
 def _is_weekly(found: FixList) -> bool:

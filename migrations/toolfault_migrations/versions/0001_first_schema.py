@@ -464,6 +464,7 @@ def _make_counts() -> None:
         Column("pointer", String(256), nullable=False),
         Column("body", Text),
         Index(None, "project_id", "received_at"),
+        Index(None, "project_id", "event_id"),
     )
 
 

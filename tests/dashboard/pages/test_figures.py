@@ -374,10 +374,8 @@ def test_fix_next(read: Reads, conn: Connection, scope: Scope):
     assert f"from {plural(found.failures, 'failure')} " in page.lead
     ranked = [row for row in found.rows if row.mended_by is None]
     listed = plural(round(found.round_trips), "round trip")
-    assert (
-        f"What is listed covers {count(round(sum(row.cost for row in found.rows)))} of {listed}."
-        in page.lead
-    )
+    covered = count(round(sum(row.cost for row in found.rows)))
+    assert f"What is listed covers {covered} of {listed} after them." in page.lead
     often = [row for row in ranked if row.failures >= 3]
     rare = page.section("Seen once or twice").tables[0]
     assert [row["What"].text for row in rare.rows] == [

@@ -381,4 +381,5 @@ rejected_event = Table(
     Column("pointer", String(256), nullable=False),
     Column("body", Text),  # redacted and capped, so that it can be retried after an upgrade
     Index(None, "project_id", "received_at"),
+    Index(None, "project_id", "event_id"),  # a resend keeps nothing twice
 )
