@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import shlex
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -26,6 +27,7 @@ from toolfault_dashboard.policy import ROLES, Role
 
 __all__ = [
     "ADMIN_NAME",
+    "DEFAULT_ADDRESS",
     "LINK_LIFETIME",
     "SESSION_LIFETIME",
     "Account",
@@ -37,6 +39,7 @@ __all__ = [
     "disable",
     "has_account",
     "has_credential",
+    "link_command",
     "link_is_valid",
     "set_role",
     "sign_in",
@@ -47,6 +50,8 @@ __all__ = [
 SERVER: Final = "server"
 """The actor of what the server does by itself, such as the link of its first start."""
 ADMIN_NAME: Final = "admin"
+DEFAULT_ADDRESS: Final = "http://127.0.0.1:8321"
+"""Where a server listens that was told nothing else."""
 _MICROSECONDS: Final = 1_000_000
 LINK_LIFETIME: Final = 24 * 3_600 * _MICROSECONDS  # a start in the evening works in the morning
 SESSION_LIFETIME: Final = 30 * 24 * 3_600 * _MICROSECONDS  # a page people keep open
@@ -159,6 +164,12 @@ def create_link(
         )
         note(conn, "link_created", actor=actor, at=now, account=name)
     return token
+
+
+def link_command(address: str) -> str:
+    """Return the command that prints a sign-in link to the dashboard at *address*."""
+    command = "toolfault sign-in-link"
+    return command if address == DEFAULT_ADDRESS else f"{command} --url {shlex.quote(address)}"
 
 
 def link_is_valid(conn: Connection, token: str, *, now: int) -> bool:

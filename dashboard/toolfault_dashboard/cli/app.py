@@ -120,6 +120,9 @@ def main() -> None:
 def _say(error: Exception) -> int:
     if isinstance(error, BrokenPipeError):
         return 0
+    if isinstance(error, typer.TyperException) and error.format_message().startswith("Usage:"):
+        sys.stderr.write(f"{error.format_message()}\n")  # no subcommand: the help, as it is
+        return 2
     sentence, code = _sentence(error)
     sys.stderr.write(f"toolfault: {sentence}\n")
     return code
@@ -136,7 +139,7 @@ def _sentence(error: Exception) -> tuple[str, int]:
     if isinstance(error, typer.Abort):
         return "stopped.", 1
     if isinstance(error, typer.TyperException):
-        return f"{error.format_message()} Try --help.", 2
+        return f"{error.format_message().rstrip('.')}. Try --help.", 2
     if isinstance(error, WronglyUsed | QueryError | DatabaseUrlError):
         return str(error), 2
     if isinstance(error, Failed | CollectorError | MissingParquet):

@@ -24,6 +24,16 @@ __all__ = ["register"]
 MOST_ROWS = 50
 """Rows that a terminal shows; files have all."""
 
+_FIRST: dict[str, tuple[str, ...]] = {
+    "failures": ("occurred_at", "tool", "code", "field", "chain_outcome"),
+    "issues": ("occurred_at", "tool", "field", "code", "expected", "received_type"),
+    "chains": ("started_at", "tool", "outcome", "failures", "round_trips", "first_code"),
+    "changes": ("occurred_at", "tool", "label", "kind"),
+    "fixes": ("title", "round_trips", "failures", "per_week", "mended_by"),
+    "messages": ("tool", "code", "failures", "recovery", "message"),
+}
+"""Columns that a narrow terminal shows first, where these are not the first ones of the file."""
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to *app*."""
@@ -41,6 +51,9 @@ def table(  # noqa: PLR0913, PLR0917 - one argument per option
     output: OutputOption = None,
     raw: RawOption = False,
     excel: ExcelOption = False,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="All columns, also where the terminal is narrow.")
+    ] = False,
     database_url: DatabaseOption = None,
 ) -> None:
     """Write one table: frequencies, messages, fixes, round trips, changes, lists.
@@ -56,7 +69,7 @@ def table(  # noqa: PLR0913, PLR0917 - one argument per option
     with reading(context, database_url, project, query) as (conn, scope):
         rows = named_table(conn, scope, chosen)
         if form is None:
-            _show(chosen, rows)
+            _show(chosen, rows, wide=wide)
         else:
             export(rows, form, output, raw=raw, excel=excel)
 
@@ -70,28 +83,37 @@ def _named(name: str) -> TableName:
     raise WronglyUsed(f"There is no such table; tables are {', '.join(TABLE_NAMES)}.")
 
 
-def _show(name: str, stream: RowStream) -> None:
+def _show(name: str, stream: RowStream, *, wide: bool) -> None:
     from itertools import islice
 
     from toolfault_collector.clock import format_time
-    from toolfault_dashboard.cli.tables import print_table
+    from toolfault_dashboard.cli.tables import fitting, print_table
 
     rates = {column for column in stream.columns if f"{column}_high" in stream.columns}
     parts = {f"{rate}_{part}" for rate in rates for part in ("low", "high", "n")}
-    shown = [column for column in stream.columns if column not in parts | {"query"}]
+    rows = [dict(zip(stream.columns, each, strict=True)) for each in islice(stream.rows, MOST_ROWS)]
 
     def cell(row: dict[str, Any], column: str) -> object:
         value = row[column]
         if value is None:
             return None
         if column in stream.times:
-            return format_time(value)
+            return f"{format_time(value)[:19]}Z"
         if column in rates:
             return _interval(value, *(row.get(f"{column}_{part}") for part in ("low", "high", "n")))
-        return f"{value:.2f}" if isinstance(value, float) else value
+        return value
 
-    rows = [dict(zip(stream.columns, each, strict=True)) for each in islice(stream.rows, MOST_ROWS)]
-    print_table(name, shown, [[cell(row, column) for column in shown] for row in rows])
+    columns = [
+        column
+        for column in dict.fromkeys((*_FIRST.get(name, ()), *stream.columns))
+        if column not in parts | {"query"}
+        and (not rows or any(row[column] not in {None, ""} for row in rows))
+    ]
+    shown = [[cell(row, column) for column in columns] for row in rows]
+    fit = len(columns) if wide else fitting(columns, shown)
+    print_table(name, columns[:fit], [row[:fit] for row in shown])
+    if fit < len(columns):
+        typer.echo(f"{len(columns) - fit} more columns; --wide shows them.", err=True)
     if len(rows) == MOST_ROWS:
         typer.echo(f"The first {MOST_ROWS} rows; --format csv writes all.", err=True)
 

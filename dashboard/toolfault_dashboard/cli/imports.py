@@ -46,6 +46,7 @@ def import_(
 ) -> None:
     """Import transcripts; importing the same file again changes nothing."""
     from toolfault_collector.importers import AUTO, FORMATS, import_paths
+    from toolfault_dashboard.formats import plural
 
     known = [AUTO, *(each.name for each in FORMATS)]
     if format not in known:
@@ -58,8 +59,15 @@ def import_(
         with _progress() as on_progress:
             report = import_paths(engine, number, paths, format=format, on_progress=on_progress)
     _say(report, name)
+    if not report.files:
+        raise Failed(
+            "No file is a transcript that toolfault recognises. It reads"
+            f" {', '.join(known[1:])}; name the format with --format if the files are one of them."
+        )
     if report.errors:
-        raise Failed(f"{len(report.errors)} parts could not be imported; all others were.")
+        raise Failed(
+            f"{plural(len(report.errors), 'part')} could not be imported; all others were."
+        )
 
 
 @contextmanager
@@ -75,7 +83,8 @@ def _progress() -> Iterator[Callable[[Progress], None]]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[calls]} calls", markup=False),
     )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("Importing", total=None, calls=0)
 
         def show(progress: Progress) -> None:
@@ -92,6 +101,7 @@ def _progress() -> Iterator[Callable[[Progress], None]]:
 
 def _say(report: ImportReport, project: str) -> None:
     from toolfault_dashboard.cli.tables import cell
+    from toolfault_dashboard.formats import count, plural
 
     for problem in report.problems[:MOST_PROBLEMS]:
         where = f"{problem.path}{f': {problem.position}' if problem.position else ''}"
@@ -99,9 +109,19 @@ def _say(report: ImportReport, project: str) -> None:
     more = len(report.problems) - MOST_PROBLEMS
     if more > 0:
         typer.echo(f"and {more} more", err=True)
+    if not report.files:
+        return
+    read = ", ".join(
+        plural(number, noun)
+        for number, noun in (
+            (report.files, "file"),
+            (report.conversations, "conversation"),
+            (report.calls, "call"),
+            (report.failures, "failure"),
+        )
+    )
     typer.echo(
-        f"{report.files} files, {report.conversations} conversations, {report.calls} calls,"
-        f" {report.failures} failures read; {report.accepted} events new in project {project},"
-        f" {report.duplicate} there already.",
+        f"Read {read}. Project {project}: {plural(report.accepted, 'new event')},"
+        f" {count(report.duplicate)} stored before.",
         err=True,
     )

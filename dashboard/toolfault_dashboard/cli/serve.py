@@ -67,7 +67,7 @@ def serve(
     from toolfault_collector.runtime import Collector
     from toolfault_collector.storage.schema import prepare
     from toolfault_dashboard.app import create_app, sign_in_url
-    from toolfault_dashboard.signin import create_link, has_account
+    from toolfault_dashboard.signin import create_link, has_account, link_command
 
     settings = _settings(context, database_url, host=host, port=port, migrate=migrate)
     log.configure(settings.log_level)
@@ -86,7 +86,7 @@ def serve(
         if link is not None:
             typer.echo(f"Sign in here (works once): {link}")
         else:
-            typer.echo("`toolfault sign-in-link` prints a new sign-in link.")
+            typer.echo(f"`{link_command(address)}` prints a new sign-in link.")
 
     try:
         run(create_app(settings, collector=collector, ahead=True), settings, on_bound=say)
@@ -132,21 +132,26 @@ def sign_in_link(
         str, typer.Option("--role", help="Of a new account: viewer, developer, operator or admin.")
     ] = "admin",
     url: Annotated[
-        str, typer.Option("--url", help="Address at which the dashboard is reached.")
-    ] = "http://127.0.0.1:8321",
+        str | None,
+        typer.Option(
+            "--url",
+            help="Address at which the dashboard is reached; by default http://127.0.0.1:8321.",
+        ),
+    ] = None,
     database_url: DatabaseOption = None,
 ) -> None:
-    """Print a new one-time sign-in link, valid for 24 hours."""
+    """Print a new one-time sign-in link to a server's database, valid for 24 hours."""
     from toolfault_collector.clock import now_us
     from toolfault_dashboard.policy import ROLES
-    from toolfault_dashboard.signin import create_link
+    from toolfault_dashboard.signin import DEFAULT_ADDRESS, create_link
 
     chosen = next((known for known in ROLES if known == role), None)
     if chosen is None:
         raise WronglyUsed(f"Write --role as one of {', '.join(ROLES)}.")
-    with open_database(context, database_url, create=True) as engine:
+    # A link to a database that no server uses would lead nowhere.
+    with open_database(context, database_url, create=False) as engine:
         try:
             token = create_link(engine, now=now_us(), name=name, role=chosen, actor=actor())
         except ValueError as error:
             raise WronglyUsed(str(error)) from None
-    typer.echo(f"{url.rstrip('/')}/sign-in?token={token}")
+    typer.echo(f"{(url or DEFAULT_ADDRESS).rstrip('/')}/sign-in?token={token}")

@@ -11,16 +11,24 @@ from rich.text import Text
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.queries.rows import Overview
 
-__all__ = ["cell", "print_overview", "print_table"]
+__all__ = ["cell", "fitting", "print_overview", "print_table"]
 
 MOST_ROWS = 20
 WIDE = 400
+MOST_IN_CELL = 40
+"""Characters of a line of a cell by which a column asks for room."""
+_BORDERS = 3
 
 
 def cell(value: object) -> Text:
-    """Return *value* as inert text: no markup, and control characters made visible."""
+    """Return *value* as inert text: no markup, and control characters made visible.
+
+    Fractions have two decimals.
+    """
     if value is None:
         return Text("–")
+    if isinstance(value, float):
+        return Text(f"{value:.2f}")
     return Text("".join(_visible(character) for character in str(value)))
 
 
@@ -31,15 +39,31 @@ def _visible(character: str) -> str:
 
 
 def print_table(title: str, headings: list[str], rows: list[list[object]]) -> None:
-    """Print *rows* under *headings* to standard output."""
+    """Print *rows* under *headings* to standard output, numbers to the right."""
     table = Table(title=title, title_justify="left")
     for index, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if index == 0 else "right")
+        number = any(isinstance(row[index], int | float) for row in rows)
+        table.add_column(heading, justify="right" if number else "left")
     for row in rows:
         table.add_row(*(cell(value) for value in row))
     # What is no terminal is a file or a pipe, and has no width to keep within.
     console = Console()
     (console if console.is_terminal else Console(width=WIDE)).print(table)
+
+
+def fitting(headings: list[str], rows: list[list[object]]) -> int:
+    """Return how many of the first columns the terminal has room for, at least one."""
+    console = Console()
+    if not console.is_terminal or not rows:
+        return len(headings)
+    left, fit = console.width - 1, 0
+    for heading, values in zip(headings, zip(*rows, strict=True), strict=True):
+        longest = max(len(str(value)) for value in values)
+        left -= max(len(heading), min(longest, MOST_IN_CELL)) + _BORDERS
+        if left < 0:
+            break
+        fit += 1
+    return max(1, fit)
 
 
 def print_overview(overview: Overview) -> None:

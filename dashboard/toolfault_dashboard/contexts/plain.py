@@ -26,6 +26,7 @@ class SignInContext:
     token: Doc[str, "The token of a link that works; empty to explain how to get one."]
     problem: Doc[str, "Why a link did not work; empty if none was followed."]
     next: Doc[str, "Path to go to after signing in."]
+    command: Doc[str, "What to run on the server for a new link."]
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def run_demo(
     """
     if find_spec("toolfault") is None:
         sys.stderr.write(
-            "The demo is an agent like any other and needs the SDK: pip install toolfault\n"
+            "The demo is an agent like any other and needs the SDK: pip install ./sdk\n"
         )
         return 2
     from toolfault_dashboard.demo.serving import serve_demo

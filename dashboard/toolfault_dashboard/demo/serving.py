@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from rich.console import Console
-from sqlalchemy import Engine
+from sqlalchemy import Engine, make_url
 
 from toolfault_collector import clock, log
 from toolfault_collector.admin.keys import create_key
@@ -28,7 +28,7 @@ from toolfault_collector.storage.engine import open_engine, write_transaction
 from toolfault_collector.storage.schema import prepare
 from toolfault_dashboard.demo.history import DeliveryError, live_through
 from toolfault_dashboard.demo.live import agents_at_work, quiet_tools
-from toolfault_dashboard.signin import create_link
+from toolfault_dashboard.signin import create_link, link_command
 
 __all__ = ["PROJECT", "ServerError", "serve_demo"]
 
@@ -66,7 +66,9 @@ def serve_demo(
         try:
             with _server(url, host=host, port=port, output=Path(folder) / "server.log") as address:
                 link = f"{address}/sign-in?token={create_link(engine, now=clock.now_us())}"
-                _welcome(console, link, open_browser=open_browser)
+                _welcome(console, link, address=address, database_url=url)
+                if open_browser:
+                    webbrowser.open(link)
                 dsn = address.replace("http://", f"http://{key}@")
                 _tell_history(console, dsn, seed=seed, days=days)
                 with agents_at_work(dsn=dsn, seed=seed):
@@ -95,11 +97,12 @@ def _prepare(engine: Engine) -> str:
         return create_key(conn, project, "ingest", label="demo agents")
 
 
-def _welcome(console: Console, link: str, *, open_browser: bool) -> None:
+def _welcome(console: Console, link: str, *, address: str, database_url: str) -> None:
     console.print("\ntoolfault demo: simulated agents, everything else is real.\n")
     console.print(f"  Sign in here (works once):  [link={link}]{link}[/link]\n")
-    if open_browser:
-        webbrowser.open(link)
+    shown = make_url(database_url).render_as_string(hide_password=True)
+    again = f"{link_command(address)} --database-url {shown}"
+    console.print(f"  Another link:  {again}\n", markup=False, soft_wrap=True)
 
 
 def _tell_history(console: Console, dsn: str, *, seed: int, days: int) -> None:

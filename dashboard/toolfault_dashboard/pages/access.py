@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -23,6 +23,9 @@ __all__ = ["router"]
 router = APIRouter()
 
 _YEAR: Final = 365 * 24 * 3_600
+# Where to go after signing in: a link from the command line cannot know it.
+_NEXT: Final = "toolfault-next"
+_NEXT_SECONDS: Final = 3_600
 
 
 def local_path(text: str) -> str:
@@ -37,31 +40,49 @@ def local_path(text: str) -> str:
     return text
 
 
-def _page(request: Request, context: SignInContext, *, status: int = 200) -> Response:
+def _page(
+    request: Request,
+    *,
+    token: str = "",
+    problem: str = "",
+    next_path: str = "/",
+    status: int = 200,
+) -> Response:
+    command = signin.link_command(str(request.base_url).rstrip("/"))
     html = (
         environment()
         .get_template("sign_in.html")
-        .render(shell=bare_shell(request, "Sign in"), page=context)
+        .render(
+            shell=bare_shell(request, "Sign in"),
+            page=SignInContext(token, problem, next_path, command),
+        )
     )
     return HTMLResponse(html, status_code=status)
 
 
 @router.get("/sign-in", name="sign_in")
-def sign_in_page(request: Request, token: str = "", next: str = "/") -> Response:  # noqa: A002
+def sign_in_page(request: Request, token: str = "", next: str = "") -> Response:  # noqa: A002
     """Show the button of a link, or explain where links come from.
 
     Following a link signs nobody in: mail scanners and previews follow links too.
     """
     services: Services = request.app.state.services
+    path = local_path(next or unquote(request.cookies.get(_NEXT, "")))
     if not token:
         if request.state.viewer is not None:
-            return RedirectResponse(local_path(next), status_code=303)
-        return _page(request, SignInContext(token="", problem="", next=local_path(next)))
+            return RedirectResponse(path, status_code=303)
+        response = _page(request)
+        if next:
+            response.set_cookie(
+                _NEXT, quote(path), max_age=_NEXT_SECONDS, path="/sign-in", httponly=True,
+                samesite="lax",
+            )  # fmt: skip
+        return response
     with services.engine.connect() as conn:
         valid = signin.link_is_valid(conn, token, now=services.clock())
-    problem = "" if valid else str(signin.SignInError())
-    context = SignInContext(token if valid else "", problem, local_path(next))
-    return _page(request, context, status=200 if valid else 410)
+    if not valid:
+        return _page(request, problem=str(signin.SignInError()), status=410)
+    return _page(request, token=token, next_path=path)
 
 
 @router.post("/sign-in", name="sign_in_submit")
@@ -98,12 +119,12 @@ def _refusal(request: Request, error: signin.SignInError) -> Response:
     services: Services = request.app.state.services
     wait = services.lockout.fail(_address(request))
     if not wait:
-        return _page(request, SignInContext("", str(error), "/"), status=410)
+        return _page(request, problem=str(error), status=410)
     sentence = (
         "Too many links from your address did not work."
         f" Wait {plural(-(-wait // 60), 'minute')}; a link that works is let in even now."
     )
-    response = _page(request, SignInContext("", sentence, "/"), status=429)
+    response = _page(request, problem=sentence, status=429)
     response.headers["Retry-After"] = str(wait)
     return response
 

@@ -224,7 +224,9 @@ def test_db(filled: str, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> N
         (["keys", "create", "--project", "x", "--kind", "admin"], 2, "ingest"),
         (["keys", "create", "--kind", "ingest"], 2, "--project"),
         (["change", "record", "x", "--at", "soon"], 2, "--at"),
+        (["import", "."], 1, "recognises"),
         (["sign-in-link", "--role", "king"], 2, "viewer"),
+        (["sign-in-link"], 1, "There is no database"),
         (["serve", "--port", "99999999"], 2, "port"),
         (["nonsense"], 2, "nonsense"),
         (["summary", "--nonsense"], 2, "--nonsense"),
@@ -280,6 +282,13 @@ def test_help_is_quick_and_complete() -> None:
     assert done.returncode == 0, done.stderr
     for command in ("serve", "demo", "import", "summary", "errors", "chains", "keys", "db"):
         assert command in done.stdout
+
+
+def test_without_a_command_the_help_is_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    """``toolfault`` and ``toolfault keys`` alone show their help, as it is."""
+    for arguments in ([], ["keys"]):
+        assert run(arguments) == 2
+        assert capfd.readouterr().err.startswith("Usage: toolfault")
 
 
 def test_a_closed_pipe_is_no_error(filled: str) -> None:

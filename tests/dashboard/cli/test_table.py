@@ -90,3 +90,25 @@ def test_a_table_of_postgres(filled_postgres: str, capfd: pytest.CaptureFixture[
         assert run(["table", name, UNTIL, *where]) == 0
         said = json.loads(capfd.readouterr().out)
         assert said == _rows(filled_postgres, name)
+
+
+def test_a_narrow_terminal_shows_what_matters_first(
+    url: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At 80 columns every line fits and the others are counted; ``--wide`` shows them all."""
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    asked = ["table", "fixes", UNTIL, "--project", "generated", "--database-url", url]
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(asked) == 0
+    narrow = capfd.readouterr()
+    assert "--wide shows them" in narrow.err
+    head = narrow.out.splitlines()[2]
+    assert [word in head for word in ("title", "round_trips", "failures", "remedy")] == [
+        True, True, True, False,
+    ]  # fmt: skip
+    monkeypatch.setenv("COLUMNS", "300")
+    assert run([*asked, "--wide"]) == 0
+    wide = capfd.readouterr()
+    assert "remedy" in wide.out
+    assert "--wide" not in wide.err

@@ -206,6 +206,16 @@ def test_following_a_link_shows_a_button_and_uses_nothing_up(stranger: Browser):
     assert stranger.get("/").status_code == 303
 
 
+def test_a_link_leads_back_to_where_the_reader_wanted(stranger: Browser):
+    """Who is sent to sign in gets there with any link; the command names the server's address."""
+    asked = stranger.get("/failures?q=tool:x")
+    elsewhere = {"Host": "tf.example.org:9000"}
+    explained = stranger.client.get(asked.headers["location"], headers=elsewhere).text
+    assert "toolfault sign-in-link --url http://tf.example.org:9000" in explained
+    soup = stranger.page(f"/sign-in?token={_link(stranger.engine)}")
+    assert soup.form("/sign-in").fields["next"] == "/failures?q=tool:x"
+
+
 def test_the_button_signs_in_once(stranger: Browser):
     """The first POST makes a session and goes on to where the reader wanted; the second is 410."""
     token = _link(stranger.engine)
