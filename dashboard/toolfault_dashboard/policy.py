@@ -111,6 +111,7 @@ POLICY: Final[tuple[Rule, ...]] = (
     *_table("chain-ends"),
     *_table("chain-lengths"),
     _rule("/chains/{chain_id}", "viewer"),
+    _rule("/conversation", "viewer"),
     *_page("codes"),
     *_table("fields"),
     *_table("matrix"),

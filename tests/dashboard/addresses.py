@@ -8,7 +8,7 @@ from toolfault_dashboard.policy import POLICY
 
 __all__ = ["COMPARED", "LISTS"]
 
-_OF_SOMETHING: Final = {"/tool", "/experiment"}  # answer 404 without a name
+_OF_SOMETHING: Final = {"/tool", "/experiment", "/conversation"}  # answer 404 without a name
 _NO_PAGES: Final = {"/live/events", "/complete", "/range"}
 
 LISTS: Final = tuple(

@@ -27,10 +27,13 @@ from toolfault_dashboard.contexts.experiments import (
 from toolfault_dashboard.contexts.failures import (
     AudienceText,
     ChainContext,
+    ConversationContext,
+    ConversationStep,
     FacetGroup,
     FacetLine,
     FailureContext,
     FailuresContext,
+    OtherCall,
     Step,
 )
 from toolfault_dashboard.contexts.frequency import (
@@ -76,6 +79,8 @@ __all__ = [
     "CodeLine",
     "CodesContext",
     "CompareContext",
+    "ConversationContext",
+    "ConversationStep",
     "CountingContext",
     "ErrorContext",
     "ExperimentContext",
@@ -97,6 +102,7 @@ __all__ = [
     "MessagesContext",
     "MetricLine",
     "NavItem",
+    "OtherCall",
     "OverviewContext",
     "QueryErrorContext",
     "RejectedContext",
@@ -123,6 +129,7 @@ TEMPLATES: Final[dict[str, type]] = {
     "failure.html": FailureContext,
     "round_trips.html": RoundTripsContext,
     "chain.html": ChainContext,
+    "conversation.html": ConversationContext,
     "codes.html": CodesContext,
     "tools.html": ToolsContext,
     "tool.html": ToolContext,

@@ -7,12 +7,21 @@ from typing import Annotated as Doc
 
 from toolfault_dashboard.contexts.shell import ColumnChoice, Link, View
 from toolfault_dashboard.queries.kinds import KindRow
-from toolfault_dashboard.queries.rows import Attempt, ChainRow, FailureDetail, FailureRow
+from toolfault_dashboard.queries.rows import (
+    Attempt,
+    ChainRow,
+    ConversationCall,
+    ConversationDetail,
+    FailureDetail,
+    FailureRow,
+)
 
 __all__ = [
     "AudienceText",
     "ChainContext",
     "ChainLine",
+    "ConversationContext",
+    "ConversationStep",
     "FacetGroup",
     "FacetLine",
     "FailureContext",
@@ -21,6 +30,7 @@ __all__ = [
     "FilterForm",
     "KindLine",
     "KindsTable",
+    "OtherCall",
     "Remedy",
     "Step",
 ]
@@ -133,6 +143,40 @@ class AudienceText:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherCall:
+    """A call of the same conversation that is not of the chain."""
+
+    call: Doc[ConversationCall, "What is stored."]
+    href: Doc[str, "The failure; empty for a success."]
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationStep:
+    """One call of a conversation on its timeline."""
+
+    call: Doc[ConversationCall, "What is stored."]
+    number: Doc[int, "Position in the conversation, from 1."]
+    href: Doc[str, "The failure; empty for a success."]
+    chain_href: Doc[str, "Its chain; empty for a call of none."]
+    after: Doc[str, "Time since the call before it ended; empty if unknown."]
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationContext:
+    """`conversation.html`."""
+
+    detail: Doc[ConversationDetail, "What is stored."]
+    steps: Doc[tuple[ConversationStep, ...], "One page of its calls in order."]
+    lede: Doc[str, "How many calls, failures and chains it has."]
+    notes: Doc[tuple[str, ...], "What is not listed, in sentences."]
+    failures: Doc[str, "Its failures as a list."]
+    csv: Doc[str, "Its failures as a file."]
+    earlier: Doc[str, "The page before; empty on the first."]
+    later: Doc[str, "The next page; empty on the last."]
+    back: Doc[Link, "The list of failures."]
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One call of a chain on its timeline."""
 
@@ -142,6 +186,8 @@ class Step:
     here: Doc[bool, "Whether it is the failure being looked at."]
     after: Doc[str, "Time since the call before it ended; empty if unknown."]
     changes: Doc[tuple[tuple[str, str, str], ...], "Differences of arguments: mark, path, words."]
+    between: Doc[tuple[OtherCall, ...], "What else was called since the call before it."]
+    more_between: Doc[int, "How many of these are not in `between`."]
     again: Doc[bool, "Whether the model was told the very text of the failure before it."]
     told: Doc[
         tuple[tuple[str, str], ...],
@@ -202,5 +248,5 @@ class ChainContext:
     ]
     notes: Doc[tuple[str, ...], "What is remarkable about it, in sentences."]
     csv: Doc[str, "The failures of the chain as CSV."]
-    conversation: Doc[str, "The failures of its conversation."]
+    conversation: Doc[str, "Its conversation, with the calls of all tools."]
     back: Doc[Link, "The list of chains."]

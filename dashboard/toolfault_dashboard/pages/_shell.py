@@ -26,7 +26,7 @@ _UTC_NAMES: Final = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Zulu", "Etc/
 # (label, path, icon, key, further paths that belong to it)
 NAVIGATION: Final = (
     ("Overview", "/", "overview", "o", ("/start",)),
-    ("Failures", "/failures", "failures", "f", ("/failures/",)),
+    ("Failures", "/failures", "failures", "f", ("/failures/", "/conversation")),
     ("Round trips", "/round-trips", "round-trips", "r", ("/chains/",)),
     ("Codes and fields", "/codes", "codes", "c", ()),
     ("Tools", "/tools", "tools", "t", ("/tool",)),

@@ -6,12 +6,11 @@ from fastapi import APIRouter, HTTPException
 from starlette.responses import Response
 
 from toolfault_dashboard import queries
-from toolfault_dashboard.contexts import ChainContext, Link
+from toolfault_dashboard.contexts import ChainContext, Link, Step
 from toolfault_dashboard.formats import duration, plural
-from toolfault_dashboard.glossary import OUTCOMES
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._lines import exactly
-from toolfault_dashboard.pages._steps import steps_of
+from toolfault_dashboard.pages._steps import outcome_meaning, steps_of
 from toolfault_dashboard.queries.rows import ChainRow
 from toolfault_dashboard.search import parse
 
@@ -29,20 +28,22 @@ def chain(ask: Asked, chain_id: str) -> Response:
     row = detail.chain
     compared = ask.request.query_params.get("told") == "diff"
     in_conversation = exactly(parse(""), "conversation", row.conversation)
+    beside = queries.calls_beside(ask.conn, ask.scope, detail)
+    steps = steps_of(ask, detail, beside, compared=compared)
     context = ChainContext(
         chain=row,
-        steps=steps_of(ask, detail, compared=compared),
+        steps=steps,
         tellings=(
             Link("Whole texts", ask.here(told=""), not compared),
             Link("Differences", ask.here(told="diff"), compared),
         )
         if row.failures > 1
         else (),
-        outcome_meaning=OUTCOMES[row.outcome],
+        outcome_meaning=outcome_meaning(row.outcome, beside),
         facts=_facts(ask, row),
-        notes=_notes(row),
+        notes=_notes(row, steps),
         csv=ask.link("/failures.csv", exactly(in_conversation, "tool", row.tool), window="all"),
-        conversation=ask.link("/failures", in_conversation, window="all"),
+        conversation=ask.link("/conversation", name=row.conversation),
         back=Link("Round trips", ask.link("/round-trips"), current=False),
     )
     return ask.render("chain.html", context, title=f"Chain of {row.tool}")
@@ -58,7 +59,7 @@ def _facts(ask: Ask, row: ChainRow) -> tuple[tuple[str, str, str], ...]:
         ("Tokens lost", str(row.tokens_lost) if row.tokens_lost else "", ""),
         ("First code", row.first_code, narrowed("code", row.first_code)),
         ("First field", row.first_field or "", narrowed("field", row.first_field)),
-        ("Conversation", row.conversation, narrowed("conversation", row.conversation)),
+        ("Conversation", row.conversation, ask.link("/conversation", name=row.conversation)),
         ("Model", row.model or "", narrowed("model", row.model)),
         ("Agent", row.agent or "", narrowed("agent", row.agent)),
         ("Release", row.release or "", narrowed("release", row.release)),
@@ -67,14 +68,18 @@ def _facts(ask: Ask, row: ChainRow) -> tuple[tuple[str, str, str], ...]:
     return tuple(fact for fact in facts if fact[1])
 
 
-def _notes(row: ChainRow) -> tuple[str, ...]:
+def _notes(row: ChainRow, steps: tuple[Step, ...]) -> tuple[str, ...]:
     notes: list[str] = []
+    # After another call the same arguments may be right: a file that was read first, say.
+    blind = sum(
+        step.attempt.identical and not step.between and not step.attempt.success for step in steps
+    )
     if row.first_retry_fix:
         notes.append("The first retry was right: the message was enough.")
-    if row.identical_repeats:
+    if blind:
         notes.append(
-            f"{plural(row.identical_repeats, 'retry', 'retries')} repeated arguments that had"
-            " failed before: the model did not understand what to change."
+            f"{plural(blind, 'retry', 'retries')} repeated arguments that had failed before, with"
+            " no other call between, and failed again: the model did not understand what to change."
         )
     if row.serial_discovery:
         notes.append(

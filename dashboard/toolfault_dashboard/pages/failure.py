@@ -13,10 +13,10 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.contexts import AudienceText, FailureContext
 from toolfault_dashboard.contexts.failures import Remedy
 from toolfault_dashboard.formats import duration
-from toolfault_dashboard.glossary import AUDIENCES, CATEGORIES, CODES, OUTCOMES, REMEDIES
+from toolfault_dashboard.glossary import AUDIENCES, CATEGORIES, CODES, REMEDIES
 from toolfault_dashboard.pages._ask import Ask, Asked, curl, python
 from toolfault_dashboard.pages._lines import exactly
-from toolfault_dashboard.pages._steps import steps_of
+from toolfault_dashboard.pages._steps import outcome_meaning, steps_of
 from toolfault_dashboard.pages.fix_next import near_misses
 from toolfault_dashboard.picked_fixes import picked_fixes
 from toolfault_dashboard.policy import allows, sees
@@ -39,6 +39,7 @@ def failure(ask: Asked, event_id: str) -> Response:
     if detail is None:
         raise HTTPException(404, "There is no failure with this id in this project.")
     row = detail.row
+    beside = queries.calls_beside(ask.conn, ask.scope, detail.chain) if detail.chain else None
     context = FailureContext(
         detail=detail,
         headline=row.text or "",
@@ -46,8 +47,10 @@ def failure(ask: Asked, event_id: str) -> Response:
         code_meaning=CODES.get(row.code, ""),
         category_meaning=CATEGORIES.get(row.category or "", ""),
         facts=_facts(ask, detail),
-        steps=steps_of(ask, detail.chain, here=row.event_id) if detail.chain else (),
-        outcome_meaning=OUTCOMES.get(row.chain_outcome or "", ""),
+        steps=steps_of(ask, detail.chain, beside, here=row.event_id)
+        if detail.chain and beside
+        else (),
+        outcome_meaning=outcome_meaning(row.chain_outcome or "", beside) if beside else "",
         chain_href=ask.link(f"/chains/{row.chain_id}") if row.chain_id else "",
         newer=ask.link(f"/failures/{detail.newer}") if detail.newer else "",
         older=ask.link(f"/failures/{detail.older}") if detail.older else "",
@@ -178,7 +181,11 @@ def _facts(ask: Ask, detail: FailureDetail) -> tuple[Fact, ...]:
     trace = _trace_link(ask.services.settings.trace_url, detail)
     facts: list[Fact] = [
         ("Duration", duration(row.duration_ms) if row.duration_ms is not None else "", ""),
-        ("Conversation", row.conversation or "", narrowed("conversation", row.conversation)),
+        (
+            "Conversation",
+            row.conversation or "",
+            ask.link("/conversation", name=row.conversation) if row.conversation else "",
+        ),
         ("Model", row.model or "", narrowed("model", row.model)),
         ("Agent", row.agent or "", narrowed("agent", row.agent)),
         ("Release", row.release or "", narrowed("release", row.release)),

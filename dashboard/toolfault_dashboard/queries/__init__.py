@@ -7,6 +7,11 @@ inside one transaction (``toolfault_collector.storage.engine.read_connection``).
 
 from toolfault_dashboard.queries.chains import chain_detail, chain_list
 from toolfault_dashboard.queries.changes import change, changes
+from toolfault_dashboard.queries.conversations import (
+    CALLS_PER_PAGE,
+    calls_beside,
+    conversation_detail,
+)
 from toolfault_dashboard.queries.costs import (
     COST_GROUPS,
     CostGroup,
@@ -70,6 +75,7 @@ from toolfault_dashboard.queries.weighing import sampling
 from toolfault_dashboard.queries.windows import window
 
 __all__ = [
+    "CALLS_PER_PAGE",
     "CHAIN_GROUPS",
     "COST_GROUPS",
     "FACET_KEYS",
@@ -101,6 +107,7 @@ __all__ = [
     "TrialLooks",
     "Week",
     "arm_costs",
+    "calls_beside",
     "chain_detail",
     "chain_list",
     "chains_by",
@@ -110,6 +117,7 @@ __all__ = [
     "change_effect",
     "changes",
     "comparison",
+    "conversation_detail",
     "costs",
     "count_failures",
     "detected_changes",

@@ -26,7 +26,7 @@ def scope_of(engine: Engine, query: str = "") -> Scope:
 
 
 def details(engine: Engine) -> list[str]:
-    """Addresses of one failure, one chain, one tool and one change."""
+    """Addresses of one failure, one chain, one conversation, one tool and one change."""
     scope = scope_of(engine)
     with read_connection(engine) as conn:
         failure = next(
@@ -37,6 +37,7 @@ def details(engine: Engine) -> list[str]:
     found = [
         f"/failures/{failure.event_id}",
         f"/chains/{chain.chain_id}",
+        "/conversation?" + urlencode({"name": chain.conversation}),
         "/tool?name=http_request",
         "/experiment?name=b",
         COMPARED,

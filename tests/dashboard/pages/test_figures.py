@@ -545,6 +545,23 @@ def test_one_failure_and_one_chain(browser: Browser):
     assert [each == "succeeded" for each in told] == [each.success for each in chain.attempts]
 
 
+def test_one_conversation(browser: Browser):
+    """A chain leads to its conversation, which says of each call its tool and how it went."""
+    scope = scope_of(browser.engine)
+    with read_connection(browser.engine) as conn:
+        chain = max(queries.chain_list(conn, scope, limit=200).rows, key=lambda row: row.calls)
+        found = queries.conversation_detail(conn, scope, chain.conversation)
+    assert found is not None
+    behind = browser.page(generated(f"/chains/{chain.chain_id}")).main
+    page = browser.page(behind.link("Whole conversation")).main
+    assert page.lead.startswith(plural(found.calls, "call"))
+    assert len(re.findall(r"Call \d+", page.text)) == len(found.rows)
+    place = 0
+    for each in found.rows:
+        how = "succeeded" if each.success else "failed"
+        place = page.text.index(f"{each.tool} {how}", place) + 1
+
+
 def test_whatever_is_zero_is_said_to_be_nothing(browser: Browser):
     """Tables of a filter that finds nothing are left out, never filled with zeros."""
     for path in ("/failures", "/codes", "/round-trips", "/messages", "/fix-next"):

@@ -12,10 +12,13 @@ from toolfault_dashboard.queries.rows.issues import IssueRow
 __all__ = [
     "OUTCOMES",
     "Attempt",
+    "Beside",
     "ChainDetail",
     "ChainGroup",
     "ChainPage",
     "ChainRow",
+    "ConversationCall",
+    "ConversationDetail",
     "Funnel",
     "Outcome",
     "RoundTripBin",
@@ -92,6 +95,44 @@ class ChainDetail:
 
     chain: ChainRow
     attempts: tuple[Attempt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationCall:
+    """One call of a conversation, of whatever tool."""
+
+    event_id: str
+    tool: str
+    success: bool
+    occurred_at: int | None
+    duration_ms: float | None
+    code: str | None
+    field: str | None
+    chain_id: str | None
+    text: str | None  # what the model was told of a failure
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationDetail:
+    """A conversation with one page of the calls of it that are stored."""
+
+    name: str
+    ended: bool  # its sender has said so
+    imported: bool  # from a transcript, which has every call
+    calls: int
+    failures: int
+    chains: int
+    only_counted: int  # successes that its ends tell of and that were not sent one by one
+    rows: tuple[ConversationCall, ...]
+    pages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a conversation called beside a chain."""
+
+    between: tuple[tuple[ConversationCall, ...], ...]  # before each call of the chain
+    followed_by: ConversationCall | None  # the success by which an unresolved chain is switched
 
 
 @dataclass(frozen=True, slots=True)

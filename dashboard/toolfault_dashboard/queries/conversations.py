@@ -1,0 +1,164 @@
+"""Conversations whole: the calls of all tools in order, and what happened beside a chain.
+
+Failures are sent one by one, and so are successes while a chain is open; other successes are
+counted, so that a conversation may have had more calls than are stored.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    and_,
+    func,
+    or_,
+    select,
+    tuple_,
+)
+
+from toolfault_collector.storage.tables import chain, conversation, tool_call
+from toolfault_dashboard.queries.rows import (
+    Beside,
+    ChainDetail,
+    ConversationCall,
+    ConversationDetail,
+)
+from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.visibility import sees
+
+__all__ = ["CALLS_PER_PAGE", "calls_beside", "conversation_detail"]
+
+CALLS_PER_PAGE: Final = 200
+MOST_BESIDE: Final = 500
+"""Calls that are looked at to find what happened beside a chain; few chains see more."""
+
+_ORDER: Final = (tool_call.c.started_at, tool_call.c.seq, tool_call.c.event_id)
+
+
+def conversation_detail(
+    conn: Connection, scope: Scope, name: str, *, page: int = 1
+) -> ConversationDetail | None:
+    """Return the conversation *name* with one page of its calls in order, or None.
+
+    Args:
+        conn: An open connection.
+        scope: Project and reader; the query narrows nothing here.
+        name: The id that its sender gave it.
+        page: From 1, of `CALLS_PER_PAGE` calls each.
+    """
+    told = conn.execute(
+        select(conversation.c.ended_at, conversation.c.end_calls, conversation.c.time_source).where(
+            conversation.c.project_id == scope.project_id, conversation.c.session_id == name
+        )
+    ).one_or_none()
+    if told is None:
+        return None
+    counted = conn.execute(
+        select(
+            func.count(),
+            func.count().filter(~tool_call.c.success),
+            func.count(tool_call.c.chain_id.distinct()),
+        ).where(*_of(scope, name))
+    ).one()
+    calls, failures, chains = counted
+    read = _calls(scope, name).order_by(*_ORDER)
+    rows = conn.execute(read.limit(CALLS_PER_PAGE).offset((page - 1) * CALLS_PER_PAGE)).mappings()
+    return ConversationDetail(
+        name=name,
+        ended=told.ended_at is not None,
+        imported=told.time_source in {"import", "none"},
+        calls=calls,
+        failures=failures,
+        chains=chains,
+        only_counted=max(0, sum((told.end_calls or {}).values()) - calls),
+        rows=tuple(map(_call, rows)),
+        pages=max(1, -(-calls // CALLS_PER_PAGE)),
+    )
+
+
+def calls_beside(conn: Connection, scope: Scope, detail: ChainDetail) -> Beside:
+    """Return what else the conversation called while a chain went on, and what followed it.
+
+    Args:
+        conn: An open connection.
+        scope: Project and reader.
+        detail: The chain.
+    """
+    row = conn.execute(
+        select(chain).where(
+            chain.c.project_id == scope.project_id, chain.c.chain_id == detail.chain.chain_id
+        )
+    ).one()
+    key = tuple_(tool_call.c.started_at, tool_call.c.seq)
+    last = (row.last_started_at, row.last_seq)
+    name = detail.chain.conversation
+    during = conn.execute(
+        _calls(scope, name)
+        .where(key >= (row.started_at, row.first_seq), key <= last)
+        .order_by(*_ORDER)
+        .limit(MOST_BESIDE)
+    ).mappings()
+    between: list[list[ConversationCall]] = [[] for _ in detail.attempts]
+    place = 0
+    for each in during:
+        if each["chain_id"] == row.chain_id:
+            place += 1
+        elif 0 < place < len(between):
+            between[place].append(_call(each))
+    followed = None
+    if detail.chain.outcome == "switched":
+        after = _calls(scope, name).where(
+            tool_call.c.success,
+            tool_call.c.tool != row.tool,
+            key > last,
+            _seen_after(row.failed_until, row.last_failure_turn),
+        )
+        followed = conn.execute(after.order_by(*_ORDER).limit(1)).mappings().one_or_none()
+    return Beside(
+        between=tuple(map(tuple, between)),
+        followed_by=None if followed is None else _call(followed),
+    )
+
+
+def _seen_after(failed_until: int, turn: str | None) -> ColumnElement[bool]:
+    """Whether a call was made once its model had seen the failure, as outcomes have it."""
+    later = tool_call.c.occurred_at >= failed_until
+    if turn is None:
+        return later
+    return or_(
+        and_(tool_call.c.turn.is_not(None), tool_call.c.turn != turn),
+        and_(tool_call.c.turn.is_(None), later),
+    )
+
+
+def _of(scope: Scope, name: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return tool_call.c.project_id == scope.project_id, tool_call.c.session_id == name
+
+
+def _calls(scope: Scope, name: str) -> Select[Any]:
+    text = "text_llm" if sees(scope, "text_llm") else "text_user"
+    names = (
+        *("event_id", "tool", "occurred_at", "time_source", "duration_ms", "success"),
+        *("code", "field", "chain_id"),
+    )
+    return select(*(tool_call.c[each] for each in names), tool_call.c[text].label("text")).where(
+        *_of(scope, name)
+    )
+
+
+def _call(row: RowMapping) -> ConversationCall:
+    return ConversationCall(
+        event_id=row["event_id"],
+        tool=row["tool"],
+        success=row["success"],
+        occurred_at=row["occurred_at"] if row["time_source"] != "none" else None,
+        duration_ms=row["duration_ms"],
+        code=row["code"],
+        field=row["field"],
+        chain_id=row["chain_id"],
+        text=None if row["success"] else row["text"],
+    )
