@@ -90,6 +90,9 @@ def make_client(monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeClient]:
 
     yield make
     toolfault.close(0.2)
+    for thread in threading.enumerate():
+        if thread.name == "toolfault-sender":
+            thread.join(20)  # what it says belongs to this test, not to the next one
     for client in made:
         conserved(client)
 
