@@ -520,6 +520,17 @@ BREAKS: Final = (
         found_by=("tests/collector/test_faults.py",),
     ),
     Break(
+        name="collector-lost-race-refuses-events",
+        promise="Events are refused for good because other writers were faster.",
+        file="collector/toolfault_collector/pipeline/writer.py",
+        old='frozenset({"full", "unavailable", "again"})',
+        new='frozenset({"full", "unavailable"})',
+        found_by=(
+            "tests/collector/test_writer.py::"
+            "test_race_that_is_lost_every_time_is_no_fault_of_an_event[postgresql]",
+        ),
+    ),
+    Break(
         name="collector-refusals-are-not-counted",
         promise="Operators do not see the requests that were refused.",
         file="collector/toolfault_collector/http/app.py",
