@@ -153,6 +153,16 @@ BREAKS: Final = (
         new="outside = _minus(outside, _NOTHING)",
         found_by=("tests/collector/test_late_calls.py::test_a_late_call_in_a_long_chain",),
     ),
+    Break(
+        name="chains-of-other-tools-are-one",
+        promise="Where a project has too many tools, calls of one retry those of another.",
+        file="collector/toolfault_collector/storage/store.py",
+        old="if call.session_id is None or not is_chained(call):",
+        new="if call.session_id is None:",
+        found_by=(
+            "tests/collector/test_limits.py::test_tools_beyond_the_limit_are_in_no_chain[sqlite]",
+        ),
+    ),
     # The collector.
     Break(
         name="collector-says-accepted-stores-nothing",
