@@ -55,9 +55,17 @@ BREAKS: Final = (
         name="chains-switched-is-abandoned",
         promise="A chain after which another tool helped is called abandoned.",
         file="collector/toolfault_collector/storage/conversations.py",
-        old='return "switched" if seen else "abandoned", settles_at',
+        old='return "switched", settles_at',
         new='return "abandoned", settles_at',
         found_by=("tests/dashboard/queries/test_recount.py::test_summary[sqlite-]",),
+    ),
+    Break(
+        name="chains-newest-success-hides-others",
+        promise="A chain after which two tools helped is abandoned if one was issued with it.",
+        file="collector/toolfault_collector/storage/conversations.py",
+        old="return of_tool or (own_turn != first_turn and own_tool not in tools and len(tools) <= 1)",
+        new="return of_tool",
+        found_by=("tests/collector/test_conversations.py",),
     ),
     Break(
         name="chains-idle-too-soon",

@@ -310,7 +310,7 @@ def _assert_only_needed(engine: Engine, left: list[Any], *, line: int, cut: int)
         talk = talks[row.session_id]
         assert talk.received_at >= line
         whole = [row] if row.chain_id is None else chains[row.chain_id]
-        known_by = {talk.success_at, talk.other_success_at}
+        known_by = {at for at, *_ in talk.successes or ()}
         assert (
             row.received_at > cut
             or any(each.received_at >= line for each in whole)

@@ -350,12 +350,7 @@ def _is_needed(row: Any, talk: Conversation, line: Line) -> bool:
     young = row.received_at > line.last or row.id >= line.first_call
     if young or not _goes_on(talk, line) or row.occurred_at >= talk.last_at:
         return True
-    newest = (talk.success_tool, talk.success_at, talk.success_seq, talk.success_turn)
-    other = (
-        *(talk.other_success_tool, talk.other_success_at),
-        *(talk.other_success_seq, talk.other_success_turn),
-    )
-    return bool(row.success) and (row.tool, row.started_at, row.seq, row.turn) in (newest, other)
+    return bool(row.success) and (row.started_at, row.seq, row.tool, row.turn) in talk.successes
 
 
 def _mend(conn: Connection, line: Line, talk: Conversation) -> None:
