@@ -225,6 +225,17 @@ BREAKS: Final = (
         found_by=("tests/collector/test_retention_races.py",),
     ),
     Break(
+        name="collector-what-a-chain-knows-goes",
+        promise="After retention a chain names a call that is gone.",
+        file="collector/toolfault_collector/retention/rows.py",
+        old='tuple(state["beside"] or ())',
+        new="()",
+        found_by=(
+            "tests/collector/test_retention_cuts.py::"
+            "test_a_success_beside_a_chain_stays_with_it[sqlite]",
+        ),
+    ),
+    Break(
         name="collector-last-seen-stands-still",
         promise="When a kind of failure was last seen is not kept up.",
         file="collector/toolfault_collector/storage/lookups.py",
