@@ -53,8 +53,6 @@ _TIMES: Final = frozenset(
         "first_at",
         "last_at",
         "ended_at",
-        "success_at",
-        "other_success_at",
         "received_at",
         "occurred_at",
         "started_at",
@@ -198,6 +196,8 @@ def _changer(
         return lambda value: f"1.{4 + number}{value[3:]}"
     if name == "state":
         return lambda value: _later(value, by)
+    if name == "successes":
+        return lambda value: _later_successes(value, by)
     return None
 
 
@@ -208,6 +208,12 @@ def _later(state: str, by: int) -> str:
         if found.get(name):
             found[name] += by
     return msgspec.json.encode(found).decode()
+
+
+def _later_successes(successes: str, by: int) -> str:
+    """Return the *successes* of a conversation, *by* microseconds later."""
+    found = msgspec.json.decode(successes)
+    return msgspec.json.encode([[at + by, *more] for at, *more in found]).decode()
 
 
 def _widen(conn: Connection, *, by: int) -> None:

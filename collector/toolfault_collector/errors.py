@@ -75,8 +75,9 @@ class StoreUnavailable(CollectorError):  # noqa: N818
     """
 
     def __init__(self, kind: str, *, partly: bool = False) -> None:
-        super().__init__(f"the database is {kind}; {'not all' if partly else 'nothing'} was stored")
-        self.kind = kind
+        self.kind = "full" if kind == "full" else "unavailable"
+        stored = "not all" if partly else "nothing"
+        super().__init__(f"the database is {self.kind}; {stored} was stored")
         self.partly = partly
 
 

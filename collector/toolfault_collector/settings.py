@@ -107,8 +107,8 @@ class Settings(BaseSettings):
     answered; 0 sets no limit, since a project that fails a lot is the one to look at."""
 
     max_tools: int = Field(default=2_000, ge=1)
-    """Different tools of one project; further ones are stored as `other`. Shops with hundreds of
-    tools exist; thousands come from names made up by a model."""
+    """Different tools of one project; further ones are stored as `other`, and in no chain. Shops
+    with hundreds of tools exist; thousands come from names made up by a model."""
 
     max_codes: int = Field(default=500, ge=1)
     """Different codes of one project; further ones are stored as `other`. The contract has 19."""

@@ -55,9 +55,17 @@ BREAKS: Final = (
         name="chains-switched-is-abandoned",
         promise="A chain after which another tool helped is called abandoned.",
         file="collector/toolfault_collector/storage/conversations.py",
-        old='return "switched" if seen else "abandoned", settles_at',
+        old='return "switched", settles_at',
         new='return "abandoned", settles_at',
         found_by=("tests/dashboard/queries/test_recount.py::test_summary[sqlite-]",),
+    ),
+    Break(
+        name="chains-newest-success-hides-others",
+        promise="A chain after which two tools helped is abandoned if one was issued with it.",
+        file="collector/toolfault_collector/storage/conversations.py",
+        old="return of_tool or (own_turn != first_turn and own_tool not in tools and len(tools) <= 1)",
+        new="return of_tool",
+        found_by=("tests/collector/test_conversations.py",),
     ),
     Break(
         name="chains-idle-too-soon",
@@ -153,6 +161,16 @@ BREAKS: Final = (
         new="outside = _minus(outside, _NOTHING)",
         found_by=("tests/collector/test_late_calls.py::test_a_late_call_in_a_long_chain",),
     ),
+    Break(
+        name="chains-of-other-tools-are-one",
+        promise="Where a project has too many tools, calls of one retry those of another.",
+        file="collector/toolfault_collector/storage/store.py",
+        old="if call.session_id is None or not is_chained(call):",
+        new="if call.session_id is None:",
+        found_by=(
+            "tests/collector/test_limits.py::test_tools_beyond_the_limit_are_in_no_chain[sqlite]",
+        ),
+    ),
     # The collector.
     Break(
         name="collector-says-accepted-stores-nothing",
@@ -205,6 +223,17 @@ BREAKS: Final = (
         old='            conn.exec_driver_sql("LOCK TABLE event_key IN SHARE MODE")\n',
         new="",
         found_by=("tests/collector/test_retention_races.py",),
+    ),
+    Break(
+        name="collector-what-a-chain-knows-goes",
+        promise="After retention a chain names a call that is gone.",
+        file="collector/toolfault_collector/retention/rows.py",
+        old='tuple(state["beside"] or ())',
+        new="()",
+        found_by=(
+            "tests/collector/test_retention_cuts.py::"
+            "test_a_success_beside_a_chain_stays_with_it[sqlite]",
+        ),
     ),
     Break(
         name="collector-last-seen-stands-still",
@@ -518,6 +547,17 @@ BREAKS: Final = (
         old='return "unavailable" if code in _SQLITE_LATER or of_schema else "bug"',
         new='return "unavailable"',
         found_by=("tests/collector/test_faults.py",),
+    ),
+    Break(
+        name="collector-lost-race-refuses-events",
+        promise="Events are refused for good because other writers were faster.",
+        file="collector/toolfault_collector/pipeline/writer.py",
+        old='frozenset({"full", "unavailable", "again"})',
+        new='frozenset({"full", "unavailable"})',
+        found_by=(
+            "tests/collector/test_writer.py::"
+            "test_race_that_is_lost_every_time_is_no_fault_of_an_event[postgresql]",
+        ),
     ),
     Break(
         name="collector-refusals-are-not-counted",

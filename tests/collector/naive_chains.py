@@ -62,19 +62,20 @@ def outcome_of(
     ended = ended_at is not None and ended_at >= last_at
     if not (ended or untimed or last_at <= now - IDLE_US):
         return "open"
-    others = [
-        (call.started_at, call.seq, other, call.turn or "", call)
+    others = (
+        call
         for other, of_tool in calls.items()
         for call in of_tool
         if other != tool and call.success
-    ]
-    if not others:
-        return "abandoned"
-    newest = max(others, key=lambda each: each[:4])[4]
+    )
+    return "switched" if any(_helped(each, chain) for each in others) else "abandoned"
+
+
+def _helped(other: Call, chain: NaiveChain) -> bool:
+    """Whether a success of another tool came after *chain*, and not beside its last failure."""
     last = chain.failures[-1]
-    if (newest.started_at, newest.seq) <= (last.started_at, last.seq):
-        return "abandoned"
-    if newest.turn is not None and last.turn is not None:
-        return "switched" if newest.turn != last.turn else "abandoned"
-    failed_until = max(failure.occurred_at for failure in chain.failures[-64:])
-    return "switched" if newest.started_at >= failed_until else "abandoned"
+    if (other.started_at, other.seq) <= (last.started_at, last.seq):
+        return False
+    if other.turn is not None and last.turn is not None:
+        return other.turn != last.turn
+    return other.started_at >= max(failure.occurred_at for failure in chain.failures[-64:])

@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from toolfault_collector.storage.engine import is_sqlite
 
-__all__ = ["POISONS", "poison"]
+__all__ = ["DEADLOCK", "POISONS", "poison"]
 
 _SQLITE = "CREATE TRIGGER poison BEFORE INSERT ON tool_call WHEN {} BEGIN {}; END"
 _POSTGRESQL = """
@@ -29,9 +29,12 @@ POISONS = {
         "RAISE EXCEPTION 'no'",
     ],
 }
+# What PostgreSQL says to one of those who wait for each other in a circle.
+DEADLOCK = "RAISE EXCEPTION SQLSTATE '40P01'"
 
 
-def poison(conn: Connection, which: int = 0, *, when: str = "new.tool = 'poison'") -> None:
+def poison(conn: Connection, which: int | str = 0, *, when: str = "new.tool = 'poison'") -> None:
     """Let the database refuse every call for which *when* holds, in one of its ways."""
     frame = _SQLITE if is_sqlite(conn) else _POSTGRESQL
-    conn.exec_driver_sql(frame.format(when, POISONS[conn.dialect.name][which]))
+    how = POISONS[conn.dialect.name][which] if isinstance(which, int) else which
+    conn.exec_driver_sql(frame.format(when, how))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, func, select
-from tests.factories import counts, failure, success
+from tests.factories import conversation_end, counts, failure, success
 from tests.running import RunningCollector, new_key
 
 from toolfault_collector.admin.projects import ensure_project
@@ -24,7 +24,11 @@ from toolfault_collector.storage.engine import read_connection, write_transactio
 from toolfault_collector.storage.name_limits import NameLimits
 from toolfault_collector.storage.store import store_group
 from toolfault_collector.storage.tables import (
+    conversation_end as conversation_end_table,
+)
+from toolfault_collector.storage.tables import (
     call_counts,
+    chain,
     failure_counts,
     issue,
     quota_bucket,
@@ -132,6 +136,32 @@ def test_names_beyond_the_limit_are_other(engine: Engine) -> None:
     assert [row.code for row in rows] == [*(f"code_{n}" for n in range(3)), *["other"] * 3]
     assert rows[5].extra == {"tool": "tool-5", "code": "code_5"}
     assert rows[5].flags == ["tool_limit", "code_limit"]
+    assert recount(engine).right
+
+
+def test_tools_beyond_the_limit_are_in_no_chain(engine: Engine) -> None:
+    """Different tools that are stored as one retry nothing of each other; their ends say the same.
+
+    A tool that is really called so has its chain among them, in whatever order it arrives.
+    """
+    made = [failure("known"), failure("x"), failure("other"), failure("y"), success("x")]
+    made += [failure("other"), failure("z"), success("other")]
+    end = conversation_end(calls={"known": 1, "x": 2, "y": 1, "z": 1, "other": 3})
+    limits = NameLimits(max_tools=1)
+    for batch in ([*made[:2], *made[3:5], *made[6:], end], [made[2]], [made[5]]):
+        with write_transaction(engine) as conn:
+            context = Context(ensure_project(conn, "demo"), now_us())
+            stored = store_group(conn, [read_events(batch, context)], limits=limits)
+        assert stored.receipts[0].accepted == len(batch)
+
+    with read_connection(engine) as conn:
+        found = conn.execute(select(chain.c.tool, chain.c.calls, chain.c.round_trips)).all()
+        ended = conn.execute(select(conversation_end_table)).one()
+        of_other = (failure_counts.c.by == "pair") & (failure_counts.c.tool == "other")
+        unchained = conn.execute(select(failure_counts.c.calls).where(of_other)).scalar_one()
+    assert sorted(found) == [("known", 1, 0), ("other", 3, 2)]
+    assert (ended.calls, ended.flags) == ({"known": 1, "other": 7}, ["tool_limit"])
+    assert unchained == 3
     assert recount(engine).right
 
 

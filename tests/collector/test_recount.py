@@ -72,7 +72,7 @@ def test_damage_is_found_and_repaired(engine: Engine) -> None:
         conn.execute(of_two[0].values(outcome="recovered"))
         conn.execute(of_two[1].values(settles_at=chain.c.settles_at + 1))
         conn.execute(update(tool_call).where(tool_call.c.id == 5).values(attempt=7, chain_id="x"))
-        conn.execute(update(conversation).values(last_at=1, success_tool="nobody"))
+        conn.execute(update(conversation).values(last_at=1, successes=[[1, 1, "nobody", None]]))
         conn.execute(update(failure_counts).values(failures=failure_counts.c.failures + 1))
 
     assert not recount(engine).right

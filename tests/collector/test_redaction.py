@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, select
-from tests.factories import failure, success
+from tests.factories import change, failure, success
 from tests.sdk.errors.ordinary_errors import ordinary_errors
 from tests.sdk.errors.secret_formats import ENCODINGS, PLACES, Secret, formats
 from tests.tables import tables_of
@@ -25,6 +25,7 @@ from toolfault_collector.protocol.redaction.prefilter import may_hold_secret
 from toolfault_collector.protocol.redaction.rules import redact, redact_bluntly
 from toolfault_collector.storage.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
+from toolfault_collector.storage.tables import change as changes
 from toolfault_collector.storage.tables import tool_call
 
 MIB = 1_048_576
@@ -84,6 +85,20 @@ def test_no_secret_is_stored(sqlite_engine: Engine) -> None:
     assert [secret.name for secret in KNOWN if secret.core in stored] == []
     with read_connection(sqlite_engine) as conn:
         flags = conn.execute(select(tool_call.c.flags)).scalars().all()
+    assert all("redacted" in each for each in flags)
+
+
+def test_no_secret_is_stored_as_the_label_of_a_change(engine: Engine) -> None:
+    """A change that is called by a token is kept without it, says so, and still fits its column."""
+    labels = [f"use {secret.text} now" for secret in KNOWN]
+    labels.append("x://a:b@h " * 20)
+
+    _store(engine, *(change(label) for label in labels))
+
+    stored = _everything(engine)
+    assert [secret.name for secret in KNOWN if secret.core in stored] == []
+    with read_connection(engine) as conn:
+        flags = conn.execute(select(changes.c.flags)).scalars().all()
     assert all("redacted" in each for each in flags)
 
 

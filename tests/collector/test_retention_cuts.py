@@ -102,6 +102,20 @@ def test_a_chain_that_goes_on_stays_whole(engine: Engine) -> None:
     assert _right(engine)
 
 
+@SQLITE
+def test_a_success_beside_a_chain_stays_with_it(engine: Engine) -> None:
+    """A chain whose failure came late still knows the success of the same turn, which is old."""
+    old = success("read", session_id="main", turn="f", at=_ago(20))
+    beside = success("search", session_id="main", turn="a", at=_ago(20) + SECOND_US)
+    _store(engine, beside, old, at=_ago(20))
+    young = [success(tool, session_id="main", turn=tool, at=_ago(1)) for tool in "bcde"]
+    late = failure("search", session_id="main", turn="a", at=_ago(20))
+    _store(engine, late, *young, at=_ago(1))
+
+    assert prune(engine, days=10, clock=lambda: NOW).calls == 1
+    assert _right(engine)
+
+
 def test_a_chain_of_very_many_calls_is_cut_once_most_of_it_is_old(engine: Engine) -> None:
     """A broken tool that is asked for ever keeps no more than twice what is to be kept."""
     step = DAY_US // 25
@@ -310,7 +324,7 @@ def _assert_only_needed(engine: Engine, left: list[Any], *, line: int, cut: int)
         talk = talks[row.session_id]
         assert talk.received_at >= line
         whole = [row] if row.chain_id is None else chains[row.chain_id]
-        known_by = {talk.success_at, talk.other_success_at}
+        known_by = {at for at, *_ in talk.successes or ()}
         assert (
             row.received_at > cut
             or any(each.received_at >= line for each in whole)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Engine, event, func, select
-from tests.collector.poisons import POISONS, poison
+from tests.collector.poisons import DEADLOCK, POISONS, poison
 from tests.factories import failure, success
 from tests.statements import Statements
 
@@ -327,6 +327,23 @@ def test_poison_event_is_left_out(collector: Collector, which: int) -> None:
     with read_connection(collector.engine) as conn:
         kept = conn.execute(select(rejected_event.c.event_id, rejected_event.c.code)).all()
     assert kept == [(events[17]["event_id"], "unstorable")]
+
+
+@POSTGRESQL
+def test_race_that_is_lost_every_time_is_no_fault_of_an_event(collector: Collector) -> None:
+    """Who loses one deadlock after another is told to try later, and nothing is refused."""
+    with write_transaction(collector.engine) as conn:
+        poison(conn, DEADLOCK)
+    submission = submission_of(collector.engine, failure(), failure("poison"))
+
+    with pytest.raises(StoreUnavailable) as refused:
+        collector.writer.store(submission)
+
+    assert refused.value.kind == "unavailable"
+    with write_transaction(collector.engine) as conn:
+        assert conn.execute(select(func.count()).select_from(rejected_event)).scalar_one() == 0
+        conn.exec_driver_sql("DROP TRIGGER poison ON tool_call")
+    assert collector.writer.store(submission).accepted == 2
 
 
 def test_stale_signature_is_looked_up_again(collector: Collector) -> None:

@@ -56,6 +56,9 @@ READ_SECONDS: Final = 0.25
 READ_AHEAD_EVENTS: Final = 100
 # A lost race (deadlock, the same event through two collectors) is over at the next attempt.
 MAX_ATTEMPTS: Final = 4
+# Kinds of fault that are of no event: the sender keeps the batch and tries later. So is a race that
+# was lost `MAX_ATTEMPTS` times; PostgreSQL takes a second to see each deadlock, so no more are run.
+_LATER: Final = frozenset({"full", "unavailable", "again"})
 
 _log = structlog.get_logger(__name__)
 
@@ -325,7 +328,7 @@ class Writer:
         kind = classify(error)
         self._metrics.write_failures.labels(kind).inc()
         _log.error("write_failed", kind=kind, error=type(error).__name__, batches=len(group))
-        if kind in ("full", "unavailable"):
+        if kind in _LATER:
             return [StoreUnavailable(kind) for _ in group]
         if len(group) > 1:
             return [result for each in group for result in self._store([each])]
@@ -406,7 +409,7 @@ class Writer:
                 try:
                     total.add(*self._attempt([submission.part(records, [])]))
                 except Exception as error:
-                    if classify(error) in ("full", "unavailable"):
+                    if classify(error) in _LATER:
                         raise
                     if len(records) > 1:
                         middle = len(records) // 2
@@ -433,7 +436,7 @@ def _must_not_be_replaced(conn: Connection) -> None:
 def _worth_another(error: Exception, attempt: int) -> bool:
     """Return whether the same may succeed at once: a lost race, or a connection that had died."""
     died = isinstance(error, DBAPIError) and error.connection_invalidated
-    return attempt == 1 if died else classify(error) == "again"
+    return attempt == 1 if died else classify(error) in ("again", "taken")
 
 
 def _unstorable(record: Record) -> Rejection:

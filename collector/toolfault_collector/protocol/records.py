@@ -36,7 +36,7 @@ from toolfault_collector.protocol.fingerprint import (
     signature_fields,
     signature_fingerprint,
 )
-from toolfault_collector.protocol.redaction.apply import Search, scrub
+from toolfault_collector.protocol.redaction.apply import Search, scrub, scrub_label
 from toolfault_collector.protocol.repair import Refused
 
 __all__ = [
@@ -337,9 +337,11 @@ def make_record(
         return _counts(event, at - at % MINUTE_US, context.resource, of_all)
     if isinstance(event, wire.ConversationEnd):
         return EndRecord(session_id=event.session_id, occurred_at=at, calls=event.calls, **of_all)
+    label, of_label = scrub_label(event.label, context.search)
+    of_all["flags"] += of_label
     return ChangeRecord(
         occurred_at=at,
-        label=event.label,
+        label=label,
         tool=event.tool,
         kind=event.kind,
         source=context.source,

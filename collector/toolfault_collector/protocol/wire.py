@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Raw, Struct
 
 __all__ = [
+    "MAX_LABEL",
     "MOST_AMOUNT",
     "MOST_MILLISECONDS",
     "SCHEMA_VERSION",
@@ -35,6 +36,7 @@ __all__ = [
 ]
 
 SCHEMA_VERSION: Final = 1
+MAX_LABEL: Final = 200  # characters that a change is called by
 
 # Lengths in characters. Names and ids are what an index can carry; texts are what a page can show.
 Code = Annotated[str, Meta(min_length=1, max_length=64)]
@@ -239,7 +241,7 @@ class Change(_Part, tag_field="type", tag="change", kw_only=True):
 
     event_id: Label
     occurred_at: Label
-    label: Annotated[str, Meta(min_length=1, max_length=200)]
+    label: Annotated[str, Meta(min_length=1, max_length=MAX_LABEL)]
     tool: LongName | None = None
     kind: Annotated[str, Meta(pattern="^(manual|release|schema|variant)$")] = "manual"
 

@@ -2,8 +2,8 @@
 
 A conversation goes whole, with everything in it. One that goes on is cut between its chains: what
 is removed of it is whole chains and successes outside any, so that what is left folds to the chains
-that are stored. Its last call and newest successes stay, by which it is known. A chain that goes on
-stays whole; only one of very many calls is cut, once most of it is old, and then begins with the
+that are stored. Its last call and newest successes stay, by which it is known, and the success that
+came last beside a chain without one. A chain that goes on stays whole; only one of very many calls is cut, once most of it is old, and then begins with the
 first failure that is left. Killed between two transactions, nothing is half removed and the next
 run goes on.
 """
@@ -326,11 +326,22 @@ def _due(
     units: dict[str | int, list[Any]] = defaultdict(list)
     for row in found:
         units[row.chain_id or row.id].append(row)
+    unresolved = select(chain.c.state).where(
+        chain.c.project_id == line.project_id,
+        among(conn, chain.c.session_id, [session_id for _, session_id in locked]),
+        chain.c.recovered_at.is_(None),
+    )
+    beside = {tuple(state["beside"] or ()) for state in conn.execute(unresolved).scalars()}
     gone: list[Any] = []
     parted: set[ChainKey] = set()
     for rows in units.values():
         talk = locked.get((line.project_id, rows[0].session_id))
-        stays = [talk is None or _is_needed(row, talk, line) for row in rows]
+        stays = [
+            talk is None
+            or (row.started_at, row.seq, row.event_id) in beside
+            or _is_needed(row, talk, line)
+            for row in rows
+        ]
         if not any(stays):
             gone += rows
         elif chains[rows[0].chain_id]:
@@ -350,12 +361,7 @@ def _is_needed(row: Any, talk: Conversation, line: Line) -> bool:
     young = row.received_at > line.last or row.id >= line.first_call
     if young or not _goes_on(talk, line) or row.occurred_at >= talk.last_at:
         return True
-    newest = (talk.success_tool, talk.success_at, talk.success_seq, talk.success_turn)
-    other = (
-        *(talk.other_success_tool, talk.other_success_at),
-        *(talk.other_success_seq, talk.other_success_turn),
-    )
-    return bool(row.success) and (row.tool, row.started_at, row.seq, row.turn) in (newest, other)
+    return bool(row.success) and (row.started_at, row.seq, row.tool, row.turn) in talk.successes
 
 
 def _mend(conn: Connection, line: Line, talk: Conversation) -> None:

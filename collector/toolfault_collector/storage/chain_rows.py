@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 from toolfault_collector.chains import fold as chains
 from toolfault_collector.chains.fold import Call, Chain, Memory, OrderKey, Place
 from toolfault_collector.storage.bulk import bind, columns, fetch, select_in
+from toolfault_collector.storage.name_limits import TOOL_LIMIT
 
 __all__ = [
     "CHAIN_COLUMNS",
@@ -65,7 +66,7 @@ _CallRow = namedtuple(
     "_CallRow",
     "id success code event_id started_at occurred_at seq turn time_source category message_id"
     " args_fingerprint tokens agent model environment release variant chain_id attempt chain_marks"
-    " lost_us",
+    " lost_us flags",
 )
 _CALL_COLUMNS: Final = ", ".join(_CallRow._fields)
 
@@ -75,11 +76,12 @@ PAGE: Final = 100
 
 @dataclass(slots=True)
 class StoredCall:
-    """One stored call with its place among the chains."""
+    """One stored call with its place among the chains; the place of one *over_limit* is none."""
 
     id: int
     call: Call
     place: Place
+    over_limit: bool
 
 
 def stored_calls(conn: Connection, key: ChainKey, *, after: OrderKey) -> Iterator[StoredCall]:
@@ -159,7 +161,8 @@ def _read_call(row: Any, fields: tuple[tuple[str, str], ...]) -> StoredCall:
         context=(row.agent, row.model, row.environment, row.release, row.variant),
     )
     place = Place(row.chain_id, row.attempt, row.chain_marks, row.lost_us)
-    return StoredCall(row.id, call, place)
+    # A list on PostgreSQL, its text on SQLite.
+    return StoredCall(row.id, call, place, TOOL_LIMIT in (row.flags or ()))
 
 
 def read_chain(row: Sequence[Any]) -> Chain:

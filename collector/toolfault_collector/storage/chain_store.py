@@ -243,6 +243,8 @@ class _Window:
     def fold(self, late: deque[Call]) -> None:
         """Fold up to where all is as it was; take from *late*, in order, what lies before."""
         for known in stored_calls(self._conn, self._key, after=self._after):
+            if known.over_limit:
+                continue
             while late and late[0].key < known.call.key:
                 self._take(late.popleft())
                 self._alike = 0
@@ -453,7 +455,7 @@ def compare_key(
 ) -> tuple[int, int, ChainChanges]:
     """Return calls read, chains made and what would have to change for *key*."""
     known = list(stored_calls(conn, key, after=(-(2**62), -(2**62), "")))
-    chains = fold([each.call for each in known])
+    chains = fold([each.call for each in known if not each.over_limit])
     changes = ChainChanges()
     before = stored_chain_rows(conn, key)
     for chain in chains:

@@ -43,7 +43,12 @@ _TIME_SOURCES: Final = ("client", "server", "import", "none")
 
 @dataclass(slots=True)
 class Conversation:
-    """One row of ``conversation``; the members up to ``received_at`` are its columns in order."""
+    """One row of ``conversation``; the members up to ``received_at`` are its columns in order.
+
+    Attributes:
+        successes: Those of which one is after a chain, and of another tool, if any of all is; the
+            newest first. At most six: see `add_success`.
+    """
 
     project_id: int
     session_id: str
@@ -52,14 +57,7 @@ class Conversation:
     ended_at: int | None = None
     end_event_id: str | None = None
     end_calls: dict[str, int] | None = None
-    success_tool: str | None = None
-    success_at: int | None = None
-    success_seq: int | None = None
-    success_turn: str | None = None
-    other_success_tool: str | None = None
-    other_success_at: int | None = None
-    other_success_seq: int | None = None
-    other_success_turn: str | None = None
+    successes: list[Success] = field(default_factory=list)
     time_source: str = "none"
     received_at: int = 0
     stored: bool = field(default=False, compare=False)
@@ -96,17 +94,14 @@ class Conversation:
         self.end_calls = dict(sorted(known.items()))
 
     def add_success(self, new: Success) -> None:
-        """Keep the newest success and the newest one of any other tool."""
-        candidates = sorted(filter(None, (self._newest(), self._newest_other(), new)), key=_order)
-        newest = candidates[-1]
-        others = [success for success in candidates if success[2] != newest[2]]
-        at, seq, tool, turn = newest
-        self.success_at, self.success_seq = at, seq
-        self.success_tool, self.success_turn = tool, turn
-        if others:
-            at, seq, tool, turn = others[-1]
-            self.other_success_at, self.other_success_seq = at, seq
-            self.other_success_tool, self.other_success_turn = tool, turn
+        """Keep, for any tool and turn of a chain, the newest success of another tool and turn.
+
+        These are at most four (Bollobás's theorem on pairs of sets), and two whose turn is unknown.
+        """
+        known, self.successes = sorted({*self.successes, new}, key=_order, reverse=True), []
+        for each in known:
+            if _is_newest_for_some_chain(each, self.successes):
+                self.successes.append(each)
 
     def settle(self, tool: str, chain: Chain) -> None:
         """Say what *chain*, of calls of *tool*, comes to, and from when on."""
@@ -119,7 +114,7 @@ class Conversation:
     ) -> tuple[str, int]:
         """Return what an unresolved chain of *tool* comes to, and when.
 
-        It is switched if a different tool succeeded after its last failure and not beside it. It
+        It is switched if any other tool succeeded after its last failure and not beside it. It
         is over when the end was reported after the last call, half an hour after that call, or at
         once where the source has no times (a finished transcript).
 
@@ -133,31 +128,35 @@ class Conversation:
         ended = self.ended_at is not None and self.ended_at >= self.last_at
         over = ended or self.time_source == "none"
         settles_at = 0 if over else self.last_at + IDLE_US
-        other = self._newest_other() if self.success_tool == tool else self._newest()
-        if other is None or other[:2] <= (started_at, seq):
-            return "abandoned", settles_at
-        at, *_, other_turn = other
-        if turn is not None and other_turn is not None:
-            seen = turn != other_turn
-        else:
-            seen = at >= failed_until
-        return "switched" if seen else "abandoned", settles_at
+        for at, other_seq, other_tool, other_turn in self.successes:
+            if other_tool == tool or (at, other_seq) <= (started_at, seq):
+                continue
+            unknown = turn is None or other_turn is None
+            if at >= failed_until if unknown else turn != other_turn:
+                return "switched", settles_at
+        return "abandoned", settles_at
 
-    def _newest(self) -> Success | None:
-        if self.success_tool is None or self.success_at is None:
-            return None
-        return (self.success_at, self.success_seq or 0, self.success_tool, self.success_turn)
 
-    def _newest_other(self) -> Success | None:
-        if self.other_success_tool is None or self.other_success_at is None:
-            return None
-        seq, turn = self.other_success_seq or 0, self.other_success_turn
-        return (self.other_success_at, seq, self.other_success_tool, turn)
+def _is_newest_for_some_chain(success: Success, newer: Iterable[Success]) -> bool:
+    """Return whether all *newer* are of a tool or of a turn that *success* is not of.
+
+    Turns that are unknown are compared by time, so those successes do not stand for the others.
+    """
+    _, _, own_tool, own_turn = success
+    alike = [(tool, turn) for _, _, tool, turn in newer if (turn is None) is (own_turn is None)]
+    if not alike:
+        return True
+    # The first of them is of that tool or of that turn; so the others tell the turn, or the tool.
+    first_tool, first_turn = alike[0]
+    turns = {turn for tool, turn in alike if tool != first_tool}
+    tools = {tool for tool, turn in alike if turn != first_turn}
+    of_tool = own_tool != first_tool and own_turn not in turns and len(turns) <= 1
+    return of_tool or (own_turn != first_turn and own_tool not in tools and len(tools) <= 1)
 
 
 _COLUMNS: Final = tuple(member.name for member in fields(Conversation))[:-1]
 _VALUES: Final = attrgetter(*_COLUMNS)
-_CALLS: Final = _COLUMNS.index("end_calls")
+_CALLS, _SUCCESSES = _COLUMNS.index("end_calls"), _COLUMNS.index("successes")
 _KEY: Final = columns("project_id session_id")
 _place: Final = attrgetter(*_KEY)
 _LAST: Final = columns("last_started_at last_seq failed_until last_failure_turn")
@@ -258,17 +257,18 @@ def select_conversations(
     ):
         values = dict(zip(_COLUMNS, row, strict=True))
         values["end_calls"] = _object(values["end_calls"])
+        values["successes"] = [tuple(success) for success in _object(values["successes"]) or ()]
         each = Conversation(**values, stored=True)
         found[each.project_id, each.session_id] = each
     return found
 
 
 def _row(each: Conversation) -> tuple[Any, ...]:
-    values: tuple[Any, ...] = _VALUES(each)
-    if each.end_calls is None:
-        return values
-    calls = msgspec.json.encode(each.end_calls).decode()
-    return (*values[:_CALLS], calls, *values[_CALLS + 1 :])
+    values: list[Any] = list(_VALUES(each))
+    if each.end_calls is not None:
+        values[_CALLS] = msgspec.json.encode(each.end_calls).decode()
+    values[_SUCCESSES] = msgspec.json.encode(each.successes).decode() if each.successes else None
+    return tuple(values)
 
 
 def _object(value: Any) -> Any:

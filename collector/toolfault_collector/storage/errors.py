@@ -13,10 +13,10 @@ from toolfault_collector.errors import DatabaseReplaced, SchemaError
 
 __all__ = ["FaultKind", "classify"]
 
-FaultKind = Literal["full", "unavailable", "again", "data", "bug"]
+FaultKind = Literal["full", "unavailable", "again", "taken", "data", "bug"]
 """``full``: no space. ``unavailable``: busy, gone, broken or of another schema; try later.
-``again``: lost a race, try now. ``data``: what was to be stored cannot be. ``bug``: a fault of this
-program."""
+``again``: lost a race; try now, or later. ``taken``: another has just stored the same; try now.
+``data``: what was to be stored cannot be. ``bug``: a fault of this program."""
 
 # https://sqlite.org/rescode.html: the database is busy, gone or broken. Every other code is a fault
 # of a statement: it comes again with the same event, so waiting does not help.
@@ -38,7 +38,8 @@ _SQLITE_LATER: Final = frozenset(
 # SQLite has no code of its own for a table or column that a migration took away.
 _SQLITE_OF_SCHEMA: Final = ("no such table", "no such column", "table ")
 # https://www.postgresql.org/docs/current/errcodes-appendix.html
-_PG_AGAIN: Final = frozenset({"40001", "40P01", "23505"})
+_PG_AGAIN: Final = frozenset({"40001", "40P01"})
+_PG_TAKEN: Final = "23505"
 _PG_FULL: Final = frozenset({"53100"})
 # Classes: 22 bad data, 23 constraint, 54 too large or complex, P0 raised in a
 # trigger. Everything else (connection, login, schema, locks, resources) is not the event's fault.
@@ -78,6 +79,8 @@ def _classify_postgres(error: psycopg.Error) -> FaultKind:
         return "full"
     if state in _PG_AGAIN:
         return "again"
+    if state == _PG_TAKEN:
+        return "taken"
     if state.startswith(_PG_BUG) and state not in _PG_OF_SCHEMA:
         return "bug"
     return "data" if state.startswith(_PG_DATA) else "unavailable"

@@ -2,8 +2,13 @@
 
 A name beyond the limit is stored as ``other``: the call is kept and counted, its own name is in
 ``extra`` (that of an argument stays in the issue's ``field``), and a flag says so. Counts of folded
-successes have the flag alone. Each renamed event is counted in ``toolfault_names_over_limit``, the
-log says once that a limit was reached, and the doctor says how many calls are ``other``.
+successes and ends of conversations have the flag alone. Each renamed event is counted in
+``toolfault_names_over_limit``, the log says once that a limit was reached, and the doctor says how
+many calls are ``other``.
+
+A call of a tool that is ``other`` is in no chain, as a call outside any conversation is: a chain is
+of one tool. One chain for each name would not be bounded, since every event of a conversation looks
+at all of its chains without a success.
 """
 
 from __future__ import annotations
@@ -17,12 +22,20 @@ import structlog
 from msgspec.structs import replace
 from sqlalchemy import Connection, select
 
-from toolfault_collector.protocol.records import CallRecord, CountsRecord, IssueRecord, signed
+from toolfault_collector.protocol.records import (
+    CallRecord,
+    CountsRecord,
+    EndRecord,
+    IssueRecord,
+    signed,
+)
 from toolfault_collector.storage.tables import failure_counts
 
-__all__ = ["OTHER", "NameLimits"]
+__all__ = ["OTHER", "TOOL_LIMIT", "NameLimits", "is_chained"]
 
 OTHER: Final = "other"
+# The flag of what names a tool that is ``other``.
+TOOL_LIMIT: Final = "tool_limit"
 # Shops with hundreds of tools exist, with thousands do not; codes are the contract's 19 and some;
 # a tool has some ten arguments, and further ones are made up by a model.
 MAX_TOOLS: Final = 2_000
@@ -48,6 +61,11 @@ class _Names:
     tools: set[str]
     codes: set[str]
     arguments: defaultdict[str, set[str]]
+
+
+def is_chained(call: CallRecord) -> bool:
+    """Return whether *call* is of a conversation and of a tool that is told apart from others."""
+    return call.session_id is not None and TOOL_LIMIT not in call.flags
 
 
 class NameLimits:
@@ -76,9 +94,10 @@ class NameLimits:
         conn: Connection,
         calls: list[CallRecord],
         counts: list[CountsRecord],
+        ends: list[EndRecord],
         renamed: Counter[str],
-    ) -> tuple[list[CallRecord], list[CountsRecord]]:
-        """Return *calls* and *counts*, in which names that are one too many are ``other``.
+    ) -> tuple[list[CallRecord], list[CountsRecord], list[EndRecord]]:
+        """Return *calls*, *counts* and *ends*, with ``other`` for names that are one too many.
 
         What was renamed is counted in *renamed*, by what was one too many.
         """
@@ -86,6 +105,7 @@ class NameLimits:
             return (
                 [self._limit_call(conn, each, renamed) for each in calls],
                 [self._limit_folded(conn, each, renamed) for each in counts],
+                [self._limit_end(conn, each, renamed) for each in ends],
             )
 
     def _limit_folded(
@@ -95,7 +115,17 @@ class NameLimits:
         if counts.tool is None or self._admit(counts.project_id, "tool", tools, counts.tool):
             return counts
         renamed["folded_tool"] += 1
-        return replace(counts, tool=OTHER, flags=(*counts.flags, "tool_limit"))
+        return replace(counts, tool=OTHER, flags=(*counts.flags, TOOL_LIMIT))
+
+    def _limit_end(self, conn: Connection, end: EndRecord, renamed: Counter[str]) -> EndRecord:
+        tools, calls = self._names_of(conn, end.project_id).tools, Counter[str]()
+        for tool, number in end.calls.items():
+            known = self._admit(end.project_id, "tool", tools, tool)
+            calls[tool if known else OTHER] += number
+        if calls == end.calls:
+            return end
+        renamed["ended_tool"] += 1
+        return replace(end, calls=calls, flags=(*end.flags, TOOL_LIMIT))
 
     def _limit_call(self, conn: Connection, call: CallRecord, renamed: Counter[str]) -> CallRecord:
         names, failure = self._names_of(conn, call.project_id), call.failure
@@ -109,7 +139,7 @@ class NameLimits:
             return call
         tool, flags, extra = call.tool, [*call.flags], {**call.extra}
         if not self._admit(call.project_id, "tool", names.tools, tool):
-            flags.append("tool_limit")
+            flags.append(TOOL_LIMIT)
             extra["tool"], tool = tool, OTHER
             renamed["tool"] += 1
         if failure is not None:

@@ -5,7 +5,7 @@ by       period   tool    name           failures      calls
 =======  =======  ======  =============  ============  ===============================
 code     hour     (none)  code           failed calls  0
 tool     day      (none)  tool           failed calls  individually reported calls
-pair     day      tool    code           failed calls  of them outside any conversation
+pair     day      tool    code           failed calls  of them in no chain
 field    day      tool    argument       failed calls  0
 folded   day      (none)  tool           0             successes that were only counted
 ended    day      (none)  tool, or ""    0             conversations as senders counted them
@@ -38,6 +38,7 @@ from sqlalchemy import Connection
 from toolfault_collector.clock import DAY_US, MINUTE_US
 from toolfault_collector.protocol.records import CallRecord, CountsRecord
 from toolfault_collector.storage.bulk import bind, columns, upsert_rows
+from toolfault_collector.storage.name_limits import is_chained
 from toolfault_collector.storage.tables import failure_counts
 
 __all__ = [
@@ -89,7 +90,7 @@ def count_calls(calls: Iterable[CallRecord]) -> Counts:
         failures[project_id, "code", hour, "", failure.code] += 1
         pair = (project_id, "pair", day, tool, failure.code)
         failures[pair] += 1
-        if call.session_id is None:
+        if not is_chained(call):
             reported[pair] += 1
         for argument in failure.arguments or ("",):
             failures[project_id, "field", day, tool, argument] += 1
@@ -195,7 +196,7 @@ _BY_TOOL: Final = (
 )
 _BY_PAIR: Final = (
     f"SELECT c.project_id, 'pair', {_DAY}, c.tool, c.code, count(*),"
-    " sum(CASE WHEN c.session_id IS NULL THEN 1 ELSE 0 END)"
+    " sum(CASE WHEN c.chain_id IS NULL THEN 1 ELSE 0 END)"
     " FROM tool_call c WHERE c.code IS NOT NULL AND {where} GROUP BY 1, 3, 4, 5"
 )
 _BY_FIELD: Final = (

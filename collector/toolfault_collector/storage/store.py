@@ -47,7 +47,7 @@ from toolfault_collector.storage.conversations import (
 )
 from toolfault_collector.storage.engine import is_sqlite
 from toolfault_collector.storage.lookups import Lookups
-from toolfault_collector.storage.name_limits import NameLimits
+from toolfault_collector.storage.name_limits import NameLimits, is_chained
 from toolfault_collector.storage.postgres import insert_new
 from toolfault_collector.storage.rejects import keep_rejects
 from toolfault_collector.storage.rollups import add_counts, count_calls, count_folded
@@ -132,7 +132,7 @@ def store_group(
         calls, ends = new.of(CallRecord), new.of(EndRecord)
     counts, changes = new.of(CountsRecord), new.of(ChangeRecord)
     if limits is not None:
-        calls, counts = limits.apply(conn, calls, counts, stored.renamed)
+        calls, counts, ends = limits.apply(conn, calls, counts, ends, stored.renamed)
     calls = [_placed(call, conversations) if call.time_source == "none" else call for call in calls]
     _take_in(calls, ends, conversations)
     lookups = Lookups()
@@ -301,7 +301,7 @@ def _store_chains(
     stored: set[ChainKey] = set()
     for row in calls:
         call = row.record
-        if call.session_id is None:
+        if call.session_id is None or not is_chained(call):
             continue
         key = (call.project_id, call.session_id, call.tool)
         batches.setdefault(key, []).append(_as_folded(row))

@@ -1,7 +1,7 @@
 """The second net under stored events: their texts without recognised secrets, flagged if changed.
 
 Which texts a person may read is settled here once: what the model or the user was told, what was
-received, exceptions, tags, and members nobody knows. Names and ids are left alone, since they are
+received, exceptions, tags, members nobody knows, and what a change is called. Names and ids are left alone, since they are
 what everything is counted by.
 """
 
@@ -16,7 +16,7 @@ from toolfault_collector.protocol import wire
 from toolfault_collector.protocol.redaction.prefilter import may_hold_secret
 from toolfault_collector.protocol.redaction.rules import redact, redact_value
 
-__all__ = ["MAX_SEARCHED", "Search", "scrub"]
+__all__ = ["MAX_SEARCHED", "Search", "scrub", "scrub_label"]
 
 # Characters of one batch that are searched. Each costs up to a microsecond, so this is a second,
 # where 20 MiB would be twenty. The SDK's batches have a MiB at most and are always searched whole;
@@ -93,6 +93,16 @@ def scrub(
                 of = (field or "").rpartition(".")[2] if name == "received" else ""
                 setattr(part, name, clean(value, f"{place}.{name}", name=of))
     return list(flags)
+
+
+def scrub_label(label: str, search: Search) -> tuple[str, tuple[str, ...]]:
+    """Return the *label* of a change, redacted, and the flags of what was changed."""
+    search.gave_up = False
+    cleaned = search.clean(label)
+    if cleaned == label:
+        return label, ()
+    flags = ("redacted", "unsearched:label") if search.gave_up else ("redacted",)
+    return cleaned[: wire.MAX_LABEL], flags
 
 
 def _parts(error: wire.Failure | None) -> Iterator[tuple[msgspec.Struct, str, str | None]]:

@@ -61,15 +61,8 @@ conversation = Table(
     Column("ended_at", BigInteger),  # latest conversation_end; counts when >= last_at
     Column("end_event_id", String(36)),
     Column("end_calls", JSON),  # {tool: calls}, the sum over its conversation_end events
-    # The latest success of any tool, and of any other: whether another succeeded after a chain.
-    Column("success_tool", String(256)),
-    Column("success_at", BigInteger),
-    Column("success_seq", BigInteger),
-    Column("success_turn", String(128)),
-    Column("other_success_tool", String(256)),
-    Column("other_success_at", BigInteger),
-    Column("other_success_seq", BigInteger),
-    Column("other_success_turn", String(128)),
+    # What says whether another tool succeeded after a chain: [[started_at, seq, tool, turn], ...]
+    Column("successes", JSON),
     Column("time_source", String(8), nullable=False, server_default="client"),
     Column("received_at", BigInteger, nullable=False, server_default="0"),
     Index(None, "project_id", "last_at", "ended_at"),
