@@ -286,6 +286,16 @@ class Page:
         """Addresses of the files that are offered."""
         return [each.href for each in self.links if each.download]
 
+    @property
+    def menus(self) -> dict[str, list[Link]]:
+        """What opens: the words on it, and the links inside."""
+        found = {}
+        for each in self.tag.find_all("details"):
+            summary = each.find("summary")
+            assert isinstance(summary, Tag)
+            found[_said(summary)] = list(_links(each))
+        return found
+
     @cached_property
     def forms(self) -> tuple[Form, ...]:
         """Every form."""

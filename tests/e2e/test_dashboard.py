@@ -55,6 +55,7 @@ def test_from_the_overview_to_a_failure_to_its_chain_to_a_csv(reader: Visit, tmp
     page.get_by_role("button", name="Search").click()
     chips(page, "-chain:none", "code:wrong_type")
     shown = said(page)
+    page.get_by_text("Export these failures", exact=True).click()
     with page.expect_download() as download:
         page.get_by_role("link", name="CSV of these failures").click()
     target = tmp_path / "failures.csv"

@@ -105,6 +105,7 @@ def test_a_csv_of_the_abandoned_chains_of_one_tool_last_week(person: Person, tmp
     tool = row.get_by_role("rowheader").inner_text().replace("\u200b", "").strip()
     said = int(number.inner_text().replace("\u202f", ""))
     person.click(number)
+    person.click(page.get_by_text("Export chains", exact=True))
     with page.expect_download() as download:
         person.link("CSV of chains")
     target = tmp_path / "chains.csv"

@@ -1,7 +1,7 @@
 /* Progressive enhancement only: every page works without this file.
  *
  * What it adds: copy buttons, keys (`?` lists them), telling the server the reader's time zone,
- * live rows and the first run. No markup is ever built from data: text is set with textContent alone.
+ * closing menus, live rows and the first run. No markup is ever built from data: text is set with textContent alone.
  */
 "use strict";
 
@@ -85,6 +85,16 @@
   const idle = window.requestIdleCallback || ((then) => setTimeout(then, 50));
   if (later.length) idle(lay);
 
+  /* An open export menu closes when a format is chosen, on a click elsewhere, and on Escape. */
+  const closeExport = () => {
+    const menu = doc.querySelector(".export[open]");
+    if (menu) menu.open = false;
+    return menu;
+  };
+  doc.addEventListener("click", ({ target }) => {
+    if (!target.closest(".export[open]") || target.closest(".export a")) closeExport();
+  });
+
   /* Live: rows are built from text alone, newest on top, and the oldest fall off. */
   const live = doc.getElementById("live");
   if (live && window.EventSource) {
@@ -156,7 +166,8 @@
       return;
     }
     let done = false;
-    if (leader) {
+    if (event.key === "Escape") closeExport()?.firstElementChild.focus();
+    else if (leader) {
       leader = false;
       done = /^[a-z]$/.test(event.key) && follow(`.nav a[data-key="${event.key}"]`);
     } else if (event.key === "/") {
