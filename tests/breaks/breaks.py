@@ -1112,6 +1112,22 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="pages-export-lacks-a-format",
+        promise="The menu beside a table offers two of its three files.",
+        file="dashboard/toolfault_dashboard/templates/_components.html",
+        old='("ndjson", "NDJSON"), ("parquet", "Parquet")',
+        new='("ndjson", "NDJSON")',
+        found_by=("tests/dashboard/pages/test_tables.py",),
+    ),
+    Break(
+        name="pages-dates-without-year",
+        promise="A time of last year reads like one of this year.",
+        file="dashboard/toolfault_dashboard/formats.py",
+        old="if current is not None and _at(current, moment.tzinfo or UTC).year == moment.year:",
+        new="if current is not None:",
+        found_by=("tests/dashboard/pages/test_clock.py", "tests/dashboard/pages/test_formats.py"),
+    ),
+    Break(
         name="pages-viewer-revokes-keys",
         promise="Anybody who may look may also revoke keys.",
         file="dashboard/toolfault_dashboard/policy.py",

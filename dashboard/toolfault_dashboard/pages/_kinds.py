@@ -75,5 +75,5 @@ def _line(ask: Ask, found: Kinds, row: KindRow) -> KindLine:
         href=rows_behind(ask, row.query),
         share=row.failures / found.failures if found.failures else 0.0,
         drawn=sparkline(row.counts),
-        peak=peak_words(found.bucket, found.starts, row.counts),
+        peak=peak_words(found.bucket, found.starts, row.counts, ask.now),
     )

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from markupsafe import escape
 from tests.dashboard.reading import Cell, Page
 
+from toolfault_collector.clock import parse_time
 from toolfault_dashboard import formats
 from toolfault_dashboard.analysis.rates import rate
 from toolfault_dashboard.render import breakable, query_string
@@ -156,15 +157,30 @@ def test_a_zone_ends_with_the_page_that_it_was_for():
     """Times are in the zone inside the block and in UTC after it."""
     moment = 1_795_301_585_123_456
     before = formats.time_tag(moment)
-    with formats.shown_in(ZoneInfo("Asia/Tokyo")):
+    with formats.shown_in(ZoneInfo("Asia/Tokyo"), moment):
         assert formats.clock() == "local"
         assert formats.time_tag(moment) != before
     assert formats.clock() == "UTC"
     assert formats.time_tag(moment) == before
 
 
+@pytest.mark.parametrize(
+    ("zone", "now", "text"),
+    [
+        ("UTC", "2026-12-31T23:30:00Z", "31 Dec, 22:00"),
+        ("UTC", "2027-01-01T00:30:00Z", "31 Dec 2026, 22:00"),
+        ("Asia/Tokyo", "2026-12-31T23:30:00Z", "1 Jan, 07:00"),
+        ("Asia/Tokyo", "2026-12-31T14:30:00Z", "1 Jan 2027, 07:00"),
+    ],
+)
+def test_a_date_names_its_year_where_that_is_not_this_one(zone: str, now: str, text: str):
+    """Which year it is, and which that of a time, the reader's zone decides."""
+    with formats.shown_in(ZoneInfo(zone), parse_time(now)):
+        assert formats.time_tag(parse_time("2026-12-31T22:00:00Z"), "short").striptags() == text
+
+
 def test_a_zone_that_leads_out_of_the_calendar_leaves_utc():
     """The last hours of year 9999 are written in UTC where the zone would reach year 10000."""
     last = 253_402_300_799_000_000
-    with formats.shown_in(ZoneInfo("Pacific/Kiritimati")):
+    with formats.shown_in(ZoneInfo("Pacific/Kiritimati"), last):
         assert "31 Dec 9999" in formats.time_tag(last)
