@@ -1128,6 +1128,16 @@ BREAKS: Final = (
         found_by=("tests/dashboard/pages/test_clock.py", "tests/dashboard/pages/test_formats.py"),
     ),
     Break(
+        name="pages-unexplained-badge",
+        promise="A badge shows a word that no page explains.",
+        file="dashboard/toolfault_dashboard/glossary.py",
+        old='"serial discovery": "A retry',
+        new='"discovery": "A retry',
+        found_by=(
+            "tests/dashboard/pages/test_templates.py::test_every_badge_has_an_entry_in_the_glossary",
+        ),
+    ),
+    Break(
         name="pages-viewer-revokes-keys",
         promise="Anybody who may look may also revoke keys.",
         file="dashboard/toolfault_dashboard/policy.py",

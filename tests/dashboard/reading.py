@@ -92,11 +92,12 @@ Row = Mapping[str, Cell]
 
 @dataclass(frozen=True)
 class Table:
-    """The headings of a table, and its rows as cells by heading."""
+    """The headings of a table and what explains them, and its rows as cells by heading."""
 
     headings: tuple[str, ...]
     rows: tuple[Row, ...]
     sorted_by: str
+    meanings: Mapping[str, str]
 
     def column(self, heading: str) -> list[str]:
         """The texts of one column."""
@@ -116,7 +117,12 @@ def _table(tag: Tag) -> Table:
         for row in tag.select("tbody tr")
     )
     sorts = [name for name, each in zip(headings, heads, strict=True) if each.get("aria-sort")]
-    return Table(headings, rows, sorts[0] if sorts else "")
+    meanings = {
+        name: _attribute(each, "title")
+        for name, each in zip(headings, heads, strict=True)
+        if each.get("title")
+    }
+    return Table(headings, rows, sorts[0] if sorts else "", meanings)
 
 
 @dataclass(frozen=True)
@@ -285,6 +291,14 @@ class Page:
     def files(self) -> list[str]:
         """Addresses of the files that are offered."""
         return [each.href for each in self.links if each.download]
+
+    @property
+    def badges(self) -> list[tuple[str, str]]:
+        """The terms that stand as badges, each with what explains it; not names from the data."""
+        return [
+            (_said(each), _attribute(each, "title"))
+            for each in self.tag.select(".badge:not([role]):not(:has(.code))")
+        ]
 
     @property
     def menus(self) -> dict[str, list[Link]]:

@@ -116,7 +116,9 @@
       const under = element("span", "", "under");
       under.append(element("span", failure.tool, "code"));
       if (failure.field) under.append(" · ", element("span", failure.field, "code"));
-      head.append(link, " ", element("span", failure.audience, "badge"), under);
+      const badge = element("span", failure.audience, "badge");
+      badge.title = failure.audience_meaning;
+      head.append(link, " ", badge, under);
       const said = doc.createElement("td");
       said.append(element("span", failure.text, "clip"));
       const when = doc.createElement("td");

@@ -37,6 +37,20 @@ def test_every_detail_page_answers(browser: Browser):
         assert browser.page(generated(path)).heading
 
 
+def test_what_a_term_means_is_one_pointer_away(browser: Browser):
+    """Badges and columns with a name of their own explain it, by the words of Help."""
+    known = {*browser.page("/help").section("Words").figures.values()}
+    said: set[str] = set()
+    for path in map(generated, (*LISTS, *details(browser.engine))):
+        page = browser.page(path).main
+        said |= {words for _, words in page.badges}
+    assert len(said) > 10
+    assert said <= known
+    columns = browser.page(generated("/round-trips")).main.table("First code").meanings
+    assert {"First code", "Outcome", "Round trips", "Remarkable"} <= set(columns)
+    assert set(columns.values()) <= known
+
+
 def test_no_page_asks_the_database_often(browser: Browser):
     """A page needs at most thirteen statements, whatever its address asks for."""
     paths = (*LISTS, *details(browser.engine), *variants(browser.engine))
