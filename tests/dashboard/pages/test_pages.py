@@ -51,6 +51,23 @@ def test_what_a_term_means_is_one_pointer_away(browser: Browser):
     assert set(columns.values()) <= known
 
 
+def test_a_long_message_is_cut_and_opens_in_full(own_browser: Browser):
+    """A text of many words has all of it behind "Whole text", without a script; a short one not."""
+    long = "Write the port as a number, since nothing else can be understood. " * 5 + "End."
+    texts = {"long_winded": long, "short_spoken": "Write the port as a number."}
+    events = [
+        failure(tool, at=NOW - 10**6, error={"renderings": {"llm": said}})
+        for tool, said in texts.items()
+    ]
+    with write_transaction(own_browser.engine) as conn:
+        project_id = ensure_project(conn, "wordy")
+        assert store_events(conn, project_id, events, received_at=NOW).accepted == len(events)
+    page = own_browser.page("/messages?project=wordy&window=all").main
+    assert page.section("One message each").snippets == [long]
+    (opened,) = [words for words in page.menus if words.startswith("Whole text")]
+    assert opened.endswith("...")
+
+
 def test_no_page_asks_the_database_often(browser: Browser):
     """A page needs at most thirteen statements, whatever its address asks for."""
     paths = (*LISTS, *details(browser.engine), *variants(browser.engine))
