@@ -1138,6 +1138,54 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="pages-long-text-lost",
+        promise="The end of a long message can be read nowhere.",
+        file="dashboard/toolfault_dashboard/templates/_components.html",
+        old='<pre tabindex="0">{{ text }}</pre></details>',
+        new="</details>",
+        found_by=(
+            "tests/dashboard/pages/test_pages.py::test_a_long_message_is_cut_and_opens_in_full",
+        ),
+    ),
+    Break(
+        name="pages-snippet-without-copy",
+        promise="Code has to be selected by hand.",
+        file="dashboard/toolfault_dashboard/templates/_components.html",
+        old='<div class="snippet">{{ copy_button(id, what) }}',
+        new='<div class="snippet">',
+        found_by=("tests/dashboard/pages/test_pages.py::test_every_snippet_can_be_copied",),
+    ),
+    Break(
+        name="pages-key-shown-again",
+        promise="A key that was shown once is shown again to whoever comes back to the page.",
+        file="dashboard/toolfault_dashboard/pages/start.py",
+        old='answer.delete_cookie(name, path=_PATH, httponly=True, samesite="strict")',
+        new='answer.headers["X-Key"] = "kept"',
+        found_by=(
+            "tests/dashboard/pages/test_pages.py::test_a_new_key_is_shown_once_and_a_reload_makes_no_other",
+        ),
+    ),
+    Break(
+        name="pages-long-code-widens-phone",
+        promise="A long code makes the overview wider than a phone.",
+        file="dashboard/toolfault_dashboard/static/app.css",
+        old=".legend .code { overflow-wrap: anywhere; min-width: 0; }",
+        new="",
+        found_by=(
+            "tests/e2e/test_dashboard.py::test_names_as_long_as_they_may_be_fit_a_phone[script]",
+        ),
+    ),
+    Break(
+        name="pages-rows-lead-nowhere",
+        promise="A click on the text of a row does nothing.",
+        file="dashboard/toolfault_dashboard/static/app.js",
+        old='link.dispatchEvent(new MouseEvent("click", event));',
+        new="",
+        found_by=(
+            "tests/e2e/test_lists_and_people.py::test_a_click_on_a_row_follows_its_first_link[script]",
+        ),
+    ),
+    Break(
         name="pages-viewer-revokes-keys",
         promise="Anybody who may look may also revoke keys.",
         file="dashboard/toolfault_dashboard/policy.py",

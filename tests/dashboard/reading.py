@@ -231,6 +231,13 @@ class Page:
         return [each.get_text() for each in self.tag.find_all("pre")]
 
     @property
+    def copied(self) -> list[str]:
+        """What the buttons that copy would copy, in order."""
+        buttons = self.tag.select("button[data-copy]")
+        found = [self.tag.find(id=_attribute(each, "data-copy")) for each in buttons]
+        return [each.get_text() for each in found if each is not None]
+
+    @property
     def items(self) -> list[Page]:
         """The entries of the lists."""
         return [Page(each) for each in self.tag.find_all("li")]

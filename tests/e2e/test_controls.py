@@ -223,6 +223,11 @@ def test_what_a_failure_holds_is_copied(own_window: Callable[..., Visit]):
     buttons = page.get_by_role("button", name=re.compile("^Copy"))
     for index in range(buttons.count()):
         button = page.get_by_role("button", name=re.compile("^Cop(y|ied)")).nth(index)
+        below = button.evaluate(
+            "each => document.getElementById(each.dataset.copy).getBoundingClientRect().top"
+            " - each.getBoundingClientRect().bottom"
+        )
+        assert below >= 0, "the button covers what it copies"
         button.click()
         expect(button).to_have_text(re.compile("^Copied"))
         copied.append(str(page.evaluate("navigator.clipboard.readText()")))

@@ -123,6 +123,18 @@ def test_no_page_breaks_the_accessibility_rules(scripted: Visit):
     assert found == {}
 
 
+def test_names_as_long_as_they_may_be_fit_a_phone(scripted: Visit):
+    """Codes, tools and arguments of 128 letters without a break make no page wider than a phone."""
+    tool, code, field = (letter * 127 for letter in "tcf")
+    calls = [failure(f"{tool}{n}", code=f"{code}{n}", field=f"{field}{n}") for n in range(3)]
+    own, _ = scripted.project(*calls)
+    scripted.page.set_viewport_size(PHONE)
+    paths = ("/", "/failures", "/failures?group=kind", "/codes", "/tools", "/messages", "/fix-next")
+    beyond = {path: _beyond(scripted.go(path, own)) for path in (*paths, "/round-trips")}
+    scripted.page.set_viewport_size(WIDE)
+    assert {path: wide for path, wide in beyond.items() if wide} == {}
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])

@@ -141,6 +141,33 @@ def test_a_cell_of_either_map_leads_to_its_failures(reader: Visit):
         _leads_to_its_rows(page, cells.get_by_role("link").first)
 
 
+def test_a_click_on_a_row_follows_its_first_link(scripted: Visit):
+    """On failures, kinds and chains; other links of a row work, and text can be selected."""
+    for path, table in (
+        ("/failures?q=-chain%3Anone", "Failures, newest first"),
+        ("/failures?group=kind", "Kinds of failure"),
+        ("/round-trips", "Chains, newest first"),
+    ):
+        page = scripted.go(path)
+        row = rows_of(page, table).first
+        target = row.get_by_role("link").first.get_attribute("href")
+        row.get_by_role("cell").first.click()
+        page.wait_for_url(f"{scripted.address}{target}")
+    page = scripted.go("/failures?q=-chain%3Anone")
+    row = rows_of(page, "Failures, newest first").first
+    text = row.get_by_role("cell").first
+    box = text.locator("span").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 1, box["y"] + 8)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 60, box["y"] + 8, steps=3)
+    page.mouse.up()
+    assert page.evaluate("String(getSelection())") in text.inner_text()
+    assert page.evaluate("String(getSelection())")
+    row.get_by_role("link", name=re.compile("^Chain, ")).click()
+    expect(_heading(page)).to_contain_text("Chain of")
+
+
 def test_a_message_leads_to_the_failures_that_said_it(reader: Visit):
     """The wording is a link to its failures, as many as its row counts."""
     page = reader.go("/messages")

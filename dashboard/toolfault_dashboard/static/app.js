@@ -1,7 +1,7 @@
 /* Progressive enhancement only: every page works without this file.
  *
  * What it adds: copy buttons, keys (`?` lists them), telling the server the reader's time zone,
- * closing menus, live rows and the first run. No markup is ever built from data: text is set with textContent alone.
+ * rows that lead somewhere, closing menus, live rows and the first run. No markup is ever built from data: text is set with textContent alone.
  */
 "use strict";
 
@@ -21,17 +21,18 @@
     const source = doc.getElementById(button.dataset.copy);
     if (!source || !navigator.clipboard) continue;
     button.hidden = false;
+    // What is copied, for those who hear the page, stands behind the word and stays.
+    const word = button.firstChild;
     button.addEventListener("click", async () => {
-      const label = button.textContent;
       try {
         await navigator.clipboard.writeText(source.value ?? source.textContent);
-        button.textContent = "Copied";
+        word.data = "Copied";
         button.dataset.copied = "";
       } catch {
-        button.textContent = "Press Ctrl+C";
+        word.data = "Press Ctrl+C";
         getSelection().selectAllChildren(source);
       }
-      setTimeout(() => { button.textContent = label; }, 1500);
+      setTimeout(() => { word.data = "Copy"; }, 1500);
     });
   }
 
@@ -84,6 +85,14 @@
   };
   const idle = window.requestIdleCallback || ((then) => setTimeout(then, 50));
   if (later.length) idle(lay);
+
+  /* A row of these tables leads where its first link leads. What has a use of its own keeps it, and
+   * text can be selected by dragging. */
+  doc.addEventListener("click", (event) => {
+    const link = event.target.closest("[data-rows] tbody tr")?.querySelector("a.row-link");
+    if (!link || event.target.closest("a, button, summary, pre") || String(getSelection())) return;
+    link.dispatchEvent(new MouseEvent("click", event)); // with Ctrl and Shift as they were
+  });
 
   /* An open export menu closes when a format is chosen, on a click elsewhere, and on Escape. */
   const closeExport = () => {
