@@ -1,9 +1,9 @@
 """How a value reads on a page: numbers, rates, durations, times, plurals, foreign text.
 
-Pure functions; ``render`` makes them template filters. Style: SI thin spaces between thousands
-(ISO 80000-1, 7.3.1), a rate with as many digits as its size needs. Times are in UTC unless a page
-is rendered for a reader whose zone is known (``shown_in``). A year is named where it is not that of
-the page.
+Pure functions; ``render`` makes them template filters. Style: English, ``1,425`` and
+``25.8%``, as the command line prints; a rate has as many digits as its size needs. Times are in UTC
+unless a page is rendered for a reader whose zone is known (``shown_in``). A year is named where it
+is not that of the page.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ def _spelled(match: re.Match[str]) -> str:
 
 
 def count(value: int) -> str:
-    """Return an integer with thin spaces between thousands: ``12 345``."""
-    text = f"{abs(value):,}".replace(",", _THIN)
+    """Return an integer with commas between thousands: ``12,345``."""
+    text = f"{abs(value):,}"
     return f"{_MINUS}{text}" if value < 0 else text
 
 
@@ -113,25 +113,25 @@ def decimal(value: float | None, digits: int = 2) -> str:
     """Return a number with *digits* decimals, an en dash for None."""
     if value is None:
         return "–"
-    text = f"{abs(value):,.{digits}f}".replace(",", _THIN)
+    text = f"{abs(value):,.{digits}f}"
     return f"{_MINUS}{text}" if value < 0 and float(f"{value:.{digits}f}") != 0 else text
 
 
 def percent(value: float | None) -> str:
-    """Return a share as a percentage, with two digits below 1 %; an en dash for None."""
+    """Return a share as a percentage, with two digits below 1%; an en dash for None."""
     if value is None:
         return "–"
     scaled = abs(value) * 100
     digits = 0 if scaled == 0 or scaled >= 99.95 else (2 if scaled < 1 else 1)
     sign = _MINUS if value < 0 and scaled else ""
-    return f"{sign}{scaled:.{digits}f}{_THIN}%"
+    return f"{sign}{scaled:.{digits}f}%"
 
 
 def percent_interval(rate: _Rate) -> str:
-    """Return the interval of a rate: ``5.1–9.4 %``; empty where there is none."""
+    """Return the interval of a rate: ``5.1–9.4%``; empty where there is none."""
     if rate.low is None or rate.high is None:
         return ""
-    return f"{percent(rate.low).removesuffix(f'{_THIN}%')}–{percent(rate.high)}"
+    return f"{percent(rate.low).removesuffix('%')}–{percent(rate.high)}"
 
 
 def points(value: float | None) -> str:

@@ -82,7 +82,7 @@ class Cell:
     @property
     def number(self) -> int:
         """The whole number it begins with."""
-        found = re.match(r"\d+", re.sub(r"(?<=\d)[\u202f\xa0](?=\d)", "", self.text))
+        found = re.match(r"\d+", re.sub(r"(?<=\d),(?=\d)", "", self.text))
         assert found is not None, self.text
         return int(found[0])
 

@@ -25,13 +25,13 @@ NBSP = "\u00a0"
     [
         (0, "0"),
         (999, "999"),
-        (1000, f"1{THIN}000"),
-        (1234567, f"1{THIN}234{THIN}567"),
-        (-1234, f"\u22121{THIN}234"),
+        (1000, "1,000"),
+        (1234567, "1,234,567"),
+        (-1234, "\u22121,234"),
     ],
 )
 def test_thousands_are_set_apart(value: int, text: str):
-    """Integers carry thin spaces and a real minus sign."""
+    """Integers carry commas and a real minus sign."""
     assert formats.count(value) == text
 
 
@@ -39,12 +39,12 @@ def test_thousands_are_set_apart(value: int, text: str):
     ("value", "text"),
     [
         (None, "–"),
-        (0.0, f"0{THIN}%"),
-        (1.0, f"100{THIN}%"),
-        (0.0712, f"7.1{THIN}%"),
-        (0.00123, f"0.12{THIN}%"),
-        (0.9999, f"100{THIN}%"),
-        (-0.034, f"\u22123.4{THIN}%"),
+        (0.0, "0%"),
+        (1.0, "100%"),
+        (0.0712, "7.1%"),
+        (0.00123, "0.12%"),
+        (0.9999, "100%"),
+        (-0.034, "\u22123.4%"),
     ],
 )
 def test_percentages_have_the_digits_their_size_needs(value: float | None, text: str):
@@ -55,7 +55,7 @@ def test_percentages_have_the_digits_their_size_needs(value: float | None, text:
 def test_an_interval_without_data_is_empty():
     """No calls, no interval: nothing is made up."""
     assert formats.percent_interval(rate(0, 0)) == ""
-    assert formats.percent_interval(rate(1, 10)) == f"1.8–40.4{THIN}%"
+    assert formats.percent_interval(rate(1, 10)) == "1.8–40.4%"
 
 
 @pytest.mark.parametrize(
