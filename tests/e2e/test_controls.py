@@ -107,7 +107,7 @@ def test_columns_are_chosen_and_kept(reader: Visit):
     page.get_by_role("button", name="Show").click()
     page.wait_for_url(re.compile("cols=model%2Cduration"))
     heads = page.get_by_role("group", name="Failures, newest first").get_by_role("columnheader")
-    titles = ["Failure", "What was said", "Model", "Duration", "Chain", "When (UTC)"]
+    titles = ["Failure", "Message", "Model", "Duration", "Chain", "When (UTC)"]
     expect(heads).to_have_text(titles)
     page.get_by_role("region", name="Facets").get_by_role("link").first.click()
     chips(page, re.compile("Remove"))
@@ -117,7 +117,7 @@ def test_columns_are_chosen_and_kept(reader: Visit):
 def test_failures_are_looked_at_by_kind(reader: Visit):
     """One click groups them, one sorts the groups, one opens as many failures as a group has."""
     page = reader.go("/failures")
-    page.get_by_role("link", name="By kind", exact=True).click()
+    page.get_by_role("link", name="Grouped", exact=True).click()
     table = page.get_by_role("group", name="Kinds of failure")
     head = table.get_by_role("columnheader")
     expect(head.filter(has_text="Failures")).to_have_attribute("aria-sort", "descending")

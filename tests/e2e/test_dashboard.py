@@ -265,7 +265,7 @@ def test_a_new_failure_appears_by_itself_unless_paused(scripted: Visit):
     send(dsn, failure("after_pause", at=now_us()))
     expect(rows.first).to_contain_text("after_pause")
     expect(rows.filter(has_text="while_paused")).to_have_count(0)
-    page.get_by_role("link", name="Load again").click()
+    page.get_by_role("link", name="Refresh").click()
     expect(rows.nth(1)).to_contain_text("while_paused")
     rows.first.get_by_role("link").first.click()
     expect(page.get_by_role("heading", name="What each audience was told")).to_be_visible()

@@ -91,7 +91,7 @@ def test_a_facet_narrows_and_its_chip_or_the_way_back_widens(reader: Visit):
 def test_failures_are_filtered_by_a_form(reader: Visit):
     """Fields and choices of the form become one query in the address."""
     page = reader.go("/failures")
-    page.get_by_text("Filter by form").click()
+    page.get_by_text("Filters").click()
     page.get_by_label("Tool", exact=True).fill("search")
     page.get_by_role("combobox", name="Category").select_option("parameter")
     page.get_by_label("Outcome of the chain").select_option("recovered")

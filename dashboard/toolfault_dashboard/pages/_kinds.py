@@ -43,8 +43,8 @@ def kind_tabs(ask: Ask, **kept: str) -> tuple[Link, ...]:
     here = by_kind(ask)
     rest = {name: value for name, value in kept.items() if name not in ("group", "sort")}
     return (
-        Link("One by one", ask.link("/failures", **rest), not here),
-        Link("By kind", ask.link("/failures", **rest, group="kind"), here),
+        Link("List", ask.link("/failures", **rest), not here),
+        Link("Grouped", ask.link("/failures", **rest, group="kind"), here),
     )
 
 
