@@ -35,6 +35,9 @@ PLOT_HEIGHT: Final = 180.0  # px between baseline and the highest gridline
 LETTERS_ACROSS: Final = 110  # of the size of mark labels, across a chart of usual width
 PLOT_TOP: Final = 14.0  # px above the highest gridline, room for the labels of marks
 _SHORT: Final = 8  # letters of a label that fits anywhere
+_LONG: Final = 12  # letters of a label of which `_TICKS` stand beside each other: ``7 Jul, 14:00``
+_TICKS: Final = 7
+_LONG_TICKS: Final = 4  # so that a phone, which leaves out every other one, has room for two
 _GAP: Final = 0.22  # share of a slot left free beside its bar
 
 
@@ -141,10 +144,11 @@ def _axis(highest_value: float) -> Axis:
     return Axis(ticks=ticks, highest=highest)
 
 
-def _x_ticks(labels: Sequence[str], wanted: int = 7) -> tuple[Tick, ...]:
+def _x_ticks(labels: Sequence[str]) -> tuple[Tick, ...]:
     if not labels:
         return ()
     width = 100 / len(labels)
+    wanted = _TICKS if max(map(len, labels)) <= _LONG else _LONG_TICKS
     step = max(1, math.ceil(len(labels) / wanted))
     chosen = range(0, len(labels), step)
     return tuple(

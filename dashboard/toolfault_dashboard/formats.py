@@ -1,8 +1,9 @@
 """How a value reads on a page: numbers, rates, durations, times, plurals, foreign text.
 
-Pure functions; ``render`` makes them template filters. Style: SI thin spaces between thousands
-(ISO 80000-1, 7.3.1), a rate with as many digits as its size needs. Times are in UTC unless a page
-is rendered for a reader whose zone is known (``shown_in``).
+Pure functions; ``render`` makes them template filters. Style: English, ``1,425`` and
+``25.8%``, as the command line prints; a rate has as many digits as its size needs. Times are in UTC
+unless a page is rendered for a reader whose zone is known (``shown_in``). A year is named where it
+is not that of the page.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ __all__ = [
     "NO_TIME",
     "clock",
     "count",
+    "day",
     "decimal",
     "duration",
     "interval",
@@ -51,16 +53,23 @@ _HOSTILE: Final = re.compile(
 
 # Of the page that is being rendered: every time on it is written by one clock, wherever it stands.
 _ZONE: Final[ContextVar[tzinfo]] = ContextVar("zone", default=UTC)
+_NOW: Final[ContextVar[int | None]] = ContextVar("now", default=None)
 
 
 @contextmanager
-def shown_in(zone: tzinfo) -> Iterator[None]:
-    """Write the times of everything that is rendered in this block in *zone*."""
-    before = _ZONE.set(zone)
+def shown_in(zone: tzinfo, now: int) -> Iterator[None]:
+    """Write the times of everything that is rendered in this block in *zone*, as of *now*.
+
+    Args:
+        zone: The reader's.
+        now: Microseconds since the epoch; dates of its year do not name it.
+    """
+    zone_before, now_before = _ZONE.set(zone), _NOW.set(now)
     try:
         yield
     finally:
-        _ZONE.reset(before)
+        _ZONE.reset(zone_before)
+        _NOW.reset(now_before)
 
 
 def clock() -> str:
@@ -95,8 +104,8 @@ def _spelled(match: re.Match[str]) -> str:
 
 
 def count(value: int) -> str:
-    """Return an integer with thin spaces between thousands: ``12 345``."""
-    text = f"{abs(value):,}".replace(",", _THIN)
+    """Return an integer with commas between thousands: ``12,345``."""
+    text = f"{abs(value):,}"
     return f"{_MINUS}{text}" if value < 0 else text
 
 
@@ -104,25 +113,25 @@ def decimal(value: float | None, digits: int = 2) -> str:
     """Return a number with *digits* decimals, an en dash for None."""
     if value is None:
         return "–"
-    text = f"{abs(value):,.{digits}f}".replace(",", _THIN)
+    text = f"{abs(value):,.{digits}f}"
     return f"{_MINUS}{text}" if value < 0 and float(f"{value:.{digits}f}") != 0 else text
 
 
 def percent(value: float | None) -> str:
-    """Return a share as a percentage, with two digits below 1 %; an en dash for None."""
+    """Return a share as a percentage, with two digits below 1%; an en dash for None."""
     if value is None:
         return "–"
     scaled = abs(value) * 100
     digits = 0 if scaled == 0 or scaled >= 99.95 else (2 if scaled < 1 else 1)
     sign = _MINUS if value < 0 and scaled else ""
-    return f"{sign}{scaled:.{digits}f}{_THIN}%"
+    return f"{sign}{scaled:.{digits}f}%"
 
 
 def percent_interval(rate: _Rate) -> str:
-    """Return the interval of a rate: ``5.1–9.4 %``; empty where there is none."""
+    """Return the interval of a rate: ``5.1–9.4%``; empty where there is none."""
     if rate.low is None or rate.high is None:
         return ""
-    return f"{percent(rate.low).removesuffix(f'{_THIN}%')}–{percent(rate.high)}"
+    return f"{percent(rate.low).removesuffix('%')}–{percent(rate.high)}"
 
 
 def points(value: float | None) -> str:
@@ -193,6 +202,19 @@ def when(microseconds: int | None) -> str:
     return NO_TIME if moment is None else f"{moment.day} {moment:%b %Y, %H:%M:%S}"
 
 
+def day(moment: datetime, now: int | None) -> str:
+    """Return a date as pages write it: ``7 Jul``, or ``7 Jul 2025`` where *now* is another year.
+
+    Args:
+        moment: In the zone that its text is for.
+        now: Microseconds since the epoch; None writes every year.
+    """
+    current = None if now is None else _moment(now)
+    if current is not None and _at(current, moment.tzinfo or UTC).year == moment.year:
+        return f"{moment.day} {moment:%b}"
+    return f"{moment.day} {moment:%b %Y}"
+
+
 def time_tag(microseconds: int | None, style: str = "full") -> Markup:
     """Return a ``<time>`` element by the reader's clock, or the words "no time recorded".
 
@@ -200,16 +222,18 @@ def time_tag(microseconds: int | None, style: str = "full") -> Markup:
 
     Args:
         microseconds: Since the Unix epoch; None where the source had no times.
-        style: ``full`` (date, time, zone), ``short`` (day, month, hour and minute) or ``date``.
+        style: ``full`` (date with its year, time, zone), ``short`` (day, hour and minute) or
+            ``date`` (day).
     """
     utc = None if microseconds is None else _moment(microseconds)
     if utc is None:
         return Markup('<span class="untimed">{}</span>').format(NO_TIME)
     moment = _at(utc, _ZONE.get())
+    date = day(moment, _NOW.get())
     text = {
         "full": f"{moment.day} {moment:%b %Y, %H:%M:%S %Z}",
-        "short": f"{moment.day} {moment:%b, %H:%M}",
-        "date": f"{moment.day} {moment:%b %Y}",
+        "short": f"{date}, {moment:%H:%M}",
+        "date": date,
     }[style]
     machine = timestamp(microseconds)
     return Markup('<time datetime="{0}" title="{0}">{1}</time>').format(machine, escape(text))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["AUDIENCES", "CATEGORIES", "CODES", "OUTCOMES", "REMEDIES", "WORDS"]
+__all__ = ["AUDIENCES", "CATEGORIES", "CODES", "GLOSSARY", "OUTCOMES", "REMEDIES", "meaning"]
 
-WORDS: Final = {
+_WORDS: Final = {
     "tool call": "One attempt of a model to use a tool.",
     "failure": "A tool call that did not succeed.",
     "issue": "One thing wrong with one argument inside a failure.",
@@ -19,12 +19,84 @@ WORDS: Final = {
     "round trip": "Each call in a chain after its first failure: what the failure cost.",
     "outcome": "How a chain ended: recovered, switched, abandoned, or still open.",
     "operation": "A call that is not a retry inside a chain.",
+    "failure rate": "The share of calls that failed.",
     "first-try success": "The share of operations that needed no chain.",
-    "signature": "What failures have in common that are the same: tool, code, fields, exception.",
+    "recovery rate": "The share of closed chains that ended with a success of the same tool.",
+    "95% interval": "The values that fit the data: it misses the true one in 1 of 20 cases.",
+    "kind of failure": "Failures with the same tool, code, arguments and exception.",
+    "signature": "The fingerprint of a kind of failure; it holds no values.",
+    "detection": "How a failure was recognised: the sender said so, or a rule found it in a text.",
     "message": "The text the model saw, with ids, numbers and quotes taken out.",
     "repair": "A value that was fixed before validation, so that the call did not fail.",
     "near miss": "A rejected value that a known remedy would have accepted.",
     "change": "A moment at which something was improved; before is compared with after.",
+    "remedy": "A way of accepting what is now rejected.",
+}
+
+_CHAINS: Final = {
+    "first code": "The code of the failure that opened the chain.",
+    "first field": "The argument that the failure that opened the chain was about.",
+    "remarkable": "First retry, same again, serial discovery and confused, where they apply.",
+    "first retry": "The first call after the failure succeeded.",
+    "first-retry fixes": "The share of retried chains that the first call after the failure ended.",
+    "same again": "A retry had the same arguments as a call that had failed before it.",
+    "serial discovery": "A retry failed on an argument that no failure before it had named: "
+    "the model learned of the problems one by one.",
+    "confused": "A retry failed on the same argument, with the same code, as a call before it.",
+    "parallel": "A call that began before the model had seen the failure.",
+    "time lost": "The time of failing calls and between retries; a pause counts for at most 30 "
+    "minutes.",
+    "tokens lost": "The tokens of the calls of chains, where the agent reports them.",
+    "money lost": "The tokens lost, at the prices in Settings.",
+    "call of its chain": "The place of a call in its chain, counted from 1.",
+    "this failure": "The failure that the page is about.",
+}
+
+_MESSAGES: Final = {
+    "answered": "Failures after which the model called the same tool again.",
+    "fixed": "Failures after which the next call of the tool succeeded.",
+    "fixed by the next call": "The share of failures after which the next call succeeded.",
+    "fixed of answered": "The share of answered failures after which the next call succeeded.",
+    "best": "The text of this tool and code that most surely leads to a successful call.",
+    "worst": "The text of this tool and code that least often leads to a successful call.",
+}
+
+_EXPERIMENTS: Final = {
+    "variant": "The arm of an experiment that a conversation takes part in.",
+    "arm": "One of the variants that an experiment compares.",
+    "control": "The arm that the others are compared with.",
+    "balanced": "The arms have about as many conversations as chance gives them.",
+    "mismatch": "Chance hardly ever divides conversations like this, so the effect is not certain.",
+    "always-valid": "An interval that stays right however often somebody looks at it.",
+    "fixed-horizon": "An interval that is right for whoever looks once.",
+    "decided": "The always-valid interval does not include zero, so the experiment may be stopped.",
+    "improved": "The difference is better than chance explains.",
+    "worse": "The difference is worse than chance explains.",
+    "no detectable change": "Chance can explain the difference.",
+    "not enough data": "There are too few calls or conversations to say anything.",
+}
+
+_FIXES: Final = {
+    "no known remedy": "Nothing that toolfault knows would have made these calls succeed.",
+    "assumes a better wording": "Counts what is saved if this text helps as often as the others.",
+    "added by hand": "Somebody added it on the page of a failure.",
+    "default": "Giving the argument a value where the model leaves it out.",
+    "describe": "Saying in the description of the argument that it is required.",
+    "all_at_once": "Reporting all problems of a call in one message.",
+    "reword": "Writing a message that says which argument to change, and to what.",
+    "expose": "Offering a tool under the name that the model keeps calling.",
+}
+
+_SETTINGS: Final = {
+    "ingest": "A key that sends data and reads none.",
+    "read": "A key that reads data and sends none.",
+    "active": "An account that has signed in.",
+    "invited": "An account whose sign-in link has not been used yet.",
+    "disabled": "An account that may not sign in.",
+    "these settings": "The project that this page is about.",
+    "shared": "A view that everybody on this server sees in the list.",
+    "kind of change": "What a change came with: a person's note (manual), a release, new arguments "
+    "of a tool (schema), or a label on calls (variant).",
 }
 
 CATEGORIES: Final = {
@@ -37,6 +109,9 @@ AUDIENCES: Final = {
     "user": ("The user", "Shown in the conversation."),
     "llm": ("The model", "Sent back as the result of the call."),
     "system": ("The system", "Written to logs, for developers and operators."),
+}
+_AUDIENCES: Final = {name: f"{who}. {purpose}" for name, (who, purpose) in AUDIENCES.items()} | {
+    "primary": "The audience that a failure is for first of all.",
 }
 
 OUTCOMES: Final = {
@@ -82,3 +157,17 @@ REMEDIES: Final = {
     "clamp": "taking the nearest allowed value",
     "date_from_string": "reading a date from text",
 }
+
+_REMEDIES: Final = {name: f"{words[0].upper()}{words[1:]}." for name, words in REMEDIES.items()}
+
+GLOSSARY: Final = {
+    **_WORDS, **CATEGORIES, **_AUDIENCES, **OUTCOMES, **_CHAINS, **_MESSAGES, **_EXPERIMENTS,
+    **_FIXES, **_REMEDIES, **_SETTINGS,
+}  # fmt: skip
+"""Every term of the pages in one table: what Help lists, and what badges and headings explain."""
+
+
+def meaning(term: str) -> str:
+    """Return what *term* means, singular or plural; empty where the glossary has no entry."""
+    word = term.lower()
+    return GLOSSARY.get(word) or GLOSSARY.get(word.removesuffix("s"), "")

@@ -18,6 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from toolfault_dashboard import formats
+from toolfault_dashboard.glossary import meaning
 
 __all__ = ["PACKAGE", "environment", "pretty_json", "query_string", "static_url"]
 
@@ -46,6 +47,12 @@ def breakable(text: str) -> Markup:
     """Return *text* with places to break a line after ``_``, ``.``, ``/`` and ``-``."""
     safe = str(escape(formats.visible(text)))
     return Markup(re.sub(r"([_./-])(?=\w)", r"\1<wbr>", safe))  # noqa: S704 - escaped above
+
+
+def explained(term: str) -> Markup:
+    """Return the attribute that explains *term* by the glossary; nothing without an entry."""
+    said = meaning(term)
+    return Markup(' title="{}"').format(said) if said else Markup()
 
 
 def _finalize(value: Any) -> Any:
@@ -79,6 +86,7 @@ def environment() -> Environment:
         time=formats.time_tag,
         pretty_json=pretty_json,
         wbr=breakable,
+        explained=explained,
     )
     made.globals.update(static=static_url, clock=formats.clock)
     return made

@@ -82,7 +82,7 @@ class Cell:
     @property
     def number(self) -> int:
         """The whole number it begins with."""
-        found = re.match(r"\d+", re.sub(r"(?<=\d)[\u202f\xa0](?=\d)", "", self.text))
+        found = re.match(r"\d+", re.sub(r"(?<=\d),(?=\d)", "", self.text))
         assert found is not None, self.text
         return int(found[0])
 
@@ -92,11 +92,12 @@ Row = Mapping[str, Cell]
 
 @dataclass(frozen=True)
 class Table:
-    """The headings of a table, and its rows as cells by heading."""
+    """The headings of a table and what explains them, and its rows as cells by heading."""
 
     headings: tuple[str, ...]
     rows: tuple[Row, ...]
     sorted_by: str
+    meanings: Mapping[str, str]
 
     def column(self, heading: str) -> list[str]:
         """The texts of one column."""
@@ -116,7 +117,12 @@ def _table(tag: Tag) -> Table:
         for row in tag.select("tbody tr")
     )
     sorts = [name for name, each in zip(headings, heads, strict=True) if each.get("aria-sort")]
-    return Table(headings, rows, sorts[0] if sorts else "")
+    meanings = {
+        name: _attribute(each, "title")
+        for name, each in zip(headings, heads, strict=True)
+        if each.get("title")
+    }
+    return Table(headings, rows, sorts[0] if sorts else "", meanings)
 
 
 @dataclass(frozen=True)
@@ -225,6 +231,13 @@ class Page:
         return [each.get_text() for each in self.tag.find_all("pre")]
 
     @property
+    def copied(self) -> list[str]:
+        """What the buttons that copy would copy, in order."""
+        buttons = self.tag.select("button[data-copy]")
+        found = [self.tag.find(id=_attribute(each, "data-copy")) for each in buttons]
+        return [each.get_text() for each in found if each is not None]
+
+    @property
     def items(self) -> list[Page]:
         """The entries of the lists."""
         return [Page(each) for each in self.tag.find_all("li")]
@@ -285,6 +298,24 @@ class Page:
     def files(self) -> list[str]:
         """Addresses of the files that are offered."""
         return [each.href for each in self.links if each.download]
+
+    @property
+    def badges(self) -> list[tuple[str, str]]:
+        """The terms that stand as badges, each with what explains it; not names from the data."""
+        return [
+            (_said(each), _attribute(each, "title"))
+            for each in self.tag.select(".badge:not([role]):not(:has(.code))")
+        ]
+
+    @property
+    def menus(self) -> dict[str, list[Link]]:
+        """What opens: the words on it, and the links inside."""
+        found = {}
+        for each in self.tag.find_all("details"):
+            summary = each.find("summary")
+            assert isinstance(summary, Tag)
+            found[_said(summary)] = list(_links(each))
+        return found
 
     @cached_property
     def forms(self) -> tuple[Form, ...]:

@@ -107,7 +107,7 @@ def test_columns_are_chosen_and_kept(reader: Visit):
     page.get_by_role("button", name="Show").click()
     page.wait_for_url(re.compile("cols=model%2Cduration"))
     heads = page.get_by_role("group", name="Failures, newest first").get_by_role("columnheader")
-    titles = ["Failure", "What was said", "Model", "Duration", "Chain", "When (UTC)"]
+    titles = ["Failure", "Message", "Model", "Duration", "Chain", "When (UTC)"]
     expect(heads).to_have_text(titles)
     page.get_by_role("region", name="Facets").get_by_role("link").first.click()
     chips(page, re.compile("Remove"))
@@ -117,7 +117,7 @@ def test_columns_are_chosen_and_kept(reader: Visit):
 def test_failures_are_looked_at_by_kind(reader: Visit):
     """One click groups them, one sorts the groups, one opens as many failures as a group has."""
     page = reader.go("/failures")
-    page.get_by_role("link", name="By kind", exact=True).click()
+    page.get_by_role("link", name="Grouped", exact=True).click()
     table = page.get_by_role("group", name="Kinds of failure")
     head = table.get_by_role("columnheader")
     expect(head.filter(has_text="Failures")).to_have_attribute("aria-sort", "descending")
@@ -189,8 +189,9 @@ def test_an_experiment_is_looked_at_as_a_whole_and_day_by_day(reader: Visit):
     ],
 )
 def test_a_table_is_downloaded_in_each_format(scripted: Visit, tmp_path: Path, suffix: str):
-    """The button beside a table hands over a file that is not empty."""
+    """The menu beside a table opens by keyboard and hands over a file that is not empty."""
     page = scripted.go("/round-trips")
+    page.get_by_text("Export chains", exact=True).press("Enter")
     with page.expect_download() as download:
         page.get_by_role("link", name=f"{suffix} of chains", exact=True).click()
     target = tmp_path / "file"
@@ -222,6 +223,11 @@ def test_what_a_failure_holds_is_copied(own_window: Callable[..., Visit]):
     buttons = page.get_by_role("button", name=re.compile("^Copy"))
     for index in range(buttons.count()):
         button = page.get_by_role("button", name=re.compile("^Cop(y|ied)")).nth(index)
+        below = button.evaluate(
+            "each => document.getElementById(each.dataset.copy).getBoundingClientRect().top"
+            " - each.getBoundingClientRect().bottom"
+        )
+        assert below >= 0, "the button covers what it copies"
         button.click()
         expect(button).to_have_text(re.compile("^Copied"))
         copied.append(str(page.evaluate("navigator.clipboard.readText()")))

@@ -55,6 +55,7 @@ def test_from_the_overview_to_a_failure_to_its_chain_to_a_csv(reader: Visit, tmp
     page.get_by_role("button", name="Search").click()
     chips(page, "-chain:none", "code:wrong_type")
     shown = said(page)
+    page.get_by_text("Export these failures", exact=True).click()
     with page.expect_download() as download:
         page.get_by_role("link", name="CSV of these failures").click()
     target = tmp_path / "failures.csv"
@@ -120,6 +121,18 @@ def test_no_page_breaks_the_accessibility_rules(scripted: Visit):
         if broken:
             found[path] = broken
     assert found == {}
+
+
+def test_names_as_long_as_they_may_be_fit_a_phone(scripted: Visit):
+    """Codes, tools and arguments of 128 letters without a break make no page wider than a phone."""
+    tool, code, field = (letter * 127 for letter in "tcf")
+    calls = [failure(f"{tool}{n}", code=f"{code}{n}", field=f"{field}{n}") for n in range(3)]
+    own, _ = scripted.project(*calls)
+    scripted.page.set_viewport_size(PHONE)
+    paths = ("/", "/failures", "/failures?group=kind", "/codes", "/tools", "/messages", "/fix-next")
+    beyond = {path: _beyond(scripted.go(path, own)) for path in (*paths, "/round-trips")}
+    scripted.page.set_viewport_size(WIDE)
+    assert {path: wide for path, wide in beyond.items() if wide} == {}
 
 
 @pytest.mark.long
@@ -252,7 +265,7 @@ def test_a_new_failure_appears_by_itself_unless_paused(scripted: Visit):
     send(dsn, failure("after_pause", at=now_us()))
     expect(rows.first).to_contain_text("after_pause")
     expect(rows.filter(has_text="while_paused")).to_have_count(0)
-    page.get_by_role("link", name="Load again").click()
+    page.get_by_role("link", name="Refresh").click()
     expect(rows.nth(1)).to_contain_text("while_paused")
     rows.first.get_by_role("link").first.click()
     expect(page.get_by_role("heading", name="What each audience was told")).to_be_visible()

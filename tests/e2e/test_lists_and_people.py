@@ -91,7 +91,7 @@ def test_a_facet_narrows_and_its_chip_or_the_way_back_widens(reader: Visit):
 def test_failures_are_filtered_by_a_form(reader: Visit):
     """Fields and choices of the form become one query in the address."""
     page = reader.go("/failures")
-    page.get_by_text("Filter by form").click()
+    page.get_by_text("Filters").click()
     page.get_by_label("Tool", exact=True).fill("search")
     page.get_by_role("combobox", name="Category").select_option("parameter")
     page.get_by_label("Outcome of the chain").select_option("recovered")
@@ -139,6 +139,33 @@ def test_a_cell_of_either_map_leads_to_its_failures(reader: Visit):
         page = reader.go("/codes")
         cells = rows_of(page, name).get_by_role("cell")
         _leads_to_its_rows(page, cells.get_by_role("link").first)
+
+
+def test_a_click_on_a_row_follows_its_first_link(scripted: Visit):
+    """On failures, kinds and chains; other links of a row work, and text can be selected."""
+    for path, table in (
+        ("/failures?q=-chain%3Anone", "Failures, newest first"),
+        ("/failures?group=kind", "Kinds of failure"),
+        ("/round-trips", "Chains, newest first"),
+    ):
+        page = scripted.go(path)
+        row = rows_of(page, table).first
+        target = row.get_by_role("link").first.get_attribute("href")
+        row.get_by_role("cell").first.click()
+        page.wait_for_url(f"{scripted.address}{target}")
+    page = scripted.go("/failures?q=-chain%3Anone")
+    row = rows_of(page, "Failures, newest first").first
+    text = row.get_by_role("cell").first
+    box = text.locator("span").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 1, box["y"] + 8)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 60, box["y"] + 8, steps=3)
+    page.mouse.up()
+    assert page.evaluate("String(getSelection())") in text.inner_text()
+    assert page.evaluate("String(getSelection())")
+    row.get_by_role("link", name=re.compile("^Chain, ")).click()
+    expect(_heading(page)).to_contain_text("Chain of")
 
 
 def test_a_message_leads_to_the_failures_that_said_it(reader: Visit):

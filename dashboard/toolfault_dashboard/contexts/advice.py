@@ -82,6 +82,7 @@ class MessageBlock:
     code: Doc[str, "The code."]
     failures: Doc[int, "Failures of that tool and code."]
     lines: Doc[tuple[MessageLine, ...], "Its wordings, best first."]
+    single: Doc[bool, "Whether it has no more than one."]
 
 
 @dataclass(frozen=True, slots=True)

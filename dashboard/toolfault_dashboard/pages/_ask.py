@@ -245,7 +245,7 @@ class Ask:
         expected = TEMPLATES[template]
         if not isinstance(page, expected):
             raise TypeError(f"{template} needs a {expected.__name__}.")
-        with shown_in(clock_of(self.request)):
+        with shown_in(clock_of(self.request), self.now):
             made = environment().get_template(template)
             html = made.render(shell=shell_of(self, title), page=page)
         return _sent(self.request, html, status)

@@ -13,7 +13,7 @@ from toolfault_dashboard.analysis.metrics import METRICS
 from toolfault_dashboard.analysis.rates import Interval
 from toolfault_dashboard.contexts import Link
 from toolfault_dashboard.contexts.experiments import DaysContext, LookLine
-from toolfault_dashboard.formats import count, plural
+from toolfault_dashboard.formats import count, day, plural
 from toolfault_dashboard.pages._ask import Ask
 from toolfault_dashboard.pages._effects import TITLES, shown_difference
 from toolfault_dashboard.queries.streams import RowStream
@@ -58,8 +58,8 @@ def days_of(ask: Ask, found: Experiment) -> DaysContext | None:
             value=look.difference,
             low=look.always.low,
             high=look.always.high,
-            title=f"{_day(look.until_at)}, {look.arm}: {shown_difference(metric, look.difference)},"
-            f" {_ends(metric, look.always)}",
+            title=f"{_day(look.until_at, ask.now)}, {look.arm}:"
+            f" {shown_difference(metric, look.difference)}, {_ends(metric, look.always)}",
         )
         for look in looked.looks
         if look.always is not None and look.difference is not None
@@ -70,7 +70,7 @@ def days_of(ask: Ask, found: Experiment) -> DaysContext | None:
         better=_METRICS[metric].better,
         every="every day" if looked.days == 1 else f"every {plural(looked.days, 'day')}",
         chart=whisker_chart(
-            [_day(each) for each in moments],
+            [_day(each, ask.now) for each in moments],
             readings,
             shown=lambda value: shown_difference(metric, value),
         ),
@@ -88,10 +88,9 @@ def days_of(ask: Ask, found: Experiment) -> DaysContext | None:
     )
 
 
-def _day(until: int) -> str:
+def _day(until: int, now: int) -> str:
     """Name the day that a look ends; midnight belongs to the day before it."""
-    moment = datetime.fromtimestamp((until - 1) / 1_000_000, UTC)
-    return f"{moment.day} {moment:%b}"
+    return day(datetime.fromtimestamp((until - 1) / 1_000_000, UTC), now)
 
 
 def _ends(metric: str, interval: Interval | None) -> str:

@@ -28,7 +28,7 @@ TITLES: Final = {
     "recovery_rate": ("Recovery", "Closed chains that ended in a success of the same tool."),
     "round_trips_per_operation": (
         "Round trips per operation",
-        "Extra calls that failures cost, per call that is no retry.",
+        "Extra calls per operation (retries excluded).",
     ),
     "round_trips_per_failure": (
         "Round trips per failure",

@@ -43,8 +43,8 @@ def kind_tabs(ask: Ask, **kept: str) -> tuple[Link, ...]:
     here = by_kind(ask)
     rest = {name: value for name, value in kept.items() if name not in ("group", "sort")}
     return (
-        Link("One by one", ask.link("/failures", **rest), not here),
-        Link("By kind", ask.link("/failures", **rest, group="kind"), here),
+        Link("List", ask.link("/failures", **rest), not here),
+        Link("Grouped", ask.link("/failures", **rest, group="kind"), here),
     )
 
 
@@ -75,5 +75,5 @@ def _line(ask: Ask, found: Kinds, row: KindRow) -> KindLine:
         href=rows_behind(ask, row.query),
         share=row.failures / found.failures if found.failures else 0.0,
         drawn=sparkline(row.counts),
-        peak=peak_words(found.bucket, found.starts, row.counts),
+        peak=peak_words(found.bucket, found.starts, row.counts, ask.now),
     )

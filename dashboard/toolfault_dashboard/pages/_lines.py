@@ -25,6 +25,7 @@ from toolfault_dashboard.queries.rows import (
 from toolfault_dashboard.search import Clause, Pattern, Query, QueryError, parse
 
 __all__ = [
+    "argument_of",
     "chain_line",
     "code_lines",
     "count_tile",
@@ -73,6 +74,11 @@ def narrowed_by(query: Query, text: str) -> Query:
     return query.without(*(clause.key for clause in wanted.clauses)).and_(wanted)
 
 
+def argument_of(tool: str, name: str) -> str:
+    """Name an argument of a tool as pages do: ``send_email.to``."""
+    return f"{tool}.{name}" if name else f"{tool} (no argument)"
+
+
 def rows_behind(ask: Ask, text: str) -> str:
     """Return the address of the failures that *text* selects, or nothing.
 
@@ -92,7 +98,7 @@ def frequency_lines(
     known = meanings or {}
     return tuple(
         FrequencyLine(
-            name=row.name or NONE,
+            name=argument_of(row.tool, row.name) if row.tool else row.name or NONE,
             tool=row.tool or "",
             failures=row.failures,
             share=row.failures / table.failures if table.failures else 0.0,

@@ -9,12 +9,12 @@ from typing import Final
 from toolfault_dashboard.charts import bar_chart
 from toolfault_dashboard.contexts import TimeChart
 from toolfault_dashboard.contexts.times import TimeRow
-from toolfault_dashboard.formats import plural, timestamp
+from toolfault_dashboard.formats import day, plural, timestamp
 from toolfault_dashboard.pages._ask import Ask
 from toolfault_dashboard.queries.rows import ChangeRow, FailuresOverTime, Series
 from toolfault_dashboard.search import Query, parse
 
-__all__ = ["TOP_CODES", "moment_words", "peak_words", "time_chart"]
+__all__ = ["TOP_CODES", "peak_words", "time_chart"]
 
 TOP_CODES: Final = 6  # one colour and pattern each; the seventh is "other"
 _OTHER: Final = 7
@@ -26,30 +26,24 @@ def _moment(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
 
 
-def _label(bucket: str, start: int) -> str:
+def _label(bucket: str, start: int, now: int) -> str:
     moment = _moment(start)
-    if bucket == "hour":
-        return f"{moment.day} {moment:%b, %H:%M}"
-    return f"{moment.day} {moment:%b}"
+    return f"{day(moment, now)}, {moment:%H:%M}" if bucket == "hour" else day(moment, now)
 
 
-def peak_words(bucket: str, starts: Sequence[int], counts: Sequence[int]) -> str:
+def peak_words(bucket: str, starts: Sequence[int], counts: Sequence[int], now: int) -> str:
     """Say in which of the buckets that begin at *starts* most failures were; empty for none."""
     highest = max(counts, default=0)
     if not highest:
         return ""
     start = starts[counts.index(highest)]
-    return f"most: {plural(highest, 'failure')}, {moment_words(bucket, start)}"
+    return f"most: {plural(highest, 'failure')}, {_words(bucket, start, now)}"
 
 
-def moment_words(bucket: str, start: int) -> str:
+def _words(bucket: str, start: int, now: int) -> str:
     """Name the bucket that begins at *start*, in UTC."""
-    moment = _moment(start)
-    if bucket == "hour":
-        return f"{moment.day} {moment:%b %Y}, {moment:%H}:00 UTC"
-    if bucket == "week":
-        return f"Week of {moment.day} {moment:%b %Y}"
-    return f"{moment.day} {moment:%b %Y}"
+    label = _label(bucket, start, now)
+    return {"hour": f"{label} UTC", "week": f"Week of {label}"}.get(bucket, label)
 
 
 def time_chart(
@@ -81,10 +75,10 @@ def time_chart(
         for i, start in enumerate(starts)
     ]
     chart = bar_chart(
-        [_label(bucket, start) for start in starts],
+        [_label(bucket, start, ask.now) for start in starts],
         [(line.name or "no code", line.counts) for line in series],
         titles=[
-            f"{moment_words(bucket, start)}: {plural(failures[i], 'failure')}"
+            f"{_words(bucket, start, ask.now)}: {plural(failures[i], 'failure')}"
             f" of {plural(found.calls[i], 'call')}"
             for i, start in enumerate(starts)
         ],
@@ -97,7 +91,7 @@ def time_chart(
         chart=chart,
         bucket=bucket,
         names=tuple(line.name or "no code" for line in series),
-        rows=_rows(found, series, links),
+        rows=_rows(found, series, links, ask.now),
         untimed=found.untimed,
         marks=tuple(
             (each.label, ask.link(f"/changes/{each.event_id}", "", window="")) for each in marked
@@ -107,12 +101,12 @@ def time_chart(
 
 
 def _rows(
-    found: FailuresOverTime, series: Sequence[Series], links: Sequence[str]
+    found: FailuresOverTime, series: Sequence[Series], links: Sequence[str], now: int
 ) -> tuple[TimeRow, ...]:
     counts = [tuple(line.counts[i] for line in series) for i in range(len(links))]
     return tuple(
         TimeRow(
-            label=moment_words(found.bucket, start),
+            label=_words(found.bucket, start, now),
             start=timestamp(start),
             href=link,
             counts=each,

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from toolfault_dashboard.contexts import GlossaryEntry, HelpContext
-from toolfault_dashboard.glossary import CATEGORIES, CODES, OUTCOMES, WORDS
+from toolfault_dashboard.glossary import CODES, GLOSSARY
 from toolfault_dashboard.pages._ask import Asked
 from toolfault_dashboard.search import KEYS
 
@@ -26,7 +26,7 @@ def help_page(ask: Asked) -> Response:
     """Render the page; the keys come from the table that the parser itself reads."""
     context = HelpContext(
         keys=tuple(KEYS.values()),
-        glossary=_entries(WORDS | CATEGORIES | OUTCOMES),
+        glossary=_entries(dict(sorted(GLOSSARY.items()))),
         codes=_entries(CODES),
         failures=ask.link("/failures", ""),
     )

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from toolfault_dashboard import queries
 from toolfault_dashboard.contexts.live import LiveContext
 from toolfault_dashboard.formats import shown_in, time_tag, timestamp, visible
+from toolfault_dashboard.glossary import meaning
 from toolfault_dashboard.pages._ask import Ask, Asked, open_ask
 from toolfault_dashboard.pages._lines import failure_line
 from toolfault_dashboard.pages._shell import clock_of
@@ -90,7 +91,7 @@ def _newest(request: Request) -> list[tuple[str, dict[str, str]]]:
 
 def _data(ask: Ask, row: FailureRow) -> dict[str, str]:
     line = failure_line(ask, row)
-    with shown_in(clock_of(ask.request)):
+    with shown_in(clock_of(ask.request), ask.now):
         moment = time_tag(row.occurred_at, "short").striptags()
     shown = {
         "code": row.code,
@@ -98,6 +99,7 @@ def _data(ask: Ask, row: FailureRow) -> dict[str, str]:
         "field": row.field or "",
         "text": row.text or "",
         "audience": row.audience or "",
+        "audience_meaning": meaning(row.audience or ""),
         "when": moment,
         "at": timestamp(row.occurred_at),
     }

@@ -56,6 +56,7 @@ def _block(ask: Ask, group: MessageGroup) -> MessageBlock:
         code=group.code,
         failures=group.failures,
         lines=tuple(_line(ask, group, row) for row in group.rows[:LINES]),
+        single=len(group.rows) < 2,
     )
 
 

@@ -24,6 +24,7 @@ from toolfault_dashboard.pages._columns import (
     redirected,
 )
 from toolfault_dashboard.pages._lines import (
+    argument_of,
     chain_line,
     count_tile,
     exactly,
@@ -166,9 +167,7 @@ def _groups(ask: Ask, found: RoundTrips, by: str) -> tuple[ToolLine, ...]:
             for tool, group in queries.chains_by_argument(ask.conn, ask.scope)[:GROUP_ROWS]
         ]
         return tuple(
-            replace(
-                _line(ask, group, query, {}), name=f"{group.name or 'no argument named'} of {tool}"
-            )
+            replace(_line(ask, group, query, {}), name=argument_of(tool, group.name))
             for query, tool, group in pairs
         )
     named = {"tool": found.by_tool, "code": found.by_code, "model": found.by_model}[by]

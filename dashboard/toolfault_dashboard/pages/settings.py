@@ -71,8 +71,8 @@ def _settings(stored: ProjectSettings, server: Settings) -> tuple[SettingLine, .
             "retention_days",
             "Keep calls for (days)",
             _written(stored.retention_days),
-            str(server.retention_days or "0, everything"),
-            "Conversations that came in earlier go, whole. 0 keeps everything.",
+            str(server.retention_days or "0, never"),
+            "Deletes conversations received more than so many days ago. 0 = never.",
             number=True,
         ),
         SettingLine(
@@ -80,7 +80,7 @@ def _settings(stored: ProjectSettings, server: Settings) -> tuple[SettingLine, .
             "Keep at most (calls)",
             _written(stored.retention_calls),
             str(server.retention_calls or "0, no limit"),
-            "The oldest conversations beyond about so many calls go. 0 sets no limit.",
+            "Deletes the oldest conversations beyond about so many calls. 0 = no limit.",
             number=True,
         ),
         SettingLine(
@@ -88,8 +88,8 @@ def _settings(stored: ProjectSettings, server: Settings) -> tuple[SettingLine, .
             "Prices of a million tokens",
             _written(stored.token_prices),
             prices or "none",
-            "Model=price, the first that fits counts; * stands for anything, such as "
-            "gpt*=3,*=1. Turns tokens lost into money.",
+            "Shows tokens lost as money. Write model=price; the first match counts, and * "
+            "matches anything: gpt*=3,*=1.",
             number=False,
         ),
     )

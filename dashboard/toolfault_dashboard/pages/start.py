@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from fastapi import APIRouter
-from starlette.responses import Response
+from itsdangerous import BadSignature, URLSafeTimedSerializer
+from starlette.responses import RedirectResponse, Response
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.contexts import StartContext
@@ -13,6 +14,7 @@ from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.policy import allows
 from toolfault_dashboard.recording import create_ingest_key
 from toolfault_dashboard.search import parse
+from toolfault_dashboard.security import cookie_name
 
 __all__ = ["is_empty", "router", "start_page"]
 
@@ -20,6 +22,8 @@ router = APIRouter()
 
 _DEFAULT_PROJECT: Final = "default"
 _PLACEHOLDER: Final = "KEY"
+_PATH: Final = "/start"
+_SECONDS: Final = 60  # that a new key waits for its page
 
 
 def _dsn(ask: Ask, key: str) -> str:
@@ -51,14 +55,43 @@ def is_empty(ask: Ask) -> bool:
     return ask.project is None or not queries.summary(ask.conn, ask.scope_of(parse(""))).calls
 
 
-@router.get("/start", name="start")
+@router.get(_PATH, name="start")
 def start(ask: Asked) -> Response:
-    """Render the page, also for a project that has data."""
-    return start_page(ask, empty=is_empty(ask))
+    """Render the page, also for a project that has data; a key that was just made, once."""
+    name = _cookie(ask)
+    if name not in ask.request.cookies:
+        return start_page(ask, empty=is_empty(ask))
+    try:
+        key = _signer(ask).loads(ask.request.cookies[name], max_age=_SECONDS)
+    except BadSignature:
+        key = ""
+    answer = start_page(ask, key=str(key), empty=is_empty(ask))
+    answer.delete_cookie(name, path=_PATH, httponly=True, samesite="strict")
+    return answer
 
 
-@router.post("/start", name="create_key")
+@router.post(_PATH, name="create_key")
 def create_key(ask: Asked) -> Response:
-    """Make an ingest key and show it in the DSN."""
+    """Make an ingest key and lead to the page that shows it, so that a reload makes no other."""
     key = create_ingest_key(ask.services.engine, _project(ask), actor=ask.viewer.name)
-    return start_page(ask, key=key, empty=is_empty(ask))
+    answer = RedirectResponse(ask.link(_PATH, "", window=""), status_code=303)
+    answer.set_cookie(
+        _cookie(ask),
+        _signer(ask).dumps(key),
+        max_age=_SECONDS,
+        path=_PATH,
+        secure=ask.request.url.scheme == "https",
+        httponly=True,
+        samesite="strict",
+    )
+    return answer
+
+
+def _cookie(ask: Ask) -> str:
+    return f"{cookie_name(ask.request.scope)}_key"
+
+
+def _signer(ask: Ask) -> URLSafeTimedSerializer:
+    """Sign with the session, so that a page shows no key but those that its reader made."""
+    session = ask.request.cookies[cookie_name(ask.request.scope)]
+    return URLSafeTimedSerializer(session, salt=_PATH)

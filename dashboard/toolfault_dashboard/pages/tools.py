@@ -99,17 +99,17 @@ def tools(ask: Asked) -> Response:
         scale=rate_scale(line.rate for line in lines),
         sorts={name: _sort(ask, name, chosen, **kept) for name in _SORTS},
         columns=shown,
-        trends=_drawn(trends) if trends else {},
+        trends=_drawn(trends, ask.now) if trends else {},
         buckets=len(trends.starts) if trends else 0,
         csv=ask.export("/tools.csv"),
     )
     return ask.render("tools.html", context, title="Tools")
 
 
-def _drawn(trends: Trends) -> dict[str, tuple[str, str]]:
+def _drawn(trends: Trends, now: int) -> dict[str, tuple[str, str]]:
     """Return the drawing of each tool's failures over time, and where they were most in words."""
     return {
-        tool: (sparkline(counts), peak_words(trends.bucket, trends.starts, counts))
+        tool: (sparkline(counts), peak_words(trends.bucket, trends.starts, counts, now))
         for tool, counts in trends.counts.items()
     }
 

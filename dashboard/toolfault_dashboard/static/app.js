@@ -1,7 +1,7 @@
 /* Progressive enhancement only: every page works without this file.
  *
  * What it adds: copy buttons, keys (`?` lists them), telling the server the reader's time zone,
- * live rows and the first run. No markup is ever built from data: text is set with textContent alone.
+ * rows that lead somewhere, closing menus, live rows and the first run. No markup is ever built from data: text is set with textContent alone.
  */
 "use strict";
 
@@ -21,17 +21,18 @@
     const source = doc.getElementById(button.dataset.copy);
     if (!source || !navigator.clipboard) continue;
     button.hidden = false;
+    // What is copied, for those who hear the page, stands behind the word and stays.
+    const word = button.firstChild;
     button.addEventListener("click", async () => {
-      const label = button.textContent;
       try {
         await navigator.clipboard.writeText(source.value ?? source.textContent);
-        button.textContent = "Copied";
+        word.data = "Copied";
         button.dataset.copied = "";
       } catch {
-        button.textContent = "Press Ctrl+C";
+        word.data = "Press Ctrl+C";
         getSelection().selectAllChildren(source);
       }
-      setTimeout(() => { button.textContent = label; }, 1500);
+      setTimeout(() => { word.data = "Copy"; }, 1500);
     });
   }
 
@@ -85,6 +86,24 @@
   const idle = window.requestIdleCallback || ((then) => setTimeout(then, 50));
   if (later.length) idle(lay);
 
+  /* A row of these tables leads where its first link leads. What has a use of its own keeps it, and
+   * text can be selected by dragging. */
+  doc.addEventListener("click", (event) => {
+    const link = event.target.closest("[data-rows] tbody tr")?.querySelector("a.row-link");
+    if (!link || event.target.closest("a, button, summary, pre") || String(getSelection())) return;
+    link.dispatchEvent(new MouseEvent("click", event)); // with Ctrl and Shift as they were
+  });
+
+  /* An open export menu closes when a format is chosen, on a click elsewhere, and on Escape. */
+  const closeExport = () => {
+    const menu = doc.querySelector(".export[open]");
+    if (menu) menu.open = false;
+    return menu;
+  };
+  doc.addEventListener("click", ({ target }) => {
+    if (!target.closest(".export[open]") || target.closest(".export a")) closeExport();
+  });
+
   /* Live: rows are built from text alone, newest on top, and the oldest fall off. */
   const live = doc.getElementById("live");
   if (live && window.EventSource) {
@@ -106,7 +125,9 @@
       const under = element("span", "", "under");
       under.append(element("span", failure.tool, "code"));
       if (failure.field) under.append(" · ", element("span", failure.field, "code"));
-      head.append(link, " ", element("span", failure.audience, "badge"), under);
+      const badge = element("span", failure.audience, "badge");
+      badge.title = failure.audience_meaning;
+      head.append(link, " ", badge, under);
       const said = doc.createElement("td");
       said.append(element("span", failure.text, "clip"));
       const when = doc.createElement("td");
@@ -156,7 +177,8 @@
       return;
     }
     let done = false;
-    if (leader) {
+    if (event.key === "Escape") closeExport()?.firstElementChild.focus();
+    else if (leader) {
       leader = false;
       done = /^[a-z]$/.test(event.key) && follow(`.nav a[data-key="${event.key}"]`);
     } else if (event.key === "/") {

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import contextmanager
+
 import pytest
-from tests.dashboard.pages.conftest import Browser
+from sqlalchemy import Engine
+from tests.dashboard.generated import NOW
+from tests.dashboard.pages.conftest import Browser, open_browser
+from tests.dashboard.pages.places import generated
+
+from toolfault_collector.clock import DAY_US
 
 CHANGES = "/changes?project=generated"  # a change at noon, 10 November 2026, UTC
 
@@ -64,3 +72,14 @@ def test_the_clock_of_one_page_is_not_that_of_the_next(browser: Browser):
     """A page for one zone leaves nothing behind for a reader of another one."""
     _shown(browser, zone="Asia/Tokyo")
     assert _shown(browser)[1] == "When (UTC)"
+
+
+@pytest.mark.parametrize("path", ["/", "/failures?group=kind", "/codes", "/tools"])
+def test_a_page_of_next_year_names_the_year_of_every_date(engine: Engine, path: str):
+    """In tables, on the axes of charts and in the words for what is drawn; this year none does."""
+    for now in (NOW, NOW + 90 * DAY_US):
+        with contextmanager(open_browser)(engine, now=now) as browser:
+            page = browser.page(generated(path)).main
+        said = "\n".join([page.text, *page.labelled("most:")])
+        dates = re.findall(r"\b\d{1,2} (?:Oct|Nov)(?: \d{4})?", said)
+        assert {date.endswith(" 2026") for date in dates} == {now != NOW}, dates

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from markupsafe import escape
 from tests.dashboard.reading import Cell, Page
 
+from toolfault_collector.clock import parse_time
 from toolfault_dashboard import formats
 from toolfault_dashboard.analysis.rates import rate
 from toolfault_dashboard.render import breakable, query_string
@@ -24,13 +25,13 @@ NBSP = "\u00a0"
     [
         (0, "0"),
         (999, "999"),
-        (1000, f"1{THIN}000"),
-        (1234567, f"1{THIN}234{THIN}567"),
-        (-1234, f"\u22121{THIN}234"),
+        (1000, "1,000"),
+        (1234567, "1,234,567"),
+        (-1234, "\u22121,234"),
     ],
 )
 def test_thousands_are_set_apart(value: int, text: str):
-    """Integers carry thin spaces and a real minus sign."""
+    """Integers carry commas and a real minus sign."""
     assert formats.count(value) == text
 
 
@@ -38,12 +39,12 @@ def test_thousands_are_set_apart(value: int, text: str):
     ("value", "text"),
     [
         (None, "–"),
-        (0.0, f"0{THIN}%"),
-        (1.0, f"100{THIN}%"),
-        (0.0712, f"7.1{THIN}%"),
-        (0.00123, f"0.12{THIN}%"),
-        (0.9999, f"100{THIN}%"),
-        (-0.034, f"\u22123.4{THIN}%"),
+        (0.0, "0%"),
+        (1.0, "100%"),
+        (0.0712, "7.1%"),
+        (0.00123, "0.12%"),
+        (0.9999, "100%"),
+        (-0.034, "\u22123.4%"),
     ],
 )
 def test_percentages_have_the_digits_their_size_needs(value: float | None, text: str):
@@ -54,7 +55,7 @@ def test_percentages_have_the_digits_their_size_needs(value: float | None, text:
 def test_an_interval_without_data_is_empty():
     """No calls, no interval: nothing is made up."""
     assert formats.percent_interval(rate(0, 0)) == ""
-    assert formats.percent_interval(rate(1, 10)) == f"1.8–40.4{THIN}%"
+    assert formats.percent_interval(rate(1, 10)) == "1.8–40.4%"
 
 
 @pytest.mark.parametrize(
@@ -156,15 +157,30 @@ def test_a_zone_ends_with_the_page_that_it_was_for():
     """Times are in the zone inside the block and in UTC after it."""
     moment = 1_795_301_585_123_456
     before = formats.time_tag(moment)
-    with formats.shown_in(ZoneInfo("Asia/Tokyo")):
+    with formats.shown_in(ZoneInfo("Asia/Tokyo"), moment):
         assert formats.clock() == "local"
         assert formats.time_tag(moment) != before
     assert formats.clock() == "UTC"
     assert formats.time_tag(moment) == before
 
 
+@pytest.mark.parametrize(
+    ("zone", "now", "text"),
+    [
+        ("UTC", "2026-12-31T23:30:00Z", "31 Dec, 22:00"),
+        ("UTC", "2027-01-01T00:30:00Z", "31 Dec 2026, 22:00"),
+        ("Asia/Tokyo", "2026-12-31T23:30:00Z", "1 Jan, 07:00"),
+        ("Asia/Tokyo", "2026-12-31T14:30:00Z", "1 Jan 2027, 07:00"),
+    ],
+)
+def test_a_date_names_its_year_where_that_is_not_this_one(zone: str, now: str, text: str):
+    """Which year it is, and which that of a time, the reader's zone decides."""
+    with formats.shown_in(ZoneInfo(zone), parse_time(now)):
+        assert formats.time_tag(parse_time("2026-12-31T22:00:00Z"), "short").striptags() == text
+
+
 def test_a_zone_that_leads_out_of_the_calendar_leaves_utc():
     """The last hours of year 9999 are written in UTC where the zone would reach year 10000."""
     last = 253_402_300_799_000_000
-    with formats.shown_in(ZoneInfo("Pacific/Kiritimati")):
+    with formats.shown_in(ZoneInfo("Pacific/Kiritimati"), last):
         assert "31 Dec 9999" in formats.time_tag(last)

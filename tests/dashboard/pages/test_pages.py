@@ -37,6 +37,45 @@ def test_every_detail_page_answers(browser: Browser):
         assert browser.page(generated(path)).heading
 
 
+def test_what_a_term_means_is_one_pointer_away(browser: Browser):
+    """Badges and columns with a name of their own explain it, by the words of Help."""
+    known = {*browser.page("/help").section("Words").figures.values()}
+    said: set[str] = set()
+    for path in map(generated, (*LISTS, *details(browser.engine))):
+        page = browser.page(path).main
+        said |= {words for _, words in page.badges}
+    assert len(said) > 10
+    assert said <= known
+    columns = browser.page(generated("/round-trips")).main.table("First code").meanings
+    assert {"First code", "Outcome", "Round trips", "Remarkable"} <= set(columns)
+    assert set(columns.values()) <= known
+
+
+@pytest.mark.parametrize("path", ["/fix-next", "/start", "/experiments"])
+def test_every_snippet_can_be_copied(browser: Browser, path: str):
+    """Each piece of code has a button of its own, which copies that piece."""
+    page = browser.page(generated(path)).main
+    assert page.snippets
+    assert sorted(page.copied) == sorted(page.snippets)
+
+
+def test_a_long_message_is_cut_and_opens_in_full(own_browser: Browser):
+    """A text of many words has all of it behind "Whole text", without a script; a short one not."""
+    long = "Write the port as a number, since nothing else can be understood. " * 5 + "End."
+    texts = {"long_winded": long, "short_spoken": "Write the port as a number."}
+    events = [
+        failure(tool, at=NOW - 10**6, error={"renderings": {"llm": said}})
+        for tool, said in texts.items()
+    ]
+    with write_transaction(own_browser.engine) as conn:
+        project_id = ensure_project(conn, "wordy")
+        assert store_events(conn, project_id, events, received_at=NOW).accepted == len(events)
+    page = own_browser.page("/messages?project=wordy&window=all").main
+    assert page.section("One message each").snippets == [long]
+    (opened,) = [words for words in page.menus if words.startswith("Whole text")]
+    assert opened.endswith("...")
+
+
 def test_no_page_asks_the_database_often(browser: Browser):
     """A page needs at most thirteen statements, whatever its address asks for."""
     paths = (*LISTS, *details(browser.engine), *variants(browser.engine))
@@ -236,7 +275,7 @@ EVENT = {
 def test_a_new_project_shows_how_to_send_data(empty_browser: Browser):
     """Without data the overview is the first-run page; asking for a key shows a DSN that works."""
     assert "first failure" in empty_browser.page("/").heading
-    dsn = empty_browser.post("/start", {}, status=200).section("Your DSN").snippets[0]
+    dsn = empty_browser.post("/start", {}).section("Your DSN").snippets[0]
     key = dsn.split("//")[1].split("@")[0]
     sent = empty_browser.client.post(
         "/v1/events",
@@ -245,6 +284,22 @@ def test_a_new_project_shows_how_to_send_data(empty_browser: Browser):
     )
     assert sent.json()["accepted"] == 1
     assert empty_browser.page("/?window=all").heading == "Overview"
+
+
+def test_a_new_key_is_shown_once_and_a_reload_makes_no_other(empty_browser: Browser):
+    """The form leads to a page that holds the key; loading it again shows and makes none."""
+    made = empty_browser.post("/start", {})
+    key = made.section("Your DSN").snippets[0].split("//")[1].split("@")[0]
+    assert key.startswith("tf_ingest_")
+    assert key not in empty_browser.page("/start").text
+    assert len(empty_browser.page("/settings").table("Key", "Last used (UTC)").rows) == 1
+
+
+def test_nobody_else_makes_a_page_show_a_key(empty_browser: Browser):
+    """A cookie that this session did not sign shows nothing."""
+    name = next(iter(empty_browser.client.cookies))
+    empty_browser.client.cookies.set(f"{name}_key", "tf_ingest_of_somebody.else", path="/start")
+    assert "tf_ingest_of_somebody" not in empty_browser.page("/start").text
 
 
 @pytest.mark.parametrize("path", ["/failures", "/round-trips", "/codes", "/tools", "/fix-next"])

@@ -55,7 +55,7 @@ TABLES = {
 
 @pytest.mark.parametrize("path", TABLES)
 def test_every_table_is_there_as_csv_ndjson_and_parquet(browser: Browser, path: str):
-    """Beside each table stand three files; they hold the same rows, and more than none."""
+    """Beside each table a menu has three files; they hold the same rows, and more than none."""
     with key_of(browser.engine, "generated"):  # or Settings has no table of keys
         _has_every_table(browser, path)
 
@@ -78,7 +78,14 @@ def test_what_is_new_since_a_change_is_a_file(own_browser: Browser):
 
 
 def _has_every_table(browser: Browser, path: str) -> None:
-    links = browser.page(generated(path)).files
+    page = browser.page(generated(path))
+    links = page.files
+    menus = [files for words, files in page.menus.items() if words.startswith("Export ")]
+    assert [[each.text.split()[0] for each in files] for files in menus] == (
+        [["CSV", "NDJSON", "Parquet"]] * len(menus)
+    )
+    offered = [each.href for files in menus for each in files]
+    assert [each for each in links if not each.startswith("/report.html")] == offered
     for name in TABLES[path]:
         numbers: list[int] = []
         for suffix in ("csv", "ndjson", "parquet"):

@@ -6,13 +6,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from importlib import resources
-from typing import Any
+from typing import Any, get_args
 
 from jinja2 import nodes
 from jinja2.meta import find_undeclared_variables
 
+from toolfault_collector.admin.keys import KeyKind
 from toolfault_dashboard import contexts
+from toolfault_dashboard.analysis.effect import Verdict
 from toolfault_dashboard.contexts import TEMPLATES, Shell
+from toolfault_dashboard.glossary import AUDIENCES, CATEGORIES, OUTCOMES, REMEDIES, meaning
 from toolfault_dashboard.render import PACKAGE, environment
 
 MODULES = (
@@ -89,6 +92,33 @@ def test_the_frame_reads_only_fields_of_its_context():
     declared = {field.name for field in fields(Shell)}
     read = set().union(*(_reads(_tree(name), "shell") for name in (*TEMPLATES, "base.html")))
     assert read == declared
+
+
+# What a badge without a fixed text shows, and all that it may be.
+SHOWN = {
+    "name": (*CATEGORIES, *AUDIENCES, *OUTCOMES, *get_args(Verdict)),
+    "kind": get_args(KeyKind),
+    "state": ("active", "invited", "disabled"),
+    "remedy": (*REMEDIES, "default", "describe", "all_at_once", "reword", "expose"),
+}
+
+
+def _terms() -> Iterator[str]:
+    """What the badges of all templates are explained by."""
+    for name in NAMES:
+        for call in _tree(name).find_all(nodes.Call):
+            if "badge" not in (getattr(call.node, "name", ""), getattr(call.node, "attr", "")):
+                continue
+            term = next((each.value for each in call.kwargs if each.key == "term"), call.args[0])
+            if isinstance(term, nodes.Const):
+                yield term.value
+            else:
+                yield from SHOWN[getattr(term, "name", "") or getattr(term, "attr", "")]
+
+
+def test_every_badge_has_an_entry_in_the_glossary():
+    """No badge is without an explanation, whatever it may show."""
+    assert {term for term in _terms() if not meaning(term)} == set()
 
 
 def test_no_template_switches_escaping_off_or_holds_script_or_style():
