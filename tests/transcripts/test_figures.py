@@ -20,6 +20,7 @@ from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.exports import write
 from toolfault_dashboard.queries import Scope
+from toolfault_dashboard.queries.rows import CalledFirst
 from toolfault_dashboard.search import parse
 
 SOURCES = ("tau_bench_airline", "agentrx_tau_retail", "claude_code_sessions")
@@ -165,3 +166,18 @@ def test_a_real_improvement_is_seen_and_nothing_is_not(
     gone = next(row for row in found.codes if row.code == "unknown_table")
     assert (gone.before.count, gone.after.count, gone.verdict) == (790, 0, "improved")
     assert halves.effect.verdict == "no detectable change"
+
+
+def test_a_file_is_read_before_it_is_edited(shared_data: Path, sqlite_engine: Engine) -> None:
+    """Claude Code refuses to edit what was not read; all chains of that recovered after a Read."""
+    folder = shared_data / "claude_code_sessions"
+    if not folder.is_dir():
+        pytest.skip(f"no transcripts at {folder}")
+    with write_transaction(sqlite_engine) as conn:
+        project = ensure_project(conn, "real")
+    import_paths(sqlite_engine, project, [folder])
+    with read_connection(sqlite_engine) as conn:
+        found = queries.calls_before_recovery(
+            conn, Scope(project, parse(""), now_us()), {"Edit", "Read", "Bash"}
+        )
+    assert found == {("Edit", "precondition_failed"): CalledFirst("Read", 10, 10)}

@@ -20,7 +20,7 @@ from toolfault_dashboard.pages._lines import rows_behind
 from toolfault_dashboard.picked_fixes import PickedFix, pick_fix, picked_fixes, unpick_fix
 from toolfault_dashboard.queries.fix_next import FixList, FixRow
 from toolfault_dashboard.queries.fix_next import fix_next as find
-from toolfault_dashboard.queries.rows import FailureDetail
+from toolfault_dashboard.queries.rows import CalledFirst, FailureDetail
 from toolfault_dashboard.queries.rows.issues import IssueRow
 from toolfault_dashboard.search import Clause, Pattern, parse
 
@@ -43,10 +43,19 @@ def fix_next(ask: Asked) -> Response:
     added = {(each.tool, each.field, each.remedy): each.added_by for each in picked}
     most = max((row.round_trips for row in found.rows), default=0.0)
     weekly = _is_weekly(found)
+    open_tools = {row.tool for row in found.rows if row.remedy == "open"}
+    first = queries.calls_before_recovery(ask.conn, ask.scope, open_tools)
     lines = [
         (
             row,
-            _line(ask, row, most, added.get((row.tool, row.field, row.remedy), ""), weekly=weekly),
+            _line(
+                ask,
+                row,
+                most,
+                added=added.get((row.tool, row.field, row.remedy), ""),
+                first=first.get((row.tool, row.detail)) if row.remedy == "open" else None,
+                weekly=weekly,
+            ),
         )
         for row in found.rows
     ]
@@ -142,7 +151,9 @@ def _picked(ask: Ask, row: PickedFix, ranked: Sequence[FixRow], *, weekly: bool)
     )
 
 
-def _line(ask: Ask, row: FixRow, most: float, added: str, *, weekly: bool) -> FixLine:
+def _line(
+    ask: Ask, row: FixRow, most: float, *, added: str, first: CalledFirst | None, weekly: bool
+) -> FixLine:
     return FixLine(
         row=row,
         share=row.round_trips / most if most else 0.0,
@@ -150,8 +161,17 @@ def _line(ask: Ask, row: FixRow, most: float, added: str, *, weekly: bool) -> Fi
         interval=_interval(row, weekly=weekly),
         since=_since(row, f" since “{row.changed_by}”"),
         spared=_since(row),
+        first=_first(row, first) if first else "",
         href=rows_behind(ask, row.query),
         added=added,
+    )
+
+
+def _first(row: FixRow, first: CalledFirst) -> str:
+    return (
+        f"In {count(first.chains)} of {plural(first.recovered, 'chain')} that recovered, the model"
+        f" called {first.tool} before {row.tool} succeeded. If {row.tool} needs that, say so in its"
+        " description, or let the tool do it."
     )
 
 

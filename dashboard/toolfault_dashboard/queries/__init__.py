@@ -9,6 +9,7 @@ from toolfault_dashboard.queries.chains import chain_detail, chain_list
 from toolfault_dashboard.queries.changes import change, changes
 from toolfault_dashboard.queries.conversations import (
     CALLS_PER_PAGE,
+    calls_before_recovery,
     calls_beside,
     conversation_detail,
 )
@@ -107,6 +108,7 @@ __all__ = [
     "TrialLooks",
     "Week",
     "arm_costs",
+    "calls_before_recovery",
     "calls_beside",
     "chain_detail",
     "chain_list",

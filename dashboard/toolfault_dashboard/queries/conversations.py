@@ -6,6 +6,7 @@ counted, so that a conversation may have had more calls than are stored.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -21,8 +22,11 @@ from sqlalchemy import (
 )
 
 from toolfault_collector.storage.tables import chain, conversation, tool_call
+from toolfault_dashboard.analysis.rates import rate
+from toolfault_dashboard.queries.conditions import chains_of
 from toolfault_dashboard.queries.rows import (
     Beside,
+    CalledFirst,
     ChainDetail,
     ConversationCall,
     ConversationDetail,
@@ -30,11 +34,15 @@ from toolfault_dashboard.queries.rows import (
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import sees
 
-__all__ = ["CALLS_PER_PAGE", "calls_beside", "conversation_detail"]
+__all__ = ["CALLS_PER_PAGE", "calls_before_recovery", "calls_beside", "conversation_detail"]
 
 CALLS_PER_PAGE: Final = 200
 MOST_BESIDE: Final = 500
 """Calls that are looked at to find what happened beside a chain; few chains see more."""
+
+MOST_RECOVERED: Final = 5_000
+"""Newest recovered chains that are looked at for what their models called first."""
+MOST: Final = 0.5
 
 _ORDER: Final = (tool_call.c.started_at, tool_call.c.seq, tool_call.c.event_id)
 
@@ -122,6 +130,52 @@ def calls_beside(conn: Connection, scope: Scope, detail: ChainDetail) -> Beside:
         between=tuple(map(tuple, between)),
         followed_by=None if followed is None else _call(followed),
     )
+
+
+def calls_before_recovery(
+    conn: Connection, scope: Scope, tools: Collection[str]
+) -> dict[tuple[str, str], CalledFirst]:
+    """Return which other tool models called with success before a chain of *tools* recovered.
+
+    By tool and first code, where it was the same tool in most of the chains, also at the lower end
+    of the interval, which takes four of four: what fails may need it, as editing a file may need
+    reading it. The newest `MOST_RECOVERED` recovered chains of the scope are looked at.
+    """
+    recovered = (
+        select(chain)
+        .where(chains_of(scope), chain.c.recovered_at.is_not(None), chain.c.tool.in_(tools))
+        .order_by(chain.c.first_failed_at.desc(), chain.c.id.desc())
+        .limit(MOST_RECOVERED)
+        .subquery()
+        .c
+    )
+    kind = (recovered.tool, recovered.first_code)
+    totals = {
+        (tool, code): number
+        for tool, code, number in conn.execute(select(*kind, func.count()).group_by(*kind))
+    }
+    key = tuple_(tool_call.c.started_at, tool_call.c.seq)
+    between = and_(
+        tool_call.c.project_id == recovered.project_id,
+        tool_call.c.session_id == recovered.session_id,
+        tool_call.c.tool != recovered.tool,
+        tool_call.c.success,
+        key > tuple_(recovered.started_at, recovered.first_seq),
+        key < tuple_(recovered.last_started_at, recovered.last_seq),
+    )
+    number = func.count(recovered.chain_id.distinct())
+    found = conn.execute(
+        select(*kind, tool_call.c.tool, number)
+        .where(between)
+        .group_by(*kind, tool_call.c.tool)
+        .order_by(number, func.count().desc(), tool_call.c.tool)
+    )
+    # The last one of each stays: most chains, and of equals the tool that is called less often.
+    return {
+        (tool, code): CalledFirst(first, chains, totals[tool, code])
+        for tool, code, first, chains in found
+        if (rate(chains, totals[tool, code]).low or 0.0) > MOST
+    }
 
 
 def _seen_after(failed_until: int, turn: str | None) -> ColumnElement[bool]:

@@ -15,7 +15,7 @@ from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import tool_call
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
-from toolfault_dashboard.queries.rows import Beside, ConversationCall
+from toolfault_dashboard.queries.rows import Beside, CalledFirst, ConversationCall
 from toolfault_dashboard.search import parse
 
 SECOND = 1_000_000
@@ -123,3 +123,39 @@ def test_every_chain_of_a_history_agrees_with_a_naive_reading(
         assert (beside.followed_by is None) is (chain.outcome != "switched")
         seen += sum(map(len, expected))
     assert seen > 0
+
+
+def _recovered(name: str, tool: str, between: Sequence[str]) -> list[Mapping[str, Any]]:
+    """A failure of *tool*, successes of others, and its success."""
+    called = [
+        success(each, session_id=name, **_at(1 + place)) for place, each in enumerate(between)
+    ]
+    return [
+        failure(tool, session_id=name, code="precondition_failed", **_at(0)),
+        *called,
+        success(tool, session_id=name, **_at(1 + len(between))),
+    ]
+
+
+def test_what_most_chains_called_before_they_recovered(engine: Engine) -> None:
+    """A tool called in most of the recovered chains is named, with both numbers."""
+    talks = {
+        "Edit": [["Read"], ["Grep", "Read", "Read"], ["Read", "Grep"], ["Read"]],
+        "Write": [["Read"], ["Read"], ["Read"]],  # too few to say that it is most of all
+        "Bash": [["Edit"], ["Edit"], ["Edit"], ["Edit"], [], [], []],  # nor are these
+    }
+    events = [
+        event
+        for tool, chains in talks.items()
+        for number, between in enumerate(chains)
+        for event in _recovered(f"{tool}-{number}", tool, between)
+    ]
+    events += [
+        failure("Edit", session_id="never", **_at(0)),
+        success("Read", session_id="never", **_at(1)),
+    ]
+    scope = _stored(engine, "demo", events)
+    with read_connection(engine) as conn:
+        found = queries.calls_before_recovery(conn, scope, talks)
+        assert queries.calls_before_recovery(conn, scope, {"Write"}) == {}
+    assert found == {("Edit", "precondition_failed"): CalledFirst("Read", 4, 4)}

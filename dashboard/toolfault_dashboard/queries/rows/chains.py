@@ -13,6 +13,7 @@ __all__ = [
     "OUTCOMES",
     "Attempt",
     "Beside",
+    "CalledFirst",
     "ChainDetail",
     "ChainGroup",
     "ChainPage",
@@ -133,6 +134,15 @@ class Beside:
 
     between: tuple[tuple[ConversationCall, ...], ...]  # before each call of the chain
     followed_by: ConversationCall | None  # the success by which an unresolved chain is switched
+
+
+@dataclass(frozen=True, slots=True)
+class CalledFirst:
+    """The tool that was called before most chains of one tool and code recovered."""
+
+    tool: str
+    chains: int  # before these
+    recovered: int  # of these
 
 
 @dataclass(frozen=True, slots=True)
