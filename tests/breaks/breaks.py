@@ -551,6 +551,22 @@ BREAKS: Final = (
         found_by=("tests/collector/test_faults.py",),
     ),
     Break(
+        name="collector-large-events-conflict",
+        promise="A large event that is sent twice in a batch is counted as a conflict with itself.",
+        file="collector/toolfault_collector/storage/store.py",
+        old="max_bytes=sys.maxsize)",
+        new="max_bytes=262_144)",
+        found_by=("tests/collector/test_writer.py::test_one_id_twice_of_events_of_any_size",),
+    ),
+    Break(
+        name="collector-stored-in-part-is-free",
+        promise="A project over its quota goes on where the database fails now and then.",
+        file="collector/toolfault_collector/http/ingest.py",
+        old="if isinstance(result, Exception) and not partly:",
+        new="if isinstance(result, Exception):",
+        found_by=("tests/collector/test_limits.py::test_a_batch_stored_in_part_stays_charged",),
+    ),
+    Break(
         name="collector-lost-race-refuses-events",
         promise="Events are refused for good because other writers were faster.",
         file="collector/toolfault_collector/pipeline/writer.py",

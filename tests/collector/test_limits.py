@@ -6,15 +6,19 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
 from sqlalchemy import Engine, func, select
+from tests.collector.poisons import DEADLOCK, poison
 from tests.factories import conversation_end, counts, failure, success
 from tests.running import RunningCollector, new_key
 
+from toolfault_collector.admin.keys import create_key
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
 from toolfault_collector.doctor.checks import examine
 from toolfault_collector.doctor.recount import recount
 from toolfault_collector.errors import OverQuota
+from toolfault_collector.http.app import create_app
 from toolfault_collector.pipeline.quota import Quota
 from toolfault_collector.protocol.records import Context
 from toolfault_collector.protocol.submission import read_events
@@ -37,6 +41,9 @@ from toolfault_collector.storage.tables import (
 )
 
 SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+POSTGRESQL = pytest.mark.parametrize(
+    "database_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True
+)
 
 
 def test_quota_fills_with_time() -> None:
@@ -118,6 +125,28 @@ def test_quota_over_two_collectors(sqlite_url: str, tmp_path: Path) -> None:
             assert 1 <= int(refused.headers["retry-after"]) <= 300
             assert refused.json()["code"] == "over_quota"
             assert collector.post(success(), key=other).status_code == 200
+
+
+@POSTGRESQL
+def test_a_batch_stored_in_part_stays_charged(engine: Engine) -> None:
+    """What was stored is not given back, although the answer is to send all of it again."""
+    settings = Settings(quota_events_per_minute=10)
+    collector = Collector(settings, engine=engine)
+    with write_transaction(engine) as conn:
+        project_id = ensure_project(conn, "demo")
+        key = create_key(conn, project_id, "ingest")
+        how = f"IF new.tool = 'late' THEN {DEADLOCK}; END IF; RAISE EXCEPTION 'no'"
+        poison(conn, how, when="new.tool IN ('bad', 'late')")
+    events = [success(), failure("bad"), failure("late"), *(success() for _ in range(7))]
+    with TestClient(create_app(settings, collector=collector)) as client:
+        headers = {"Authorization": f"Bearer {key}"}
+        answer = client.post("/v1/events", json={"events": events}, headers=headers)
+
+    assert answer.status_code == 503
+    with read_connection(engine) as conn:
+        assert conn.execute(select(func.count()).select_from(tool_call)).scalar_one() > 0
+    with pytest.raises(OverQuota):
+        collector.quota.spend(project_id, 10)
 
 
 def test_names_beyond_the_limit_are_other(engine: Engine) -> None:

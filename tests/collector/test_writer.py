@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event, func, select
 from tests.collector.poisons import DEADLOCK, POISONS, poison
-from tests.factories import failure, success
+from tests.factories import change, failure, success
 from tests.statements import Statements
 
 from toolfault_collector.admin.projects import ensure_project
@@ -58,12 +58,12 @@ def collector(engine: Engine) -> Iterator[Collector]:
     running.stop()
 
 
-def submission_of(engine: Engine, *events: object) -> Submission:
+def submission_of(engine: Engine, *events: object, **limits: int) -> Submission:
     """Prepare *events* as they would come over HTTP."""
     with write_transaction(engine) as conn:
         project_id = ensure_project(conn, "demo")
     body = json.dumps({"events": events}).encode()
-    return finish(read_batch(body, project_id=project_id, received_at=now_us()))
+    return finish(read_batch(body, project_id=project_id, received_at=now_us(), **limits))
 
 
 def _count(engine: Engine) -> int:
@@ -248,6 +248,27 @@ def test_one_id_twice_in_a_group(collector: Collector) -> None:
     ]
     with read_connection(collector.engine) as conn:
         assert conn.execute(select(tool_call.c.tool)).scalars().all() == ["one"]
+
+
+@SQLITE
+def test_one_id_twice_of_events_of_any_size(collector: Collector) -> None:
+    """Events beyond the usual limit, where a server takes such, are compared as others are."""
+    first = failure("one", planet="x" * 300_000)
+    same, other = dict(reversed(first.items())), {**first, "tool": "two"}
+    batch = submission_of(collector.engine, first, same, other, max_event_bytes=400_000)
+    with write_transaction(collector.engine) as conn:
+        (receipt,) = store_group(conn, [batch]).receipts
+
+    assert (receipt.accepted, receipt.duplicate, receipt.conflicts) == (1, 2, 1)
+
+
+def test_one_id_of_two_kinds(collector: Collector) -> None:
+    """A call and a change of one id are both stored, and both known when they come again."""
+    first = failure()
+    marker = change(event_id=first["event_id"])
+    for expected in ((2, 0), (0, 2)):
+        receipt = collector.writer.store(submission_of(collector.engine, first, marker))
+        assert (receipt.accepted, receipt.duplicate, receipt.conflicts) == (*expected, 0)
 
 
 @SQLITE
