@@ -11,7 +11,7 @@ import ast
 import re
 from typing import Final
 
-__all__ = ["inferred_remedies"]
+__all__ = ["inferred_remedies", "is_stand_in"]
 
 _TRUTH: Final = frozenset({"true", "false", "yes", "no", "on", "off", "1", "0"})
 _INTEGER: Final = re.compile(r"\s*[+-]?\d{1,18}\s*")
@@ -33,12 +33,24 @@ def inferred_remedies(
     """
     if not expected or not received or len(received) > _LONGEST:
         return ()
+    if is_stand_in(received, received_type):
+        return ()  # an SDK that sends no values has tried its remedies itself
     if expected == "array" and received_type not in {"list", "tuple", "NoneType", "dict"}:
         text = _text(received)
         looks_like_json = text is not None and text.lstrip().startswith("[")
         return ("json_from_string",) if looks_like_json else ("wrap_in_list",)
     text = _text(received)
     return () if text is None else _of_text(expected, text)
+
+
+def is_stand_in(received: str | None, received_type: str | None) -> bool:
+    """Return whether *received* is no value but its type and size: `str, 18 characters`, `int`.
+
+    So senders write that keep the values of arguments to themselves (`docs/protocol.md`).
+    """
+    if not received or not received_type:
+        return False
+    return received == received_type or received.startswith(f"{received_type}, ")
 
 
 def _of_text(expected: str, text: str) -> tuple[str, ...]:

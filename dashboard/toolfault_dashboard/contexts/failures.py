@@ -231,6 +231,7 @@ class FailureContext:
     copies: Doc[tuple[tuple[str, str, str], ...], "The failure elsewhere: id, label, text to copy."]
     payload: Doc[str, "What the reader may see, as JSON."]
     issues_csv: Doc[str, "Its issues as CSV."]
+    values_withheld: Doc[bool, "Whether its sender told type and size in the place of values."]
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,7 @@ def _start_reporting(dsn: str | None, deployment: Deployment, pace: SimulatedPac
         agent=deployment.agent,
         environment=deployment.environment,
         release=deployment.release,
+        capture_values=True,  # all of it is made up
         clock=pace.now,
     )
 

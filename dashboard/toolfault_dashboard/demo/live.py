@@ -70,6 +70,7 @@ def _work(dsn: str, post: Post, seed: int, stop: Event) -> None:
         agent=deployment.agent,
         environment=deployment.environment,
         release=deployment.release,
+        capture_values=True,  # all of it is made up
     )
     toolkit = Toolkit(World(WallPace(_SPEED, stop=stop.is_set), started_at=None))
     started = int(time.time())

@@ -10,6 +10,7 @@ from fastapi import APIRouter, HTTPException
 from starlette.responses import Response
 
 from toolfault_dashboard import queries
+from toolfault_dashboard.analysis.inference import is_stand_in
 from toolfault_dashboard.contexts import AudienceText, FailureContext
 from toolfault_dashboard.contexts.failures import Remedy
 from toolfault_dashboard.formats import duration
@@ -66,6 +67,7 @@ def failure(ask: Asked, event_id: str) -> Response:
         copies=_copies(ask, detail),
         payload=pretty_json(_payload(detail)),
         issues_csv=ask.link("/issues.csv", exactly(parse(""), "event", row.event_id), window="all"),
+        values_withheld=_withholds_values(detail),
     )
     return ask.render("failure.html", context, title=f"{row.code} in {row.tool}")
 
@@ -169,6 +171,13 @@ def _hidden_from(audience: str, detail: FailureDetail) -> tuple[str, ...]:
         (bool(detail.traceback), "the traceback", ("user", "llm")),
     ]
     return tuple(name for present, name, hidden in held if present and audience in hidden)
+
+
+def _withholds_values(detail: FailureDetail) -> bool:
+    """Return whether the sender told type and size in the place of a value."""
+    told = [(issue.received, issue.received_type) for issue in detail.issues]
+    told += [(detail.received, detail.received_type), (detail.snippet, "str")]
+    return any(is_stand_in(received, of) for received, of in told)
 
 
 def _facts(ask: Ask, detail: FailureDetail) -> tuple[Fact, ...]:

@@ -47,8 +47,9 @@ if TYPE_CHECKING:
     )
     from toolfault.errors._redact import redact_text
     from toolfault.errors._redact_value import redact_json
-    from toolfault.errors._repr import redacted_repr, safe_repr, type_name
+    from toolfault.errors._repr import redacted_repr, safe_repr, type_and_size, type_name
     from toolfault.errors._validation import is_validation_error, wanted_types
+    from toolfault.errors._withhold import withhold
 
 __all__ = [
     "INTERNAL_TEXT",
@@ -93,8 +94,10 @@ __all__ = [
     "secret_values",
     "snippet",
     "to_jsonable",
+    "type_and_size",
     "type_name",
     "wanted_types",
+    "withhold",
     "without",
 ]
 
@@ -119,8 +122,10 @@ _LATE = {
     "safe_repr": "_repr",
     "secret_values": "_policy",
     "to_jsonable": "_json",
+    "type_and_size": "_repr",
     "type_name": "_repr",
     "wanted_types": "_validation",
+    "withhold": "_withhold",
     "without": "_policy",
 }
 

@@ -69,12 +69,14 @@ def _set_message(error: ToolError, value: object) -> None:
 
 
 def _set_received(error: ToolError, value: object) -> None:
+    error._stand_in = None  # noqa: SLF001
     if value is None or is_a(value, str):
         error.received = None if value is None else as_text(value, _LONGEST_TEXT)
         return
-    from toolfault.errors._repr import redacted_repr, type_name
+    from toolfault.errors._repr import redacted_repr, type_and_size, type_name
 
     error.received = redacted_repr(value, key=error.field)
+    error._stand_in = type_and_size(value)  # noqa: SLF001
     error.received_type = error.received_type or type_name(value)
 
 

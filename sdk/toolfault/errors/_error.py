@@ -79,6 +79,7 @@ class ToolError(ToolfaultError):
     _event_id: str | None
     _exception_type: str | None
     _from_exception: bool
+    _stand_in: str | None = None  # see `Issue.stand_in`
 
     def __init__(  # noqa: PLR0913 - the attributes of the contract, all but three by name
         self,

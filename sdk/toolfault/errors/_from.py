@@ -34,7 +34,7 @@ def from_issues(
     codes = {issue.code for issue in issues}
     shared = codes.pop() if len(codes) == 1 else ToolErrorCode.INVALID_INPUT
     only = issues[0] if count == 1 and not issues[0].is_root else None
-    return cls(
+    error = cls(
         tool,
         "",
         shared,
@@ -49,6 +49,9 @@ def from_issues(
         cause=cause,
         suggestion=_joined(issue.hint for issue in issues),
     )
+    if only:
+        error._stand_in = only.stand_in
+    return error
 
 
 def from_validation_error(
@@ -80,6 +83,7 @@ def own_issue(error: ToolError) -> Issue:
         expected=error.expected,
         received=error.received,
         received_type=error.received_type,
+        stand_in=error._stand_in,  # noqa: SLF001
     )
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "clean_received",
     "clean_text",
     "code_sentence",
+    "is_stand_in",
     "received_suffix",
     "sentence",
 ]
@@ -75,9 +76,18 @@ def received_suffix(received: str | None, received_type: str | None) -> str:
     if received is None:
         return ""
     received = cut(received, LONGEST_SHOWN_RECEIVED)
+    if is_stand_in(received, received_type):
+        return f" (received {received})"
     return (
         f" (received {received_type}: {received})" if received_type else f" (received: {received})"
     )
+
+
+def is_stand_in(received: str, received_type: str | None) -> bool:
+    """Whether *received* is not a value but what stands in for one: `str, 18 characters`."""
+    if received_type is None:
+        return False
+    return received == received_type or received.startswith(f"{received_type}, ")
 
 
 def sentence(issue: Issue, context: str, *, with_received: bool = True) -> str:

@@ -108,9 +108,9 @@ def default_adapt_error(invocation: ToolInvocationError) -> ToolError:
 def _unreadable(invocation: ToolInvocationError) -> ToolError:
     exc = invocation.exc
     if is_a(exc, ArgumentsNotObjectError):
-        from toolfault.errors._repr import redacted_repr, type_name
+        from toolfault.errors._repr import redacted_repr, type_and_size, type_name
 
-        return ToolError(
+        error = ToolError(
             invocation.tool,
             "failed to parse tool arguments: expected a JSON object",
             "wrong_type",
@@ -118,6 +118,8 @@ def _unreadable(invocation: ToolInvocationError) -> ToolError:
             received=redacted_repr(exc.value),
             received_type=type_name(exc.value),
         )
+        error._stand_in = type_and_size(exc.value)  # noqa: SLF001
+        return error
     from toolfault.errors._classify import exception_text
     from toolfault.errors._text import as_text
 

@@ -37,6 +37,8 @@ class Issue:
         loc: The path as parts; made from *field* when absent.
         near_miss: Names of remedies that would have accepted the value.
         hint: A derived hint (did-you-mean, example of the form), for who asks for it.
+        stand_in: Type and size of what was sent (`str, 18 characters`), told in the place of
+            *received* wherever values must not be.
     """
 
     __slots__ = (
@@ -49,6 +51,7 @@ class Issue:
         "near_miss",
         "received",
         "received_type",
+        "stand_in",
         "type",
     )
 
@@ -62,6 +65,7 @@ class Issue:
     loc: tuple[str | int, ...]
     near_miss: tuple[str, ...]
     hint: str | None
+    stand_in: str | None
 
     def __init__(  # noqa: PLR0913 - one field each
         self,
@@ -76,9 +80,10 @@ class Issue:
         loc: Sequence[str | int] | None = None,
         near_miss: Iterable[str] = (),
         hint: str | None = None,
+        stand_in: str | None = None,
     ) -> None:
         given = (received_type, field, code, message, expected, received, type, loc)
-        for name, value in zip(_ORDER, (*given, near_miss, hint), strict=True):
+        for name, value in zip(_ORDER, (*given, near_miss, hint, stand_in), strict=True):
             setattr(self, name, _CLEANERS[name](self, value))
 
     @property
@@ -109,6 +114,8 @@ class Issue:
             TypeError: A name is not an argument of the constructor.
         """
         copy = _rebuilt(self._key())
+        if "received" in changes:
+            copy.stand_in = None  # it was that of another value
         for name in _ORDER:
             if name in changes:
                 setattr(copy, name, _CLEANERS[name](copy, changes.pop(name)))
@@ -206,5 +213,6 @@ _CLEANERS: dict[str, Callable[[Issue, Any], object]] = {
     "loc": lambda issue, value: _parts(issue.field) if value is None else _clean_loc(value),
     "near_miss": lambda _, value: tuple(value),
     "hint": lambda _, value: _clean_text(value, LONGEST_MESSAGE),
+    "stand_in": lambda _, value: None if value is None else as_text(value, LONGEST_TYPE),
 }
 _ORDER = tuple(_CLEANERS)

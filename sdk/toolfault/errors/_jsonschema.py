@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toolfault.errors._issue import Issue
-from toolfault.errors._repr import safe_repr, type_name
+from toolfault.errors._repr import safe_repr, type_and_size, type_name
 from toolfault.errors._types import has
 from toolfault.errors._words import MISSING_TEXT, UNEXPECTED_TEXT
 
@@ -196,6 +196,7 @@ def _issue(
         received_type=type_name(value) if raw else None,
         type=keyword[:128],
         loc=loc,
+        stand_in=type_and_size(value) if raw else None,
     )
 
 

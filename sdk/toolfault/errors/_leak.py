@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
+from toolfault.errors._grammar import is_stand_in
 from toolfault.errors._words import REDACTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from toolfault.errors._issue import Issue
 
-__all__ = ["occurs", "says_value", "values_in_repr"]
+__all__ = ["STANDARD_WORDS", "occurs", "says_value", "values_in_repr", "wordish"]
 
 # Text and numbers inside a representation; text before a colon is a key of the schema.
 _TEXT = re.compile(r"(?:'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\")(:?)")
@@ -39,7 +40,7 @@ _STANDARD_TEXT = """
     valid validated validating validation validator value values version violated when with yyyy
     zero
 """
-_STANDARD_WORDS = frozenset(_STANDARD_TEXT.split())
+STANDARD_WORDS = frozenset(_STANDARD_TEXT.split())
 
 
 def values_in_repr(received: str) -> list[str]:
@@ -55,6 +56,8 @@ def says_value(text: str, issue: Issue) -> bool:
     received = issue.received
     if not received or received == REDACTED:
         return False
+    if is_stand_in(received, issue.received_type):
+        return f"<{received}>" in text
     spoken = _told_values(text)
     return any(
         occurs(value, spoken if value.isalpha() else text) for value in values_in_repr(received)
@@ -64,7 +67,7 @@ def says_value(text: str, issue: Issue) -> bool:
 def _told_values(text: str) -> str:
     """*text*, or only what it quotes where all its other words are standard ones."""
     around = _QUOTED.sub(" ", text)
-    if all(word.lower() in _STANDARD_WORDS for word in _WORD.findall(around)):
+    if all(word.lower() in STANDARD_WORDS for word in _WORD.findall(around)):
         return " ".join(_QUOTED.findall(text))
     return text
 
@@ -76,13 +79,13 @@ def occurs(value: str, text: str) -> bool:
         end = start + len(value)
         before = text[start - 1 : start]
         after = text[end : end + 1]
-        if not (_wordish(before) and _wordish(value[:1])) and not (
-            _wordish(after) and _wordish(value[-1:])
+        if not (wordish(before) and wordish(value[:1])) and not (
+            wordish(after) and wordish(value[-1:])
         ):
             return True
         start = text.find(value, start + 1)
     return False
 
 
-def _wordish(character: str) -> bool:
+def wordish(character: str) -> bool:
     return character.isalnum() or character == "_"

@@ -102,7 +102,7 @@ def _issue(
     secret: Collection[str],
 ) -> Issue:
     from toolfault.errors._received import NOTHING, raw_value
-    from toolfault.errors._repr import type_name
+    from toolfault.errors._repr import type_and_size, type_name
     from toolfault.errors._validation import clean_message, field_label, hides_value, represented
 
     raw = NOTHING if code == "missing_field" or not loc else raw_value(args, loc, NOTHING)
@@ -116,4 +116,5 @@ def _issue(
         received_type=None if raw is NOTHING else type_name(raw),
         type="msgspec",
         loc=loc,
+        stand_in=None if raw is NOTHING else type_and_size(raw),
     )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-__all__ = ["redacted_repr", "safe_repr", "type_name"]
+__all__ = ["redacted_repr", "safe_repr", "type_and_size", "type_name"]
 
 DEPTH = 6
 LIMIT = 2_000
@@ -24,11 +24,33 @@ _MOST_ITEMS = 200
 _WIDEST_INT = 4_096  # bits; Python itself refuses to print more than 4,300 digits
 _SIMPLE = (bool, float, complex, range, type(None), type(Ellipsis))
 _LITERALS: tuple[tuple[Any, str, str], ...] = ((list, "[", "]"), (tuple, "(", ")"))
+_UNITS: tuple[tuple[Any, str], ...] = (
+    (str, "characters"),
+    (dict, "keys"),
+    (list, "items"),
+    (tuple, "items"),
+    (set, "items"),
+    (frozenset, "items"),
+    (bytes, "bytes"),
+    (bytearray, "bytes"),
+)
 
 
 def type_name(value: object) -> str:
     """The Python type name of *value*: `str`, `int`, `dict`, `NoneType`."""
     return one_line(_types.class_name(value))
+
+
+def type_and_size(value: object) -> str:
+    """What stands in for *value* where it must not be shown: `str, 18 characters`, `int`.
+
+    The unit is in the plural whatever the size: failures are grouped by their wording.
+    """
+    bases = _types.mro(type(value))
+    for base, unit in _UNITS:
+        if base in bases:
+            return f"{type_name(value)}, {base.__len__(value)} {unit}"
+    return type_name(value)
 
 
 def safe_repr(value: object, limit: int = LIMIT) -> str:

@@ -12,7 +12,7 @@ from toolfault.errors._policy import hidden_in, is_secret_key, secret_values, sh
 from toolfault.errors._pydantic import CONSEQUENCES, code_of_type, expected_of
 from toolfault.errors._received import NOTHING, raw_value
 from toolfault.errors._redact import redact_text
-from toolfault.errors._repr import redacted_repr, safe_repr, type_name
+from toolfault.errors._repr import redacted_repr, safe_repr, type_and_size, type_name
 from toolfault.errors._text import as_text, first_line, one_line, plain
 from toolfault.errors._words import MISSING_TEXT, REDACTED, ROOT, UNEXPECTED_TEXT
 
@@ -36,6 +36,8 @@ __all__ = [
     "wanted_types",
 ]
 
+FREE_TEXT = "text"
+"""The type of an issue that is the text of an exception."""
 _MOST_ISSUES = 50
 _LONGEST_MESSAGE = 500
 _LONGEST_TYPE = 128
@@ -71,7 +73,7 @@ def read_issues(
     except Exception:  # noqa: BLE001 - a strange library must not hide the failure itself
         issues, total = [], 0
     if not issues:
-        return [Issue(ROOT, "invalid_input", _text_of(exc))], 1
+        return [Issue(ROOT, "invalid_input", _text_of(exc), type=FREE_TEXT)], 1
     return issues, total
 
 
@@ -167,6 +169,7 @@ def _issue(
         received_type=None if raw is NOTHING else type_name(raw),
         type=name or None,
         loc=loc,
+        stand_in=None if raw is NOTHING else type_and_size(raw),
     )
 
 

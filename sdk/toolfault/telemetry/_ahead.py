@@ -41,10 +41,8 @@ def _rehearsal() -> None:
 
     issue = Issue("n", "wrong_type", "", expected="integer", received="'a'", received_type="str")
     error = ToolError.from_issues("toolfault", [issue])
-    error_member(
-        seal(error, None, adapter_failed=False, capture_received=True), capture_received=True
-    )
-    Details(b"key", capture_received=True).add_arguments({}, None, {"n": "a"})
+    error_member(seal(error, None, adapter_failed=False, capture_values=False))
+    Details(b"key", capture_values=False).add_arguments({}, None, {"n": "a"})
 
 
 STEPS: tuple[Callable[[], None], ...] = (_describing, _logging, _foreign_errors, _rehearsal)

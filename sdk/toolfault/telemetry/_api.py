@@ -51,7 +51,7 @@ def init(  # noqa: PLR0913 - the documented settings, all optional and keyword-o
     failure_sample_rate: float | None = None,
     ignore: Any = None,
     before_send: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any] | None] | None = None,
-    capture_received: bool | None = None,
+    capture_values: bool | None = None,
     redact_keys: Any = None,
     keep_keys: Any = None,
     coerce: bool | None = None,
@@ -76,7 +76,7 @@ def init(  # noqa: PLR0913 - the documented settings, all optional and keyword-o
         failure_sample_rate: Share of conversations whose failures are sent.
         ignore: Exception classes, codes or tool names that are not reported.
         before_send: Last look at each event.
-        capture_received: Whether redacted received values travel.
+        capture_values: Whether values of arguments travel, redacted; else their type and size do.
         redact_keys: Further secret argument names.
         keep_keys: Argument names that only look secret.
         coerce: Whether tools repair booleans, numbers and JSON given as text.

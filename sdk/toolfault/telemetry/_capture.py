@@ -107,7 +107,7 @@ class Capture:
             return
         self._send(event, error, record.arguments, size=size, adapter_failed=record.adapter_failed)
         for reported in record.reported if record.success else ():
-            self.error(reported, arguments=None, call_id=record.call_id)
+            self.error(reported, arguments=None, call_id=record.call_id, quoted=record.arguments)
 
     def _compare(self, event: dict[str, Any], placement: Placement, arguments: object) -> int:
         """Add the attempt and its arguments; return the bytes these take in memory."""
@@ -123,7 +123,7 @@ class Capture:
     def _load_details(self) -> Details:
         from toolfault.telemetry._details import Details
 
-        self._details = Details(self._make_secret(), capture_received=self._config.capture_received)
+        self._details = Details(self._make_secret(), capture_values=self._config.capture_values)
         return self._details
 
     # -- errors and changes --------------------------------------------------------------------
@@ -134,8 +134,16 @@ class Capture:
         *,
         arguments: Mapping[str, Any] | str | None,
         call_id: str | None,
+        quoted: Mapping[str, Any] | None = None,
     ) -> str | None:
-        """Capture an error outside a call; the collector counts it as one failed call."""
+        """Capture an error outside a call; the collector counts it as one failed call.
+
+        Args:
+            error: The error.
+            arguments: What the tool was called with; None when that is not known.
+            call_id: The provider's id of the call.
+            quoted: Arguments of the call around it, which its texts may quote.
+        """
         if self._is_ignored(error):
             self._outbox.discard("ignored")
             return None
@@ -150,7 +158,8 @@ class Capture:
         if self._samples and not self._sampled(event, scope, failed=True, placement=placement):
             self._outbox.discard("sampled")
             return None
-        return self._send(event, error, arguments, size=size, adapter_failed=False)
+        told = quoted if arguments is None else arguments
+        return self._send(event, error, told, size=size, adapter_failed=False)
 
     def change(self, label: str, *, tool: str | None, kind: str) -> str | None:
         """Capture a marker."""
@@ -247,7 +256,7 @@ class Capture:
         cause = error.cause if error is not None else None
         hint = {"error": error, "exception": cause, "tool": item.event.get("tool")}
         try:
-            wire = finish(item.event, capture_received=self._config.capture_received)
+            wire = finish(item.event)
             answer = before_send(wire, hint)
         except Exception:  # noqa: BLE001 - the host's function
             debug("before_send failed")

@@ -89,6 +89,9 @@ def capture_hook(client: Client, message: Mapping[str, Any]) -> bool:
     if event not in ("PostToolUse", "PostToolUseFailure") or not isinstance(tool, str) or not tool:
         return False
     failed = event == "PostToolUseFailure"
+    error = failure_of(tool, message) if failed else None
+    if error is not None:
+        error._from_exception = True  # noqa: SLF001 - Claude Code's texts quote the arguments
     arguments = message.get("tool_input")
     duration = message.get("duration_ms")
     record = CallRecord(
@@ -99,7 +102,7 @@ def capture_hook(client: Client, message: Mapping[str, Any]) -> bool:
         duration_ms=float(duration) if isinstance(duration, (int, float)) else 0.0,
         call_id=_text(message.get("tool_use_id")),
         arguments=arguments if isinstance(arguments, dict) else None,
-        error=failure_of(tool, message) if failed else None,
+        error=error,
     )
     with Conversation(_conversation(message), agent="claude-code", ends=False):
         client.on_call(record)

@@ -280,7 +280,7 @@ class Client:
     def _encode(self, event: dict[str, Any]) -> bytes:
         from toolfault.telemetry._encode import encode_event, finish
 
-        wire = finish(event, capture_received=self.config.capture_received)
+        wire = finish(event)
         return encode_event(wire, ascii_only=self._shelf is not None)
 
     def _head(self) -> dict[str, Any]:

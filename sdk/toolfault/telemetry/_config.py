@@ -30,7 +30,7 @@ class Config(Record):
     failure_sample_rate: float = 1.0
     ignore: tuple[Any, ...] = ()
     before_send: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any] | None] | None = None
-    capture_received: bool = True
+    capture_values: bool = False
     redact_keys: tuple[str, ...] = ()
     keep_keys: tuple[str, ...] = ()
     coerce: bool | None = None
@@ -197,11 +197,12 @@ KNOBS: tuple[Knob, ...] = (
         "None. If it raises, the event is dropped and counted: it may be a privacy filter.",
     ),
     Knob(
-        "capture_received",
+        "capture_values",
         _flag,
         "`true` or `false`",
-        "Whether redacted, shortened received values travel with failures.",
-        "True: most failures cannot be understood without the value; secrets are cut out first.",
+        "Whether rejected values travel with failures, redacted and shortened; without it their "
+        "type and size do, in every text (`what-leaves.md`).",
+        "False: arguments are what your users said; fields, codes and near misses need no value.",
     ),
     Knob(
         "redact_keys",

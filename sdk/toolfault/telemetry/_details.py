@@ -26,12 +26,12 @@ class Details:
 
     Args:
         secret: Key of argument fingerprints.
-        capture_received: Whether received values may travel.
+        capture_values: Whether values of arguments may travel.
     """
 
-    def __init__(self, secret: bytes, *, capture_received: bool) -> None:
+    def __init__(self, secret: bytes, *, capture_values: bool) -> None:
         self._secret = secret
-        self._capture_received = capture_received
+        self._capture_values = capture_values
 
     def add_arguments(self, event: dict[str, Any], chain: Chain | None, arguments: object) -> int:
         """Put the arguments aside in the event and return the bytes they take in memory."""
@@ -46,7 +46,7 @@ class Details:
             error,
             arguments,
             adapter_failed=adapter_failed,
-            capture_received=self._capture_received,
+            capture_values=self._capture_values,
         )
         event["error"] = sealed
         # The result the host got names its event, so that people can find it.

@@ -37,7 +37,7 @@ def sdk_info() -> dict[str, str]:
     return {"name": "toolfault-python", "version": __version__, "runtime": runtime}
 
 
-def finish(event: Mapping[str, Any], *, capture_received: bool = True) -> dict[str, Any]:
+def finish(event: Mapping[str, Any]) -> dict[str, Any]:
     """Return an event in its wire form: no empty members, times as text, the error composed.
 
     Every name and text in it is cleaned of secrets here, whoever wrote it, so that no member can
@@ -49,7 +49,7 @@ def finish(event: Mapping[str, Any], *, capture_received: bool = True) -> dict[s
         wire.update((name, told) for name, told in compared.members().items() if told)
     error = wire.get("error")
     if isinstance(error, Sealed):
-        wire["error"] = error_member(error, capture_received=capture_received)
+        wire["error"] = error_member(error)
     for name in ("occurred_at", "minute"):
         moment = wire.get(name)
         if isinstance(moment, (int, float)):

@@ -8,6 +8,7 @@ Nothing leaves the process or reaches the disk before it was redacted.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from toolfault.errors import (
@@ -25,6 +26,7 @@ from toolfault.errors import (
     secret_values,
     snippet,
     to_jsonable,
+    withhold,
     without,
 )
 from toolfault.telemetry._frames import Raised, head_and_tail, raised_chain, traceback_text, walk
@@ -58,15 +60,16 @@ class Sealed(NamedTuple):
 
 
 def seal(
-    error: ToolError, arguments: object, *, adapter_failed: bool, capture_received: bool
+    error: ToolError, arguments: object, *, adapter_failed: bool, capture_values: bool
 ) -> Sealed:
     """Put ``error`` aside: everything that could change or be freed later is copied now.
 
     Args:
         error: The failure; not changed.
-        arguments: What the tool was called with; no text may quote the secrets among them.
+        arguments: What the tool was called with; no text may quote the secrets among them, and
+            without *capture_values* no text that nobody wrote for a reader may quote any.
         adapter_failed: Whether the tool's own ``adapt_error`` raised.
-        capture_received: Whether received values may be kept.
+        capture_values: Whether values of arguments may be kept.
     """
     twin = ToolError.__new__(ToolError)
     state = twin.__dict__
@@ -74,22 +77,25 @@ def seal(
     state.pop("__notes__", None)
     if error.retry_context is not None:
         state["retry_context"] = to_jsonable(error.retry_context, redact=True)
-    if not capture_received:
-        state["received"] = state["snippet"] = None
-        state["_issues"] = tuple(issue.with_(received=None) for issue in error.issues)
     secrets = secret_values(arguments)
     if secrets:
         hide(twin, secrets)
+    withheld = None if capture_values else withhold(twin, arguments)
     twin.args = (error.tool, "")
     cause = error.__cause__
     if cause is None:
         return Sealed(twin, (), adapter_failed, _size(twin, ()))
     kind = _kind_of(cause)
     state["_exception_type"] = kind.full_name
+
+    def clean(text: str) -> str:
+        text = str(without(text, secrets) or "")
+        return text if withheld is None else withheld.cut_out(text)
+
+    raised = _raised(cause, clean, quoting=capture_values)
     if kind.quotes_values and state.get("_from_exception"):
         # Its own text quotes the values it is about; the first line counts and names them.
-        state["_message"] = state["_message"].partition("\n")[0]
-    raised = tuple(r._replace(message=without(r.message, secrets)) for r in _raised(cause))
+        state["_message"] = raised[-1].message or kind.name
     return Sealed(twin, raised, adapter_failed, _size(twin, raised))
 
 
@@ -122,35 +128,45 @@ def _kind_of(error: BaseException) -> _Kind:
     return kind
 
 
-def _raised(cause: BaseException) -> tuple[Raised, ...]:
+def _raised(
+    cause: BaseException, clean: Callable[[str], str], *, quoting: bool
+) -> tuple[Raised, ...]:
+    """Return the exceptions behind a failure; their texts are cleaned before they are cut."""
     chain = []
     for error, link in raised_chain(cause):
         frames, omitted = walk(error.__traceback__)
         kind = _kind_of(error)
-        text = _text_of(error, kind)
+        text = _text_of(error, kind, clean, quoting=quoting)
         chain.append(Raised(kind.name, kind.module, text, frames, omitted, link))
     return tuple(chain)
 
 
-def _text_of(error: BaseException, kind: _Kind) -> str:
+def _text_of(
+    error: BaseException, kind: _Kind, clean: Callable[[str], str], *, quoting: bool
+) -> str:
     """Return the text of an exception; of a validation error, which quotes values, its first line.
 
     Values an exception was made with are shown by their type where printing them could run code.
     """
     if kind.quotes_values:
-        return _first_line_of(error)
+        return clean(_first_line_of(error, quoting=quoting))
     if kind.prints_plainly and any(type(value) not in _SCALARS for value in error.args):
-        return head_and_tail(", ".join(safe_repr(value) for value in error.args[:10]), _MESSAGE)
-    return head_and_tail(exception_text(error), _MESSAGE)
+        return head_and_tail(
+            clean(", ".join(safe_repr(value) for value in error.args[:10])), _MESSAGE
+        )
+    return head_and_tail(clean(exception_text(error)), _MESSAGE)
 
 
-def _first_line_of(error: Any) -> str:
-    """Return how many errors there are in what; pydantic can say it without writing them all."""
+def _first_line_of(error: Any, *, quoting: bool) -> str:
+    """Return how many errors there are in what; pydantic can say it without writing them all.
+
+    The first line of other libraries may quote the value.
+    """
     try:
         count = error.error_count()
         return f"{count} validation error{'' if count == 1 else 's'} for {error.title}"[:_MESSAGE]
     except Exception:  # noqa: BLE001 - another library, or a class made to look like pydantic's
-        return exception_text(error).partition("\n")[0][:_MESSAGE]
+        return exception_text(error).partition("\n")[0][:_MESSAGE] if quoting else ""
 
 
 def _size(error: ToolError, raised: tuple[Raised, ...]) -> int:
@@ -179,7 +195,7 @@ _RAISED_BYTES = 200
 _FRAME_BYTES = 140
 
 
-def error_member(sealed: Sealed, *, capture_received: bool) -> dict[str, Any]:
+def error_member(sealed: Sealed) -> dict[str, Any]:
     """Return the ``error`` member of an event, every string cleaned and within its limit."""
     error = sealed.error
     member: dict[str, Any] = {
@@ -200,9 +216,8 @@ def error_member(sealed: Sealed, *, capture_received: bool) -> dict[str, Any]:
         "exception": _exception(sealed.raised),
         "fingerprint": error.fingerprint,
         "adapter_failed": sealed.adapter_failed or None,
+        **_received(error),
     }
-    if capture_received:
-        member.update(_received(error))
     return {name: value for name, value in member.items() if value is not None and value != []}
 
 

@@ -12,6 +12,7 @@ from toolfault.errors import (
     ToolError,
     clean_name,
     redacted_repr,
+    type_and_size,
     type_name,
 )
 from toolfault.tools._checks import ABSENT, Finding, Findings, Loc
@@ -59,6 +60,7 @@ def _issue(finding: Finding, secret: Collection[str]) -> Issue:
         received=received,
         received_type=None if received is None else type_name(finding.value),
         loc=loc,
+        stand_in=None if received is None else type_and_size(finding.value),
     )
 
 

@@ -34,7 +34,7 @@ def fail(
         snippet: The text itself, for long values; then no representation is shown.
         details: Anything else `ToolError` takes.
     """
-    from toolfault.errors import redacted_repr, type_name
+    from toolfault.errors import redacted_repr, type_and_size, type_name
 
     if received is not None:
         details.update(received=received)
@@ -43,7 +43,7 @@ def fail(
             received=redacted_repr(value, key=field, limit=_LONGEST_RECEIVED),
             received_type=type_name(value),
         )
-    return ToolError(
+    error = ToolError(
         tool,
         message,
         code,
@@ -52,3 +52,5 @@ def fail(
         snippet=snippet,
         **details,  # type: ignore[arg-type]
     )
+    error._stand_in = type_and_size(value)  # noqa: SLF001
+    return error

@@ -243,10 +243,21 @@ def validate_regex(*, tool: str, field: str, value: object) -> str:
             field,
             text,
             "invalid_format",
-            f"{field} must be a regular expression: {exc}",
+            f"{field} must be a regular expression: {_regex_reason(exc)}",
             expected="regular expression",
         ) from exc
     return text
+
+
+def _regex_reason(exc: Exception) -> str:
+    """What is wrong with a regular expression and where, without quoting from it.
+
+    Parts of a value are found in no text, so this one, which is sent as it is, must hold none.
+    """
+    if not isinstance(exc, re.error):
+        return str(exc)
+    words = re.split(r" (?=[\\?'])|(?<=range) ", exc.msg, maxsplit=1)[0]
+    return words if exc.pos is None else f"{words} at position {exc.pos}"
 
 
 def validate_pattern(*, tool: str, field: str, value: object, pattern: str) -> str:

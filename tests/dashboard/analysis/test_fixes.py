@@ -198,6 +198,7 @@ def test_the_interval_is_of_conversations() -> None:
         ("array", "'ada@example.com'", "str", ("wrap_in_list",)),
         ("array", "'[1, 2]'", "str", ("json_from_string",)),
         ("array", "{'a': 1}", "dict", ()),
+        ("array", "str, 15 characters", "str", ()),
         ("object", '\'{"a": 1…', "str", ("json_from_string",)),
         ("pattern ^[A-Z]{3}$", "'nok'", "str", ("fold_case",)),
         ("pattern ^[A-Z]{3}$", "'NOKI'", "str", ()),

@@ -374,3 +374,28 @@ def test_ids_lead_to_the_trace_elsewhere(own_engine: Engine, template: str, want
     assert "00f067aa" in page.text
     links = {each.href for each in page.links if "traces." in each.href}
     assert links == ({wanted} if wanted else set())
+
+
+@pytest.mark.parametrize(
+    ("parts", "withheld"),
+    [
+        ({"received": "str, 4 characters", "received_type": "str"}, True),
+        ({"received": "int", "received_type": "int"}, True),
+        ({"snippet": "str, 9 characters"}, True),
+        ({"received": "'four'", "received_type": "str"}, False),
+        ({"received_type": "str"}, False),
+    ],
+    ids=["size", "type", "snippet", "recorded", "unknown"],
+)
+def test_a_page_says_where_values_were_not_recorded(
+    own_engine: Engine, parts: dict[str, str], withheld: bool
+):
+    """Only there, with what records them."""
+    issue = {"code": "wrong_type", "field": "url"} | (parts if "snippet" not in parts else {})
+    event = failure(error={"issues": [issue], **parts}, at=NOW - 10**6)
+    with write_transaction(own_engine) as conn:
+        project_id = ensure_project(conn, "generated")
+        assert store_events(conn, project_id, [event], received_at=NOW).accepted == 1
+    with contextmanager(open_browser)(own_engine) as browser:
+        page = browser.client.get(generated(f"/failures/{event['event_id']}")).text
+        assert ("toolfault.init(capture_values=True)" in page) == withheld

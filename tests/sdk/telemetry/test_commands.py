@@ -112,20 +112,21 @@ HOOK = {
     "session_id": "s1",
     "tool_name": "Edit",
     "tool_use_id": "toolu_1",
-    "tool_input": {"file_path": "/CANARY", "old_string": "a"},
+    "tool_input": {"file_path": "/CANARY", "old_string": "a CANARY"},
 }
 
 
 def test_hook_captures_a_failure(collector: Server, hook: Hook) -> None:
-    """A failed call becomes a failed event with code, field and conversation."""
-    error = "<tool_use_error>String to replace not found in file.</tool_use_error>"
+    """A failed call becomes a failed event with code, field and conversation, but no value."""
+    said = "String to replace not found in file.\nString: a CANARY"
+    error = f"<tool_use_error>{said}</tool_use_error>"
     message = {**HOOK, "hook_event_name": "PostToolUseFailure", "error": error, "duration_ms": 12}
     assert hook(message) == (0, "", "")
     (event,) = collector.of_type("tool_call")
     assert (event["tool"], event["call_id"], event["session_id"]) == ("Edit", "toolu_1", "s1")
     assert (event["agent"], event["success"], event["duration_ms"]) == ("claude-code", False, 12.0)
     assert (event["error"]["code"], event["error"]["field"]) == ("not_found", "old_string")
-    assert event["error"]["renderings"]["llm"].endswith("String to replace not found in file.")
+    assert event["error"]["renderings"]["llm"].endswith("in file.\nString: <str, 8 characters>")
     assert "CANARY" not in json.dumps(event)
 
 

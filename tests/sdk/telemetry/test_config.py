@@ -72,7 +72,7 @@ def test_arguments_win_over_variables_over_defaults(monkeypatch: pytest.MonkeyPa
         ("successes", "all", "all"),
         ("failure_sample_rate", "1", 1.0),
         ("ignore", "timeout, not_found", ("timeout", "not_found")),
-        ("capture_received", "off", False),
+        ("capture_values", "on", True),
         ("redact_keys", "iban,customer", ("iban", "customer")),
         ("keep_keys", "session", ("session",)),
         ("coerce", "YES", True),

@@ -69,6 +69,7 @@ def rejected() -> ToolError:
                 received_type="str",
                 type="int_type",
                 near_miss=["int_from_string"],
+                stand_in="str, 2 characters",
             ),
             Issue(
                 "headers.0.value",
@@ -166,6 +167,21 @@ def dropped(client: Client) -> None:
     client.on_call(call("http_request", {}))
 
 
+def withheld(client: Client) -> None:
+    """What is sent of values by default: their type and size."""
+    unreadable = ToolError(
+        "http_request",
+        "failed to parse tool arguments: Expecting value: line 1 column 10 (char 9)",
+        "malformed_json",
+        snippet='{"port": ',
+        kind="deserialize",
+        phase="parse",
+    )
+    with toolfault.conversation("conv-47"):
+        client.on_call(call("http_request", {"port": "80", "headers": [{"value": 7}]}, rejected()))
+        client.on_call(call("http_request", None, unreadable))
+
+
 SCENES: dict[str, tuple[str, Callable[[Client], None]]] = {
     "recovered_chain": ("all", recovered_chain),
     "unavailable": ("all", unavailable),
@@ -174,6 +190,7 @@ SCENES: dict[str, tuple[str, Callable[[Client], None]]] = {
     "change": ("all", marked),
     "folded": ("folded", folded),
     "dropped": ("all", dropped),
+    "values_withheld": ("all", withheld),
 }
 
 
@@ -193,6 +210,7 @@ def test_wire_is_as_frozen(scene: str, make_client: MakeClient) -> None:
         release="1.4.0",
         successes=successes,
         ignore=("noisy",),
+        capture_values=scene != "values_withheld",
     )
     act(client)
     assert client.flush(20)
