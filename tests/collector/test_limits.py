@@ -28,9 +28,6 @@ from toolfault_collector.storage.engine import read_connection, write_transactio
 from toolfault_collector.storage.name_limits import NameLimits
 from toolfault_collector.storage.store import store_group
 from toolfault_collector.storage.tables import (
-    conversation_end as conversation_end_table,
-)
-from toolfault_collector.storage.tables import (
     call_counts,
     chain,
     failure_counts,
@@ -38,6 +35,9 @@ from toolfault_collector.storage.tables import (
     quota_bucket,
     signature,
     tool_call,
+)
+from toolfault_collector.storage.tables import (
+    conversation_end as conversation_end_table,
 )
 
 SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -3,9 +3,9 @@
 A conversation goes whole, with everything in it. One that goes on is cut between its chains: what
 is removed of it is whole chains and successes outside any, so that what is left folds to the chains
 that are stored. Its last call and newest successes stay, by which it is known, and the success that
-came last beside a chain without one. A chain that goes on stays whole; only one of very many calls is cut, once most of it is old, and then begins with the
-first failure that is left. Killed between two transactions, nothing is half removed and the next
-run goes on.
+came last beside a chain without one. A chain that goes on stays whole; only one of very many calls
+is cut, once most of it is old, and then begins with the first failure that is left. Killed between
+two transactions, nothing is half removed and the next run goes on.
 """
 
 from __future__ import annotations

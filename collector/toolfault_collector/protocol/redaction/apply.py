@@ -1,8 +1,8 @@
 """The second net under stored events: their texts without recognised secrets, flagged if changed.
 
 Which texts a person may read is settled here once: what the model or the user was told, what was
-received, exceptions, tags, members nobody knows, and what a change is called. Names and ids are left alone, since they are
-what everything is counted by.
+received, exceptions, tags, members nobody knows, and what a change is called. Names and ids are
+left alone, since they are what everything is counted by.
 """
 
 from __future__ import annotations
