@@ -181,7 +181,7 @@ def test_the_first_event_of_a_project_reads_no_history(filled: tuple[Engine, lis
     batch = read_events([failure(tool="t1"), counts("t2")], Context(limited, NOW))
     call, folded = batch.records
     with _asked(engine) as asked, read_connection(engine) as conn:
-        NameLimits().apply(conn, [call], [folded], Counter())  # type: ignore[list-item]
+        NameLimits().apply(conn, [call], [folded], [], Counter())  # type: ignore[list-item]
 
     assert any("failure_counts" in statement for statement, _ in asked)
     assert not [statement for statement, _ in asked if "call_counts" in statement]
