@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, event
 from tests.factories import failure
 from tests.statements import Statements
 
@@ -21,6 +21,7 @@ from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
 from toolfault_collector.storage.engine import (
     LOG_KEPT_BYTES,
+    open_engine,
     read_connection,
     sqlite_path,
     write_transaction,
@@ -169,6 +170,29 @@ def test_the_collector_tends_it(engine: Engine) -> None:
         assert _stored_one(collector) == 1
         assert log.size < LOG_KEPT_BYTES
     collector.stop()
+
+
+def test_the_collector_tends_it_while_nothing_comes(engine: Engine) -> None:
+    """What another process wrote beside an idle collector (an import) is copied by the writer."""
+    collector = Collector(Settings(), engine=engine)
+    looked = threading.Event()
+
+    def note(*_: object) -> None:
+        if threading.current_thread().name == "toolfault-writer":
+            looked.set()
+
+    event.listen(engine, "checkout", note)
+    log, other = WriteAheadLog(sqlite_path(engine)), open_engine(str(engine.url))
+    with writer_connection(other) as conn:
+        while log.size <= LONG_BYTES:
+            _write(conn, 16 * MIB)
+        collector.start()
+        assert looked.wait(60)
+        collector.writer.stop()
+
+        assert log.size < LOG_KEPT_BYTES
+    collector.stop()
+    other.dispose()
 
 
 def _stored_one(collector: Collector) -> int:

@@ -128,20 +128,31 @@ class FairQueue(Generic[Item]):
             if self._has_enough():
                 self._changed.notify()
 
+    @property
+    def closed(self) -> bool:
+        """Whether nothing is let in any more."""
+        return self._closed
+
     def take(
-        self, max_events: int, *, wait: bool = True, expected: int = 1
+        self,
+        max_events: int,
+        *,
+        wait: bool = True,
+        expected: int = 1,
+        patience: float | None = None,
     ) -> list[tuple[int, Item, int, int]]:
         """Wait for items and return some, projects in turn, up to about *max_events*.
 
         Each is (project, item, events, bytes); `release` them when they are done, or `put_back`
         those that are not. Empty means that the queue is closed and nothing is left; without
-        *wait*, that nothing is there.
+        *wait*, or when *patience* is over, that nothing is there.
 
         Args:
             max_events: Of one group.
             wait: Until there is something.
             expected: So many items are likely to be there in a moment: once there is one, the
                 others are waited for, but not for long.
+            patience: Seconds to wait; None is for as long as it takes.
         """
         taken: list[tuple[int, Item, int, int]] = []
         events = 0
@@ -151,8 +162,9 @@ class FairQueue(Generic[Item]):
                     self._gather(expected, max_events)
                 if self._waiting:  # and not taken by another one meanwhile
                     break
-                if not self._closed:  # which may have happened while it gathered
-                    self._changed.wait()
+                # It may have been closed while it gathered.
+                if not self._closed and not self._changed.wait(patience):
+                    break
             while self._waiting and events < max_events:
                 project_id = next(iter(self._waiting))
                 items = self._waiting.pop(project_id)

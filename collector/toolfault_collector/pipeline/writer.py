@@ -54,6 +54,9 @@ __all__ = ["Deliver", "Result", "Ticket", "Writer"]
 READ_SECONDS: Final = 0.25
 # Fewer events than these are read sooner than another thread is woken to commit.
 READ_AHEAD_EVENTS: Final = 100
+# So often a writer of SQLite that has nothing to store looks at the length of the log, into which
+# others write too: an import, retention. It grows by some ten megabytes in that time.
+IDLE_SECONDS: Final = 1.0
 # A lost race (deadlock, the same event through two collectors) is over at the next attempt.
 MAX_ATTEMPTS: Final = 4
 # Kinds of fault that are of no event: the sender keeps the batch and tries later. So is a race that
@@ -266,7 +269,7 @@ class Writer:
 
     def _store_what_comes(self) -> None:
         with self._committer:
-            while group := self._ahead or self._take(wait=True):
+            while group := self._ahead or self._wait():
                 self._ahead = None
                 self._take_in(group)
                 self._queue.put_back(group.leave())
@@ -279,8 +282,32 @@ class Writer:
                     self._write_ahead_log.tend(self._connection, events=events)
                 self._first_events.stored(events)
 
-    def _take(self, *, wait: bool) -> _Group | None:
-        taken = self._queue.take(self._group_events, wait=wait, expected=self._expected)
+    def _wait(self) -> _Group | None:
+        """Wait for a group, and keep the log short meanwhile; None once all is stored."""
+        log = self._write_ahead_log
+        while True:
+            closed = self._queue.closed  # asked first: what comes after it is still stored
+            group = self._take(wait=True, patience=None if log is None else IDLE_SECONDS)
+            if group is not None or closed:
+                return group
+            if log is not None and log.is_due:
+                self._tend_idle(log)
+
+    def _tend_idle(self, log: WriteAheadLog) -> None:
+        try:
+            conn = self._connected()
+            if is_replaced(conn):
+                self._disconnect(reopen=True)
+            else:
+                log.tend(conn)
+        except Exception as error:  # noqa: BLE001 - the next write says what is wrong
+            _log.error("log_not_copied", error=type(error).__name__)
+            self._disconnect()
+
+    def _take(self, *, wait: bool, patience: float | None = None) -> _Group | None:
+        taken = self._queue.take(
+            self._group_events, wait=wait, expected=self._expected, patience=patience
+        )
         return _Group(taken) if taken else None
 
     def _take_in(self, group: _Group) -> None:

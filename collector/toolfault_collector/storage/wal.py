@@ -14,6 +14,11 @@ without a pause between them, that moment never comes. So when the log has becom
 lets nobody write until every reader is done with it: those who begin meanwhile find everything in
 the file and do not need the log.
 
+Others write, too: an import or retention, beside a server that has nothing to store. They never
+copy, so the server's writer looks at the length of the log while it waits for events, and begins a
+long one anew in the same way, with the right to write, never by a copy beside a writer. A command
+without a server leaves the log as it is: SQLite copies it when the last connection closes.
+
 One reader may be slow for a good reason (an export, a backup, a recount), and holding up writers
 for it helps nobody. So the wait is short, and is tried again when the log is twice as long.
 """
@@ -95,6 +100,11 @@ class WriteAheadLog:
             return self._path.stat().st_size
         except OSError:
             return 0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the log is so long that `tend` would begin it anew."""
+        return self.size >= self._due
 
     def tend(self, conn: Connection, *, events: int = 0) -> bool | None:
         """Copy the log now and then, and begin it anew if it is long.
