@@ -35,9 +35,10 @@ PLOT_HEIGHT: Final = 180.0  # px between baseline and the highest gridline
 LETTERS_ACROSS: Final = 110  # of the size of mark labels, across a chart of usual width
 PLOT_TOP: Final = 14.0  # px above the highest gridline, room for the labels of marks
 _SHORT: Final = 8  # letters of a label that fits anywhere
-_LONG: Final = 12  # letters of a label of which `_TICKS` stand beside each other: ``7 Jul, 14:00``
-_TICKS: Final = 7
-_LONG_TICKS: Final = 4  # so that a phone, which leaves out every other one, has room for two
+# Labels that stand beside each other, by their letters: ``7 Jul``, ``7 Jul 2025``, and longer. A
+# phone leaves out every other one; what is left must not touch where the first grows inwards.
+_TICKS: Final = ((_SHORT, 7), (12, 5))
+_FEWEST_TICKS: Final = 4
 _GAP: Final = 0.22  # share of a slot left free beside its bar
 
 
@@ -148,7 +149,8 @@ def _x_ticks(labels: Sequence[str]) -> tuple[Tick, ...]:
     if not labels:
         return ()
     width = 100 / len(labels)
-    wanted = _TICKS if max(map(len, labels)) <= _LONG else _LONG_TICKS
+    longest = max(map(len, labels))
+    wanted = next((ticks for letters, ticks in _TICKS if longest <= letters), _FEWEST_TICKS)
     step = max(1, math.ceil(len(labels) / wanted))
     chosen = range(0, len(labels), step)
     return tuple(

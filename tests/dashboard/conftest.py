@@ -77,7 +77,12 @@ def filled_template(
         engine.dispose()
         path.write_text(str(engine.url.database))
 
-    return made_once("history.postgresql", make).read_text()
+    # Of this server: it is stopped by the last of who uses it, and a worker that comes later
+    # starts another one.
+    with psycopg.connect(str(request.getfixturevalue("postgres_url"))) as conn:
+        row = conn.execute("SELECT extract(epoch FROM pg_postmaster_start_time())").fetchone()
+    assert row is not None
+    return made_once(f"history.{row[0]}.postgresql", make).read_text()
 
 
 @pytest.fixture(scope="session")

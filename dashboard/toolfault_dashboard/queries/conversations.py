@@ -16,7 +16,6 @@ from sqlalchemy import (
     Select,
     and_,
     func,
-    or_,
     select,
     tuple_,
 )
@@ -96,40 +95,45 @@ def calls_beside(conn: Connection, scope: Scope, detail: ChainDetail) -> Beside:
         scope: Project and reader.
         detail: The chain.
     """
-    row = conn.execute(
-        select(chain).where(
-            chain.c.project_id == scope.project_id, chain.c.chain_id == detail.chain.chain_id
-        )
-    ).one()
+    bounds = ("last_started_at", "last_seq", "failed_until", "last_failure_turn")
     key = tuple_(tool_call.c.started_at, tool_call.c.seq)
-    last = (row.last_started_at, row.last_seq)
-    name = detail.chain.conversation
-    during = conn.execute(
-        _calls(scope, name)
-        .where(key >= (row.started_at, row.first_seq), key <= last)
+    found = conn.execute(
+        _calls(scope, detail.chain.conversation)
+        .add_columns(
+            *(tool_call.c[name] for name in ("started_at", "seq", "turn")),
+            *(chain.c[name] for name in bounds),
+        )
+        .where(
+            chain.c.project_id == scope.project_id,
+            chain.c.chain_id == detail.chain.chain_id,
+            key >= tuple_(chain.c.started_at, chain.c.first_seq),
+        )
         .order_by(*_ORDER)
         .limit(MOST_BESIDE)
     ).mappings()
     between: list[list[ConversationCall]] = [[] for _ in detail.attempts]
+    followed_by = None
     place = 0
-    for each in during:
-        if each["chain_id"] == row.chain_id:
+    for each in found:
+        if each["chain_id"] == detail.chain.chain_id:
             place += 1
         elif 0 < place < len(between):
             between[place].append(_call(each))
-    followed = None
-    if detail.chain.outcome == "switched":
-        after = _calls(scope, name).where(
-            tool_call.c.success,
-            tool_call.c.tool != row.tool,
-            key > last,
-            _seen_after(row.failed_until, row.last_failure_turn),
-        )
-        followed = conn.execute(after.order_by(*_ORDER).limit(1)).mappings().one_or_none()
-    return Beside(
-        between=tuple(map(tuple, between)),
-        followed_by=None if followed is None else _call(followed),
-    )
+        elif detail.chain.outcome == "switched" and _switches(each, detail.chain.tool):
+            followed_by = _call(each)
+            break
+    return Beside(between=tuple(map(tuple, between)), followed_by=followed_by)
+
+
+def _switches(call: RowMapping, tool: str) -> bool:
+    """Whether *call* is one by which a chain of *tool* is switched, as outcomes have it."""
+    after = (call["started_at"], call["seq"]) > (call["last_started_at"], call["last_seq"])
+    if not (after and call["success"] and call["tool"] != tool):
+        return False
+    turn, last_turn = call["turn"], call["last_failure_turn"]
+    if turn is None or last_turn is None:
+        return bool(call["occurred_at"] >= call["failed_until"])
+    return bool(turn != last_turn)
 
 
 def calls_before_recovery(
@@ -146,14 +150,10 @@ def calls_before_recovery(
         .where(chains_of(scope), chain.c.recovered_at.is_not(None), chain.c.tool.in_(tools))
         .order_by(chain.c.first_failed_at.desc(), chain.c.id.desc())
         .limit(MOST_RECOVERED)
-        .subquery()
+        .cte("recovered")
         .c
     )
     kind = (recovered.tool, recovered.first_code)
-    totals = {
-        (tool, code): number
-        for tool, code, number in conn.execute(select(*kind, func.count()).group_by(*kind))
-    }
     key = tuple_(tool_call.c.started_at, tool_call.c.seq)
     between = and_(
         tool_call.c.project_id == recovered.project_id,
@@ -163,30 +163,24 @@ def calls_before_recovery(
         key > tuple_(recovered.started_at, recovered.first_seq),
         key < tuple_(recovered.last_started_at, recovered.last_seq),
     )
+    total = select(*kind, func.count().label("chains")).group_by(*kind).subquery().c
     number = func.count(recovered.chain_id.distinct())
     found = conn.execute(
-        select(*kind, tool_call.c.tool, number)
-        .where(between)
+        select(*kind, tool_call.c.tool, number, func.max(total.chains))
+        .where(
+            between,
+            total.tool == recovered.tool,
+            total.first_code == recovered.first_code,
+        )
         .group_by(*kind, tool_call.c.tool)
         .order_by(number, func.count().desc(), tool_call.c.tool)
     )
     # The last one of each stays: most chains, and of equals the tool that is called less often.
     return {
-        (tool, code): CalledFirst(first, chains, totals[tool, code])
-        for tool, code, first, chains in found
-        if (rate(chains, totals[tool, code]).low or 0.0) > MOST
+        (tool, code): CalledFirst(first, chains, of)
+        for tool, code, first, chains, of in found
+        if (rate(chains, of).low or 0.0) > MOST
     }
-
-
-def _seen_after(failed_until: int, turn: str | None) -> ColumnElement[bool]:
-    """Whether a call was made once its model had seen the failure, as outcomes have it."""
-    later = tool_call.c.occurred_at >= failed_until
-    if turn is None:
-        return later
-    return or_(
-        and_(tool_call.c.turn.is_not(None), tool_call.c.turn != turn),
-        and_(tool_call.c.turn.is_(None), later),
-    )
 
 
 def _of(scope: Scope, name: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
