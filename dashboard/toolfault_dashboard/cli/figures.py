@@ -107,7 +107,7 @@ def _show(name: str, stream: RowStream, *, wide: bool) -> None:
         column
         for column in dict.fromkeys((*_FIRST.get(name, ()), *stream.columns))
         if column not in parts | {"query"}
-        and (not rows or any(row[column] not in {None, ""} for row in rows))
+        and (not rows or any(row[column] is not None and row[column] != "" for row in rows))
     ]
     shown = [[cell(row, column) for column in columns] for row in rows]
     fit = len(columns) if wide else fitting(columns, shown)

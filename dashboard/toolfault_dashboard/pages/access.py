@@ -68,6 +68,8 @@ def sign_in_page(request: Request, token: str = "", next: str = "") -> Response:
     """
     services: Services = request.app.state.services
     path = local_path(next or unquote(request.cookies.get(_NEXT, "")))
+    if path.startswith("/sign-in"):
+        path = "/"
     if not token:
         if request.state.viewer is not None:
             return RedirectResponse(path, status_code=303)
@@ -107,6 +109,7 @@ def sign_in(request: Request, form: Submitted) -> Response:
         httponly=True,
         samesite="lax",
     )
+    response.delete_cookie(_NEXT, path="/sign-in", httponly=True, samesite="lax")
     return response
 
 

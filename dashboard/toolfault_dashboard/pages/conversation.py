@@ -31,7 +31,9 @@ def conversation(
 
     The name is a parameter and no part of the path: senders may call it ``..`` or ``a/b``.
     """
-    detail = queries.conversation_detail(ask.conn, ask.scope, name, page=page)
+    detail = None
+    if "\0" not in name:  # which PostgreSQL refuses, and no conversation is called so
+        detail = queries.conversation_detail(ask.conn, ask.scope, name, page=page)
     if detail is None:
         raise HTTPException(404, "There is no conversation of this name in this project.")
     own = exactly(parse(""), "conversation", name)
@@ -70,7 +72,7 @@ def _steps(ask: Ask, detail: ConversationDetail, page: int) -> tuple[Conversatio
 def _notes(detail: ConversationDetail) -> tuple[str, ...]:
     if detail.only_counted:
         more = plural(detail.only_counted, "more call")
-        return (f"{more} succeeded. They were counted, not sent one by one, so they are not here.",)
+        return (f"{more} were counted and not sent one by one, or are not kept.",)
     if not detail.ended and not detail.imported:
         return ("Calls that succeeded are here only if the agent sent them one by one.",)
     return ()

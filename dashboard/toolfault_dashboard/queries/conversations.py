@@ -132,7 +132,7 @@ def _switches(call: RowMapping, tool: str) -> bool:
         return False
     turn, last_turn = call["turn"], call["last_failure_turn"]
     if turn is None or last_turn is None:
-        return bool(call["occurred_at"] >= call["failed_until"])
+        return bool(call["started_at"] >= call["failed_until"])
     return bool(turn != last_turn)
 
 
