@@ -55,8 +55,8 @@ BREAKS: Final = (
         name="chains-switched-is-abandoned",
         promise="A chain after which another tool helped is called abandoned.",
         file="collector/toolfault_collector/storage/conversations.py",
-        old='return "switched", settles_at',
-        new='return "abandoned", settles_at',
+        old='return "switched" if switched else "abandoned"',
+        new='return "abandoned" if switched else "abandoned"',
         found_by=("tests/dashboard/queries/test_recount.py::test_summary[sqlite-]",),
     ),
     Break(
@@ -1200,8 +1200,8 @@ BREAKS: Final = (
     Break(
         name="queries-switched-to-a-parallel-call",
         promise="A call that was issued beside the failure is said to be what the model turned to.",
-        file="dashboard/toolfault_dashboard/queries/conversations.py",
-        old="    return bool(turn != last_turn)",
+        file="collector/toolfault_collector/chains/fold.py",
+        old="    return turn != chain.turn",
         new="    return True",
         found_by=("tests/dashboard/queries/test_conversations.py",),
     ),

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.collector.naive_chains import NaiveChain, outcome_of
 
-from toolfault_collector.chains.fold import Call
+from toolfault_collector.chains.fold import Call, Unresolved
 from toolfault_collector.storage.conversations import Conversation
 
 turns = st.sampled_from([None, "a", "b", "c"])
@@ -44,6 +44,6 @@ def test_any_other_success_after_a_chain_makes_it_switched(
     chain = NaiveChain([failed], [failed])
     expected = outcome_of(chain, "t", calls={**calls, "f": [failed]}, ended_at=20, now=20)
 
-    found, _ = talk.outcome_of("t", starts, 0, failed.occurred_at, turn)
+    found, _ = talk.outcome_of(Unresolved("t", starts, 0, failed.occurred_at, turn))
     assert found == expected
     assert len(talk.successes) <= 6

@@ -39,8 +39,47 @@ __all__ = [
     "Memory",
     "OrderKey",
     "Place",
+    "Success",
+    "Unresolved",
     "fold",
+    "switches",
 ]
+
+# When it began, its place among calls that began then, its tool and its turn.
+Success = tuple[int, int, str, str | None]
+
+
+class Unresolved(NamedTuple):
+    """The end of a chain that has not succeeded.
+
+    Attributes:
+        tool: Whose chain it is.
+        started_at: When its last call began.
+        seq: The place of that call among those that began at the same moment.
+        failed_until: When the last of its failures to end did.
+        turn: The turn of its last failure.
+    """
+
+    tool: str
+    started_at: int
+    seq: int
+    failed_until: int
+    turn: str | None
+
+
+def switches(success: Success, chain: Unresolved) -> bool:
+    """Return whether *success* is one by which *chain* is switched (design.md section 1).
+
+    It is of another tool, after the chain's last call, and not beside its last failure: the model
+    had seen that.
+    """
+    at, seq, tool, turn = success
+    if tool == chain.tool or (at, seq) <= (chain.started_at, chain.seq):
+        return False
+    if turn is None or chain.turn is None:
+        return at >= chain.failed_until
+    return turn != chain.turn
+
 
 # A conversation without a call for this long has ended (design.md section 1).
 IDLE_US: Final = 30 * MINUTE_US

@@ -18,7 +18,13 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Connection
 
-from toolfault_collector.chains.fold import IDLE_US, Chain
+from toolfault_collector.chains.fold import (
+    IDLE_US,
+    Chain,
+    Success,
+    Unresolved,
+    switches,
+)
 from toolfault_collector.protocol.records import CallRecord, EndRecord
 from toolfault_collector.storage.bulk import columns, find_rows, run, select_in, upsert_rows
 from toolfault_collector.storage.engine import is_sqlite
@@ -35,7 +41,6 @@ __all__ = [
 ]
 
 ConversationKey = tuple[int, str]
-Success = tuple[int, int, str, str | None]
 
 # A conversation whose calls come from several sources counts as timed if any of them has times.
 _TIME_SOURCES: Final = ("client", "server", "import", "none")
@@ -105,36 +110,21 @@ class Conversation:
 
     def settle(self, tool: str, chain: Chain) -> None:
         """Say what *chain*, of calls of *tool*, comes to, and from when on."""
-        chain.outcome, chain.settles_at = (
-            ("recovered", 0) if chain.recovered else self.outcome_of(tool, *_LAST_OF(chain))
-        )
+        unresolved = None if chain.recovered else Unresolved(tool, *_LAST_OF(chain))
+        found = ("recovered", 0) if unresolved is None else self.outcome_of(unresolved)
+        chain.outcome, chain.settles_at = found
 
-    def outcome_of(
-        self, tool: str, started_at: int, seq: int, failed_until: int, turn: str | None
-    ) -> tuple[str, int]:
-        """Return what an unresolved chain of *tool* comes to, and when.
+    def outcome_of(self, chain: Unresolved) -> tuple[str, int]:
+        """Return what *chain* comes to, and when.
 
-        It is switched if any other tool succeeded after its last failure and not beside it. It
-        is over when the end was reported after the last call, half an hour after that call, or at
-        once where the source has no times (a finished transcript).
-
-        Args:
-            tool: Whose chain it is.
-            started_at: When its last call began.
-            seq: The place of that call among those that began at the same moment.
-            failed_until: When the last of its failures to end did.
-            turn: The turn of its last failure.
+        It is over when the end was reported after the last call, half an hour after that call, or
+        at once where the source has no times (a finished transcript).
         """
         ended = self.ended_at is not None and self.ended_at >= self.last_at
         over = ended or self.time_source == "none"
         settles_at = 0 if over else self.last_at + IDLE_US
-        for at, other_seq, other_tool, other_turn in self.successes:
-            if other_tool == tool or (at, other_seq) <= (started_at, seq):
-                continue
-            unknown = turn is None or other_turn is None
-            if at >= failed_until if unknown else turn != other_turn:
-                return "switched", settles_at
-        return "abandoned", settles_at
+        switched = any(switches(each, chain) for each in self.successes)
+        return "switched" if switched else "abandoned", settles_at
 
 
 def _is_newest_for_some_chain(success: Success, newer: Iterable[Success]) -> bool:
@@ -218,7 +208,7 @@ def write_conversations(conn: Connection, conversations: Iterable[Conversation])
         sql = _UNRESOLVED.format(_BY_INDEX if is_sqlite(conn) else "")
         unresolved = select_in(conn, sql, fixed=(project_id,), among=known)
         for session_id, chain_id, outcome, settles_at, *of_chain in unresolved:
-            now = known[session_id].outcome_of(*of_chain)
+            now = known[session_id].outcome_of(Unresolved(*of_chain))
             if now != (outcome, settles_at):
                 changed.append((chain_id, *now))
     _write_outcomes(conn, sorted(changed))

@@ -20,6 +20,7 @@ from sqlalchemy import (
     tuple_,
 )
 
+from toolfault_collector.chains.fold import Unresolved, switches
 from toolfault_collector.storage.tables import chain, conversation, tool_call
 from toolfault_dashboard.analysis.rates import rate
 from toolfault_dashboard.queries.conditions import chains_of
@@ -119,21 +120,17 @@ def calls_beside(conn: Connection, scope: Scope, detail: ChainDetail) -> Beside:
             place += 1
         elif 0 < place < len(between):
             between[place].append(_call(each))
-        elif detail.chain.outcome == "switched" and _switches(each, detail.chain.tool):
+        elif (
+            detail.chain.outcome == "switched"
+            and each["success"]
+            and switches(
+                (each["started_at"], each["seq"], each["tool"], each["turn"]),
+                Unresolved(detail.chain.tool, *(each[name] for name in bounds)),
+            )
+        ):
             followed_by = _call(each)
             break
     return Beside(between=tuple(map(tuple, between)), followed_by=followed_by)
-
-
-def _switches(call: RowMapping, tool: str) -> bool:
-    """Whether *call* is one by which a chain of *tool* is switched, as outcomes have it."""
-    after = (call["started_at"], call["seq"]) > (call["last_started_at"], call["last_seq"])
-    if not (after and call["success"] and call["tool"] != tool):
-        return False
-    turn, last_turn = call["turn"], call["last_failure_turn"]
-    if turn is None or last_turn is None:
-        return bool(call["started_at"] >= call["failed_until"])
-    return bool(turn != last_turn)
 
 
 def calls_before_recovery(

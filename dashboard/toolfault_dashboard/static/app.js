@@ -1,7 +1,8 @@
 /* Progressive enhancement only: every page works without this file.
  *
  * What it adds: copy buttons, keys (`?` lists them), telling the server the reader's time zone,
- * rows that lead somewhere, closing menus, live rows and the first run. No markup is ever built from data: text is set with textContent alone.
+ * rows that lead somewhere, closing menus, live rows and the first run. No markup is ever built
+ * from data: text is set with textContent alone.
  */
 "use strict";
 

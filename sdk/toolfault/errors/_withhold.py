@@ -12,7 +12,7 @@ from toolfault.errors._jsonschema import KEYWORD_CODES
 from toolfault.errors._leak import STANDARD_WORDS, values_in_repr, wordish
 from toolfault.errors._pydantic import TYPE_CODES
 from toolfault.errors._repr import safe_repr, type_and_size
-from toolfault.errors._types import is_a, items_of
+from toolfault.errors._types import is_a, is_any, items_of
 from toolfault.errors._words import REDACTED
 
 TYPE_CHECKING = False
@@ -24,10 +24,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Withheld", "withhold"]
 
-_MOST_VALUES = 500
+_MOST_VALUES = 20_000
 _DEPTH = 16
-_HEAD = 16  # characters of a value that a text which was cut must still have
+_FRAGMENT = 16  # characters of a value that are found wherever they stand
+_WINDOW = 8  # of these, every one of some fragment of `_FRAGMENT` begins at a multiple of it
 _SHORTEST = 4  # of a value that is found without quotes around it
+_MOST_SOUGHT = 20_000_000  # windows of a text times characters of the values: some ten milliseconds
+_OCCURRENCES = 8  # of a window among the values that are tried
+_TOO_LARGE = "text withheld: the arguments are too large to look for them in it"
 _QUOTES = ("'", '"', "`")
 # The types of pydantic whose message holds the text of an exception of the host.
 _OF_THE_HOST = frozenset(
@@ -92,13 +96,13 @@ class Withheld:
 
     def __init__(self, arguments: object) -> None:
         self._arguments = arguments
-        self._found: list[tuple[str, str]] | None = None
+        self._known: _Known | None = None
 
     def cut_out(self, text: str, issue: Issue | None = None) -> str:
         """*text* with type and size in the place of values: `no user <str, 6 characters>`.
 
-        Found are texts and numbers of four characters and more, and shorter or ordinary words in
-        quotes, also where the text ends inside of them. What was made of a value is not.
+        Found are values of four characters and more, shorter ones and ordinary words in quotes,
+        and any sixteen characters of a longer value. What was made of a value is not.
 
         Args:
             text: A text that nobody wrote for a reader; None stays None.
@@ -111,20 +115,106 @@ class Withheld:
             stand_in = _stand_in(issue, issue.stand_in) or ""
             # Of a text not its representation: the quotes around it tell readers that it is one.
             for value in values_in_repr(own)[1 if own[:1] in _QUOTES else 0 :]:
-                text = _replaced(text, value, stand_in, shortest=1)
-        if self._found is None:
-            self._found = _known(self._arguments)
-        if len(self._found) > _MOST_VALUES:
-            return ""  # too many to look for: the text is left out
-        allowed = "" if issue is None else issue.expected or ""
-        for value, stand_in in self._found:
-            if value not in allowed:
-                text = _replaced(text, value, stand_in, shortest=_SHORTEST)
-        return text
+                text = _replaced(text, value, stand_in)
+        if self._known is None:
+            self._known = _Known(self._arguments)
+        return self._known.cut_out(text, allowed=(issue.expected or "") if issue else "")
 
 
-def _known(arguments: object) -> list[tuple[str, str]]:
-    """The values as a text may show them, each with its stand-in, the longest first."""
+class _Known:
+    """The values of a call as a text may show them, each with its stand-in."""
+
+    def __init__(self, arguments: object) -> None:
+        self._short: dict[str, str] = {}
+        self._long: list[str] = []
+        self._stand_ins: list[str] = []
+        self.too_many = False
+        for form, stand_in in _shown(arguments):
+            if len(form) <= _FRAGMENT:
+                self._short.setdefault(form, stand_in)
+            else:
+                self._long.append(form)
+                self._stand_ins.append(stand_in)
+            if len(self._short) + len(self._long) > _MOST_VALUES:
+                self.too_many = True
+                break
+        self._lengths = sorted({len(form) for form in self._short}, reverse=True)
+        self._all = "\0".join(self._long)
+
+    def cut_out(self, text: str, *, allowed: str) -> str:
+        """*text* without the values, but those that are part of *allowed*."""
+        windows = len(text) // _WINDOW
+        if self.too_many or windows * len(self._all) > _MOST_SOUGHT:
+            return _TOO_LARGE
+        if self._long:
+            text = self._without_fragments(text)
+        return self._without_short(text, allowed) if self._short else text
+
+    def _without_fragments(self, text: str) -> str:
+        parts, done, at = [], 0, 0
+        while at + _WINDOW <= len(text):
+            start, end, place = self._longest_at(text, at, done)
+            if end - start < _FRAGMENT:
+                at += _WINDOW
+                continue
+            number = self._all.count("\0", 0, place)
+            parts += (text[done:start], f"<{self._stand_ins[number]}>")
+            at = done = end
+        return "".join((*parts, text[done:]))
+
+    def _longest_at(self, text: str, at: int, least: int) -> tuple[int, int, int]:
+        """Where what *text* shares with a value around *at* begins and ends, and its place."""
+        found = (at, at, 0)
+        window, place = text[at : at + _WINDOW], -1
+        for _ in range(_OCCURRENCES):
+            place = self._all.find(window, place + 1)
+            if place < 0:
+                break
+            start, end = at, at + _WINDOW
+            while start > least and place > at - start and _same(text, start, self._all, place, at):
+                start -= 1
+            while (
+                end < len(text)
+                and text[end : end + 1] == self._all[place + end - at : place + end - at + 1]
+            ):
+                end += 1
+            if end - start > found[1] - found[0]:
+                found = (start, end, place)
+        return found
+
+    def _without_short(self, text: str, allowed: str) -> str:
+        parts, done, at = [], 0, 0
+        while at < len(text):
+            length = self._short_at(text, at, allowed)
+            if length:
+                parts += (text[done:at], f"<{self._short[text[at : at + length]]}>")
+                done = at + length
+            at += length or 1
+        return "".join((*parts, text[done:]))
+
+    def _short_at(self, text: str, at: int, allowed: str) -> int:
+        """The length of the value that stands by itself in *text* at *at*; 0 for none."""
+        before = text[at - 1 : at] if at else ""
+        if wordish(before) and wordish(text[at]):
+            return 0
+        for length in self._lengths:
+            value = text[at : at + length]
+            if value not in self._short or value in allowed:
+                continue
+            after = text[at + length : at + length + 1]
+            plain = len(value) >= _SHORTEST and value.lower() not in STANDARD_WORDS
+            if (before in _QUOTES and after in _QUOTES) or (plain and _alone(before, value, after)):
+                return length
+        return 0
+
+
+def _same(text: str, start: int, values: str, place: int, at: int) -> bool:
+    """Whether the characters before *start* and before its place among *values* are the same."""
+    return text[start - 1] == values[place - (at - start) - 1]
+
+
+def _shown(arguments: object) -> Iterator[tuple[str, str]]:
+    """The values as a text may show them, each with its stand-in."""
     if is_a(arguments, str):
         import json
 
@@ -132,52 +222,60 @@ def _known(arguments: object) -> list[tuple[str, str]]:
         try:
             arguments = json.loads(text)
         except (ValueError, RecursionError):
-            return [(value, "value") for value in values_in_repr(text)]
-    found: dict[str, str] = {}
+            yield from ((value, "value") for value in values_in_repr(text))
+            return
     for value in _leaves(arguments, _DEPTH):
         for shown in _forms(value) if type(value) is str else (safe_repr(value),):
-            found.setdefault(shown, type_and_size(value))
-        if len(found) > _MOST_VALUES:
-            break
-    return sorted(found.items(), key=lambda one: -len(one[0]))
+            if shown.strip():
+                yield shown, type_and_size(value)
 
 
 def _leaves(value: object, depth: int) -> Iterator[str | int | float]:
-    """The texts and numbers in *value*; names are no values."""
+    """The texts and numbers in *value*, dates and models as JSON has them; names are no values."""
     if type(value) in (str, int, float):
         yield value  # type: ignore[misc]
-    elif depth:
-        inside = dict.values(value) if is_a(value, dict) else items_of(value)
-        for member in inside:
-            yield from _leaves(member, depth - 1)
+        return
+    if not depth:
+        yield safe_repr(value)
+        return
+    if is_a(value, dict):
+        inside: object = dict.values(value)
+    elif is_any(value, list, tuple):
+        inside = items_of(value)
+    else:
+        from toolfault.errors._json import to_jsonable
+
+        plain = to_jsonable(value, max_depth=_DEPTH, max_items=_MOST_VALUES, max_string=None)
+        inside = () if plain is None or type(plain) is bool else (plain,)
+    for member in inside:  # type: ignore[attr-defined]
+        yield from _leaves(member, depth - 1)
 
 
 def _forms(text: str) -> Iterator[str]:
-    """*text* as it is, without the space around it, escaped as Python and JSON do, by lines."""
-    yield from (text, text.strip())
+    """*text* as it is, without the space around it, escaped as Python and JSON do."""
+    yield text
+    if text[:1].isspace() or text[-1:].isspace():
+        yield text.strip()
+    if text[4:5] == "-" and text[10:11] == "T":
+        yield text.replace("T", " ", 1)  # a moment, as Python prints it
     if not text.isascii() or not text.isprintable() or "\\" in text or "'" in text or '"' in text:
         import json
 
         yield from (repr(text)[1:-1], json.dumps(text)[1:-1])
-        yield from (line for line in text.splitlines() if line.strip())
 
 
-def _replaced(text: str, value: str, stand_in: str, *, shortest: int) -> str:
-    """*text* with ``<stand_in>`` wherever *value*, or the beginning of it, stands by itself."""
-    head = value[:_HEAD]
-    plain = len(value) >= shortest and value.lower() not in STANDARD_WORDS
-    at = text.find(head) if head.strip() else -1
+def _replaced(text: str, value: str, stand_in: str) -> str:
+    """*text* with ``<stand_in>`` wherever *value* stands by itself, or in quotes."""
+    at = text.find(value) if value.strip() else -1
     while at >= 0:
-        end = at + len(head)
-        while end < len(text) and end - at < len(value) and text[end] == value[end - at]:
-            end += 1
-        before, after = text[at - 1 : at], text[end : end + 1]
+        end = at + len(value)
+        before, after = text[at - 1 : at] if at else "", text[end : end + 1]
         if (before in _QUOTES and after in _QUOTES) or (
-            plain and _alone(before, text[at:end], after)
+            value.lower() not in STANDARD_WORDS and _alone(before, value, after)
         ):
             text = f"{text[:at]}<{stand_in}>{text[end:]}"
             end = at + len(stand_in) + 2
-        at = text.find(head, end)
+        at = text.find(value, end)
     return text
 
 

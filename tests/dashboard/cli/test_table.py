@@ -92,6 +92,17 @@ def test_a_table_of_postgres(filled_postgres: str, capfd: pytest.CaptureFixture[
         assert said == _rows(filled_postgres, name)
 
 
+@pytest.mark.postgres
+@pytest.mark.parametrize("name", ["failures", "issues"])
+def test_a_table_of_postgres_on_the_terminal(
+    name: str, filled_postgres: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Tags and near misses, which that driver gives as they are and not as text, are printed."""
+    asked = ["table", name, UNTIL, "--project", "generated", "--database-url", filled_postgres]
+    assert run(asked) == 0
+    assert len(capfd.readouterr().out.splitlines()) > 50
+
+
 def test_a_narrow_terminal_shows_what_matters_first(
     url: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from contextlib import contextmanager
+from urllib.parse import urlencode
 
 import pytest
 from sqlalchemy import Engine
@@ -90,6 +91,8 @@ def test_every_page_and_a_file_on_postgres(filled_postgres: str, browser: Browse
     with contextmanager(open_browser)(engine) as other:
         for path in map(generated, (*LISTS, *details(engine))):
             assert len(other.count(path)) <= MOST, path
+        # PostgreSQL itself refuses this character.
+        assert other.get(generated("/conversation?name=a%00b")).status_code == 404
         for path in ("/failures", "/tools", "/failures?group=kind"):
             shown, expected = other.page(generated(path)).main, browser.page(generated(path)).main
             assert [table.rows[0].keys() for table in shown.tables]
@@ -399,3 +402,10 @@ def test_a_page_says_where_values_were_not_recorded(
     with contextmanager(open_browser)(own_engine) as browser:
         page = browser.client.get(generated(f"/failures/{event['event_id']}")).text
         assert ("toolfault.init(capture_values=True)" in page) == withheld
+
+
+@pytest.mark.parametrize("name", ["nobody", "..", "a\0b", "x" * 300])
+def test_a_conversation_that_is_not_there(browser: Browser, name: str):
+    """Any name that no conversation has, whatever is in it, is answered with 404."""
+    address = generated("/conversation?" + urlencode({"name": name}))
+    assert browser.get(address).status_code == 404

@@ -216,6 +216,17 @@ def test_a_link_leads_back_to_where_the_reader_wanted(stranger: Browser):
     assert soup.form("/sign-in").fields["next"] == "/failures?q=tool:x"
 
 
+def test_where_the_reader_wanted_is_forgotten_after_signing_in(stranger: Browser):
+    """The next link leads to the first page, and asking for the sign-in page leads there too."""
+    stranger.get("/sign-in?next=/sign-in")
+    stranger.get("/sign-in?next=/failures")
+    first = stranger.page(f"/sign-in?token={_link(stranger.engine)}").form("/sign-in")
+    assert first.fields["next"] == "/failures"
+    stranger.client.post("/sign-in", data=dict(first.fields), follow_redirects=False)
+    assert "toolfault-next" not in stranger.client.cookies
+    assert stranger.get("/sign-in?next=/sign-in").headers["location"] == "/"
+
+
 def test_the_button_signs_in_once(stranger: Browser):
     """The first POST makes a session and goes on to where the reader wanted; the second is 410."""
     token = _link(stranger.engine)

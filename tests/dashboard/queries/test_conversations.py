@@ -72,6 +72,21 @@ def test_what_was_called_beside_a_chain(engine: Engine) -> None:
     assert (found.calls, found.failures, found.chains, found.only_counted) == (8, 3, 3, 0)
 
 
+def test_a_switch_without_turns_goes_by_when_a_call_began(engine: Engine) -> None:
+    """A call that ran beside the failure and ended after it is not what the model turned to."""
+
+    def lasting(first: int, last: int) -> dict[str, Any]:
+        return {"at": THEN + last * SECOND, "duration_ms": (last - first) * 1_000}
+
+    search = failure("search", **lasting(0, 10))
+    others = [success("list", **lasting(5, 12)), success("read", **lasting(15, 16))]
+    scope = _stored(engine, "demo", [search, *others])
+    with read_connection(engine) as conn:
+        found = _beside(conn, scope, search)
+    assert found.followed_by is not None
+    assert found.followed_by.tool == "read"
+
+
 def test_calls_that_were_only_counted_are_told(engine: Engine) -> None:
     """What the end of a conversation counts beyond the calls that are stored is a number of it."""
     end = conversation_end(at=THEN + 9 * SECOND, calls={"Edit": 2, "Read": 40})

@@ -5,8 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -277,9 +281,29 @@ def test_an_authors_text_is_sent_as_written() -> None:
         ({"q": 404}, "status 404", "status 404"),
         ({"q": "a" * 99}, f"no {'a' * 20}...", "no <str, 99 characters>..."),
         ({"berlin": 1}, "no berlin", "no berlin"),
-        ({"q": [f"n{n:03}" for n in range(501)]}, "no n001", ""),
+        (
+            {"q": f"Dear Dr. Smith, {'x' * 40} patient number 12345"},
+            "input_value='Dear Dr. Smith, xxx...patient number 12345' failed",
+            "input_value='<str, 77 characters>...<str, 77 characters>' failed",
+        ),
+        (
+            {"q": "SELECT id FROM people WHERE email = 'bob@example.com'"},
+            "LINE 1: ...WHERE email = 'bob@example.com'",
+            "LINE 1: ...<str, 53 characters>",
+        ),
+        ({"q": [n / 1_000 for n in range(768)]}, "connection refused", "connection refused"),
+        ({"q": "line of text\n" * 600}, "No space left on device", "No space left on device"),
+        ({"q": [f"n{n:03}" for n in range(501)]}, "no n001", "no <str, 4 characters>"),
+        (
+            {"q": list(range(20_001))},
+            "no 12345",
+            "text withheld: the arguments are too large to look for them in it",
+        ),
     ],
-    ids=["word", "part", "ordinary", "short", "number", "small", "cut", "name", "too many"],
+    ids=[
+        *("word", "part", "ordinary", "short", "number", "small", "cut", "name"),
+        *("cut in the middle", "its end", "numbers", "lines", "many", "too many"),
+    ],
 )
 def test_texts_of_exceptions_lose_values(given: dict[str, Any], text: str, sent: str) -> None:
     """Values of four characters are found, shorter and ordinary words in quotes; names stay."""
@@ -294,6 +318,38 @@ def test_texts_of_exceptions_lose_values(given: dict[str, Any], text: str, sent:
     (event,) = events
     assert event["error"]["exception"]["message"] == sent
     assert event["error"]["exception"]["traceback"].rstrip().endswith(sent)
+
+
+def test_values_that_are_no_plain_text_are_found_too() -> None:
+    """Dates, decimals, ids, sets, subclasses and models among the arguments leave in no text."""
+
+    class Secretly(str):
+        """A text of its own class."""
+
+        __slots__ = ()
+
+    @dataclass
+    class Person:
+        """A model."""
+
+        name: str
+
+    values: dict[str, object] = {
+        "day": date(1990, 5, 17),
+        "moment": datetime(2026, 11, 24, 5, 17, 30, tzinfo=UTC),
+        "sum": Decimal("1234.56"),
+        "id": UUID("12345678-1234-5678-1234-567812345678"),
+        "iban": Secretly("DE89370400440532013000"),
+        "tags": {"confidential"},
+        "person": Person("Ludmilla"),
+    }
+    said = [*map(str, list(values.values())[:5]), "confidential", "Ludmilla"]
+    with capture_events() as events:
+        for each in said:
+            toolfault.capture_failure(ValueError(f"no {each} here"), tool="t", arguments=values)
+    assert len(events) == len(said)
+    for each, event in zip(said, events, strict=True):
+        assert each not in json.dumps(event), each
 
 
 def capture_in_a_call(text: str) -> None:
