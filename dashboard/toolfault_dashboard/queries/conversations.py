@@ -40,7 +40,7 @@ CALLS_PER_PAGE: Final = 200
 MOST_BESIDE: Final = 500
 """Calls that are looked at to find what happened beside a chain; few chains see more."""
 
-MOST_RECOVERED: Final = 5_000
+MOST_RECOVERED: Final = 1_000
 """Newest recovered chains that are looked at for what their models called first."""
 MOST: Final = 0.5
 
