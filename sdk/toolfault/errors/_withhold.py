@@ -151,7 +151,8 @@ class _Known:
         return self._without_short(text, allowed) if self._short else text
 
     def _without_fragments(self, text: str) -> str:
-        parts, done, at = [], 0, 0
+        parts: list[str] = []
+        done = at = 0
         while at + _WINDOW <= len(text):
             start, end, place = self._longest_at(text, at, done)
             if end - start < _FRAGMENT:
@@ -183,7 +184,8 @@ class _Known:
         return found
 
     def _without_short(self, text: str, allowed: str) -> str:
-        parts, done, at = [], 0, 0
+        parts: list[str] = []
+        done = at = 0
         while at < len(text):
             length = self._short_at(text, at, allowed)
             if length:
