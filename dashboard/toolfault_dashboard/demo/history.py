@@ -48,7 +48,9 @@ async def converse(assignment: Assignment, toolkit: Toolkit, *, seed: int, ledge
     ledger.day = int(assignment.after_days)
     phase = phase_after(assignment.after_days)
     plan = PLANS[assignment.deployment.agent](toolkit.world.pace.now(), rng, phase)
-    with toolfault.conversation(assignment.session_id, model=assignment.model) as conversation:
+    with toolfault.conversation(
+        assignment.session_id, model=assignment.model, ends=True
+    ) as conversation:
         tried = assignment.deployment.agent == EXPERIMENT_AGENT
         arm = toolfault.variant(EXPERIMENT, ARMS) if tried else ARMS[0]
         agent = Agent(

@@ -7,6 +7,7 @@ from toolfault.errors._codes import ToolErrorCode, is_retryable, visible_code
 from toolfault.errors._enums import Audience, AvailabilityReason, ErrorCategory, InvocationKind
 from toolfault.errors._exceptions import ToolfaultError
 from toolfault.errors._issue import Issue
+from toolfault.errors._types import is_a
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ class ToolError(ToolfaultError):
     other exception. It can be raised, chained, pickled, copied and hashed.
 
     Args:
-        tool: The tool that failed; the boundary overwrites it with the resolved name.
+        tool: The tool that failed; the boundary overwrites it with the resolved name. Inside a
+            tool it may be left out: one text with a space in it, or nothing but one text, is the
+            message (`ToolError("User 42 does not exist")`), since names of tools have no spaces.
         message: What went wrong, authored; empty to compose it from *issues*.
         code: A `ToolErrorCode`, its text, or a custom code.
         category: Needed for custom codes; else what the code says.
@@ -84,7 +87,7 @@ class ToolError(ToolfaultError):
     def __init__(  # noqa: PLR0913 - the attributes of the contract, all but three by name
         self,
         tool: str,
-        message: str = "",
+        message: str | None = None,
         code: ToolErrorCode | str = ToolErrorCode.INVALID_INPUT,
         *,
         category: ErrorCategory | str | None = None,
@@ -110,8 +113,10 @@ class ToolError(ToolfaultError):
         phase: str | None = None,
     ) -> None:
         given = dict(locals())
-        super().__init__(tool, message)
         del given["self"], given["__class__"]
+        if message is None and _is_message(tool, given):
+            given["tool"], given["message"] = None, tool
+        super().__init__(given["tool"], given["message"])
         self.adapter_failed = False
         self._exception_type = None
         self._from_exception = False
@@ -376,3 +381,16 @@ class ToolError(ToolfaultError):
         def add_note(self, note: str) -> None:
             """Add *note* to what a traceback shows (PEP 678)."""
             self.__dict__.setdefault("__notes__", []).append(note)
+
+
+_DEFAULTS = {"code": ToolErrorCode.INVALID_INPUT, "issues": (), "context": "parameters"}
+
+
+def _is_message(text: object, given: Mapping[str, object]) -> bool:
+    """Say whether the only text that was given by position is the message, not a tool's name."""
+    if not is_a(text, str):
+        return False
+    if any(character.isspace() for character in str(text).strip()):
+        return True
+    rest = (name for name in given if name not in ("tool", "message"))
+    return all(given[name] == _DEFAULTS.get(name) for name in rest)

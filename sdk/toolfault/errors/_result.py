@@ -193,7 +193,17 @@ class ToolResult(_Generic["T"]):
             return text
         return f"ERROR: {text}"
 
+    def __str__(self) -> str:
+        """The value as text on success, the text for the model on failure."""
+        from toolfault.errors._shapes import text_content
+
+        return text_content(self)
+
     def __repr__(self) -> str:
+        if self.success and self.value is not None:
+            from toolfault.errors._repr import redacted_repr
+
+            return f"ToolResult(success=True, value={redacted_repr(self.value)})"
         return f"ToolResult(success={self.success}, message={self.message[:80]!r})"
 
 

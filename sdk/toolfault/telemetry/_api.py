@@ -37,6 +37,7 @@ __all__ = [
 conversation = Conversation
 
 _client: Client | None = None
+_closed: list[Client] = []  # the last client that was closed: `stats` still answers for it
 _settings = Config()  # of the latest init, also where it started no client
 
 
@@ -208,6 +209,7 @@ def close(timeout: float | None = None, *, ends: bool = True) -> bool:
     if running.is_capturing:
         return False
     swap(None)
+    _closed[:] = [running]
     return running.close(timeout, ends=ends)
 
 
@@ -221,8 +223,12 @@ def flush(timeout: float | None = None) -> bool:
 
 
 def stats() -> Stats:
-    """Return what became of everything captured so far; zeros without a client."""
-    return Stats(0, 0, 0, {}, 0) if _client is None else _client.stats()
+    """Return what became of everything captured so far, also after ``close()``.
+
+    All zeros where no client was ever started.
+    """
+    asked = _client or next(iter(_closed), None)
+    return Stats(0, 0, 0, {}, 0) if asked is None else asked.stats()
 
 
 def capture_failure(

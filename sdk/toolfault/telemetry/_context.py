@@ -55,10 +55,10 @@ def current_conversation() -> Conversation | None:
 class Conversation:
     """The session in which tool calls happen.
 
-    Enter it with ``with`` or ``async with``: the block is the conversation, and it ends with the
-    block. Where a conversation outlives a block (a chat server that handles one message at a
-    time), use ``bind()`` or ``ends=False``; it then ends by ``end()``, after 30 idle minutes, or
-    with the process.
+    Enter it with ``with`` or ``async with``, once for each message of a chat if need be: a block
+    with the same id continues the conversation. One with an id of its own ends by ``end()``, after
+    30 idle minutes, or with the process. One without an id ends with its block, since nothing
+    else can continue it.
 
     Args:
         conversation_id: Opaque id, at most 128 characters; None makes one.
@@ -68,7 +68,7 @@ class Conversation:
         variant: Arms of running trials, used as given; ``toolfault.variant`` adds to them.
         turn: Opaque id of the model turn that issues the next calls.
         tags: Further labels, at most 20.
-        ends: Whether leaving the block ends the conversation.
+        ends: Whether leaving the block ends the conversation; by default only one without an id.
     """
 
     __slots__ = (
@@ -95,7 +95,7 @@ class Conversation:
         variant: str | None = None,
         turn: str | None = None,
         tags: dict[str, str] | None = None,
-        ends: bool = True,
+        ends: bool | None = None,
     ) -> None:
         import time
 
@@ -105,7 +105,7 @@ class Conversation:
         self.user = name_of(user)
         self.turn_id = name_of(turn)
         self.tags = dict(tags) if isinstance(tags, Mapping) else {}
-        self.ends = ends
+        self.ends = conversation_id is None if ends is None else ends
         self.variant = self._given = name_of(variant)
         self._arms: dict[str, str] = {}
         self.state: State | None = None  # what the running client knows of it

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, overload
 
 from toolfault.errors import ConfigError
-from toolfault.tools._direct import wrap_async, wrap_sync
+from toolfault.tools._direct import wrap_async, wrap_generator, wrap_sync
 from toolfault.tools._protocols import AsyncTool, P, R, SyncTool, ToolDecorator
 from toolfault.tools._signature import names_in_scope
 from toolfault.tools._tool import Adapter, Tool
@@ -143,9 +143,13 @@ _OPTIONS = {
 
 def _wrapped(core: Tool) -> Any:
     """Return a real function around the tool, so that frameworks see what they expect."""
-    face: Any = wrap_async(core) if core.is_async else wrap_sync(core)
+    if core.yields:
+        face: Any = wrap_generator(core)
+    else:
+        face = wrap_async(core) if core.is_async else wrap_sync(core)
     face.tool = core
     face.call = core.call
+    face.spec = core.spec
     return face
 
 

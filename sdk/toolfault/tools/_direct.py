@@ -7,7 +7,7 @@ function directly deals with its exceptions.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Generator
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from toolfault.tools._salvage import salvaged_tear
 if TYPE_CHECKING:
     from toolfault.tools._tool import Tool
 
-__all__ = ["wrap_async", "wrap_sync"]
+__all__ = ["wrap_async", "wrap_generator", "wrap_sync"]
 
 
 def wrap_sync(tool: Tool) -> Callable[..., Any]:
@@ -76,6 +76,59 @@ def wrap_async(tool: Tool) -> Callable[..., Any]:
         return value
 
     return direct
+
+
+def wrap_generator(tool: Tool) -> Callable[..., Any]:
+    """Return the (async) generator function of ``tool``; its record is left when it has ended.
+
+    A generator that its caller stops reading early has done what it was asked for: a success.
+    """
+    fn, record = tool.fn, _recorded_async if tool.is_async else _recorded
+
+    @functools.wraps(fn)
+    def direct(*args: Any, **kwargs: Any) -> Any:
+        if not _observe.observers:
+            return fn(*args, **kwargs)
+        call = Call(tool.name, tool.name)
+        call.phase = "handler"
+        call.arguments = _named(tool, args, kwargs)
+        try:
+            source = fn(*args, **kwargs)
+        except BaseException as exc:
+            _note_raise(call, exc, tool, (args, kwargs))
+            raise
+        return record(source, call, tool)
+
+    return direct
+
+
+def _recorded(source: Generator[Any, Any, Any], call: Call, tool: Tool) -> Generator[Any, Any, Any]:
+    try:
+        value = yield from source
+    except GeneratorExit:
+        _note_return(call, None, tool)
+        raise
+    except BaseException as exc:
+        _note_raise(call, exc, tool, ((), {}))
+        raise
+    _note_return(call, None, tool)
+    return value
+
+
+async def _recorded_async(
+    source: AsyncGenerator[Any, Any], call: Call, tool: Tool
+) -> AsyncGenerator[Any, None]:
+    try:
+        async for item in source:
+            yield item
+    except GeneratorExit:
+        _note_return(call, None, tool)
+        await source.aclose()
+        raise
+    except BaseException as exc:
+        _note_raise(call, exc, tool, ((), {}))
+        raise
+    _note_return(call, None, tool)
 
 
 def _named(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -36,6 +36,10 @@ class SyncTool(Protocol[P, R]):
         """Validate, run, and return a result; never raises."""
         ...
 
+    def spec(self, provider: str = "openai") -> dict[str, Any]:
+        """Return what a model provider is told of the tool."""
+        ...
+
     @overload
     def __get__(self, instance: None, owner: type[Any], /) -> SyncTool[P, R]: ...
 
@@ -60,6 +64,10 @@ class AsyncTool(Protocol[P, R]):
         self, arguments: object = None, /, **fields: Any
     ) -> Coroutine[Any, Any, ToolResult[R]]:
         """Validate, run, and return a result; never raises."""
+        ...
+
+    def spec(self, provider: str = "openai") -> dict[str, Any]:
+        """Return what a model provider is told of the tool."""
         ...
 
     @overload

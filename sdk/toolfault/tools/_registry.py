@@ -80,6 +80,18 @@ class ToolRegistry:
         """Return the registered names, in order of registration."""
         return tuple(self._entries)
 
+    def specs(self, provider: str = "openai") -> list[dict[str, Any]]:
+        """Return what a model provider is told of the tools that have a handler here.
+
+        Each goes by the name it is registered under. See ``Tool.spec``.
+
+        Raises:
+            ConfigError: The provider is unknown.
+        """
+        return [
+            entry.tool.named(entry.name).spec(provider) for entry in self if entry.tool is not None
+        ]
+
     async def call_tool(self, name: str, arguments: object = None) -> ToolResult[Any]:
         """Call a tool whatever a manager says about it; see ``ToolManager.call_tool``."""
         from toolfault.tools._manager import ToolManager

@@ -20,7 +20,11 @@ from toolfault.tools._outcome import failed, returned, torn_off
 from toolfault.tools._running import RUNNING, leave
 from toolfault.tools._salvage import salvaged_failure, salvaged_success, salvaged_tear
 from toolfault.tools._settings import DEFAULTS
-from toolfault.tools._signature import is_coroutine_function
+from toolfault.tools._signature import (
+    is_async_generator_function,
+    is_coroutine_function,
+    is_generator_function,
+)
 
 if TYPE_CHECKING:
     from toolfault.tools._compiled import Compiled
@@ -49,7 +53,8 @@ class Tool:
     Attributes:
         name: Name the model calls it by.
         fn: The function as written.
-        is_async: Whether it is a coroutine function.
+        is_async: Whether it is a coroutine function, or an async generator function.
+        yields: Whether it is a generator function, async or not; ``call`` gives a list of all.
         description: Its docstring.
         label: What error texts call its arguments (``parameters``).
         injected: Parameters that the host fills, never the model.
@@ -81,7 +86,8 @@ class Tool:
         self.fn = fn
         self.name = str(name or getattr(fn, "__name__", type(fn).__name__))
         self.description: str | None = getattr(fn, "__doc__", None)
-        self.is_async = is_coroutine_function(fn)
+        self.yields = is_generator_function(fn) or is_async_generator_function(fn)
+        self.is_async = is_coroutine_function(fn) or is_async_generator_function(fn)
         self.model = checked_model(model)
         self.schema = checked_schema(parameters)
         self.label, self.injected, self._values = read_context(fn, context)
@@ -109,6 +115,22 @@ class Tool:
         """The JSON schema of the arguments, to be shown to the model."""
         return self.compiled.plan.schema()
 
+    def spec(self, provider: str = "openai") -> dict[str, Any]:
+        """Return what a model provider is told of the tool: name, description, parameters.
+
+        The description is the docstring without its sections; what ``Args:`` says of a parameter
+        becomes the description of that parameter.
+
+        Args:
+            provider: ``openai``, ``openai-responses``, ``anthropic`` or ``mcp``.
+
+        Raises:
+            ConfigError: The provider is another one.
+        """
+        from toolfault.tools._specs import spec_of
+
+        return spec_of(self, provider)
+
     @property
     def argument_names(self) -> tuple[str, ...]:
         """Names of all parameters of the function, in order."""
@@ -127,6 +149,14 @@ class Tool:
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin.fn = fn
+        return twin
+
+    def named(self, name: str) -> Tool:
+        """Return the same tool under another name."""
+        if name == self.name:
+            return self
+        twin = self.bound_to(self.fn)
+        twin.name = name
         return twin
 
     def call(
@@ -207,7 +237,10 @@ class Tool:
             self._inject(call, kwargs)
         call.phase = "handler"
         flow("Executing tool '%s'", call.tool)
-        return kwargs, compiled.invoker(self.fn)
+        invoke = compiled.invoker(self.fn)
+        if self.yields:
+            invoke = _collecting_async(invoke) if self.is_async else _collecting(invoke)
+        return kwargs, invoke
 
     def _inject(self, call: Call, kwargs: dict[str, Any]) -> None:
         for name in self.injected:
@@ -264,6 +297,24 @@ class Tool:
 
     def __repr__(self) -> str:
         return f"<Tool {self.name!r}>"
+
+
+def _collecting(invoke: Callable[..., Any]) -> Callable[..., list[Any]]:
+    """Return a way to call a generator function that gives all it yields: a model reads a whole."""
+
+    def collect(**kwargs: Any) -> list[Any]:
+        return list(invoke(**kwargs))
+
+    return collect
+
+
+def _collecting_async(
+    invoke: Callable[..., Any],
+) -> Callable[..., Coroutine[Any, Any, list[Any]]]:
+    async def collect(**kwargs: Any) -> list[Any]:
+        return [item async for item in invoke(**kwargs)]
+
+    return collect
 
 
 def _with_fields(arguments: object, fields: dict[str, Any]) -> dict[str, Any]:

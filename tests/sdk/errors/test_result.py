@@ -255,4 +255,4 @@ def test_results_are_generic_at_run_time() -> None:
     hints = typing.get_type_hints(function, globals())
     assert typing.get_origin(hints["return"]) is ToolResult
     assert pickle.loads(pickle.dumps(ToolResult(value=[1]))).value == [1]
-    assert repr(ToolResult(value=1)) == "ToolResult(success=True, message='OK')"
+    assert repr(ToolResult(value=1)) == "ToolResult(success=True, value=1)"

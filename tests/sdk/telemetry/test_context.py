@@ -60,17 +60,34 @@ def test_blocks_nest_and_restore(make_client: MakeClient) -> None:
 
 
 def test_inner_block_of_the_same_conversation_does_not_end_it(make_client: MakeClient) -> None:
-    """A conversation ends with its outermost block."""
+    """A conversation that ends with its block ends with the outermost one."""
     transport = MemoryTransport()
     client = make_client(transport=transport)
-    with toolfault.conversation("c1"):
+    with toolfault.conversation("c1", ends=True):
         client.on_call(a_call(error=a_failure()))
-        with toolfault.conversation("c1"):
+        with toolfault.conversation("c1", ends=True):
             pass
         assert client.flush()
         assert events_of(transport, "conversation_end") == []
     assert client.flush()
     assert len(events_of(transport, "conversation_end")) == 1
+
+
+def test_one_block_for_each_message_is_one_conversation(make_client: MakeClient) -> None:
+    """A block with an id leaves the conversation open for the next one; one without an id ends."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport)
+    for error in (a_failure(), None):
+        with toolfault.conversation("chat"):
+            client.on_call(a_call(error=error))
+    with toolfault.conversation():
+        client.on_call(a_call(error=a_failure()))
+    assert client.flush()
+    failed, recovered, alone = events_of(transport, "tool_call")
+    assert (failed["session_id"], recovered["session_id"]) == ("chat", "chat")
+    assert recovered["attempt"] == 2
+    ends = events_of(transport, "conversation_end")
+    assert [end["session_id"] for end in ends] == [alone["session_id"]]
 
 
 def test_a_block_left_in_another_context_leaves_the_conversation_there(
@@ -97,8 +114,8 @@ def test_blocks_may_be_left_in_any_order(make_client: MakeClient) -> None:
     """The one entered first and left first takes nothing of the other with it."""
     transport = MemoryTransport()
     client = make_client(transport=transport)
-    first = toolfault.conversation("first")
-    second = toolfault.conversation("second", turn="t2")
+    first = toolfault.conversation("first", ends=True)
+    second = toolfault.conversation("second", turn="t2", ends=True)
     first.__enter__()
     second.__enter__()
     client.on_call(a_call(error=a_failure()))

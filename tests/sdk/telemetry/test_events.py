@@ -97,7 +97,7 @@ def use_a_secret_as_a_name(*, coerce: bool = False) -> None:
         return len(accounts)
 
     manager = toolfault.ToolManager([put])
-    with toolfault.conversation("c", tags={"authorization": f"Bearer {key}"}):
+    with toolfault.conversation("c", tags={"authorization": f"Bearer {key}"}, ends=True):
         toolfault.set_tags(note=TEXT, api_key="opensesame-hunter2")
         amounts: list[Any] = ["x", 5, [], "12"]
         for amount in amounts:

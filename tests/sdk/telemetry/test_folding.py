@@ -169,9 +169,9 @@ def test_conversation_with_a_failure_tells_its_calls(make_client: MakeClient) ->
     """Only a conversation that had a failure sends its calls per tool when it ends."""
     transport = MemoryTransport()
     client = make_client(transport=transport, successes="folded", clock=Clock())
-    with toolfault.conversation("quiet"):
+    with toolfault.conversation("quiet", ends=True):
         client.on_call(a_call())
-    with toolfault.conversation("loud"):
+    with toolfault.conversation("loud", ends=True):
         client.on_call(a_call("a", error=a_failure("a")))
         client.on_call(a_call("b"))
         client.on_call(a_call("b"))

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from toolfault import ConfigError, ToolManager, ToolResult, tool
+from toolfault import ConfigError, ToolError, ToolManager, ToolResult, tool
 from toolfault.tools import CallRecord, Tool, as_tool
 
 
@@ -506,3 +506,21 @@ def test_a_generator_and_an_awaitable_are_values() -> None:
     result = lazily.call()
     assert result.success
     result.value.close()
+
+
+def test_an_error_with_nothing_but_its_text_is_raised_inside_a_tool() -> None:
+    """The tool's name is known there; a text with a space, or nothing else, is the message."""
+
+    @tool
+    def find(code: str) -> None:
+        if code == "alone":
+            raise ToolError("Gone")
+        raise ToolError("User 42 does not exist", code="not_found")
+
+    error = find.call({"code": "x"}).error
+    assert error is not None
+    assert (error.tool, error.code.value) == ("find", "not_found")
+    assert error.render("llm") == "Error: User 42 does not exist"
+    alone = find.call({"code": "alone"})
+    assert (alone.message, str(alone)) == ("Error: Gone", "Error: Gone")
+    assert str(ToolResult(value={"a": 1})) == '{"a": 1}'
