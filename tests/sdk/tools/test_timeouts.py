@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 
 import pytest
 
-from toolfault import ToolManager, tool
+from toolfault import ToolManager, ToolRegistry, tool
 from toolfault.tools import CallRecord
 
 SAID = "Timed out waiting for tool result after 0.01s"
@@ -139,3 +140,69 @@ def test_context_variables_reach_a_thread() -> None:
         return name.get()
 
     assert who.call().value == "ann"
+
+
+async def test_parallel_calls_share_few_threads() -> None:
+    """A hundred calls at once run in bounded threads, and every one of them ends."""
+    seen: set[int] = set()
+    most: list[int] = []
+    lock, running = threading.Lock(), [0]
+
+    @tool
+    def work(number: int) -> int:
+        with lock:
+            running[0] += 1
+            most.append(running[0])
+            seen.add(threading.get_ident())
+        with lock:
+            running[0] -= 1
+        return number
+
+    manager = ToolManager(ToolRegistry([work]))
+    calls = [(str(number), "work", {"number": number}) for number in range(100)]
+    results = await manager.call_tools(calls)
+    assert [each.value for each in results] == list(range(100))
+    assert max(most) <= len(seen) <= (os.cpu_count() or 1) + 4
+
+
+def test_tools_that_hang_keep_no_thread_from_others() -> None:
+    """More hanging calls than there are threads: each is overdue, and the next one still runs."""
+    release = threading.Event()
+
+    @tool(timeout=0.05)
+    def hang() -> None:
+        release.wait()
+
+    @tool(timeout=30)
+    def quick() -> str:
+        return "done"
+
+    try:
+        for _ in range((os.cpu_count() or 1) + 6):
+            error = hang.call().error
+            assert error is not None
+            assert error.code.value == "timeout"
+        assert quick.call().value == "done"
+    finally:
+        release.set()
+
+
+async def test_a_tool_that_waits_for_another_one_does_not_wait_for_its_own_thread() -> None:
+    """As many outer calls as there are threads, each calling a tool that needs a thread too."""
+
+    @tool(timeout=30)
+    def inner() -> int:
+        return 1
+
+    @tool(timeout=30)
+    def outer() -> int:
+        everyone.wait()
+        value = inner.call().value
+        assert value == 1
+        return value
+
+    number = min(32, (os.cpu_count() or 1) + 4)
+    everyone = threading.Barrier(number, timeout=30)
+    manager = ToolManager(ToolRegistry([outer]))
+    results = await manager.call_tools([(None, "outer", {}) for _ in range(number)])
+    assert [each.value for each in results] == [1] * number
