@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-long test-breaks check bench format requirements chromium clean
+.PHONY: help demo docs test test-quick test-long test-breaks check bench format requirements chromium clean
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -38,6 +38,9 @@ check: $(VENV)/.dev ## format, lint, types and import contracts
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+docs: $(VENV)/.dev ## the documentation as a site, in build/site; any warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/.dev ## measure: PROGRAM=benchmarks/...; without it, list the programs
 ifdef PROGRAM
