@@ -39,17 +39,9 @@ def test_the_example_prints_what_the_page_says(page: str, tmp_path: Path):
     assert done.stdout == printed
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "README.md",
-        "ARCHITECTURE.md",
-        "CONTRIBUTING.md",
-        *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")),
-    ],
-)
+@pytest.mark.parametrize("page", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"])
 def test_the_links_of_a_page_lead_somewhere(page: str):
-    """Every relative link names a file of the repository."""
+    """Every relative link names a file of the repository (`make docs` checks those in `docs`)."""
     text = (ROOT / page).read_text(encoding="utf-8")
     targets = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text)
 
