@@ -29,6 +29,7 @@ class NavItem:
     icon: Doc[str, "Name of its drawing in `_icons.html`."]
     key: Doc[str, "Letter that opens it after `g`."]
     current: Doc[bool, "Whether the reader is on it or below it."]
+    group: Doc[str, "What it stands under in the navigation."]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,11 @@ __all__ = ["agents_at_work", "quiet_tools"]
 
 # Agents think this much faster than in the history: somebody is watching.
 _SPEED: Final = 8.0
+# Each agent begins with a few conversations, so that Live shows something at once; then one begins
+# every 17 s in the whole fleet. Without a pause the agents would make in 15 minutes what the
+# history has in six days, and bury it: every chart would be one bar, every rate per week absurd.
+_AT_ONCE: Final = 3
+_SECONDS_BETWEEN: Final = 17.0 * len(FLEET)
 _STOP_SECONDS: Final = 3.0
 
 
@@ -87,5 +92,8 @@ def _work(dsn: str, post: Post, seed: int, stop: Event) -> None:
                 pick_model(post, rng),
             )
             asyncio.run(converse(one, toolkit, seed=seed, ledger=ledger))
+            if number + 1 >= _AT_ONCE and stop.wait(rng.expovariate(1 / _SECONDS_BETWEEN)):
+                break
     except StoppedError:
-        toolfault.close()
+        pass
+    toolfault.close()

@@ -18,28 +18,48 @@ if TYPE_CHECKING:
 
     from toolfault_dashboard.pages._ask import Ask
 
-__all__ = ["NAVIGATION", "bare_shell", "clock_of", "shell_of", "theme_of", "zone_of"]
+__all__ = ["PATHS", "bare_shell", "clock_of", "shell_of", "theme_of", "zone_of"]
 
 _ZONE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+-]{0,31}(/[A-Za-z0-9_+-]{1,31}){0,2}")
 _UTC_NAMES: Final = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Zulu", "Etc/Zulu"})
 
-# (label, path, icon, key, further paths that belong to it)
-NAVIGATION: Final = (
-    ("Overview", "/", "overview", "o", ("/start",)),
-    ("Failures", "/failures", "failures", "f", ("/failures/", "/conversation")),
-    ("Round trips", "/round-trips", "round-trips", "r", ("/chains/",)),
-    ("Codes and fields", "/codes", "codes", "c", ()),
-    ("Tools", "/tools", "tools", "t", ("/tool",)),
-    ("Messages", "/messages", "messages", "m", ()),
-    ("Fix next", "/fix-next", "fix-next", "x", ()),
-    ("Changes", "/changes", "changes", "n", ("/changes/", "/compare")),
-    ("Experiments", "/experiments", "experiments", "e", ("/experiment",)),
-    ("Live", "/live", "live", "l", ()),
-    ("Views", "/views", "views", "v", ()),
-    ("Rejected", "/rejected", "rejected", "j", ()),
-    ("Settings", "/settings", "settings", "s", ("/settings/",)),
-    ("Help", "/help", "help", "h", ()),
+# Group, and in it: (label, path, icon, key, further paths that belong to it)
+_Entry = tuple[str, str, str, str, tuple[str, ...]]
+NAVIGATION: Final[tuple[tuple[str, tuple[_Entry, ...]], ...]] = (
+    (
+        "What fails",
+        (
+            ("Overview", "/", "overview", "o", ("/start",)),
+            ("Failures", "/failures", "failures", "f", ("/failures/", "/conversation")),
+            ("Round trips", "/round-trips", "round-trips", "r", ("/chains/",)),
+            ("Codes and fields", "/codes", "codes", "c", ()),
+            ("Tools", "/tools", "tools", "t", ("/tool",)),
+            ("Live", "/live", "live", "l", ()),
+        ),
+    ),
+    (
+        "What to do",
+        (
+            ("Fix next", "/fix-next", "fix-next", "x", ()),
+            ("Messages", "/messages", "messages", "m", ()),
+            ("Changes", "/changes", "changes", "n", ("/changes/", "/compare")),
+            ("Experiments", "/experiments", "experiments", "e", ("/experiment",)),
+            ("Views", "/views", "views", "v", ()),
+        ),
+    ),
+    (
+        "This server",
+        (
+            ("Rejected", "/rejected", "rejected", "j", ()),
+            ("Settings", "/settings", "settings", "s", ("/settings/",)),
+            ("Help", "/help", "help", "h", ()),
+        ),
+    ),
 )
+
+
+PATHS: Final = frozenset(path for _, entries in NAVIGATION for _, path, *_ in entries)
+"""Addresses of the pages in the navigation."""
 
 
 def zone_of(request: Request) -> str:
@@ -95,8 +115,10 @@ def shell_of(ask: Ask, title: str) -> Shell:
             icon=icon,
             key=key,
             current=path == target or any(path.startswith(prefix) for prefix in below),
+            group=group,
         )
-        for label, target, icon, key, below in NAVIGATION
+        for group, entries in NAVIGATION
+        for label, target, icon, key, below in entries
         if _may_see(ask, target)
     )
     name = ask.project.name if ask.project else ""

@@ -25,7 +25,7 @@ from toolfault_dashboard.contexts import (
 )
 from toolfault_dashboard.formats import visible
 from toolfault_dashboard.pages._ask import WINDOWS, Ask, ask_about
-from toolfault_dashboard.pages._shell import NAVIGATION, bare_shell
+from toolfault_dashboard.pages._shell import PATHS, bare_shell
 from toolfault_dashboard.policy import is_machine_path
 from toolfault_dashboard.queries.deadline import TooSlow
 from toolfault_dashboard.queries.patience import StillCounting
@@ -88,7 +88,7 @@ def query_error_page(request: Request, error: QueryError) -> Response:
         return error_page(request, 400, str(error))
     with ask_about(request) as ask:
         path = request.url.path
-        action = path if path in {"/tool", *(item[1] for item in NAVIGATION)} else "/failures"
+        action = path if path in {"/tool", *PATHS} else "/failures"
         context = QueryErrorContext(
             view=_bare_view(ask, action),
             message=error.message,

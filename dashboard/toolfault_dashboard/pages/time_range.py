@@ -9,14 +9,14 @@ from fastapi import APIRouter, HTTPException
 from starlette.responses import RedirectResponse, Response
 
 from toolfault_dashboard.pages._ask import Asked
-from toolfault_dashboard.pages._shell import NAVIGATION
+from toolfault_dashboard.pages._shell import PATHS
 from toolfault_dashboard.search import parse
 
 __all__ = ["router"]
 
 router = APIRouter()
 
-_PAGES: Final = {path for _, path, *_ in NAVIGATION} | {"/tool", "/experiment"}
+_PAGES: Final = PATHS | {"/tool", "/experiment"}
 _OURS: Final = ("page", "from", "to", "q", "window", "project", "cursor")
 
 
