@@ -27,6 +27,8 @@ ACTIONS: Final = (
     "key_revoked",
     "key_rotated",
     "link_created",
+    "project_deleted",
+    "project_renamed",
     "pruned",
     "rejects_retried",
     "repaired",

@@ -23,6 +23,7 @@ from toolfault_dashboard.cli import (
     figures,
     imports,
     keys,
+    projects,
     rejects,
     report,
     reports,
@@ -84,6 +85,7 @@ reports.register(app)
 figures.register(app)
 report.register(app)
 keys.register(app)
+projects.register(app)
 rejects.register(app)
 changes.register(app)
 compare.register(app)

@@ -89,6 +89,7 @@ def _make_accounts() -> None:
         Column("retention_days", Integer),
         Column("retention_calls", BigInteger),
         Column("token_prices", Text),
+        sqlite_autoincrement=True,
     )
     op.create_table(
         "api_key",

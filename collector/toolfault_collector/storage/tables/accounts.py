@@ -40,6 +40,8 @@ project = Table(
     Column("retention_days", Integer),  # 0 keeps everything
     Column("retention_calls", BigInteger),  # 0 sets no limit
     Column("token_prices", Text),
+    # The number of a deleted project never comes back: what was counted of it stays in memory.
+    sqlite_autoincrement=True,
 )
 
 api_key = Table(

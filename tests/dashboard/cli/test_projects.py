@@ -1,0 +1,87 @@
+"""``toolfault projects``: names, and what goes with a project."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, select
+from tests.dashboard.cli.test_cli import CHAT
+from tests.tables import tables_of
+
+from toolfault_collector.admin.projects import find_project
+from toolfault_collector.storage.engine import read_connection
+from toolfault_dashboard.cli.app import run
+
+
+@pytest.fixture
+def two_projects(database_url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> str:
+    """A database in which two projects hold the same transcript and a key each."""
+    path = tmp_path / "chat.json"
+    path.write_text(json.dumps(CHAT), encoding="utf-8")
+    for name in ("kept", "gone"):
+        arguments = ["--project", name, "--database-url", database_url]
+        assert run(["import", str(path), *arguments]) == 0
+        assert run(["keys", "create", "--kind", "read", *arguments]) == 0
+    capfd.readouterr()
+    return database_url
+
+
+def _rows(engine: Engine) -> Counter[tuple[str, int]]:
+    """How many rows each project has in each table."""
+    with read_connection(engine) as conn:
+        return Counter(
+            (table.name, row[0])
+            for table in tables_of(engine)
+            if "project_id" in table.c and table.name != "audit_log"
+            for row in conn.execute(select(table.c.project_id))
+        )
+
+
+def test_a_deleted_project_takes_its_rows_alone(
+    two_projects: str, engine: Engine, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """No table keeps a row of it, the other project keeps all, and its number never comes back."""
+    before = _rows(engine)
+    with read_connection(engine) as conn:
+        gone, kept = find_project(conn, "gone"), find_project(conn, "kept")
+    assert {number for _, number in before} == {gone, kept}
+
+    assert run(["projects", "delete", "gone", "--yes", "--database-url", two_projects]) == 0
+    said = capfd.readouterr().err
+    assert f"{sum(n for (_, of), n in before.items() if of == gone):,} rows" in said
+    assert _rows(engine) == Counter({key: n for key, n in before.items() if key[1] == kept})
+    assert run(["projects", "create", "new", "--database-url", two_projects]) == 0
+    with read_connection(engine) as conn:
+        assert find_project(conn, "gone") is None
+        assert find_project(conn, "new") not in (gone, kept)
+
+
+def test_a_project_is_renamed_with_all_it_has(
+    two_projects: str, engine: Engine, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Only the name changes; a name that is taken, or a project that is not there, is refused."""
+    before = _rows(engine)
+    url = ["--database-url", two_projects]
+    assert run(["projects", "rename", "gone", "kept", *url]) == 2
+    assert run(["projects", "rename", "other", "new", *url]) == 2
+    assert run(["projects", "rename", "gone", "new", *url]) == 0
+    said = capfd.readouterr().err
+    assert "there is a project 'kept' already" in said
+    assert "There is no project 'other'" in said
+    assert run(["projects", "list", *url]) == 0
+    assert capfd.readouterr().out.split() == ["kept", "new"]
+    assert _rows(engine) == before
+
+
+def test_deleting_asks_for_the_name(
+    two_projects: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Another answer than the name deletes nothing."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("another\n"))
+    assert run(["projects", "delete", "gone", "--database-url", two_projects]) != 0
+    assert run(["projects", "list", "--database-url", two_projects]) == 0
+    assert capfd.readouterr().out.split() == ["gone", "kept"]
