@@ -16,7 +16,12 @@ _WORDS: Final = {
     "conversation": "The session in which calls happen; chains live inside one.",
     "chain": "A failed call and the calls of the same tool that follow it in its conversation, "
     "up to the first success.",
-    "round trip": "Each call in a chain after its first failure: what the failure cost.",
+    "round trip": "Each call in a chain after its first failure: a retry.",
+    "calls spent": "What a chain cost: its round trips, and the calls of other tools between its "
+    "first failure and its end. A chain ends with its last call; a switched one ends with the "
+    "success of another tool that replaced it, which counts as well. Of other tools at most 20 "
+    "calls count, as they were sent: successes that a sender only counted are not among them. A "
+    "call between two chains that overlap counts for both.",
     "outcome": "How a chain ended: recovered, switched, abandoned, or still open.",
     "operation": "A call that is not a retry inside a chain.",
     "failure rate": "The share of calls that failed.",

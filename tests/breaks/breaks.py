@@ -36,6 +36,24 @@ class Break:
 BREAKS: Final = (
     # Chains.
     Break(
+        name="chains-replacement-is-free",
+        promise="The call of another tool that replaced a failing one costs nothing.",
+        file="collector/toolfault_collector/chains/other_calls.py",
+        old="            return number\n",
+        new="            return between\n",
+        found_by=("tests/collector/test_other_calls.py::test_what_counts",),
+    ),
+    Break(
+        name="chains-late-call-of-another-tool",
+        promise="A call of another tool that arrives late is not added to the chain around it.",
+        file="collector/toolfault_collector/storage/other_calls.py",
+        old="elif call.started_at <= known_until[talk]:",
+        new="elif call.started_at < 0 <= known_until[talk]:",
+        found_by=(
+            "tests/collector/test_other_calls.py::test_a_late_call_counts_in_a_chain_that_is_over",
+        ),
+    ),
+    Break(
         name="chains-recovery-is-no-round-trip",
         promise="The retry that succeeds is not counted as a round trip.",
         file="collector/toolfault_collector/chains/fold.py",

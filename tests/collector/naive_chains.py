@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from toolfault_collector.chains.fold import IDLE_US, Call
 
-__all__ = ["NaiveChain", "chains_of", "outcome_of"]
+__all__ = ["NaiveChain", "chains_of", "other_calls_of", "outcome_of"]
 
 
 @dataclass
@@ -79,3 +79,33 @@ def _helped(other: Call, chain: NaiveChain) -> bool:
     if other.turn is not None and last.turn is not None:
         return other.turn != last.turn
     return other.started_at >= max(failure.occurred_at for failure in chain.failures[-64:])
+
+
+def other_calls_of(
+    chain: NaiveChain, tool: str, *, calls: dict[str, list[Call]], most: int = 20
+) -> int:
+    """The calls of other tools that *chain* cost, given the calls of its conversation by tool."""
+    first = chain.failures[0]
+    last = chain.members[-1]
+    others = sorted(
+        (
+            call
+            for other, of_tool in calls.items()
+            for call in of_tool
+            if other != tool
+            and (call.started_at, call.seq) > (first.started_at, first.seq)
+            and not _parallel(call, first)
+        ),
+        key=lambda call: call.key,
+    )
+    between = [call for call in others if call.key[:2] < last.key[:2]]
+    everything = [(name, call) for name, of_tool in calls.items() for call in of_tool]
+    helped = [
+        call for name, call in everything if name != tool and call.success and _helped(call, chain)
+    ]
+    if chain.success is not None or not helped:
+        return min(len(between), most)
+    ends = [place for place, call in enumerate(others, 1) if call in helped]
+    if ends and ends[0] <= most:
+        return ends[0]
+    return most if len(others) >= most else len(between)

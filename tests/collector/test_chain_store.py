@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, Engine, String, cast, func, select
-from tests.collector.naive_chains import chains_of, outcome_of
+from tests.collector.naive_chains import chains_of, other_calls_of, outcome_of
 from tests.factories import conversation_end, failure, success
 from tests.statements import Statements
 
@@ -220,6 +220,7 @@ def _compare_with_naive(
                     len(one.members),
                     len(one.failures),
                     len(one.round_trips),
+                    other_calls_of(one, tool, calls=tools),
                     outcomes,
                 )
     found = {
@@ -229,6 +230,7 @@ def _compare_with_naive(
             row["calls"],
             row["failures"],
             row["round_trips"],
+            row["other_calls"],
             [outcomes[chain_id] for outcomes in at_each],
         )
         for chain_id, row in stored.items()

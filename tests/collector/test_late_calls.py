@@ -222,7 +222,7 @@ def test_a_late_call_in_a_long_chain(
     assert recount(engine).right
 
 
-class _Work:
+class Work:
     """What statements read and write: SQLite's own steps, or the rows of PostgreSQL.
 
     Attributes:
@@ -234,7 +234,7 @@ class _Work:
         self.statements = self.steps = 0
         self._engine, self._driver = engine, conn.connection.driver_connection
 
-    def __enter__(self) -> _Work:
+    def __enter__(self) -> Work:
         if isinstance(self._driver, sqlite3.Connection):
             self._driver.set_progress_handler(self._step, 1)
             self._driver.set_trace_callback(self._statement)
@@ -281,7 +281,7 @@ def test_a_late_call_costs_a_fixed_number(engine: Engine, late: dict[str, Any]) 
             project = ensure_project(conn, session)
             store_events(conn, project, _long_chain(session, size), received_at=now_us())
             arriving = _call(session, **{**late, "place": place})
-            with _Work(engine, conn) as counted:
+            with Work(engine, conn) as counted:
                 store_events(conn, project, [arriving], received_at=now_us())
         work.append(counted)
 
@@ -301,7 +301,7 @@ def test_another_id_is_written_by_one_statement(engine: Engine, *, ok: bool) -> 
             project = ensure_project(conn, session)
             store_events(conn, project, _long_chain(session, size), received_at=now_us())
             late = _call(session, 0.5 if ok else -0.5, ok=ok)
-            with _Work(engine, conn) as counted:
+            with Work(engine, conn) as counted:
                 store_events(conn, project, [late], received_at=now_us())
         statements.append(counted.statements)
 

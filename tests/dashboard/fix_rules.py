@@ -32,12 +32,14 @@ class Found:
     chains: set[str] = field(default_factory=set)
     saved: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     errors: float = 0.0  # of what each failure would have saved, added up
-    cost: float = 0.0  # round trips that come after its failures, each after the latest before it
+    cost: float = 0.0  # calls spent that belong to its failures
+    round_trips: int = 0  # those after its failures, each after the latest before it
+    abandoned: set[str] = field(default_factory=set)
     times: list[Any] = field(default_factory=list)
 
     @property
-    def round_trips(self) -> float:
-        """Saved in the window."""
+    def total(self) -> float:
+        """Calls saved in the window."""
         return sum(self.saved.values())
 
     def count(self, row: Row, saved: float) -> None:
@@ -54,7 +56,8 @@ def fixes(failures: Iterable[Row], members: Mapping[str, Sequence[Row]]) -> dict
     """Return each fix with what it covers.
 
     Args:
-        failures: tool, code, reason, conversation, chain_id, attempt, at, outcome and issues.
+        failures: tool, code, reason, conversation, chain_id, attempt, at, outcome, issues and
+            others: the calls of other tools of the chain that the failure opened.
         members: All calls of each chain, in order.
     """
     found: defaultdict[Key, Found] = defaultdict(Found)
@@ -82,10 +85,10 @@ def fixes(failures: Iterable[Row], members: Mapping[str, Sequence[Row]]) -> dict
         for row, after, later in zip(in_order, left, [*left[1:], 0], strict=True):
             key = covering(row)
             patterns = {issue["field_pattern"] for issue in row["issues"]}
+            spent = after - later + row["others"]
             if key is not None:
-                found[key].cost += after - later
-                extra = 1 if key[2] == "expose" and row["outcome"] == "switched" else 0
-                found[key].count(row, 0.0 if key in seen else after + extra)
+                own_key = key
+                found[key].count(row, 0.0 if key in seen else after + row["others"])
                 seen.add(key)
             elif (
                 serial
@@ -94,11 +97,15 @@ def fixes(failures: Iterable[Row], members: Mapping[str, Sequence[Row]]) -> dict
                 and patterns
                 and not patterns & named
             ):
-                found[row["tool"], "", "all_at_once", ""].count(row, 1.0)
-                found[row["tool"], "", "all_at_once", ""].cost += after - later
+                own_key = (row["tool"], "", "all_at_once", "")
+                found[own_key].count(row, 1.0)
             else:
-                found[_open(row)].count(row, after - later)
-                found[_open(row)].cost += after - later
+                own_key = _open(row)
+                found[own_key].count(row, spent)
+            found[own_key].cost += spent
+            found[own_key].round_trips += after - later
+            if row["outcome"] == "abandoned":
+                found[own_key].abandoned.add(chain_id)
             named |= patterns
     return dict(found)
 
@@ -230,9 +237,9 @@ def ranked(found: Mapping[Key, Found], changed: Mapping[str, Any]) -> list[Key]:
         changed: When each tool was changed last, in the form of the times of the failures.
     """
 
-    def place(key: Key) -> tuple[bool, float, int, Key]:
+    def place(key: Key) -> tuple[bool, float, int, int, Key]:
         own = found[key]
         gone = key[0] in changed and bool(own.times) and max(own.times) < changed[key[0]]
-        return gone, -round(own.round_trips, 9), -own.failures, key
+        return gone, -round(own.total, 9), -len(own.abandoned), -own.failures, key
 
     return sorted(found, key=place)

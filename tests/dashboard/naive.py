@@ -93,7 +93,9 @@ def load(conn: Connection, project: int, now: int) -> Tables:
         if row["success"] and row["session_id"] is not None:
             successes.setdefault(row["session_id"], []).append(row)
     members: dict[str, list[dict[str, Any]]] = {}
+    talking: dict[str, list[dict[str, Any]]] = {}
     for row in calls:
+        talking.setdefault(row["session_id"], []).append(row)
         members.setdefault(row["chain_id"], []).append(row)
     for chain in chains.values():
         own = members[chain["chain_id"]]
@@ -103,6 +105,8 @@ def load(conn: Connection, project: int, now: int) -> Tables:
         in_order = sorted(own, key=lambda call: call["attempt"])
         for place, call in enumerate(in_order):
             call["retry"] = place > 0 and not any(beside(call, each) for each in in_order[:place])
+        chain["others"] = _others(chain, own, talking[chain["session_id"]])
+        chain["spent"] = sum(call["retry"] for call in own) + chain["others"]
     for row in calls:
         row.setdefault("retry", False)
         opened = chains.get(row["chain_id"])
@@ -122,6 +126,42 @@ def beside(call: Mapping[str, Any], failure: Mapping[str, Any]) -> bool:
     return call["time_source"] != "none" and bool(call["started_at"] < failure["occurred_at"])
 
 
+def _others(chain: dict[str, Any], own: list[dict[str, Any]], talk: list[dict[str, Any]]) -> int:
+    """Count the calls of other tools from the first failure of a chain to its end, 20 at most."""
+    order = sorted(own, key=_place)
+    first, last = order[0], order[-1]
+    others = sorted(
+        (
+            call
+            for call in talk
+            if call["tool"] != chain["tool"]
+            and _place(call)[:2] > _place(first)[:2]
+            and not beside(call, first)
+        ),
+        key=_place,
+    )
+    number = len([call for call in others if _place(call)[:2] < _place(last)[:2]])
+    replaced = [
+        place for place, call in enumerate(others, 1) if call["success"] and _helps(call, own, last)
+    ]
+    if not last["success"] and replaced:
+        number = replaced[0]
+    return min(number, 20)
+
+
+def _place(call: Mapping[str, Any]) -> tuple[int, int, str]:
+    return (call["started_at"], call["seq"], call["event_id"])
+
+
+def _helps(other: Mapping[str, Any], own: list[dict[str, Any]], last: Mapping[str, Any]) -> bool:
+    """Say whether a success of another tool came after a chain, and not beside its last failure."""
+    if _place(other)[:2] <= _place(last)[:2]:
+        return False
+    if other["turn"] is not None and last["turn"] is not None:
+        return bool(other["turn"] != last["turn"])
+    return bool(other["started_at"] >= max(c["occurred_at"] for c in own if not c["success"]))
+
+
 def _outcome(
     chain: dict[str, Any],
     own: list[dict[str, Any]],
@@ -135,18 +175,8 @@ def _outcome(
     if not (ended or talk["last_at"] <= now - 30 * MINUTE_US or talk["time_source"] == "none"):
         return "open"
     last = max(own, key=lambda c: (c["started_at"], c["seq"], c["event_id"]))
-    failed = [c for c in own if not c["success"]]
-    until = max(c["occurred_at"] for c in failed)
-    for other in successes:
-        if other["tool"] == chain["tool"]:
-            continue
-        if (other["started_at"], other["seq"]) <= (last["started_at"], last["seq"]):
-            continue
-        turns = other["turn"] is not None and failed[-1]["turn"] is not None
-        seen = other["turn"] != last["turn"] if turns else other["started_at"] >= until
-        if seen:
-            return "switched"
-    return "abandoned"
+    others = (call for call in successes if call["tool"] != chain["tool"])
+    return "switched" if any(_helps(call, own, last) for call in others) else "abandoned"
 
 
 def _counted(query: Query, counts: dict[str, Any], now: int) -> bool:

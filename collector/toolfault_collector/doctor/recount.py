@@ -27,6 +27,7 @@ from toolfault_collector.storage.conversations import (
 )
 from toolfault_collector.storage.dialect import insert_ignore
 from toolfault_collector.storage.engine import is_sqlite, read_connection, write_transaction
+from toolfault_collector.storage.other_calls import recount_other_calls
 from toolfault_collector.storage.rollups import CountKey, add_counts, counted_by_sql, folded_by_sql
 from toolfault_collector.storage.tables import chain as chain_table
 from toolfault_collector.storage.tables import (
@@ -55,6 +56,7 @@ class Recount:
         wrong_chains: Stored chains that differ from, or are missing among, those; what a chain
             came to is told by its conversation as it is stored.
         wrong_places: Calls whose place in a chain was stored wrong.
+        wrong_other_calls: Chains whose number of calls of other tools was stored wrong.
         wrong_conversations: Conversations whose summary differs.
         wrong_counts: Rows of the rollups that differ.
         wrong_keys: Calls without the key by which a resend is known, and keys without a call.
@@ -67,11 +69,12 @@ class Recount:
     wrong_conversations: int = 0
     wrong_counts: int = 0
     wrong_keys: int = 0
+    wrong_other_calls: int = 0
 
     @property
     def right(self) -> bool:
         """Whether everything was as counted."""
-        of_calls = (self.wrong_places, self.wrong_keys)
+        of_calls = (self.wrong_places, self.wrong_keys, self.wrong_other_calls)
         return not any((*of_calls, self.wrong_chains, self.wrong_conversations, self.wrong_counts))
 
 
@@ -102,11 +105,33 @@ def recount(
             wrong_places += len(changes.moved)
         if progress is not None:
             progress(calls)
-    wrong_counts = _compare_counts(engine, repair=repair)
-    wrong_keys = _compare_keys(engine, repair=repair)
     return Recount(
-        calls, chains, wrong_chains, wrong_places, wrong_conversations, wrong_counts, wrong_keys
+        calls,
+        chains,
+        wrong_chains,
+        wrong_places,
+        wrong_conversations,
+        wrong_counts=_compare_counts(engine, repair=repair),
+        wrong_keys=_compare_keys(engine, repair=repair),
+        wrong_other_calls=_compare_other_calls(engine, repair=repair),
     )
+
+
+def _compare_other_calls(engine: Engine, *, repair: bool) -> int:
+    """Compare the calls of other tools that chains cost, as they are stored or repaired by now."""
+    wrong, key = 0, chain_table.c
+    for keys in _pages(engine, chain_table, _CONVERSATION_KEY):
+        pairs = tuple_(key.project_id, key.session_id)
+        query = select(key.id).where(pairs.in_(keys))
+        with read_connection(engine) as conn:
+            differing = recount_other_calls(conn, set(conn.execute(query).scalars()), repair=False)
+        if repair and differing:
+            with write_transaction(engine) as conn:
+                select_conversations(conn, keys, lock=True)
+                differing = recount_other_calls(conn, set(conn.execute(query).scalars()))
+                _raise_all(conn, [project_id for project_id, _ in keys])
+        wrong += differing
+    return wrong
 
 
 def _chain_keys(engine: Engine) -> Iterator[list[ChainKey]]:

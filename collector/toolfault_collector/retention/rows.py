@@ -45,6 +45,7 @@ from toolfault_collector.storage.conversations import (
 )
 from toolfault_collector.storage.dialect import among
 from toolfault_collector.storage.engine import is_sqlite, read_connection, write_transaction
+from toolfault_collector.storage.other_calls import recount_other_calls
 from toolfault_collector.storage.rollups import Counts, add_counts, counted_by_sql, folded_by_sql
 from toolfault_collector.storage.tables import (
     call_counts,
@@ -288,8 +289,26 @@ def _cut(engine: Engine, line: Line, page: Rows, going_on: set[str]) -> int:
                 # What its end said, or where its calls stand, is told with every day of it.
                 spans.append((line.project_id, talk.first_at, talk.last_at))
             _mend(conn, line, talk)
+        recount_other_calls(conn, _chains_beside(conn, line.project_id, gone, parted))
         raise_versions(conn, spans)
     return len(gone)
+
+
+def _chains_beside(
+    conn: Connection, project_id: int, gone: Rows, parted: set[ChainKey]
+) -> set[int]:
+    """Return the row ids of the chains that stay and may have cost one of the calls that go."""
+    newest: dict[str, int] = {}
+    for row in gone:
+        newest[row.session_id] = max(newest.get(row.session_id, 0), row.started_at)
+    mine = chain.c.project_id == project_id
+    before = [
+        and_(chain.c.session_id == name, chain.c.started_at <= at) for name, at in newest.items()
+    ]
+    cut = [and_(chain.c.session_id == name, chain.c.tool == tool) for _, name, tool in parted]
+    if not before and not cut:
+        return set()
+    return set(conn.execute(select(chain.c.id).where(mine, or_(*before, *cut))).scalars())
 
 
 def _due(

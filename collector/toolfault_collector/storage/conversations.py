@@ -190,11 +190,14 @@ def load_conversations(
     return found
 
 
-def write_conversations(conn: Connection, conversations: Iterable[Conversation]) -> None:
+def write_conversations(conn: Connection, conversations: Iterable[Conversation]) -> list[int]:
     """Write *conversations* as they are now, and what their chains in the database come to.
 
     A conversation that is not ``stored`` has no chain but those of this transaction, which came to
     something as they were written.
+
+    Returns:
+        The row ids of the chains whose outcome is another one now.
     """
     stored: defaultdict[int, dict[str, Conversation]] = defaultdict(dict)
     rows = []
@@ -203,7 +206,8 @@ def write_conversations(conn: Connection, conversations: Iterable[Conversation])
         if each.stored:
             stored[each.project_id][each.session_id] = each
     upsert_rows(conn, conversation, _COLUMNS, key=_KEY, rows=rows)
-    changed = []
+    changed: list[tuple[int, str, int]] = []
+    other_outcome: list[int] = []
     for project_id, known in stored.items():
         sql = _UNRESOLVED.format(_BY_INDEX if is_sqlite(conn) else "")
         unresolved = select_in(conn, sql, fixed=(project_id,), among=known)
@@ -211,7 +215,10 @@ def write_conversations(conn: Connection, conversations: Iterable[Conversation])
             now = known[session_id].outcome_of(Unresolved(*of_chain))
             if now != (outcome, settles_at):
                 changed.append((chain_id, *now))
+            if now[0] != outcome:
+                other_outcome.append(chain_id)
     _write_outcomes(conn, sorted(changed))
+    return other_outcome
 
 
 def _write_outcomes(conn: Connection, rows: list[tuple[int, str, int]]) -> None:

@@ -48,6 +48,7 @@ from toolfault_collector.storage.conversations import (
 from toolfault_collector.storage.engine import is_sqlite
 from toolfault_collector.storage.lookups import Lookups
 from toolfault_collector.storage.name_limits import NameLimits, is_chained
+from toolfault_collector.storage.other_calls import WrittenChains, write_other_calls
 from toolfault_collector.storage.postgres import insert_new
 from toolfault_collector.storage.rejects import keep_rejects
 from toolfault_collector.storage.rollups import add_counts, count_calls, count_folded
@@ -134,14 +135,16 @@ def store_group(
     if limits is not None:
         calls, counts, ends = limits.apply(conn, calls, counts, ends, stored.renamed)
     calls = [_placed(call, conversations) if call.time_source == "none" else call for call in calls]
+    known_until = {key: each.last_at for key, each in conversations.items() if each.stored}
     _take_in(calls, ends, conversations)
     lookups = Lookups()
-    _store_calls(conn, calls, conversations, lookups)
+    written = _store_calls(conn, calls, conversations, lookups)
     if ends or counts or changes:
         insert_rows(conn, conversation_end, rows.END_COLUMNS, rows.end_rows(ends))
         insert_rows(conn, call_counts, rows.COUNTS_COLUMNS, rows.counts_rows(counts))
         insert_rows(conn, change, rows.CHANGE_COLUMNS, rows.change_rows(changes))
-    write_conversations(conn, conversations.values())
+    changed = write_conversations(conn, conversations.values())
+    write_other_calls(conn, calls, written=written, changed=changed, known_until=known_until)
     # Last, since the rows of the current hour are wanted by every writer.
     add_counts(conn, count_calls(calls), count_folded(counts))
     lookups.touch(conn)
@@ -281,22 +284,24 @@ def _take_in(
 
 def _store_calls(
     conn: Connection, calls: Sequence[CallRecord], conversations: Conversations, lookups: Lookups
-) -> None:
+) -> WrittenChains:
     if not calls:
-        return
+        return {}
     ids = allocate_ids(conn, tool_call, len(calls))
     new = [rows.CallRow(*each) for each in zip(calls, ids, strict=True)]
     lookups.resolve(conn, new)
-    _store_chains(conn, new, conversations)
+    written = _store_chains(conn, new, conversations)
     insert_rows(conn, tool_call, rows.CALL_COLUMNS, rows.call_rows(new))
     failpoints.reach("calls")
     insert_rows(conn, issue, rows.ISSUE_COLUMNS, rows.issue_rows(new))
+    return written
 
 
 def _store_chains(
     conn: Connection, calls: Sequence[rows.CallRow], conversations: Conversations
-) -> None:
+) -> WrittenChains:
     """Fold *calls* into the chains of their conversations, and set the place of each."""
+    written: dict[tuple[int, str], tuple[ChainKey, Chain]] = {}
     batches: dict[ChainKey, list[Call]] = {}
     stored: set[ChainKey] = set()
     for row in calls:
@@ -313,10 +318,12 @@ def _store_chains(
     def settle(key: ChainKey, chain: Chain) -> None:
         project_id, session_id, tool = key
         conversations[project_id, session_id].settle(tool, chain)
+        written[project_id, chain.chain_id] = (key, chain)
 
     places = continue_chains(conn, batches, stored=stored, settle=settle)
     for row in calls:
         row.place = places.get((row.record.project_id, row.record.event_id), row.place)
+    return written
 
 
 def _as_folded(row: rows.CallRow) -> Call:

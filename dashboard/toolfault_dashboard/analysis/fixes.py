@@ -1,4 +1,4 @@
-"""Fix next: which repair of which tool would have saved the most round trips.
+"""Fix next: which repair of which tool would have saved the most calls.
 
 What each failure could have been spared by (see `opportunities`) is added up by fix here. Savings
 are counted in the past and stated per week; that the future is like the past is the assumption
@@ -40,7 +40,7 @@ class Fix:
     """One fix with its evidence added up; figures per week where the window has a length."""
 
     key: FixKey
-    round_trips: float  # saved in the window; of what is open, spent
+    saved: float  # calls, in the window; of what is open, spent
     failures: int  # avoided in the window, or after which the text to reword was read
     chains: int
     per_week: float | None
@@ -48,16 +48,18 @@ class Fix:
     high: float | None
     last_at: int | None  # newest failure it covers
     conversations: int = field(default=0)
-    cost: float = 0.0  # round trips that belong to its failures
+    cost: float = 0.0  # calls spent that belong to its failures
+    round_trips: int = 0  # round trips among them
+    abandoned: int = 0  # chains that were abandoned
 
 
 @dataclass(frozen=True, slots=True)
 class Since:
     """What a fix has saved since its tool was changed: how it turned out."""
 
-    expected: float  # round trips after the change, had it gone on as before per operation
-    happened: float  # round trips after the change
-    round_trips: float  # expected - happened
+    expected: float  # calls spent after the change, had it gone on as before per operation
+    happened: float  # calls spent after the change
+    saved: float  # expected - happened
     low: float
     high: float
 
@@ -67,32 +69,33 @@ class Tally:
     """The opportunities of one fix, added up.
 
     Attributes:
-        saved: Round trips by conversation.
+        saved: Calls by conversation.
         chains: Chains that have one.
-        cost: Round trips that belong to the failures.
+        abandoned: Those of them that were abandoned.
+        cost: Calls spent that belong to the failures.
+        round_trips: Round trips among them.
     """
 
     failures: int = 0
     cost: float = 0.0
+    round_trips: int = 0
     saved: dict[str, float] = field(default_factory=dict)
     chains: set[str] = field(default_factory=set)
+    abandoned: set[str] = field(default_factory=set)
     last_at: int | None = None
 
-    def count(
-        self,
-        conversation: str,
-        chain_id: str | None,
-        at: int | None,
-        round_trips: float,
-        cost: float = 0.0,
-    ) -> None:
+    def count(self, each: Opportunity) -> None:
         """Take in one more opportunity."""
         self.failures += 1
-        self.cost += cost
-        self.saved[conversation] = self.saved.get(conversation, 0.0) + round_trips
-        if chain_id:
-            self.chains.add(chain_id)
-        self.last_at = _later(self.last_at, at)
+        self.cost += each.cost
+        self.round_trips += each.round_trips
+        conversation = each.conversation
+        self.saved[conversation] = self.saved.get(conversation, 0.0) + each.saved
+        if each.chain_id:
+            self.chains.add(each.chain_id)
+            if each.abandoned:
+                self.abandoned.add(each.chain_id)
+        self.last_at = _later(self.last_at, each.occurred_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +104,15 @@ class Tallied:
 
     Attributes:
         squares: Of what each conversation would have saved.
-        round_trips: By what all of it is multiplied: what each of its failures would have saved,
-            where they were counted.
-        error: Standard error of ``round_trips``.
+        factor: By what all of it is multiplied: what each of its failures would have saved, where
+            they were counted.
+        error: Standard error of ``factor``.
     """
 
     tally: Tally
     total: float
     squares: float
-    round_trips: float = 1.0
+    factor: float = 1.0
     error: float = 0.0
 
 
@@ -117,9 +120,7 @@ def tallies(found: Iterable[Opportunity]) -> dict[FixKey, Tallied]:
     """Add opportunities up by fix."""
     by_key: defaultdict[FixKey, Tally] = defaultdict(Tally)
     for each in found:
-        by_key[each.key].count(
-            each.conversation, each.chain_id, each.occurred_at, each.round_trips, each.cost
-        )
+        by_key[each.key].count(each)
     return {key: tallied(tally) for key, tally in by_key.items()}
 
 
@@ -132,7 +133,7 @@ def tallied(tally: Tally) -> Tallied:
 def add_up(
     found: Iterable[Opportunity], *, weeks: float | None, confidence: float = 0.95
 ) -> list[Fix]:
-    """Add opportunities up into fixes, most round trips saved first.
+    """Add opportunities up into fixes, most calls saved first.
 
     Args:
         found: What `opportunities` returned.
@@ -143,13 +144,14 @@ def add_up(
         fix_of(key, [each], weeks=weeks, confidence=confidence)
         for key, each in tallies(found).items()
     ]
-    return sorted(fixes, key=lambda fix: (-fix.round_trips, -fix.failures, fix.key))
+    return sorted(fixes, key=lambda fix: (-fix.saved, -fix.abandoned, -fix.failures, fix.key))
 
 
 class Outline(NamedTuple):
     """What a fix is ranked by: it costs less to know than the fix."""
 
-    round_trips: float
+    saved: float
+    abandoned: int
     failures: int
     last_at: int | None
 
@@ -160,7 +162,8 @@ def outline(group: Sequence[Tallied]) -> Outline:
     for each in group:
         last_at = _later(last_at, each.tally.last_at)
     return Outline(
-        round_trips=sum(each.total * each.round_trips for each in group),
+        saved=sum(each.total * each.factor for each in group),
+        abandoned=len(set().union(*(each.tally.abandoned for each in group))),
         failures=sum(each.tally.failures for each in group),
         last_at=last_at,
     )
@@ -196,7 +199,7 @@ def saved_since(
     )  # fmt: skip
     for each in found:
         if each.occurred_at is not None:
-            sides[each.occurred_at >= moment][each.conversation] += each.round_trips
+            sides[each.occurred_at >= moment][each.conversation] += each.saved
     scale = after / before
     expected, happened = scale * sum(sides[0].values()), sum(sides[1].values())
     variance = scale**2 * sum(part * part for part in sides[0].values())
@@ -220,19 +223,19 @@ def fix_of(
     further: set[str] = set()
     for other in others:
         for conversation, part in other.tally.saved.items():
-            more[conversation] += part * other.round_trips
+            more[conversation] += part * other.factor
         further |= other.tally.chains
-    squares = base.squares * base.round_trips**2
+    squares = base.squares * base.factor**2
     for conversation, part in more.items():
-        before = saved.get(conversation, 0.0) * base.round_trips
+        before = saved.get(conversation, 0.0) * base.factor
         squares += (before + part) ** 2 - before**2
-    total, failures, last_at = outline(group)
+    total, abandoned, failures, last_at = outline(group)
     # Of a product of two independent estimates: how many, and what each would have saved.
     squares += sum(each.total * each.error for each in group) ** 2
     spread = critical_value(confidence) * sqrt(squares)
     return Fix(
         key=key,
-        round_trips=total,
+        saved=total,
         failures=failures,
         chains=len(chains) + sum(chain not in chains for chain in further),
         per_week=None if weeks is None else total / weeks,
@@ -241,6 +244,8 @@ def fix_of(
         last_at=last_at,
         conversations=len(saved) + sum(name not in saved for name in more),
         cost=sum(each.tally.cost for each in group),
+        round_trips=sum(each.tally.round_trips for each in group),
+        abandoned=abandoned,
     )
 
 

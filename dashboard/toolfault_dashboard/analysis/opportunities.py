@@ -2,11 +2,13 @@
 
 Deterministic rules over failures and chains, no model. A fix *covers* a failure when it alone would
 have made the call succeed: every issue of the failure is one that the remedy accepts. What it saves
-is what the chain cost from the first covered failure on: the calls after it. A failure that no fix
-covers stands under its tool and code, with the remedy ``open``: it costs all the same.
+is what the chain cost from the first covered failure on: the round trips after it and, where it is
+the failure that opened the chain, the calls of other tools. A failure that no fix covers stands
+under its tool and code, with the remedy ``open``: it costs all the same.
 
-Every round trip belongs to one failure, the latest one before it that is looked at, and so the
-costs add up to the round trips of the chains as far as all their failures are looked at.
+Every call spent belongs to one failure: a round trip to the latest one before it that is looked at,
+calls of other tools to the one that opened the chain. So the costs add up to the calls spent of the
+chains as far as all their failures are looked at.
 
 What there is one of per failure is a named tuple: of two weeks there may be 200,000.
 """
@@ -41,7 +43,8 @@ class FixFailure(NamedTuple):
     chain_id: str | None
     attempt: int
     calls_after: int  # round trips of its chain after this failure
-    switched: bool  # its chain ended with a success of another tool
+    other_calls: int  # calls of other tools that its chain cost, where this failure opened it
+    abandoned: bool  # its chain was abandoned
     occurred_at: int | None
     issues: tuple[FixIssue, ...]
     round_trip: bool = True  # False: the model had not seen the chain's error when it issued it
@@ -61,17 +64,21 @@ class Opportunity(NamedTuple):
 
     Attributes:
         key: The fix; with the remedy ``open`` what to look at.
-        round_trips: What the fix would have saved; of what is open, what the failure cost.
+        saved: Calls that the fix would have saved; of what is open, what the failure cost.
         occurred_at: End of the call, microseconds; None where its source has no times.
-        cost: Round trips that belong to the failure.
+        cost: Calls spent that belong to the failure.
+        round_trips: Round trips among them.
+        abandoned: Whether its chain was abandoned.
     """
 
     key: FixKey
     conversation: str
     chain_id: str | None
-    round_trips: float
+    saved: float
     occurred_at: int | None
     cost: float = 0.0
+    round_trips: int = 0
+    abandoned: bool = False
 
 
 _HAS_DEFAULTS: Final = re.compile(r"\b(int|integer|float|number|bool|boolean)\b", re.IGNORECASE)
@@ -86,7 +93,7 @@ def opportunities(failures: Iterable[FixFailure]) -> list[Opportunity]:
     found: list[Opportunity] = []
     for failure in failures:
         if failure.chain_id is None:
-            found.append(_opportunity(failure, _covering(failure) or _open(failure), 0.0))
+            found.append(_opportunity(failure, _covering(failure) or _open(failure), 0))
         else:
             chains[failure.chain_id].append(failure)
     for members in chains.values():
@@ -100,29 +107,32 @@ def _of_chain(members: Sequence[FixFailure]) -> list[Opportunity]:
     one_at_a_time = _one_at_a_time(members)
     for place, failure in enumerate(members):
         following = members[place + 1].calls_after if place + 1 < len(members) else 0
-        cost = float(failure.calls_after - following)
+        trips = failure.calls_after - following
         key = _covering(failure)
         if key is None and place in one_at_a_time:
             key = FixKey(failure.tool, "", "all_at_once")
-            found.append(_opportunity(failure, key, cost)._replace(round_trips=1.0))
+            found.append(_opportunity(failure, key, trips)._replace(saved=1.0))
             continue
-        each = _opportunity(failure, key or _open(failure), cost)
+        each = _opportunity(failure, key or _open(failure), trips)
         # The first covered failure already saves all that came after it.
-        saved = 0.0 if key is not None and key in counted else each.round_trips
+        saved = 0.0 if key is not None and key in counted else each.saved
         if key is not None:
             counted.add(key)
-        found.append(each._replace(round_trips=saved))
+        found.append(each._replace(saved=saved))
     return found
 
 
-def _opportunity(failure: FixFailure, key: FixKey, cost: float) -> Opportunity:
-    saved: float = failure.calls_after
-    if key.remedy == "open":
-        saved = cost
-    elif key.remedy == "expose" and failure.switched:
-        saved += 1  # the exchange with the tool that was found instead
+def _opportunity(failure: FixFailure, key: FixKey, trips: int) -> Opportunity:
+    cost = float(trips + failure.other_calls)
     return Opportunity(
-        key, failure.conversation, failure.chain_id, saved, failure.occurred_at, cost
+        key,
+        failure.conversation,
+        failure.chain_id,
+        cost if key.remedy == "open" else float(failure.calls_after + failure.other_calls),
+        failure.occurred_at,
+        cost,
+        trips,
+        failure.abandoned,
     )
 
 

@@ -71,6 +71,7 @@ def _recount(engine: Engine, *, repair: bool) -> bool:
     wrong = {
         "chains": found.wrong_chains,
         "places of calls in chains": found.wrong_places,
+        "calls of other tools that chains cost": found.wrong_other_calls,
         "conversations": found.wrong_conversations,
         "rows of rollups": found.wrong_counts,
         "keys of events": found.wrong_keys,

@@ -27,9 +27,9 @@ MOST_ROWS = 50
 _FIRST: dict[str, tuple[str, ...]] = {
     "failures": ("occurred_at", "tool", "code", "field", "chain_outcome"),
     "issues": ("occurred_at", "tool", "field", "code", "expected", "received_type"),
-    "chains": ("started_at", "tool", "outcome", "failures", "round_trips", "first_code"),
+    "chains": ("started_at", "tool", "outcome", "failures", "calls_spent", "first_code"),
     "changes": ("occurred_at", "tool", "label", "kind"),
-    "fixes": ("title", "round_trips", "failures", "per_week", "mended_by"),
+    "fixes": ("title", "saved", "failures", "abandoned", "per_week", "mended_by"),
     "messages": ("tool", "code", "failures", "recovery", "message"),
 }
 """Columns that a narrow terminal shows first, where these are not the first ones of the file."""

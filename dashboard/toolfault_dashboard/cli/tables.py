@@ -85,6 +85,7 @@ def print_overview(overview: Overview) -> None:
             ["  open", found.open],
             ["recovery rate", _rate(overview.recovery_rate)],
             ["round trips", found.round_trips],
+            ["calls spent", found.calls_spent],
             ["failures before recovery", _number(found.mean_failures_before_recovery)],
         ],
     )

@@ -37,8 +37,8 @@ class FixLine:
     """One thing to mend."""
 
     row: Doc[FixRow, "What was found."]
-    share: Doc[float, "Its round trips as a share of those of the first line, 0 to 1."]
-    saved: Doc[str, "Round trips per week, or in the window where these are few, in words."]
+    share: Doc[float, "The calls it saves as a share of those of the first line, 0 to 1."]
+    saved: Doc[str, "Calls per week, or in the window where these are few, in words."]
     interval: Doc[str, "Their interval; empty where there is none."]
     since: Doc[str, "What it has saved since a change of its tool; empty without one."]
     spared: Doc[str, "The same without the change's name; empty without one."]
@@ -52,9 +52,9 @@ class FixNextContext:
     """`fix_next.html`."""
 
     view: Doc[View, "The query bar."]
-    fixes: Doc[tuple[FixLine, ...], "What to mend, most round trips first."]
+    fixes: Doc[tuple[FixLine, ...], "What to mend, most calls saved first."]
     rare: Doc[tuple[FixLine, ...], "What was seen once or twice, beside that."]
-    covered: Doc[str, "How many of all round trips the lists cover, as a sentence."]
+    covered: Doc[str, "How many of all calls spent the lists cover, as a sentence."]
     picked: Doc[tuple[PickedLine, ...], "What people added by hand, newest first."]
     done: Doc[str, "What was just done, as a sentence; else empty."]
     mended: Doc[tuple[FixLine, ...], "What has not come back since a change."]

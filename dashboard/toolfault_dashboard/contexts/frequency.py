@@ -50,6 +50,7 @@ class ToolLine:
     rate_drawn: Doc[Estimate | None, "The interval of the failure rate, drawn."]
     first_try: Doc[Rate, "Operations that needed no chain."]
     chains: Doc[int, "Its chains."]
+    calls_spent: Doc[int, "The calls that its chains cost."]
     round_trips: Doc[int, "Its round trips."]
     recovery: Doc[Rate | None, "Recovered of its closed chains; None without chains."]
     recovery_drawn: Doc[Estimate | None, "The interval of the recovery rate, drawn."]

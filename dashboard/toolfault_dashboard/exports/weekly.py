@@ -56,7 +56,7 @@ def _parts(week: Week) -> list[_Part]:
             "Fix next"
             if week.fixes_of is None
             else f"Fix next, of the newest {week.fixes_of} failures",
-            ("what to do", "round trips per week", "failures"),
+            ("what to do", "calls per week", "failures"),
             [(_to_do(row), _per_week(row), row.failures) for row in week.fixes],
         ),
         _Part(
@@ -92,7 +92,16 @@ def _told_apart(part: _Part) -> _Part:
 
 
 def _figures(week: Week) -> list[tuple[object, ...]]:
-    names = ("conversations", "calls", "failures", "chains", "recovered", "round_trips")
+    names = (
+        "conversations",
+        "calls",
+        "failures",
+        "chains",
+        "recovered",
+        "abandoned",
+        "round_trips",
+        "calls_spent",
+    )
     counts: list[tuple[object, ...]] = [
         (name.replace("_", " "), *(getattr(side.summary, name) for side in (week.this, week.last)))
         for name in names

@@ -28,6 +28,7 @@ __all__ = [
     "argument_of",
     "chain_line",
     "code_lines",
+    "cost_rank",
     "count_tile",
     "exactly",
     "failure_line",
@@ -37,6 +38,7 @@ __all__ = [
     "rate_tile",
     "recovery_tile",
     "rows_behind",
+    "spent_tile",
     "tool_lines",
 ]
 
@@ -177,6 +179,7 @@ def _tool_line(
         rate_drawn=estimate(failing.value, failing.low, failing.high, scale=scale),
         first_try=rates.first_try,
         chains=group.chains if group else 0,
+        calls_spent=group.calls_spent if group else 0,
         round_trips=group.round_trips if group else 0,
         recovery=recovery,
         recovery_drawn=estimate(recovery.value, recovery.low, recovery.high, scale=1.0)
@@ -197,6 +200,21 @@ def _tool_line(
 def count_tile(label: str, value: int, *, sub: str = "", href: str = "") -> Tile:
     """Return a tile of a plain count."""
     return Tile(label=label, value=count(value), unit="", sub=sub, href=href, estimate=None)
+
+
+def spent_tile(found: Summary, *, href: str = "") -> Tile:
+    """Return the tile of the calls that failures cost; what was given up is never free."""
+    return count_tile(
+        "Calls spent",
+        found.calls_spent,
+        sub=f"{plural(found.round_trips, 'round trip')}; {count(found.abandoned)} abandoned",
+        href=href,
+    )
+
+
+def cost_rank(line: ToolLine) -> tuple[int, int, int, str]:
+    """Return what tools are ranked by: calls spent, then chains given up, then failures."""
+    return (-line.calls_spent, -line.outcomes[2], -line.failures, line.name)
 
 
 def recovery_tile(found: Rate, still_open: int, *, href: str = "") -> Tile:

@@ -51,7 +51,8 @@ _KEY_TIMES: Final = ("created_at", "last_used_at", "revoked_at")
 _ACTS: Final = 100_000  # years of it
 _SHARES: Final = ("failure_rate", "first_try_success", "recovery_rate")
 _CHAINS_OF_TOOL: Final = (
-    "chains", "recovered", "switched", "abandoned", "open", "round_trips", "identical_repeats",
+    "chains", "recovered", "switched", "abandoned", "open", "calls_spent", "round_trips",
+    "identical_repeats",
     "time_lost_ms", "tokens_lost",
 )  # fmt: skip
 _ALL: Final = 10_000  # more codes or tools than a project may have
@@ -117,6 +118,7 @@ def overview(ask: Ask) -> RowStream:
             "abandoned",
             "open",
             "round_trips",
+            "calls_spent",
             "mean_failures_before_recovery",
         )
     ]

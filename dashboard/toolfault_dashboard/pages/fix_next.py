@@ -1,4 +1,4 @@
-"""Fix next: what to mend first, and how many round trips that would save."""
+"""Fix next: what to mend first, and how many calls that would save."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def fix_next(ask: Asked) -> Response:
     found = find(ask.conn, ask.scope, limit=ROWS)
     picked = picked_fixes(ask.conn, ask.project.id) if ask.project else ()
     added = {(each.tool, each.field, each.remedy): each.added_by for each in picked}
-    most = max((row.round_trips for row in found.rows), default=0.0)
+    most = max((row.saved for row in found.rows), default=0.0)
     weekly = _is_weekly(found)
     open_tools = {row.tool for row in found.rows if row.remedy == "open"}
     first = queries.calls_before_recovery(ask.conn, ask.scope, open_tools)
@@ -156,7 +156,7 @@ def _line(
 ) -> FixLine:
     return FixLine(
         row=row,
-        share=row.round_trips / most if most else 0.0,
+        share=row.saved / most if most else 0.0,
         saved=_saved(row, weekly=weekly),
         interval=_interval(row, weekly=weekly),
         since=_since(row, f" since “{row.changed_by}”"),
@@ -176,10 +176,11 @@ def _first(row: FixRow, first: CalledFirst) -> str:
 
 
 def _covered(found: FixList) -> str:
-    if not found.round_trips:
+    if not found.cost:
         return ""
-    listed, total = (round(sum(row.cost for row in found.rows)), round(found.round_trips))
-    return f"What is listed covers {count(listed)} of {plural(total, 'round trip')} after them."
+    listed, total = (round(sum(row.cost for row in found.rows)), round(found.cost))
+    spent = f"{plural(total, 'call')} spent"
+    return f"What is listed covers {count(listed)} of the {spent} after them."
 
 
 def _is_weekly(found: FixList) -> bool:
@@ -188,10 +189,10 @@ def _is_weekly(found: FixList) -> bool:
 
 
 def _saved(row: FixRow, *, weekly: bool) -> str:
-    spent = " spent" if row.remedy == "open" else ""
+    spent = " spent" if row.remedy == "open" else " saved"
     if row.per_week is None or not weekly:
-        return f"{plural(round(row.round_trips), 'round trip')}{spent} in the window"
-    return f"{decimal(row.per_week, 1)} round trips a week{spent}"
+        return f"{plural(round(row.saved), 'call')}{spent} in the window"
+    return f"{decimal(row.per_week, 1)} calls a week{spent}"
 
 
 def _interval(row: FixRow, *, weekly: bool) -> str:
@@ -208,5 +209,5 @@ def _since(row: FixRow, when: str = "") -> str:
     word = "saved"
     if saved < 0:
         word, saved, low, high = "more", -saved, -high, -low
-    number = plural(round(saved), "round trip")
+    number = plural(round(saved), "call")
     return f"{number} {word}{when} (95%: {decimal(low, 1)} to {decimal(high, 1)})"

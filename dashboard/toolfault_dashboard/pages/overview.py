@@ -7,14 +7,16 @@ from starlette.responses import Response
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.contexts import OverviewContext, Tile
-from toolfault_dashboard.formats import decimal, plural
+from toolfault_dashboard.formats import plural
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._lines import (
     code_lines,
+    cost_rank,
     count_tile,
     failure_line,
     rate_tile,
     recovery_tile,
+    spent_tile,
     tool_lines,
 )
 from toolfault_dashboard.pages._time import TOP_CODES, time_chart
@@ -41,7 +43,7 @@ def overview(ask: Asked) -> Response:
     )
     rates = queries.rates_by_tool(ask.conn, ask.scope)
     lines = tool_lines(ask, found.summary.tools, groups, rates)
-    costly = sorted(lines, key=lambda line: (-line.round_trips, -line.failures, line.name))
+    costly = sorted(lines, key=cost_rank)
     context = OverviewContext(
         view=ask.view("/"),
         tiles=_tiles(ask, found),
@@ -73,7 +75,6 @@ def overview(ask: Asked) -> Response:
 
 def _tiles(ask: Ask, found: Overview) -> tuple[Tile, ...]:
     counted = found.summary
-    per_failure = found.round_trips_per_failure
     return (
         count_tile(
             "Calls",
@@ -89,12 +90,7 @@ def _tiles(ask: Ask, found: Overview) -> tuple[Tile, ...]:
             href=ask.link("/failures"),
         ),
         rate_tile("Failure rate", found.failure_rate, of="call"),
-        count_tile(
-            "Round trips",
-            counted.round_trips,
-            sub=f"{decimal(per_failure)} per failure" if per_failure is not None else "no failure",
-            href=ask.link("/round-trips"),
-        ),
+        spent_tile(counted, href=ask.link("/round-trips")),
         recovery_tile(found.recovery_rate, counted.open, href=ask.link("/round-trips")),
         rate_tile("First-try success", found.first_try, of="operation"),
     )

@@ -56,6 +56,7 @@ SERIES: Final = {"recovered": 3, "switched": 6, "abandoned": 2, "open": 7}
 GROUP_COLUMNS: Final = Columns(
     "cols",
     {
+        "spent": "Calls spent",
         "round_trips": "Round trips",
         "recovered": "Recovered",
         "switched": "Switched",
@@ -69,8 +70,8 @@ GROUP_COLUMNS: Final = Columns(
         "money": "Money lost",
     },
     (
-        "round_trips", "recovered", "switched", "abandoned", "open", "recovery", "first_retry",
-        "repeats", "time",
+        "spent", "round_trips", "recovered", "switched", "abandoned", "open", "recovery",
+        "first_retry", "repeats", "time",
     ),
 )  # fmt: skip
 # Columns of the chains that are plain texts; the others are drawn.
@@ -89,11 +90,12 @@ CHAIN_COLUMNS: Final = Columns(
     {
         "field": "First field",
         "failures": "Failures",
+        "spent": "Calls spent",
         "round_trips": "Round trips",
         "remarkable": "Remarkable",
         **_MORE,
     },
-    ("field", "failures", "round_trips", "remarkable"),
+    ("field", "failures", "spent", "round_trips", "remarkable"),
 )
 _LAST_BIN: Final = 12  # longer chains are shown together
 
@@ -160,7 +162,7 @@ def chosen_group(ask: Ask) -> str:
 
 
 def _groups(ask: Ask, found: RoundTrips, by: str) -> tuple[ToolLine, ...]:
-    """Return the chains by tool, argument, code or model, most round trips first."""
+    """Return the chains by tool, argument, code or model, most calls spent first."""
     if by == "argument":
         pairs = [
             (exactly(exactly(ask.query, "tool", tool), "field", group.name), tool, group)
@@ -215,12 +217,20 @@ def _tiles(found: RoundTrips) -> tuple[Tile, ...]:
     lost = sum(group.time_lost_ms for group in found.by_tool)
     repeats = sum(group.identical_repeats for group in found.by_tool)
     serial = sum(group.serial_discovery for group in found.by_tool)
-    mean = found.round_trips / funnel.chains if funnel.chains else None
+    mean = found.calls_spent / funnel.chains if funnel.chains else None
+    trips = found.round_trips / funnel.chains if funnel.chains else None
     return (
+        count_tile(
+            "Calls spent",
+            found.calls_spent,
+            sub=f"{decimal(mean)} per chain; {count(funnel.abandoned)} abandoned"
+            if mean is not None
+            else "no chain",
+        ),
         count_tile(
             "Round trips",
             found.round_trips,
-            sub=f"{decimal(mean)} per chain" if mean is not None else "no chain",
+            sub=f"{decimal(trips)} per chain" if trips is not None else "no chain",
         ),
         recovery_tile(found.recovery_rate, funnel.open),
         rate_tile(

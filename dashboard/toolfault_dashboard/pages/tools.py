@@ -13,7 +13,7 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.rates import rate
 from toolfault_dashboard.charts import estimate, sparkline
 from toolfault_dashboard.contexts import FrequencyLine, Tile, ToolContext, ToolLine, ToolsContext
-from toolfault_dashboard.formats import decimal, plural
+from toolfault_dashboard.formats import plural
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._columns import Columns, choice, kept_columns, redirected
 from toolfault_dashboard.pages._lines import (
@@ -25,6 +25,7 @@ from toolfault_dashboard.pages._lines import (
     rate_scale,
     rate_tile,
     recovery_tile,
+    spent_tile,
     tool_lines,
 )
 from toolfault_dashboard.pages._time import TOP_CODES, peak_words, time_chart
@@ -43,6 +44,7 @@ _SORTS: Final[dict[str, Callable[[ToolLine], Any]]] = {
     # A ranking by rate uses the lower end of the interval: one failure of one call is no scandal.
     "rate": lambda line: line.rate.low or 0.0,
     "first_try": lambda line: line.first_try.high if line.first_try.high is not None else 1.0,
+    "spent": lambda line: (line.calls_spent, line.outcomes[2], line.failures),
     "round_trips": lambda line: line.round_trips,
     "abandoned": lambda line: line.outcomes[2],
     "repeats": lambda line: line.identical_repeats,
@@ -52,7 +54,7 @@ _SORTS: Final[dict[str, Callable[[ToolLine], Any]]] = {
         line.recovery.high if line.recovery is not None and line.recovery.high is not None else 2.0
     ),
 }
-_DEFAULT_SORT: Final = "-round_trips"
+_DEFAULT_SORT: Final = "-spent"
 _ASCENDING_FIRST: Final = ("name", "first_try", "recovery")
 
 
@@ -63,16 +65,20 @@ COLUMNS: Final = Columns(
         "failures": "Failures",
         "rate": "Failure rate",
         "first_try": "First-try success",
+        "spent": "Calls spent",
         "round_trips": "Round trips",
+        "abandoned": "Abandoned",
         "recovery": "Recovered",
         "trend": "Over time",
-        "abandoned": "Abandoned",
         "repeats": "Same again",
         "time": "Time lost",
         "tokens": "Tokens lost",
     },
-    ("calls", "failures", "rate", "first_try", "round_trips", "recovery", "trend"),
-)
+    (
+        "calls", "failures", "rate", "first_try", "spent", "round_trips", "abandoned", "recovery",
+        "trend",
+    ),
+)  # fmt: skip
 
 
 @router.get("/tools", name="tools")
@@ -192,19 +198,13 @@ def _known(ask: Ask, tool: str) -> bool:
 
 def _tiles(ask: Ask, found: Overview) -> tuple[Tile, ...]:
     counted = found.summary
-    per_failure = found.round_trips_per_failure
     return (
         count_tile(
             "Calls", counted.calls, sub=f"in {plural(counted.conversations, 'conversation')}"
         ),
         count_tile("Failures", counted.failures, href=ask.link("/failures")),
         rate_tile("Failure rate", found.failure_rate, of="call"),
-        count_tile(
-            "Round trips",
-            counted.round_trips,
-            sub=f"{decimal(per_failure)} per failure" if per_failure is not None else "no failure",
-            href=ask.link("/round-trips"),
-        ),
+        spent_tile(counted, href=ask.link("/round-trips")),
         recovery_tile(found.recovery_rate, counted.open),
         rate_tile("First-try success", found.first_try, of="operation"),
     )

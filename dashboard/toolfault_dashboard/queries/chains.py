@@ -15,6 +15,7 @@ from toolfault_dashboard.queries.pages import read_page
 from toolfault_dashboard.queries.parts import in_parts
 from toolfault_dashboard.queries.rows import Attempt, ChainDetail, ChainPage, ChainRow, IssueRow
 from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.spent import calls_spent
 from toolfault_dashboard.queries.visibility import seen, sees
 from toolfault_dashboard.search.outcomes import outcome_at
 
@@ -25,6 +26,7 @@ _COLUMNS: Final = (
     "tool",
     "failures",
     "round_trips",
+    "other_calls",
     "calls",
     "first_code",
     "first_category",
@@ -55,6 +57,7 @@ def _select_chains(scope: Scope) -> Select[Any]:
         chain.c.first_failed_at.label("_at"),
         chain.c.id.label("_row"),
         *(chain.c[name] for name in (*_COLUMNS, *_TIMES)),
+        calls_spent().label("calls_spent"),
         chain.c.session_id.label("conversation"),
         outcome_at(scope.now).label("outcome"),
     )
@@ -103,6 +106,7 @@ def _chain(values: RowMapping) -> ChainRow:
     return ChainRow(
         conversation=values["conversation"],
         outcome=values["outcome"],
+        calls_spent=values["calls_spent"],
         **own,
         **times,
     )

@@ -15,8 +15,10 @@ from toolfault_dashboard.analysis.weights import whole
 from toolfault_dashboard.queries.conditions import chains_of
 from toolfault_dashboard.queries.round_trips import CHAIN_GROUPS
 from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.spent import calls_spent
 from toolfault_dashboard.queries.weighing import chain_weight, sampling
 from toolfault_dashboard.search import arms_of
+from toolfault_dashboard.search.outcomes import outcome_in
 
 __all__ = ["COST_GROUPS", "CostGroup", "CostRow", "Costs", "arm_costs", "costs"]
 
@@ -35,6 +37,8 @@ class CostRow:
 
     name: str  # "" where the chains carry none
     chains: int
+    calls_spent: int
+    abandoned: int
     round_trips: int
     time_lost_ms: float | None
     chains_timed: int
@@ -46,7 +50,7 @@ class CostRow:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Costs by one dimension, most round trips first, and in all."""
+    """Costs by one dimension, most calls spent first, and in all."""
 
     by: CostGroup
     rows: tuple[CostRow, ...]
@@ -70,10 +74,14 @@ def costs(conn: Connection, scope: Scope, by: CostGroup, prices: Prices) -> Cost
     found = [_row(name, members, prices) for name, members in groups.items()]
     return Costs(
         by=by,
-        rows=tuple(sorted(found, key=lambda row: (-row.round_trips, -row.chains, row.name))),
+        rows=tuple(sorted(found, key=_rank)),
         total=_row("", rows, prices),
         priced=bool(prices.by_model),
     )
+
+
+def _rank(row: CostRow) -> tuple[int, int, int, str]:
+    return (-row.calls_spent, -row.abandoned, -row.chains, row.name)
 
 
 def arm_costs(conn: Connection, scope: Scope, name: str, prices: Prices) -> dict[str, CostRow]:
@@ -92,7 +100,10 @@ def _sums(conn: Connection, scope: Scope, group: ColumnElement[Any]) -> Select[A
     key, model = group.label("name"), chain.c.model.label("model")
     timed = chain.c.time_source != "none"
     told = chain.c.tokens_lost.is_not(None)
+    given_up = outcome_in(scope.now, ("abandoned",))
     numbers = {
+        "calls_spent": func.sum(calls_spent()),
+        "abandoned": func.count(case((given_up, 1))),
         "round_trips": func.sum(chain.c.round_trips),
         "time_lost_ms": func.sum(case((timed, chain.c.time_lost_ms))),
         "tokens_lost": func.sum(chain.c.tokens_lost),
@@ -103,6 +114,8 @@ def _sums(conn: Connection, scope: Scope, group: ColumnElement[Any]) -> Select[A
     if sampling(conn, scope.project_id).failures:
         each = chain_weight()
         numbers = {
+            "calls_spent": func.sum(each * calls_spent()),
+            "abandoned": func.sum(case((given_up, each), else_=0.0)),
             "round_trips": func.sum(each * chain.c.round_trips),
             "time_lost_ms": func.sum(case((timed, each * chain.c.time_lost_ms))),
             "tokens_lost": func.sum(each * chain.c.tokens_lost),
@@ -118,9 +131,11 @@ def _sums(conn: Connection, scope: Scope, group: ColumnElement[Any]) -> Select[A
 
 
 def _row(name: str, members: Iterable[Row[Any]], prices: Prices) -> CostRow:
-    chains = trips = timed = told = priced = tokens = time_lost = money = 0.0
+    chains = spent = given_up = trips = timed = told = priced = tokens = time_lost = money = 0.0
     for row in members:
         chains += float(row.chains)
+        spent += float(row.calls_spent)
+        given_up += float(row.abandoned)
         trips += float(row.round_trips)
         timed += float(row.chains_timed)
         time_lost += float(row.time_lost_ms or 0)
@@ -133,6 +148,8 @@ def _row(name: str, members: Iterable[Row[Any]], prices: Prices) -> CostRow:
     return CostRow(
         name=name,
         chains=whole(chains),
+        calls_spent=whole(spent),
+        abandoned=whole(given_up),
         round_trips=whole(trips),
         time_lost_ms=time_lost if timed else None,
         chains_timed=whole(timed),

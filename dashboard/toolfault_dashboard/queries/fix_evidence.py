@@ -108,7 +108,7 @@ def evidence(conn: Connection, scope: Scope, tools: Collection[str]) -> Evidence
 def answers(conn: Connection, scope: Scope) -> list[Mapping[WordingKey, Tallied]]:
     """Return the failures after which the model read their message, by wording.
 
-    In one or several parts; each of them as if it saved one round trip.
+    In one or several parts; each of them as if it saved one call.
     """
     return in_parts(conn, scope, _answers, outcomes=True)
 
@@ -129,7 +129,8 @@ def _answers(conn: Connection, scope: Scope) -> Mapping[WordingKey, Tallied]:
     )
     found: defaultdict[WordingKey, Tally] = defaultdict(Tally)
     for tool, code, digest, conversation, chain_id, at in conn.execute(read):
-        found[tool, code, digest].count(conversation, chain_id, at, 1.0)
+        key = FixKey(tool, "", "reword", digest)
+        found[tool, code, digest].count(Opportunity(key, conversation, chain_id, 1.0, at))
     return {key: tallied(tally) for key, tally in found.items()}
 
 
@@ -158,7 +159,8 @@ class _Row(NamedTuple):
     chain_id: str | None
     attempt: int
     occurred_at: int | None
-    switched: bool | None
+    other_calls: int
+    abandoned: bool | None
 
 
 def _read(
@@ -247,7 +249,10 @@ def _rows(conn: Connection, scope: Scope, most: int | None) -> Any:
             tool_call.c.chain_id,
             func.coalesce(tool_call.c.attempt, 1).label("attempt"),
             case((tool_call.c.time_source != "none", tool_call.c.occurred_at)).label("at"),
-            outcome_in(scope.now, ("switched",)).label("switched"),
+            case((chain.c.chain_id == tool_call.c.event_id, chain.c.other_calls), else_=0).label(
+                "other_calls"
+            ),
+            outcome_in(scope.now, ("abandoned",)).label("abandoned"),
         )
         .select_from(source)
         .where(_which(scope, most))
@@ -286,7 +291,8 @@ def _failure(row: _Row, issues: tuple[FixIssue, ...]) -> FixFailure:
         chain_id=row.chain_id,
         attempt=row.attempt,
         calls_after=row.calls_after,
-        switched=bool(row.switched),
+        other_calls=row.other_calls,
+        abandoned=bool(row.abandoned),
         occurred_at=row.occurred_at,
         issues=issues,
         round_trip=bool(row.round_trip),

@@ -1,4 +1,4 @@
-"""Fix next: the failures of a scope as evidence, ranked by the round trips a fix would save."""
+"""Fix next: the failures of a scope as evidence, ranked by the calls a fix would save."""
 
 from __future__ import annotations
 
@@ -50,8 +50,10 @@ class FixRow:
     detail: str
     title: str  # what to do, one sentence
     code: str  # how, as code for the SDK
-    round_trips: float  # saved in the window; where the remedy is ``open``, spent
-    cost: float  # round trips after its failures; each belongs to the latest failure before it
+    saved: float  # calls, in the window; where the remedy is ``open``, spent
+    cost: float  # calls spent after its failures, each of which belongs to one failure
+    round_trips: int  # round trips among these; each belongs to the latest failure before it
+    abandoned: int  # chains of its failures that were abandoned
     failures: int  # avoided in the window; where ``estimated``, those after which it was read
     chains: int
     per_week: float | None
@@ -62,17 +64,17 @@ class FixRow:
     last_at: int | None
     mended_by: str | None  # label of a change of the tool after which it did not come back
     changed_by: str | None  # label of the latest change of the tool in the window
-    saved_since: float | None  # round trips spared since then, against going on as before
+    saved_since: float | None  # calls spared since then, against going on as before
     saved_since_low: float | None
     saved_since_high: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class FixList:
-    """What to fix next, most round trips saved first; what is mended already comes last."""
+    """What to fix next, most calls saved first; what is mended already comes last."""
 
     rows: tuple[FixRow, ...]
-    round_trips: float  # after all failures that were looked at
+    cost: float  # calls spent after all failures that were looked at
     weeks: float | None
     failures: int  # looked at
     complete: bool  # all failures of the scope were looked at, else its newest
@@ -81,7 +83,7 @@ class FixList:
 
 
 def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> FixList:
-    """Rank what to mend by the round trips it would have saved.
+    """Rank what to mend by the calls it would have saved, then by the chains given up.
 
     Raises:
         QueryError: The reader may not see which remedies would have helped.
@@ -110,7 +112,7 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> Fix
             )
             for key in ranked[:limit]
         ),
-        round_trips=sum(each.tally.cost for group in groups.values() for each in group),
+        cost=sum(each.tally.cost for group in groups.values() for each in group),
         weeks=weeks,
         failures=found.failures,
         complete=found.complete,
@@ -163,9 +165,9 @@ def _first_call(conn: Connection, scope: Scope) -> int | None:
 
 def _rank(
     key: FixKey, found: Outline, changed: Mapping[str, ChangeRow]
-) -> tuple[bool, float, int, FixKey]:
+) -> tuple[bool, float, int, int, FixKey]:
     mended = _mended_by(key.tool, found.last_at, changed) is not None
-    return mended, -found.round_trips, -found.failures, key
+    return mended, -found.saved, -found.abandoned, -found.failures, key
 
 
 def _rewordings(conn: Connection, scope: Scope) -> dict[FixKey, list[Tallied]]:
@@ -240,8 +242,10 @@ def _row(
         detail=key.detail,
         title=said.title,
         code=said.code,
-        round_trips=fix.round_trips,
+        saved=fix.saved,
         cost=fix.cost,
+        round_trips=fix.round_trips,
+        abandoned=fix.abandoned,
         failures=fix.failures,
         chains=fix.chains,
         per_week=fix.per_week,
@@ -252,7 +256,7 @@ def _row(
         last_at=fix.last_at,
         mended_by=_mended_by(key.tool, fix.last_at, changed),
         changed_by=None if change is None else change.label,
-        saved_since=since.round_trips if since else None,
+        saved_since=since.saved if since else None,
         saved_since_low=since.low if since else None,
         saved_since_high=since.high if since else None,
     )

@@ -16,6 +16,7 @@ from toolfault_dashboard.queries.once import once
 from toolfault_dashboard.queries.parts import in_parts
 from toolfault_dashboard.queries.rows import OUTCOMES, ChainGroup, Funnel, RoundTripBin, RoundTrips
 from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.spent import calls_spent
 from toolfault_dashboard.queries.weighing import chain_weight, sampling
 from toolfault_dashboard.search.outcomes import outcome_at
 
@@ -45,6 +46,7 @@ Combination = Mapping[str, Any]
 
 _SHOWN: Final = ("tool", "code", "model", "trips")
 _SUMMED: Final = (
+    "calls_spent",
     "round_trips",
     "failures",
     "identical_repeats",
@@ -70,6 +72,7 @@ def round_trips(conn: Connection, scope: Scope) -> RoundTrips:
             total(amount_of(row, "fix") for row in rows), total(map(amount_of, retried))
         ),
         round_trips=_sum(rows, "round_trips"),
+        calls_spent=_sum(rows, "calls_spent"),
         distribution=_distribution(rows),
         by_tool=_groups(by["tool"], "tool"),
         by_code=_groups(by["code"], "code"),
@@ -78,7 +81,7 @@ def round_trips(conn: Connection, scope: Scope) -> RoundTrips:
 
 
 def chains_by(conn: Connection, scope: Scope, by: str) -> tuple[ChainGroup, ...]:
-    """Group the chains of the scope by a key of ``CHAIN_GROUPS``, most round trips first."""
+    """Group the chains of the scope by a key of ``CHAIN_GROUPS``, most calls spent first."""
     return _groups(combinations(conn, scope, (by,)), by)
 
 
@@ -86,18 +89,14 @@ def chains_by_argument(conn: Connection, scope: Scope) -> tuple[tuple[str, Chain
     """Group the chains of the scope by tool and first field: which argument costs most.
 
     Returns:
-        Pairs of a tool and the group of one of its fields, most round trips first; the field is
+        Pairs of a tool and the group of one of its fields, most calls spent first; the field is
         "" where the first failure named none.
     """
     named: defaultdict[tuple[str, str], list[Combination]] = defaultdict(list)
     for row in combinations(conn, scope, ("tool", "field")):
         named[row["tool"] or "", row["field"] or ""].append(row)
     groups = [(tool, _group(field, members)) for (tool, field), members in named.items()]
-    return tuple(
-        sorted(
-            groups, key=lambda each: (-each[1].round_trips, -each[1].chains, each[0], each[1].name)
-        )
-    )
+    return tuple(sorted(groups, key=lambda each: (*_rank(each[1])[:-1], each[0], each[1].name)))
 
 
 @once
@@ -170,7 +169,8 @@ def _combined(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> list[Com
         select(
             outcome_at(scope.now).label("outcome"),
             *columns,
-            *(chain.c[name] for name in (*_SUMMED, *_COUNTED)),
+            calls_spent().label("calls_spent"),
+            *(chain.c[name] for name in (*_SUMMED, *_COUNTED) if name != "calls_spent"),
             *([chain_weight().label("weight")] if sampled else []),
         )
         .where(chains_of(scope))
@@ -232,13 +232,17 @@ def _groups(rows: Sequence[Combination], key: str) -> tuple[ChainGroup, ...]:
     for row in rows:
         named[row[key] or ""].append(row)
     groups = [_group(name, members) for name, members in named.items()]
-    return tuple(sorted(groups, key=lambda group: (-group.round_trips, -group.chains, group.name)))
+    return tuple(sorted(groups, key=_rank))
+
+
+def _rank(group: ChainGroup) -> tuple[int, int, int, str]:
+    return (-group.calls_spent, -group.abandoned, -group.chains, group.name)
 
 
 def _group(name: str, rows: Sequence[Combination]) -> ChainGroup:
     outcomes = _outcomes(rows)
     tokens = [row for row in rows if row["tokens_lost"] is not None]
-    columns = ("round_trips", "failures", "identical_repeats", *_COUNTED)
+    columns = ("calls_spent", "round_trips", "failures", "identical_repeats", *_COUNTED)
     return ChainGroup(
         name=name,
         chains=sum(outcomes.values()),

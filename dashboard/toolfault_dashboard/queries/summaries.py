@@ -30,7 +30,7 @@ from toolfault_collector.storage.tables import (
     tool_call,
 )
 from toolfault_dashboard.analysis.rates import Rate
-from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighed_rate
+from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighed_rate, whole
 from toolfault_dashboard.queries import rollups
 from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
 from toolfault_dashboard.queries.once import once
@@ -63,6 +63,7 @@ class ChainTotals:
 
     chains: Amounts  # by outcome
     round_trips: Amount
+    calls_spent: int
     recovered_failures: float  # failures inside recovered chains
 
 
@@ -122,6 +123,7 @@ def _summary(found: _Counted, conn: Connection, scope: Scope) -> Summary:
         abandoned=outcomes.get("abandoned", 0),
         open=outcomes.get("open", 0),
         round_trips=chains.round_trips.whole,
+        calls_spent=chains.calls_spent,
         mean_failures_before_recovery=(
             chains.recovered_failures / recovered.weight if recovered.rows else None
         ),
@@ -236,6 +238,7 @@ def chain_totals(conn: Connection, scope: Scope) -> ChainTotals:
     return ChainTotals(
         chains=chains,
         round_trips=total(amount_of(row, "trip") for row in rows),
+        calls_spent=whole(sum(float(row["calls_spent"]) for row in rows)),
         recovered_failures=sum(
             float(row["failures"]) for row in rows if row["outcome"] == "recovered"
         ),

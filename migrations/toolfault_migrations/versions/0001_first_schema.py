@@ -354,6 +354,7 @@ def _make_chains(*, sqlite: bool) -> None:
         Column("calls", Integer, nullable=False),
         Column("failures", Integer, nullable=False),
         Column("round_trips", Integer, nullable=False),
+        Column("other_calls", Integer, nullable=False, server_default="0"),
         Column("outcome", String(16), nullable=False),
         Column("settles_at", BigInteger, nullable=False),
         Column("recovered_at", BigInteger),

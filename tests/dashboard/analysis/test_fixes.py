@@ -26,7 +26,7 @@ def failure(
     attempt: int = 1,
     after: int = 1,
     code: str = "invalid_input",
-    switched: bool = False,
+    others: int = 0,
     conversation: str = "talk",
 ) -> FixFailure:
     """One failure."""
@@ -38,7 +38,8 @@ def failure(
         chain_id=chain,
         attempt=attempt,
         calls_after=after,
-        switched=switched,
+        other_calls=others,
+        abandoned=False,
         occurred_at=1,
         issues=issues,
     )
@@ -46,7 +47,7 @@ def failure(
 
 def _found(*failures: FixFailure) -> dict[FixKey, tuple[float, int]]:
     fixes = add_up(opportunities(failures), weeks=2.0)
-    return {fix.key: (fix.round_trips, fix.failures) for fix in fixes}
+    return {fix.key: (fix.saved, fix.failures) for fix in fixes}
 
 
 def test_a_chain_is_saved_once_from_its_first_covered_failure() -> None:
@@ -120,15 +121,21 @@ def test_what_has_no_remedy_is_listed_with_its_cost() -> None:
     }
 
 
-def test_every_round_trip_belongs_to_one_failure() -> None:
-    """The costs of all failures add up to the round trips of their chain, whatever covers them."""
+def test_every_call_spent_belongs_to_one_failure() -> None:
+    """The costs of all failures add up to the calls spent of their chain, whatever covers them.
+
+    Calls of other tools belong to the failure that opened it.
+    """
     bad = issue("port", "wrong_type", "int_from_string")
     chain = [
-        failure(bad, attempt=1, after=4),
+        failure(bad, attempt=1, after=4, others=5),
         failure(code="timeout", attempt=2, after=3),
         failure(bad, attempt=4, after=1),
     ]
-    assert [each.cost for each in opportunities(chain)] == [1.0, 2.0, 1.0]
+    found = opportunities(chain)
+    assert [each.cost for each in found] == [6.0, 2.0, 1.0]
+    assert [each.round_trips for each in found] == [1, 2, 1]
+    assert [each.saved for each in found] == [9.0, 2.0, 0.0]
 
 
 def test_problems_told_one_after_the_other() -> None:
@@ -147,7 +154,7 @@ def test_problems_told_one_after_the_other() -> None:
 
 def test_a_tool_that_does_not_exist_costs_the_detour_too() -> None:
     """Calling an invented tool costs the exchange with the tool that is found instead."""
-    assert _found(failure(code="not_available", after=0, switched=True)) == {
+    assert _found(failure(code="not_available", after=0, others=1)) == {
         FixKey("t", "", "expose"): (1.0, 1)
     }
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from toolfault_dashboard.analysis.fixes import Tally, fix_of, tallied
-from toolfault_dashboard.analysis.opportunities import FixKey
+from toolfault_dashboard.analysis.opportunities import FixKey, Opportunity
 from toolfault_dashboard.analysis.wordings import gains
 
 
@@ -37,7 +37,7 @@ def test_the_interval_of_a_saving_includes_that_of_the_gain() -> None:
     """A gain of 0.5 +- 0.2 for 100 failures saves 50 +- 40: 0.2 * 100 failures * 1.96, and more."""
     tally = Tally()
     for number in range(100):
-        tally.count(str(number), None, None, 1.0)
+        tally.count(Opportunity(FixKey("t", "", "reword"), str(number), None, 1.0, None))
     known = tallied(tally)
     group = [type(known)(tally, known.total, known.squares, 0.5, 0.2)]
     fix = fix_of(FixKey("t", "", "reword", "m"), group, weeks=1.0)

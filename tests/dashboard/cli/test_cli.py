@@ -84,6 +84,7 @@ def test_summary_is_one_json_object(filled: str, capfd: pytest.CaptureFixture[st
         "abandoned": 0,
         "open": 0,
         "round_trips": 1,
+        "calls_spent": 1,
         "mean_failures_before_recovery": 1.0,
         "tools": {"book": {"calls": 2, "failures": 1}},
         "codes": found["codes"],

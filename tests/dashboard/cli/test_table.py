@@ -115,7 +115,7 @@ def test_a_narrow_terminal_shows_what_matters_first(
     narrow = capfd.readouterr()
     assert "--wide shows them" in narrow.err
     head = narrow.out.splitlines()[2]
-    assert [word in head for word in ("title", "round_trips", "failures", "remedy")] == [
+    assert [word in head for word in ("title", "saved", "failures", "remedy")] == [
         True, True, True, False,
     ]  # fmt: skip
     monkeypatch.setenv("COLUMNS", "300")

@@ -102,8 +102,9 @@ def is_headline(page: Page, found: Overview) -> None:
     assert figures["Calls"].split(" in ")[0] == count(counted.calls)
     assert f"in {plural(counted.conversations, 'conversation')}" in figures["Calls"]
     assert figures["Failures"].split(" ")[0] == count(counted.failures)
-    assert figures["Round trips"] == (
-        f"{count(counted.round_trips)} {decimal(found.round_trips_per_failure)} per failure"
+    assert figures["Calls spent"] == (
+        f"{count(counted.calls_spent)} {plural(counted.round_trips, 'round trip')};"
+        f" {count(counted.abandoned)} abandoned"
     )
     is_tile(figures["Failure rate"], found.failure_rate)
     is_tile(figures["Recovered"], found.recovery_rate)
@@ -156,14 +157,22 @@ def test_overview(read: Reads, conn: Connection, scope: Scope):
         f"{plural(counted.failures, 'failure')} of {plural(counted.calls, 'call')} in "
     )
     is_over_time(page, "Failures over time", queries.failures_over_time(conn, scope, top=6))
-    trips = {group.name: group.round_trips for group in queries.chains_by(conn, scope, "tool")}
+    groups = {group.name: group for group in queries.chains_by(conn, scope, "tool")}
     costly = sorted(
         (name for name, each in counted.tools.items() if each.failures),
-        key=lambda name: (-trips.get(name, 0), -counted.tools[name].failures, name),
+        key=lambda name: (
+            -groups[name].calls_spent if name in groups else 0,
+            -groups[name].abandoned if name in groups else 0,
+            -counted.tools[name].failures,
+            name,
+        ),
     )[:8]
     (table,) = page.section("Costliest tools").tables
     are(table.rows, "Tool", costly)
-    are(table.rows, "Round trips", [trips.get(name, 0) for name in costly])
+    for heading, name in (
+        ("Calls spent", "calls_spent"), ("Round trips", "round_trips"), ("Abandoned", "abandoned"),
+    ):  # fmt: skip
+        are(table.rows, heading, [getattr(groups.get(tool), name, 0) for tool in costly])
     are(table.rows, "Failures", [counted.tools[name].failures for name in costly])
     for row, name in zip(table.rows, costly, strict=True):
         each = counted.tools[name]
@@ -277,13 +286,23 @@ def test_tools(read: Reads, conn: Connection, scope: Scope):
         shows(row["Failure rate"], rate(each.failures, each.calls))
         shows(row["First-try success"], queries.overview(conn, own).first_try)
         if name in groups:
+            assert row["Calls spent"].number == groups[name].calls_spent
             assert row["Round trips"].number == groups[name].round_trips
+            assert row["Abandoned"].number == groups[name].abandoned
             shows(row["Recovered"], groups[name].recovery_rate)
 
 
 def are_groups(rows: Sequence[Row], found: Sequence[ChainGroup]) -> None:
     """Chains by a dimension: outcomes, recovery, first retries, repeats and time."""
-    for name in ("Chains", "Round trips", "Recovered", "Switched", "Abandoned", "Open"):
+    for name in (
+        "Chains",
+        "Calls spent",
+        "Round trips",
+        "Recovered",
+        "Switched",
+        "Abandoned",
+        "Open",
+    ):
         attribute = name.lower().replace(" ", "_")
         are(rows, name, [getattr(each, attribute) for each in found])
     are(rows, "First retry", [each.first_retry_fix for each in found])
@@ -301,6 +320,10 @@ def test_round_trips(read: Reads, conn: Connection, scope: Scope):
     """Tiles, ends, distribution, groups and the list of chains are those of the queries."""
     page, found = read("/round-trips"), queries.round_trips(conn, scope)
     figures, funnel = page.figures, found.funnel
+    assert figures["Calls spent"] == (
+        f"{count(found.calls_spent)} {decimal(found.calls_spent / funnel.chains)} per chain;"
+        f" {count(funnel.abandoned)} abandoned"
+    )
     assert figures["Round trips"] == (
         f"{count(found.round_trips)} {decimal(found.round_trips / funnel.chains)} per chain"
     )
@@ -329,11 +352,11 @@ def test_round_trips(read: Reads, conn: Connection, scope: Scope):
         are(table.rows, name, [getattr(each, name) for each in found.distribution])
     are(table.rows, "Chains", [each.chains for each in found.distribution])
     for by, groups in (("tool", found.by_tool), ("code", found.by_code), ("model", found.by_model)):
-        grouped = read(f"/round-trips?by={by}").section("Where round trips go").tables[0]
+        grouped = read(f"/round-trips?by={by}").section("Where calls go").tables[0]
         are(grouped.rows, by.capitalize(), [each.name or "none" for each in groups])
         are_groups(grouped.rows, groups)
     pairs = queries.chains_by_argument(conn, scope)[:30]
-    grouped = read("/round-trips?by=argument").section("Where round trips go").tables[0]
+    grouped = read("/round-trips?by=argument").section("Where calls go").tables[0]
     are(
         grouped.rows,
         "Argument",
@@ -347,7 +370,7 @@ def test_round_trips(read: Reads, conn: Connection, scope: Scope):
     (table,) = page.section("Chains").tables
     for heading, name in (
         ("Tool", "tool"), ("First code", "first_code"), ("Outcome", "outcome"),
-        ("Failures", "failures"), ("Round trips", "round_trips"),
+        ("Failures", "failures"), ("Calls spent", "calls_spent"), ("Round trips", "round_trips"),
     ):  # fmt: skip
         are(table.rows, heading, [getattr(each, name) for each in chains])
     for row, chain in zip(table.rows, chains, strict=True):
@@ -388,7 +411,7 @@ def test_fix_next(read: Reads, conn: Connection, scope: Scope):
     page, found = read("/fix-next"), queries.fix_next(conn, scope, limit=50)
     assert f"from {plural(found.failures, 'failure')} " in page.lead
     ranked = [row for row in found.rows if row.mended_by is None]
-    listed = plural(round(found.round_trips), "round trip")
+    listed = f"the {plural(round(found.cost), 'call')} spent"
     covered = count(round(sum(row.cost for row in found.rows)))
     assert f"What is listed covers {covered} of {listed} after them." in page.lead
     often = [row for row in ranked if row.failures >= 3]
@@ -405,13 +428,13 @@ def test_fix_next(read: Reads, conn: Connection, scope: Scope):
         assert ("no known remedy" if row.remedy == "open" else row.remedy) in card.text
         assert f"{plural(row.failures, 'failure')} in {plural(row.chains, 'chain')}" in card.text
         if row.saved_since is not None:
-            number = plural(abs(round(row.saved_since)), "round trip")
+            number = plural(abs(round(row.saved_since)), "call")
             assert f"{number} {'saved' if row.saved_since >= 0 else 'more'} since" in card.text
             ends = sorted((row.saved_since_low or 0.0, row.saved_since_high or 0.0))
             low, high = ends if row.saved_since >= 0 else (-ends[1], -ends[0])
             assert f"(95%: {decimal(low, 1)} to {decimal(high, 1)})" in card.text
         if row.per_week is not None and (ranked[0].per_week or 0) >= 1:
-            assert f"{decimal(row.per_week, 1)} round trips a week" in card.text
+            assert f"{decimal(row.per_week, 1)} calls a week" in card.text
             assert f"95%: {decimal(row.low, 1)} to {decimal(row.high, 1)}" in card.text
 
 

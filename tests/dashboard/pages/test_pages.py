@@ -145,7 +145,7 @@ def test_the_week_is_one_click_away_for_whom_it_may_concern(engine: Engine):
 
 def test_an_outcome_leads_to_its_chains(browser: Browser):
     """The number in the table is the number of chains on the page behind it."""
-    (table,) = browser.page(generated("/round-trips")).section("Where round trips go").tables
+    (table,) = browser.page(generated("/round-trips")).section("Where calls go").tables
     followed = 0
     for row in table.rows[:3]:
         for outcome in ("Recovered", "Switched", "Abandoned"):

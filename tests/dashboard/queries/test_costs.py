@@ -52,6 +52,8 @@ def test_costs_are_those_of_the_chains(
         told = [each["tokens_lost"] for each in rows if each["tokens_lost"] is not None]
         timed = [each["time_lost_ms"] for each in rows if each["time_source"] != "none"]
         assert (row.chains, row.round_trips) == (len(rows), sum(r["round_trips"] for r in rows))
+        given_up = [each for each in rows if each["outcome_now"] == "abandoned"]
+        assert (row.calls_spent, row.abandoned) == (sum(r["spent"] for r in rows), len(given_up))
         assert (row.chains_with_tokens, row.tokens_lost) == (
             len(told), sum(told) if told else None,
         )  # fmt: skip

@@ -105,9 +105,8 @@ def test_fixes_lead_to_their_evidence(conn: Connection, asked: Scope, stored: Ta
     assert found.failures == len(stored.failures(asked.query, NOW))
     assert found.complete
     open_rows = [row for row in found.rows if row.mended_by is None]
-    assert [row.round_trips for row in open_rows] == sorted(
-        (row.round_trips for row in open_rows), reverse=True
-    )
+    ranks = [(row.saved, row.abandoned, row.failures) for row in open_rows]
+    assert ranks == sorted(ranks, reverse=True)
     for row in found.rows:
         shown = stored.failures(asked.narrowed(row.query).query, NOW)
         if row.remedy != "all_at_once":
@@ -381,9 +380,9 @@ def test_a_better_wording_is_counted_in_failures_chains_and_conversations(
     with read_connection(empty_sqlite) as conn:
         found = queries.fix_next(conn, Scope(project, parse("since:7d"), NOW))
     (row,) = (row for row in found.rows if row.remedy == "reword")
-    # Every other failure was fixed by the next call, none of these: each costs one round trip.
+    # Every other failure was fixed by the next call, none of these: each costs one call.
     assert (row.detail, row.failures, row.chains) == ("text A", 12, 9)
-    assert row.round_trips == pytest.approx(12.0)
+    assert row.saved == pytest.approx(12.0)
     # The project is a day old, however long the window: a week has seven of them.
     assert (found.weeks, row.per_week) == pytest.approx((1 / 7, 7 * 12.0))
     # None of 12 against all of 12 is a gain of 1, known to 1 / 14 on either side.

@@ -82,6 +82,7 @@ def test_summary(conn: Connection, asked: Scope, stored: Tables) -> None:
     )
     assert found.recovered + found.switched + found.abandoned + found.open == found.chains
     assert found.round_trips == sum(c["round_trips"] for c in chains)
+    assert found.calls_spent == sum(c["spent"] for c in chains)
     mean = sum(c["failures"] for c in recovered) / len(recovered) if recovered else None
     assert found.mean_failures_before_recovery == mean
     assert dict(found.codes) == _count(failures, "code")
@@ -181,6 +182,7 @@ def test_round_trips(conn: Connection, asked: Scope, stored: Tables) -> None:
     assert found.funnel.retried == sum(1 for c in chains if c["round_trips"] > 0)
     assert found.funnel.first_retry_fix == sum(1 for c in chains if c["first_retry_fix"])
     assert found.round_trips == sum(c["round_trips"] for c in chains)
+    assert found.calls_spent == sum(c["spent"] for c in chains)
     expected = Counter((c["round_trips"], c["outcome_now"]) for c in chains)
     for line in found.distribution:
         for outcome in ("recovered", "switched", "abandoned", "open"):
@@ -190,6 +192,10 @@ def test_round_trips(conn: Connection, asked: Scope, stored: Tables) -> None:
     ):  # fmt: skip
         assert {g.name: g.chains for g in groups} == _count(chains, column)
         assert {g.name: g.round_trips for g in groups} == _count(chains, column, "round_trips")
+        assert {g.name: g.calls_spent for g in groups} == _count(chains, column, "spent")
+        assert [(-g.calls_spent, -g.abandoned) for g in groups] == sorted(
+            (-g.calls_spent, -g.abandoned) for g in groups
+        )
         assert {g.name: g.identical_repeats for g in groups} == _count(
             chains, column, "identical_repeats"
         )

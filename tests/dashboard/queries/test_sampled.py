@@ -244,6 +244,7 @@ def test_round_trips_and_costs(conn: Connection, asked: Scope, stored: Tables) -
     for group in found.by_tool:
         own = _own(chains, "tool", group.name)
         _near(group.round_trips, sum(_weight(c) * c["round_trips"] for c in own))
+        _near(group.calls_spent, sum(_weight(c) * c["spent"] for c in own))
         closed = [chain for chain in own if chain["outcome_now"] != "open"]
         recovered = _own(closed, "outcome_now", "recovered")
         _is_rate(group.recovery_rate, _frame(recovered), _frame(closed))

@@ -152,6 +152,9 @@ def _rows(stored: Tables, asked: Scope) -> list[dict[str, Any]]:
             "conversation": row["session_id"] or row["event_id"],
             "at": row["occurred_at"] if row["time_source"] != "none" else None,
             "outcome": row["chain_outcome"],
+            "others": stored.chains[row["chain_id"]]["others"]
+            if row["chain_id"] == row["event_id"]
+            else 0,
         }
         for row in stored.failures(asked.query, NOW)
     ]
@@ -173,18 +176,19 @@ def _is_ranking(found: FixList, stored: Tables, asked: Scope) -> None:
     for key, own in expected.items():
         row = shown[key]
         assert (row.failures, row.chains) == (own.failures, len(own.chains)), key
-        assert row.round_trips == pytest.approx(own.round_trips), key
-        assert row.cost == own.cost, key
+        assert row.saved == pytest.approx(own.total), key
+        assert (row.cost, row.round_trips) == (own.cost, own.round_trips), key
+        assert row.abandoned == len(own.abandoned), key
         assert row.last_at == max(own.times, default=None)
         if found.weeks is not None:
             assert row.low is not None
             assert row.high is not None
             squares = sum(part**2 for part in own.saved.values()) + own.errors**2
             reach = 1.959963984540054 * squares**0.5
-            assert row.per_week == pytest.approx(own.round_trips / found.weeks)
-            assert row.low == pytest.approx(max(0.0, own.round_trips - reach) / found.weeks)
-            assert row.high == pytest.approx((own.round_trips + reach) / found.weeks)
-    assert found.round_trips == sum(own.cost for own in expected.values())
+            assert row.per_week == pytest.approx(own.total / found.weeks)
+            assert row.low == pytest.approx(max(0.0, own.total - reach) / found.weeks)
+            assert row.high == pytest.approx((own.total + reach) / found.weeks)
+    assert found.cost == sum(own.cost for own in expected.values())
     changed = {row["tool"]: row["occurred_at"] for row in stored.changes if row["tool"]}
     assert list(shown) == ranked(expected, changed)
 
@@ -221,7 +225,7 @@ def test_calls_of_one_turn_are_saved_once(engine: Engine) -> None:
         found = queries.fix_next(conn, Scope(project, parse(""), NOW))
         stored = load(conn, project, NOW)
     assert {
-        (row.field, row.remedy): (row.round_trips, row.failures)
+        (row.field, row.remedy): (row.saved, row.failures)
         for row in found.rows
         if row.remedy != "open"
     } == {

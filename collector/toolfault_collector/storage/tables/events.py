@@ -266,6 +266,8 @@ chain = Table(
     Column("calls", Integer, nullable=False),
     Column("failures", Integer, nullable=False),
     Column("round_trips", Integer, nullable=False),
+    # Calls of other tools that it cost, at most 20 (`chains.other_calls`).
+    Column("other_calls", Integer, nullable=False, server_default="0"),
     # A chain is open until `settles_at`, then it has its outcome. Over already: 0.
     Column("outcome", String(16), nullable=False),  # recovered | switched | abandoned
     Column("settles_at", BigInteger, nullable=False),

@@ -59,6 +59,8 @@ class ChainRow:
     outcome: Outcome
     failures: int
     round_trips: int
+    other_calls: int  # of other tools that it cost, at most 20
+    calls_spent: int  # round trips and other calls
     calls: int
     first_code: str
     first_category: str | None
@@ -180,6 +182,7 @@ class ChainGroup:
     switched: int
     abandoned: int
     open: int
+    calls_spent: int  # round trips, and calls of other tools that the chains cost
     round_trips: int
     failures: int
     first_retry_fix: int
@@ -199,6 +202,7 @@ class RoundTrips:
     recovery_rate: Rate  # recovered of the closed chains
     first_retry_rate: Rate  # fixed by the first retry, of the chains that were retried
     round_trips: int
+    calls_spent: int
     distribution: tuple[RoundTripBin, ...]  # by round trips, ascending, without gaps
     by_tool: tuple[ChainGroup, ...]
     by_code: tuple[ChainGroup, ...]

@@ -50,6 +50,7 @@ class Summary:
     abandoned: int
     open: int
     round_trips: int
+    calls_spent: int  # round trips, and calls of other tools that the chains cost
     mean_failures_before_recovery: float | None  # over recovered chains; None without any
     tools: Mapping[str, ToolCount]  # every tool with a call, most failures first
     codes: Mapping[str, int]  # failures by code, most first
