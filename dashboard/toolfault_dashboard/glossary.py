@@ -10,7 +10,9 @@ _WORDS: Final = {
     "tool call": "One attempt of a model to use a tool.",
     "failure": "A tool call that did not succeed.",
     "issue": "One thing wrong with one argument inside a failure.",
-    "code": "The stable name of what went wrong, such as wrong_type.",
+    "code": "The stable name of what went wrong, such as wrong_type. A failure counts under its "
+    "own code and under the codes of its issues, so one failure may stand in several rows.",
+    "own code": "The code of the failure itself: where its issues differ, invalid_input.",
     "category": "Where the cause lies: availability, parameter or internal.",
     "audience": "Whom a failure is for: the user, the model (llm) or the system.",
     "conversation": "The session in which calls happen; chains live inside one.",

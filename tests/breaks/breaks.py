@@ -34,6 +34,14 @@ class Break:
 
 
 BREAKS: Final = (
+    Break(
+        name="search-code-hides-issues",
+        promise="Looking for a code leaves out failures that have it in one of their issues.",
+        file="dashboard/toolfault_dashboard/search/where.py",
+        old='return or_(own, of_issues.condition(table, "issue", patterns_of(clause)))',
+        new="return own",
+        found_by=("tests/dashboard/cli/test_cli.py::test_a_code_finds_failures_by_their_issues",),
+    ),
     # Chains.
     Break(
         name="chains-replacement-is-free",

@@ -17,11 +17,16 @@ from sqlalchemy import Connection
 from toolfault_collector.clock import MINUTE_US
 from toolfault_dashboard.search import TEXT, Clause, Moment, NumberRange, Pattern, Query
 
-__all__ = ["Tables", "beside", "load", "matches"]
+__all__ = ["Tables", "beside", "codes_of", "load", "matches"]
 
 COUNTED = {"tool", "agent", "model", "release", "environment", "variant"}
 OF_CALLS = COUNTED | {"conversation", "since", "until", "time"}
-COLUMNS = {"conversation": "session_id", "exception": "exception_type", "event": "event_id"} | {
+COLUMNS = {
+    "own_code": "code",
+    "conversation": "session_id",
+    "exception": "exception_type",
+    "event": "event_id",
+} | {
     "duration": "duration_ms",
     "time": "time_source",
 }
@@ -251,6 +256,8 @@ def _values(key: str, value: Pattern, call: dict[str, Any]) -> list[Any]:
         if value.exact == "":
             return [None] if not named else []
         return [i[k] for i in issues for k in ("root_field", "field_pattern", "field")]
+    if key == "code":
+        return codes_of(call)
     if key in {"field_pattern", "issue"}:
         return [i["field_pattern" if key == "field_pattern" else "code"] for i in issues]
     if key == "near_miss":
@@ -264,6 +271,11 @@ def _values(key: str, value: Pattern, call: dict[str, Any]) -> list[Any]:
     if key == "signature":
         return [call["fingerprint"]]
     return [call[COLUMNS.get(key, key)]]
+
+
+def codes_of(call: Mapping[str, Any]) -> list[Any]:
+    """The codes that a failure counts under, each once: its own, and those of its issues."""
+    return [*dict.fromkeys([call["code"], *(issue["code"] for issue in call.get("issues", []))])]
 
 
 def _within(value: NumberRange, number: Any) -> bool:

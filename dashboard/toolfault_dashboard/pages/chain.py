@@ -57,7 +57,7 @@ def _facts(ask: Ask, row: ChainRow) -> tuple[tuple[str, str, str], ...]:
     facts = (
         ("Time lost", duration(row.time_lost_ms) if timed and row.time_lost_ms else "", ""),
         ("Tokens lost", str(row.tokens_lost) if row.tokens_lost else "", ""),
-        ("First code", row.first_code, narrowed("code", row.first_code)),
+        ("First code", row.first_code, narrowed("own_code", row.first_code)),
         ("First field", row.first_field or "", narrowed("field", row.first_field)),
         ("Conversation", row.conversation, ask.link("/conversation", name=row.conversation)),
         ("Model", row.model or "", narrowed("model", row.model)),

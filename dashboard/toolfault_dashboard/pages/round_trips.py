@@ -49,6 +49,8 @@ router = APIRouter()
 PAGE_ROWS: Final = 25
 GROUP_ROWS: Final = 30
 GROUPS: Final = {"tool": "Tool", "argument": "Argument", "code": "Code", "model": "Model"}
+# Each chain costs once, so it stands under the own code of its first failure alone.
+_KEYS: Final = {"code": "own_code"}
 # The tables of chains show no rate of calls.
 _NO_RATES: Final = queries.ToolRates(rate(0, 0), rate(0, 0))
 # Colour and pattern of each outcome, the same in every drawing.
@@ -175,7 +177,8 @@ def _groups(ask: Ask, found: RoundTrips, by: str) -> tuple[ToolLine, ...]:
     named = {"tool": found.by_tool, "code": found.by_code, "model": found.by_model}[by]
     money = _money(ask, by)
     return tuple(
-        _line(ask, group, exactly(ask.query, by, group.name), money) for group in named[:GROUP_ROWS]
+        _line(ask, group, exactly(ask.query, _KEYS.get(by, by), group.name), money)
+        for group in named[:GROUP_ROWS]
     )
 
 

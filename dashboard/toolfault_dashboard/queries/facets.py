@@ -6,10 +6,19 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Select, func, select
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    Select,
+    func,
+    select,
+    union_all,
+)
 
 from toolfault_collector.storage.tables import chain, issue, tool_call
 from toolfault_dashboard.queries import rollups
+from toolfault_dashboard.queries.codes import failures_by_issue_code, of_other_issues
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.failures import count_failures
 from toolfault_dashboard.queries.newest import newest
@@ -176,8 +185,8 @@ def _where(
 ) -> list[tuple[str, str, int]]:
     if keys[0] in _JOINED:
         key = keys[0]
-        rows = conn.execute(_JOINED[key](scope, where))
-        return [(key, value, failures) for value, failures in rows]
+        rows: Iterable[Any] = conn.execute(_JOINED[key](scope, where))
+        return [(key, value or "", failures) for value, failures in rows]
     return _by_columns(conn, where, keys)
 
 
@@ -190,6 +199,9 @@ def _added_up(conn: Connection, scope: Scope, key: str) -> Counter[str] | None:
     elif key in _PAIR and rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
         for pair, (failures, _) in rollups.failures_by_pair(conn, scope).items():
             found[pair[_PAIR.index(key)]] += failures
+        if key == "code":
+            for (_, code), each in failures_by_issue_code(conn, scope).items():
+                found[code] += each.rows
     else:
         return None
     return found
@@ -232,6 +244,11 @@ def _by_field(_: Scope, where: ColumnElement[bool]) -> Select[Any]:
     )
 
 
+def _by_code(_: Scope, where: ColumnElement[bool]) -> CompoundSelect[Any]:
+    own = select(tool_call.c.code.label("code"), func.count().label("n")).where(where)
+    return union_all(own.group_by(tool_call.c.code), of_other_issues(where, sampled=False))
+
+
 def _by_outcome(scope: Scope, where: ColumnElement[bool]) -> Select[Any]:
     of_call = (chain.c.project_id == tool_call.c.project_id) & (
         chain.c.chain_id == tool_call.c.chain_id
@@ -245,10 +262,12 @@ def _by_outcome(scope: Scope, where: ColumnElement[bool]) -> Select[Any]:
     )
 
 
-_JOINED: Final[dict[str, Callable[[Scope, ColumnElement[bool]], Select[Any]]]] = {
+_Statement = Select[Any] | CompoundSelect[Any]
+_JOINED: Final[dict[str, Callable[[Scope, ColumnElement[bool]], _Statement]]] = {
+    "code": _by_code,
     "field": _by_field,
     "chain": _by_outcome,
 }
 _PAIR: Final = ("tool", "code")
-_INDEXED: Final = frozenset({"tool", "code", "category", "audience", "detection"})
+_INDEXED: Final = frozenset({"tool", "category", "audience", "detection"})
 """What the index of failures holds: counted without reading a row."""

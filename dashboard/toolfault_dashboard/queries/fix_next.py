@@ -272,7 +272,7 @@ def _mended_by(tool: str, last_at: int | None, changed: Mapping[str, ChangeRow])
 def _evidence(key: FixKey) -> str:
     clauses = [("tool", key.tool)]
     if key.remedy == "expose":
-        clauses.append(("code", "not_available"))
+        clauses.append(("own_code", "not_available"))
     elif key.remedy == "reword":
         clauses.append(("message", key.detail))
     elif key.remedy == "all_at_once":
@@ -280,7 +280,7 @@ def _evidence(key: FixKey) -> str:
     elif key.remedy == "alias":
         clauses += [("field", key.detail), ("issue", "unknown_field")]
     elif key.remedy == "open":
-        clauses += [("code", key.detail)] if key.detail else []
+        clauses += [("own_code", key.detail)] if key.detail else []
         clauses += [("field_pattern", key.field)] if key.field else []
     elif key.remedy in ("default", "describe"):
         clauses += [("field_pattern", key.field), ("issue", "missing_field")]

@@ -24,7 +24,7 @@ FEW: Final = 200
 """Failures of a scope up to which it is remembered which they are."""
 
 _OF_INDEX: Final = frozenset(
-    {"since", "until", "tool", "code", "category", "audience", "detection", "time"}
+    {"since", "until", "tool", "own_code", "category", "audience", "detection", "time"}
 )
 """Keys that the index of failures answers: reading it twice costs less than noting rows."""
 

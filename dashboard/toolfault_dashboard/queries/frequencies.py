@@ -7,11 +7,22 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
-from sqlalchemy import ColumnElement, Connection, Label, case, func, literal, select, union_all
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Label,
+    Select,
+    case,
+    func,
+    literal,
+    select,
+    union_all,
+)
 
 from toolfault_collector.storage.tables import issue, message, signature, tool_call
 from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighed_rate
 from toolfault_dashboard.queries.changes import changes
+from toolfault_dashboard.queries.codes import of_other_issues
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.failures import count_failures
 from toolfault_dashboard.queries.kinds import fields_in_words
@@ -82,7 +93,8 @@ def frequency(
     """Count the failures of the scope by one dimension; every row has its calls as denominator.
 
     A failure is counted once per row: of several issues on one argument (as a union of types
-    reports them) only the argument counts. Fields are told apart by tool.
+    reports them) only the argument counts. Fields are told apart by tool. By code a failure counts
+    under its own code and under the codes of its issues.
 
     Args:
         conn: Open connection.
@@ -205,22 +217,33 @@ def _amount(row: Any) -> Amount:
 
 
 def _by_column(conn: Connection, scope: Scope, by: str) -> list[_Group]:
-    name = func.coalesce(tool_call.c[by], "").label("name")
-    numbers = _numbers(conn, scope)
-    rows = conn.execute(select(name, *numbers, *_times()).where(_where(scope)).group_by(name))
-    found = [
-        _Group(
-            name=row.name,
-            tool=None,
-            code=None,
-            query=((by, row.name),),
-            failures=_amount(row),
-            first_at=row.first_at,
-            last_at=row.last_at,
-        )
-        for row in rows
-    ]
+    found = [_group(by, row) for row in conn.execute(_own(conn, scope, by))]
     return _by_arm(found) if by == "variant" else found
+
+
+def _own(conn: Connection, scope: Scope, by: str) -> Select[Any]:
+    name = func.coalesce(tool_call.c[by], "").label("name")
+    return select(name, *_numbers(conn, scope), *_times()).where(_where(scope)).group_by(name)
+
+
+def _group(by: str, row: Any) -> _Group:
+    return _Group(
+        name=row.name,
+        tool=None,
+        code=None,
+        query=((by, row.name),),
+        failures=_amount(row),
+        first_at=row.first_at,
+        last_at=row.last_at,
+    )
+
+
+def _by_code(conn: Connection, scope: Scope, by: str) -> list[_Group]:
+    """Count a failure under its own code, and under the codes of its issues."""
+    sampled = sampling(conn, scope.project_id).failures
+    of_issues = of_other_issues(_where(scope), sampled=sampled, times=_times())
+    rows = conn.execute(union_all(_own(conn, scope, by), of_issues))
+    return _together([[_group(by, row) for row in rows]])
 
 
 def _by_arm(groups: list[_Group]) -> list[_Group]:
@@ -379,6 +402,7 @@ def _new(conn: Connection, scope: Scope, since: int) -> list[_Group]:
 
 
 _GROUPS: Final[dict[str, Callable[[Connection, Scope, str], list[_Group]]]] = {
+    "code": _by_code,
     "field": _by_field,
     "field_pattern": _by_field,
     "message": _by_message,

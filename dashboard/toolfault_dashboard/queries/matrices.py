@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, select
 
 from toolfault_collector.storage.tables import issue, tool_call
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighed_rate
 from toolfault_dashboard.queries import rollups
+from toolfault_dashboard.queries.codes import failures_by_issue_code
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.summaries import calls_by
@@ -57,7 +58,7 @@ def matrix(
     tools: int = 20,
     columns: int = 20,
 ) -> Matrix:
-    """Count failures by tool and code, or by tool and argument (its root, once per failure).
+    """Count failures by tool and each of their codes, or by tool and argument (its root, once).
 
     Args:
         conn: Open connection.
@@ -85,7 +86,7 @@ def matrix(
         for (tool, column), failures in counts.items()
         if tool in shown_tools and column in shown_columns
     )
-    totals = _failures_by_tool(conn, scope, counts, by)
+    totals = _failures_by_tool(conn, scope)
     return Matrix(
         by=by,
         tools=tuple(
@@ -106,47 +107,41 @@ def _counts(
 ) -> dict[tuple[str, str], Amount]:
     sampled = sampling(conn, scope.project_id).failures
     if by == "code":
-        if not sampled and rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
-            pairs = rollups.failures_by_pair(conn, scope)
-            return {pair: amount([failures]) for pair, (failures, _) in pairs.items()}
-        statement: Select[Any] = (
-            select(tool_call.c.tool, tool_call.c.code, *counted(sampled=sampled))
-            .where(failures_of(scope))
-            .group_by(tool_call.c.tool, tool_call.c.code)
-        )
-    else:
-        if not sampled and rollups.usable(conn, scope):
-            fields = rollups.failures_by_field(conn, scope)
-            return {pair: amount([failures]) for pair, failures in fields.items() if pair[1]}
-        statement = counted_once(
-            (tool_call.c.tool, issue.c.root_field),
-            issue.join(tool_call, tool_call.c.id == issue.c.tool_call_id),
-            failures_of(scope) & (issue.c.root_field != ""),
-            sampled=sampled,
-        )
+        return _by_code(conn, scope, sampled=sampled)
+    if not sampled and rollups.usable(conn, scope):
+        fields = rollups.failures_by_field(conn, scope)
+        return {pair: amount([failures]) for pair, failures in fields.items() if pair[1]}
+    statement = counted_once(
+        (tool_call.c.tool, issue.c.root_field),
+        issue.join(tool_call, tool_call.c.id == issue.c.tool_call_id),
+        failures_of(scope) & (issue.c.root_field != ""),
+        sampled=sampled,
+    )
     return {
         (tool, column or ""): amount(numbers) for tool, column, *numbers in conn.execute(statement)
     }
 
 
-def _failures_by_tool(
-    conn: Connection,
-    scope: Scope,
-    counts: dict[tuple[str, str], Amount],
-    by: Literal["code", "field"],
-) -> Amounts:
+def _by_code(conn: Connection, scope: Scope, *, sampled: bool) -> dict[tuple[str, str], Amount]:
+    """Count a failure under its own code, and under the codes of its issues."""
+    found = _by_own_code(conn, scope, sampled=sampled)
+    for pair, failures in failures_by_issue_code(conn, scope).items():
+        found[pair] = found.get(pair, Amount()) + failures
+    return found
+
+
+def _by_own_code(conn: Connection, scope: Scope, *, sampled: bool) -> dict[tuple[str, str], Amount]:
+    if not sampled and rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
+        pairs = rollups.failures_by_pair(conn, scope)
+        return {pair: amount([failures]) for pair, (failures, _) in pairs.items()}
+    pair = (tool_call.c.tool, tool_call.c.code)
+    statement = select(*pair, *counted(sampled=sampled)).where(failures_of(scope)).group_by(*pair)
+    return {(tool, code or ""): amount(numbers) for tool, code, *numbers in conn.execute(statement)}
+
+
+def _failures_by_tool(conn: Connection, scope: Scope) -> Amounts:
     found = Amounts()
     sampled = sampling(conn, scope.project_id).failures
-    if by == "field" and not sampled and rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
-        pairs = rollups.failures_by_pair(conn, scope)
-        counts = {pair: amount([failures]) for pair, (failures, _) in pairs.items()}
-    elif by == "field":
-        rows = conn.execute(
-            select(tool_call.c.tool, *counted(sampled=sampled))
-            .where(failures_of(scope))
-            .group_by(tool_call.c.tool)
-        )
-        return Amounts({tool: amount(numbers) for tool, *numbers in rows})
-    for (tool, _), failures in counts.items():
+    for (tool, _), failures in _by_own_code(conn, scope, sampled=sampled).items():
         found.add(tool, failures)
     return found

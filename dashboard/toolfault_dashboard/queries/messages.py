@@ -288,7 +288,7 @@ def _amounts(numbers: Sequence[Any]) -> Iterable[Amount]:
 
 
 def _row(row: Wording) -> MessageRow:
-    clauses = (("tool", row.tool), ("code", row.code), ("message", row.digest))
+    clauses = (("tool", row.tool), ("own_code", row.code), ("message", row.digest))
     asked, answered, fixed = row.asked, row.answered, row.fixed
     return MessageRow(
         tool=row.tool,

@@ -55,8 +55,8 @@ __all__ = [
 _By = Literal["code", "tool", "pair", "field", "folded", "ended", "unsent", "squared"]
 _CALLS: Final[tuple[_By, ...]] = ("tool", "folded")
 _WINDOW: Final = frozenset({"since", "until"})
-PAIR_KEYS: Final = frozenset({"tool", "code"})
-"""What a query may ask for beside time where failures are counted by tool and code."""
+PAIR_KEYS: Final = frozenset({"tool", "own_code"})
+"""What a query may ask for beside time where failures are counted by tool and own code."""
 
 
 def usable(conn: Connection, scope: Scope, *, keys: frozenset[str] = frozenset()) -> bool:
@@ -327,7 +327,7 @@ _COLUMNS: Final = {
     ("unsent", "tool"): "tool",
     ("squared", "tool"): "tool",
     ("pair", "tool"): "tool",
-    ("pair", "code"): "name",
+    ("pair", "own_code"): "name",
     ("field", "tool"): "tool",
 }
 """Where each rollup has what a query may ask for."""

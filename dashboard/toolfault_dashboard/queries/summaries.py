@@ -32,6 +32,7 @@ from toolfault_collector.storage.tables import (
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighed_rate, whole
 from toolfault_dashboard.queries import rollups
+from toolfault_dashboard.queries.codes import failures_by_issue_code
 from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
 from toolfault_dashboard.queries.once import once
 from toolfault_dashboard.queries.round_trips import amount_of, combinations
@@ -73,7 +74,7 @@ class _Counted:
 
     calls: Amounts  # by tool
     failures: Amounts  # by tool
-    codes: Amounts
+    codes: Amounts  # a failure under each of its codes
     outside_by_tool: Amounts  # failures that are in no chain
     untimed: int  # failures without a time
     chains: ChainTotals
@@ -98,6 +99,8 @@ def _counted(conn: Connection, scope: Scope) -> _Counted:
         by_code.add(code, failures)
         outside.add(tool, alone)
         untimed += without_time
+    for (_, code), failures in failures_by_issue_code(conn, scope).items():
+        by_code.add(code, failures)
     calls = calls_by(conn, scope, "tool")
     return _Counted(calls, by_tool, by_code, outside, untimed, chain_totals(conn, scope))
 

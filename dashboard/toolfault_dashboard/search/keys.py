@@ -101,7 +101,18 @@ _TABLE: Final = (
         choices=("client", "server", "import", "none"),
         restricts_calls=True,
     ),
-    Key("code", "pattern", "Code of the failure.", "code:wrong_type,missing_field"),
+    Key(
+        "code",
+        "pattern",
+        "Code of the failure or of one of its issues.",
+        "code:wrong_type,missing_field",
+    ),
+    Key(
+        "own_code",
+        "pattern",
+        "Code of the failure itself, whatever its issues say.",
+        "own_code:invalid_input",
+    ),
     Key(
         "category",
         "choice",

@@ -53,7 +53,7 @@ _CALL_COLUMNS: Final = {
     "variant": "variant",
     "conversation": "session_id",
     "time": "time_source",
-    "code": "code",
+    "own_code": "code",
     "category": "category",
     "audience": "audience",
     "reason": "reason",
@@ -74,7 +74,7 @@ _CHAIN_COLUMNS: Final = {
     "variant": "variant",
     "conversation": "session_id",
     "time": "time_source",
-    "code": "first_code",
+    "own_code": "first_code",
     "category": "first_category",
     "event": "chain_id",
 }
@@ -139,6 +139,8 @@ def chains_where(project_id: int, query: Query, now: int) -> _Condition:
             conditions.append(_moment(clause, chain.c.first_failed_at, now))
         elif clause.key == "chain":
             conditions.append(_signed(clause, _outcome(clause, now)))
+        elif clause.key == "code":
+            conditions.append(_signed(clause, _code_of_chain(clause)))
         else:
             of_opening.append(clause)
     if of_opening:
@@ -186,6 +188,7 @@ def _call_clauses(
 
 
 _TURNS: Final = {
+    "code": 1,
     "field": 1,
     "field_pattern": 1,
     "issue": 1,
@@ -232,6 +235,9 @@ def _call_condition(clause: Clause, table: FromClause, project_id: int, now: int
     key = clause.key
     if key in _CALL_COLUMNS:
         return _column_matches(clause, table.c[_CALL_COLUMNS[key]])
+    if key == "code":
+        own = or_(*matches_any(table.c.code, patterns_of(clause)))
+        return or_(own, of_issues.condition(table, "issue", patterns_of(clause)))
     if key == TEXT:
         (pattern,) = patterns_of(clause)
         return contains_folded(table.c.text_llm, pattern.parts[0])
@@ -286,8 +292,8 @@ _KEPT_APART: Final[dict[str, Callable[[FromClause, tuple[Pattern, ...], int], _C
 
 
 def _carries(name: str, table: FromClause) -> _Condition:
-    if name in _CALL_COLUMNS:
-        column = table.c[_CALL_COLUMNS[name]]
+    if name in _CALL_COLUMNS or name == "code":
+        column = table.c[_CALL_COLUMNS.get(name, name)]
         return and_(column.is_not(None), column != "")
     if name in of_issues.KEYS:
         return of_issues.carries(table, name)
@@ -334,6 +340,22 @@ def _minute(clause: Clause, now: int) -> _Condition:
 
 def _outcome(clause: Clause, now: int) -> _Condition:
     return outcome_in(now, [name for name in _names(clause) if name != "none"])
+
+
+def _code_of_chain(clause: Clause) -> _Condition:
+    """Return the condition for chains whose opening failure, or an issue of it, has a code."""
+    opening = tool_call.alias("opening_code")
+    of_issue = exists(
+        select(literal(1))
+        .select_from(opening)
+        .where(
+            opening.c.project_id == chain.c.project_id,
+            opening.c.event_id == chain.c.chain_id,
+            of_issues.condition(opening, "issue", patterns_of(clause)),
+        )
+        .correlate(chain)
+    )
+    return or_(*matches_any(chain.c.first_code, patterns_of(clause)), of_issue)
 
 
 def _outcome_of_call(clause: Clause, table: FromClause, now: int) -> _Condition:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.factories import failure
 
 from toolfault_dashboard.cli.app import run
 
@@ -68,6 +69,31 @@ def _out(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
     captured = capfd.readouterr()
     assert code == 0, captured.err
     return captured.out
+
+
+def test_a_code_finds_failures_by_their_issues(
+    url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The quickstart's failure has two issues: each of their codes finds it and its chain."""
+    issues = [
+        {"field": "people", "code": "wrong_type"},
+        {"field": "terrace", "code": "unknown_field"},
+    ]
+    failed = failure("book_table", error={"code": "invalid_input", "issues": issues})
+    sent = tmp_path / "sent.ndjson"
+    sent.write_text(json.dumps(failed), encoding="utf-8")
+    own = ["--database-url", url]
+    assert run(["import", str(sent), *own]) == 0
+    capfd.readouterr()
+    for code in ("wrong_type", "unknown_field", "invalid_input"):
+        (row,) = json.loads(_out(capfd, "errors", f"code:{code}", "--format", "json", *own))
+        assert (row["event_id"], row["code"]) == (failed["event_id"], "invalid_input")
+        (chain,) = json.loads(_out(capfd, "chains", f"code:{code}", "--format", "json", *own))
+        assert chain["first_code"] == "invalid_input"
+    assert json.loads(_out(capfd, "errors", "-code:wrong_type", "--format", "json", *own)) == []
+    assert json.loads(_out(capfd, "errors", "own_code:wrong_type", "--format", "json", *own)) == []
+    codes = json.loads(_out(capfd, "summary", "--json", *own))["codes"]
+    assert codes == {"invalid_input": 1, "unknown_field": 1, "wrong_type": 1}
 
 
 def test_summary_is_one_json_object(filled: str, capfd: pytest.CaptureFixture[str]) -> None:

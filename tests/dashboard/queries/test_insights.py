@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Connection, Engine
 from tests.dashboard.conftest import on_engines
 from tests.dashboard.generated import NOW
-from tests.dashboard.naive import Tables
+from tests.dashboard.naive import Tables, codes_of
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, SECOND_US, format_time, now_us
@@ -44,7 +44,7 @@ def test_matrix(conn: Connection, asked: Scope, stored: Tables, by: Any) -> None
     found = queries.matrix(conn, asked, by, tools=3, columns=3)
     counts: Counter[tuple[str, str]] = Counter()
     for call in stored.failures(asked.query, NOW):
-        columns = {call["code"]} if by == "code" else {i["root_field"] for i in call["issues"]}
+        columns = {*codes_of(call)} if by == "code" else {i["root_field"] for i in call["issues"]}
         counts.update((call["tool"], column) for column in columns if column)
     shown = {(cell.tool, cell.column): cell.failures for cell in found.cells}
     assert shown.items() <= counts.items()

@@ -261,7 +261,7 @@ def test_what_daily_counts_hold_is_no_part_however_many_there_are(sqlite_engine:
         *(agent.call(3 * DAY_US + n, f"c{n}", failed=True) for n in range(6)),
         *(agent.call(2 * DAY_US + n, f"d{n}", failed=True, tool="other") for n in range(5)),
     )
-    for text, exact in (("", {"tool", "code", "field"}), ("code:wrong_type", {"tool", "code"})):
+    for text, exact in (("", {"tool", "code", "field"}), ("own_code:wrong_type", {"tool", "code"})):
         with read_connection(sqlite_engine) as conn:
             found = queries.facets(conn, Scope(agent.project, parse(text), NOW), most=7)
         facets = {each.key: each for each in found.facets}

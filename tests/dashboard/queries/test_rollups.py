@@ -93,11 +93,11 @@ def test_rollups_are_left_alone_where_they_do_not_fit(
 NARROWED = (
     "since:7d tool:search",
     "since:14d until:3d -tool:search,http_request",
-    "since:9d code:wrong_type tool:http*",
-    "until:10d -code:t*",
-    "since:14d tool:a*b code:wrong_type,timeout",
+    "since:9d own_code:wrong_type tool:http*",
+    "until:10d -own_code:t*",
+    "since:14d tool:a*b own_code:wrong_type,timeout",
     "tool:nobody",
-    'code:""',
+    'own_code:""',
 )
 
 

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import Connection
 from tests.dashboard.conftest import on_engines
 from tests.dashboard.generated import NOW
-from tests.dashboard.naive import Tables, matches
+from tests.dashboard.naive import Tables, codes_of, matches
 
 from toolfault_collector.admin.projects import find_project
 from toolfault_collector.clock import DAY_US
@@ -103,6 +103,10 @@ def _own(rows: Rows, column: str, value: str) -> Rows:
     return [row for row in rows if (row[column] or "") == value]
 
 
+def _of_code(rows: Rows, code: str) -> Rows:
+    return [row for row in rows if code in codes_of(row)]
+
+
 def _chains(stored: Tables, query: Query) -> Rows:
     """Chains with what their opening failure stands for."""
     by_event = {call["event_id"]: call for call in stored.calls}
@@ -130,7 +134,7 @@ def test_summary_and_overview(conn: Connection, asked: Scope, stored: Tables) ->
         _near(tool.calls, _frame(_own(calls, "tool", name))["weight"].sum())
         _near(tool.failures, _frame(_own(failures, "tool", name))["weight"].sum())
     for code, number in summary.codes.items():
-        _near(number, _frame(_own(failures, "code", code))["weight"].sum())
+        _near(number, _frame(_of_code(failures, code))["weight"].sum())
     for outcome in ("recovered", "switched", "abandoned", "open"):
         _near(
             getattr(summary, outcome), _frame(_own(chains, "outcome_now", outcome))["weight"].sum()
@@ -160,7 +164,7 @@ def test_rates_by_tool_and_code(conn: Connection, asked: Scope, stored: Tables) 
             _frame(_own(calls, "tool", name)),
         )
     for code, each in queries.rates_by_code(conn, asked).items():
-        _is_rate(each, _frame(_own(failures, "code", code)), _frame(calls))
+        _is_rate(each, _frame(_of_code(failures, code)), _frame(calls))
 
 
 @on_engines(
@@ -199,7 +203,7 @@ def test_matrix(conn: Connection, asked: Scope, stored: Tables, by: Any) -> None
         own = [
             call
             for call in own
-            if cell.column == call["code"]
+            if cell.column in codes_of(call)
             or (by == "field" and cell.column in {i["root_field"] for i in call["issues"]})
         ]
         _near(cell.failures, _frame(own)["weight"].sum())

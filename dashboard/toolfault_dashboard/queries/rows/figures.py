@@ -53,7 +53,7 @@ class Summary:
     calls_spent: int  # round trips, and calls of other tools that the chains cost
     mean_failures_before_recovery: float | None  # over recovered chains; None without any
     tools: Mapping[str, ToolCount]  # every tool with a call, most failures first
-    codes: Mapping[str, int]  # failures by code, most first
+    codes: Mapping[str, int]  # failures by code, most first; one under each of its codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class FrequencyTable:
 
     by: str
     rows: tuple[FrequencyRow, ...]
-    failures: int  # failures of the scope; a failure with two fields is in two field rows
+    failures: int  # of the scope; one with two fields, or codes, is in two rows of these
     calls: int
     denominator: str  # one sentence: which calls the rates are of
     groups: int  # groups in all; more than ``rows`` when the table was cut
