@@ -32,6 +32,7 @@ _WORDS: Final = {
     "95% interval": "The values that fit the data: it misses the true one in 1 of 20 cases.",
     "kind of failure": "Failures with the same tool, code, arguments and exception.",
     "signature": "The fingerprint of a kind of failure; it holds no values.",
+    "new": "A kind of failure that was first seen within the last day.",
     "detection": "How a failure was recognised: the sender said so, or a rule found it in a text.",
     "message": "The text the model saw, with ids, numbers and quotes taken out.",
     "repair": "A value that was fixed before validation, so that the call did not fail.",

@@ -117,6 +117,7 @@ POLICY: Final[tuple[Rule, ...]] = (
     *_table("matrix"),
     *_table("field-matrix"),
     *_table("issues"),
+    *_page("breakdown"),
     *_page("tools"),
     _rule("/tool", "viewer"),
     *_page("changes"),

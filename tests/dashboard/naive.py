@@ -112,7 +112,13 @@ def load(conn: Connection, project: int, now: int) -> Tables:
             call["retry"] = place > 0 and not any(beside(call, each) for each in in_order[:place])
         chain["others"] = _others(chain, own, talking[chain["session_id"]])
         chain["spent"] = sum(call["retry"] for call in own) + chain["others"]
+    first_seen: dict[str, int] = {}
     for row in calls:
+        if not row["success"] and row["fingerprint"]:
+            before = first_seen.get(row["fingerprint"], row["occurred_at"])
+            first_seen[row["fingerprint"]] = min(before, row["occurred_at"])
+    for row in calls:
+        row["first_seen"] = first_seen.get(row["fingerprint"])
         row.setdefault("retry", False)
         opened = chains.get(row["chain_id"])
         row["chain_outcome"] = opened["outcome_now"] if opened else None
@@ -234,6 +240,8 @@ def _ascii_lower(text: str) -> str:
 def _value(key: str, value: Any, call: dict[str, Any], now: int) -> bool:
     if isinstance(value, Moment):
         at = value.resolve(now)
+        if key == "first_seen":
+            return call["time_source"] != "none" and (call.get("first_seen") or 0) >= at
         return call["occurred_at"] >= at if key == "since" else call["occurred_at"] < at
     if isinstance(value, NumberRange):
         return _within(value, call[COLUMNS.get(key, key)])

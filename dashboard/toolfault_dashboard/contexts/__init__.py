@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from toolfault_dashboard.contexts.advice import FixNextContext, MessagesContext
+from toolfault_dashboard.contexts.breakdown import BreakdownContext
 from toolfault_dashboard.contexts.changes import (
     ChangeContext,
     ChangesContext,
@@ -72,6 +73,7 @@ __all__ = [
     "ArmLine",
     "ArmMetricLine",
     "AudienceText",
+    "BreakdownContext",
     "ChainContext",
     "ChangeContext",
     "ChangesContext",
@@ -131,6 +133,7 @@ TEMPLATES: Final[dict[str, type]] = {
     "chain.html": ChainContext,
     "conversation.html": ConversationContext,
     "codes.html": CodesContext,
+    "breakdown.html": BreakdownContext,
     "tools.html": ToolsContext,
     "tool.html": ToolContext,
     "changes.html": ChangesContext,

@@ -94,6 +94,7 @@ class KindLine:
     row: Doc[KindRow, "What was counted."]
     href: Doc[str, "These failures, as a list."]
     share: Doc[float, "Share of the failures of the view, 0 to 1."]
+    new: Doc[bool, "Whether it was first seen within the last day."]
     drawn: Doc[str, "When they happened: the path of a drawing; empty where no times are known."]
     peak: Doc[str, "When most of them happened, in words; empty where no times are known."]
 
@@ -103,6 +104,7 @@ class KindsTable:
     """The failures of the view by kind."""
 
     lines: Doc[tuple[KindLine, ...], "The kinds, in the order that the address asks for."]
+    new: Doc[Link, "The kinds that are new since a day ago; current where the query asks so."]
     groups: Doc[int, "Kinds in all."]
     buckets: Doc[int, "How many moments each drawing has."]
     per: Doc[str, "What one bar of a drawing is: `hour`, `day` or `week`."]

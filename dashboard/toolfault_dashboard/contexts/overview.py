@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated as Doc
 
 from toolfault_dashboard.charts import BarChart, Estimate
+from toolfault_dashboard.contexts.advice import FixLine, MessageLine
+from toolfault_dashboard.contexts.breakdown import BreakdownLine
 from toolfault_dashboard.contexts.failures import ChainLine, FailureLine
 from toolfault_dashboard.contexts.frequency import FrequencyLine, ToolLine
 from toolfault_dashboard.contexts.shell import ColumnChoice, Link, View
@@ -49,7 +51,7 @@ class OverviewContext:
     failures: Doc[int, "Failures of the view."]
     calls: Doc[int, "Calls of the view."]
     conversations: Doc[int, "Conversations of the view."]
-    links: Doc[dict[str, str], "Addresses: failures, round_trips, codes, tools, csv."]
+    links: Doc[dict[str, str], "Addresses: failures, new, round_trips, codes, tools, csv."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,5 +111,10 @@ class ToolContext:
     codes: Doc[tuple[FrequencyLine, ...], "Its codes."]
     fields: Doc[tuple[FrequencyLine, ...], "Its fields."]
     newest: Doc[tuple[FailureLine, ...], "Its newest failures."]
+    models: Doc[tuple[BreakdownLine, ...], "The models that call it, most failures first."]
+    fixes: Doc[tuple[FixLine, ...], "What to fix in it first; none where the role may not see it."]
+    messages: Doc[tuple[MessageLine, ...], "Its most frequent messages, the same."]
     failures: Doc[int, "Its failures."]
-    links: Doc[dict[str, str], "Addresses: tools, failures, round_trips, csv."]
+    links: Doc[
+        dict[str, str], "Addresses: tools, failures, round_trips, models, fixes, messages, csv."
+    ]

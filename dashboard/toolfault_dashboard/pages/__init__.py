@@ -8,6 +8,7 @@ from fastapi import APIRouter
 
 from toolfault_dashboard.pages import (
     access,
+    breakdown,
     chain,
     changes,
     codes,
@@ -48,6 +49,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     chain.router,
     conversation.router,
     codes.router,
+    breakdown.router,
     tools.router,
     changes.router,
     compare.router,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, cast, get_args
 
+from toolfault_collector.clock import DAY_US
 from toolfault_dashboard import queries
 from toolfault_dashboard.charts import sparkline
 from toolfault_dashboard.contexts import Link
@@ -12,8 +13,9 @@ from toolfault_dashboard.pages._ask import Ask
 from toolfault_dashboard.pages._lines import rows_behind
 from toolfault_dashboard.pages._time import peak_words
 from toolfault_dashboard.queries import KIND_ORDERS, KindOrder, KindRow, Kinds
+from toolfault_dashboard.search import parse
 
-__all__ = ["by_kind", "chosen_order", "kept_kinds", "kind_tabs", "kinds_table"]
+__all__ = ["by_kind", "chosen_order", "kept_kinds", "kind_tabs", "kinds_table", "new_kinds"]
 
 ROWS: Final = 50
 _DEFAULT: Final[KindOrder] = "failures"
@@ -54,6 +56,7 @@ def kinds_table(ask: Ask, **kept: str) -> tuple[KindsTable, int]:
     found = queries.kinds(ask.conn, ask.scope, order=order, limit=ROWS)
     table = KindsTable(
         lines=tuple(_line(ask, found, row) for row in found.rows),
+        new=new_kinds(ask, **kept),
         groups=found.groups,
         buckets=len(found.starts),
         per=found.bucket,
@@ -69,11 +72,20 @@ def kinds_table(ask: Ask, **kept: str) -> tuple[KindsTable, int]:
     return table, found.failures
 
 
+def new_kinds(ask: Ask, **kept: str) -> Link:
+    """Return the link to the kinds of failure that were never seen before yesterday, and back."""
+    chosen = ask.query.has("first_seen")
+    rest = ask.query.without("first_seen")
+    query = rest if chosen else rest.and_(parse("first_seen:1d"))
+    return Link("New since a day ago", ask.link("/failures", query, **kept), chosen)
+
+
 def _line(ask: Ask, found: Kinds, row: KindRow) -> KindLine:
     return KindLine(
         row=row,
         href=rows_behind(ask, row.query),
         share=row.failures / found.failures if found.failures else 0.0,
+        new=row.first_at is not None and row.first_at >= ask.now - DAY_US,
         drawn=sparkline(row.counts),
         peak=peak_words(found.bucket, found.starts, row.counts, ask.now),
     )

@@ -21,11 +21,13 @@ from toolfault_dashboard.pages._ask import Ask
 from toolfault_dashboard.pages._days import look_stream
 from toolfault_dashboard.pages._download import Table, serve
 from toolfault_dashboard.pages._kinds import chosen_order
+from toolfault_dashboard.pages.breakdown import chosen_key
 from toolfault_dashboard.pages.changes import asked_effect, asked_new
 from toolfault_dashboard.pages.compare import asked_comparison
 from toolfault_dashboard.pages.experiments import arm_stream, cost_stream
 from toolfault_dashboard.pages.round_trips import chosen_group
 from toolfault_dashboard.picked_fixes import PickedFix, picked_fixes
+from toolfault_dashboard.queries.breakdown import breakdown
 from toolfault_dashboard.queries.fix_next import FixRow, fix_next
 from toolfault_dashboard.queries.kinds import KindRow
 from toolfault_dashboard.queries.matrices import MatrixCell, matrix
@@ -272,6 +274,23 @@ def cells(ask: Ask) -> RowStream:
     """Write the failures of the view by tool and code."""
     found = matrix(ask.conn, ask.scope, "code", tools=_ALL, columns=_ALL)
     return table_stream(found.cells, MatrixCell)
+
+
+@_serve("breakdown")
+def rates_by_tool(ask: Ask) -> RowStream:
+    """Write calls, failures and failure rates of the view by tool and what it is broken down by."""
+    by = chosen_key(ask)
+    rows = (
+        (cell.tool, cell.name, cell.calls, cell.failures, *_rate_cells(cell.rate), cell.worst)
+        for cell in breakdown(ask.conn, ask.scope, by).cells
+    )
+    rate_columns = _rate_columns("failure_rate")
+    return _table(
+        ("tool", by, "calls", "failures", *rate_columns, "worst"),
+        rows,
+        numbers=rate_columns[:3],
+        integers=("calls", "failures", rate_columns[3]),
+    )
 
 
 @_serve("field-matrix")

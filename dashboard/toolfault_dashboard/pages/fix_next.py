@@ -24,7 +24,7 @@ from toolfault_dashboard.queries.rows import CalledFirst, FailureDetail
 from toolfault_dashboard.queries.rows.issues import IssueRow
 from toolfault_dashboard.search import Clause, Pattern, parse
 
-__all__ = ["near_misses", "router"]
+__all__ = ["fix_line", "near_misses", "router"]
 
 router = APIRouter()
 
@@ -165,6 +165,11 @@ def _line(
         href=rows_behind(ask, row.query),
         added=added,
     )
+
+
+def fix_line(ask: Ask, row: FixRow) -> FixLine:
+    """Return *row* by itself, with what it saves in the window."""
+    return _line(ask, row, row.saved, added="", first=None, weekly=False)
 
 
 def _first(row: FixRow, first: CalledFirst) -> str:

@@ -14,7 +14,7 @@ from toolfault_dashboard.pages._columns import Columns, choice, kept_columns, re
 from toolfault_dashboard.pages._lines import rows_behind
 from toolfault_dashboard.queries.messages import MessageGroup, MessageRow, most_frequent
 
-__all__ = ["router"]
+__all__ = ["message_line", "router"]
 
 router = APIRouter()
 
@@ -55,12 +55,13 @@ def _block(ask: Ask, group: MessageGroup) -> MessageBlock:
         tool=group.tool,
         code=group.code,
         failures=group.failures,
-        lines=tuple(_line(ask, group, row) for row in group.rows[:LINES]),
+        lines=tuple(message_line(ask, group, row) for row in group.rows[:LINES]),
         single=len(group.rows) < 2,
     )
 
 
-def _line(ask: Ask, group: MessageGroup, row: MessageRow) -> MessageLine:
+def message_line(ask: Ask, group: MessageGroup, row: MessageRow) -> MessageLine:
+    """Return *row* with its links; *group* says whether it is the best or worst of its code."""
     recovery = row.recovery
     several = group.best is not None and group.worst is not None and group.best != group.worst
     return MessageLine(

@@ -9,6 +9,7 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.contexts import OverviewContext, Tile
 from toolfault_dashboard.formats import plural
 from toolfault_dashboard.pages._ask import Ask, Asked
+from toolfault_dashboard.pages._kinds import new_kinds
 from toolfault_dashboard.pages._lines import (
     code_lines,
     cost_rank,
@@ -58,6 +59,7 @@ def overview(ask: Asked) -> Response:
         conversations=found.summary.conversations,
         links={
             "failures": ask.link("/failures"),
+            "new": new_kinds(ask, group="kind").href,
             "round_trips": ask.link("/round-trips"),
             "codes": ask.link("/codes"),
             "tools": ask.link("/tools"),

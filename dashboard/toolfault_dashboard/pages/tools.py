@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.rates import rate
 from toolfault_dashboard.charts import estimate, sparkline
 from toolfault_dashboard.contexts import FrequencyLine, Tile, ToolContext, ToolLine, ToolsContext
+from toolfault_dashboard.contexts.advice import MessageLine
 from toolfault_dashboard.formats import plural
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._columns import Columns, choice, kept_columns, redirected
@@ -29,6 +30,13 @@ from toolfault_dashboard.pages._lines import (
     tool_lines,
 )
 from toolfault_dashboard.pages._time import TOP_CODES, peak_words, time_chart
+from toolfault_dashboard.pages.breakdown import lines_of
+from toolfault_dashboard.pages.fix_next import fix_line
+from toolfault_dashboard.pages.messages import message_line
+from toolfault_dashboard.policy import allows
+from toolfault_dashboard.queries.breakdown import breakdown
+from toolfault_dashboard.queries.fix_next import costliest_fixes
+from toolfault_dashboard.queries.messages import MessageGroup, most_frequent
 from toolfault_dashboard.queries.rows import Overview
 from toolfault_dashboard.queries.trends import Trends, trends_by_tool
 from toolfault_dashboard.search import Query
@@ -55,6 +63,8 @@ _SORTS: Final[dict[str, Callable[[ToolLine], Any]]] = {
     ),
 }
 _DEFAULT_SORT: Final = "-spent"
+TOP: Final = 5
+"""Models, fixes and wordings of a tool that its page shows."""
 _ASCENDING_FIRST: Final = ("name", "first_try", "recovery")
 
 
@@ -145,6 +155,9 @@ def tool(ask: Asked, name: str = "") -> Response:
     over_time = queries.failures_over_time(ask.conn, scope, top=TOP_CODES)
     total = None if found.sampled else found.summary.failures
     newest = queries.failure_list(ask.conn, scope, limit=8, total=total)
+    fixes = costliest_fixes(ask.conn, scope, limit=TOP) if _may_fix(ask) else ()
+    wordings = most_frequent(ask.conn, scope, most=TOP)[0] if _may_fix(ask) else ()
+    by_model = breakdown(ask.conn, scope, "model")
     context = ToolContext(
         view=ask.view("/tool", name=tool),
         tool=tool,
@@ -154,7 +167,13 @@ def tool(ask: Asked, name: str = "") -> Response:
         fields=_fields(narrowed, found),
         newest=tuple(failure_line(narrowed, row) for row in newest.rows),
         failures=found.summary.failures,
+        models=lines_of(narrowed, by_model.groups[:TOP], "model"),
+        fixes=tuple(fix_line(narrowed, row) for row in fixes),
+        messages=_wordings(narrowed, wordings),
         links={
+            "models": narrowed.link("/breakdown"),
+            "fixes": narrowed.link("/fix-next") if _may_fix(ask) else "",
+            "messages": narrowed.link("/messages") if _may_fix(ask) else "",
             "tools": ask.link("/tools"),
             "failures": narrowed.link("/failures"),
             "round_trips": narrowed.link("/round-trips"),
@@ -164,6 +183,18 @@ def tool(ask: Asked, name: str = "") -> Response:
         },
     )
     return ask.render("tool.html", context, title=tool)
+
+
+def _wordings(ask: Ask, groups: Iterable[MessageGroup]) -> tuple[MessageLine, ...]:
+    """Return the most frequent messages of the tool, whatever their code."""
+    rows = [(group, row) for group in groups for row in group.rows]
+    rows.sort(key=lambda each: (-each[1].failures, each[1].message or ""))
+    return tuple(message_line(ask, group, row) for group, row in rows[:TOP])
+
+
+def _may_fix(ask: Ask) -> bool:
+    """Say whether the reader may see what the model saw, of which fixes and wordings are made."""
+    return allows(ask.viewer.role, "developer")
 
 
 def _fields(ask: Ask, found: Overview) -> tuple[FrequencyLine, ...]:

@@ -35,7 +35,7 @@ from toolfault_dashboard.queries.weighing import sampling
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause, Moment, Pattern, Query, QueryError
 
-__all__ = ["FixList", "FixRow", "fix_next"]
+__all__ = ["FixList", "FixRow", "costliest_fixes", "fix_next"]
 
 WEEK: Final = 7 * DAY_US
 
@@ -119,6 +119,22 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> Fix
         looked_from=None if found.complete else found.first_at,
         unweighed=sampling(conn, scope.project_id).calls,
     )
+
+
+def costliest_fixes(conn: Connection, scope: Scope, *, limit: int) -> tuple[FixRow, ...]:
+    """Return what cost most in the scope, as `fix_next` ranks it, by three statements at most.
+
+    Without what takes further questions: rates per week, better wordings, and what changes of the
+    tool have mended.
+
+    Raises:
+        QueryError: The reader may not see which remedies would have helped.
+    """
+    if not sees(scope, "near_miss"):
+        raise QueryError("Your role may not see what would have been accepted.")
+    groups = evidence(conn, scope, ()).groups
+    ranked = sorted(groups, key=lambda key: _rank(key, outline(groups[key]), {}))
+    return tuple(_row(fix_of(key, groups[key], weeks=None), {}, None) for key in ranked[:limit])
 
 
 def _from(scope: Scope, at: int) -> Scope:

@@ -133,7 +133,8 @@ def keep_at_most(engine: Engine, rows: int) -> None:
 
 def is_asked_at_once(conn: Connection, scope: Scope) -> bool:
     """Say whether `in_parts` reads all of *scope* at once, as it is."""
-    if not _may_keep(conn):
+    # When a kind was first seen is told by all days, and seen from now.
+    if not _may_keep(conn) or scope.query.has("first_seen"):
         return True
     return _between(_versions(conn, scope.project_id), *window(scope)) < MANY
 
@@ -169,6 +170,8 @@ def _may_keep(conn: Connection) -> bool:
 def _is_fixed(scope: Scope) -> bool:
     ends = [clause for clause in scope.query.clauses if clause.key in {"since", "until"}]
     moments = [clause.values[0] for clause in ends]
+    if scope.query.has("first_seen"):
+        return False
     return {clause.key for clause in ends} == {"since", "until"} and all(
         isinstance(each, Moment) and each.at is not None for each in moments
     )

@@ -37,6 +37,7 @@ CHAIN_GROUPS: Final = {
     "release": "release",
     "agent": "agent",
     "variant": "variant",
+    "environment": "environment",
 }
 """What chains can be grouped by, and the column of it."""
 

@@ -94,6 +94,12 @@ _TABLE: Final = (
         restricts_calls=True,
     ),
     Key(
+        "first_seen",
+        "time",
+        "Kind of failure never seen before this moment (an age or a UTC date).",
+        "first_seen:1d",
+    ),
+    Key(
         "time",
         "choice",
         "Whose clock the time is of; none where the source has no times.",

@@ -228,6 +228,8 @@ def _names(clause: Clause) -> list[str]:
 def _call_clause(clause: Clause, table: FromClause, project_id: int, now: int) -> _Condition:
     if clause.key in {"since", "until"}:
         return _moment(clause, table.c.occurred_at, now)
+    if clause.key == "first_seen":
+        return _first_seen(clause, table, project_id, now)
     return _signed(clause, _call_condition(clause, table, project_id, now))
 
 
@@ -264,6 +266,17 @@ def _signature(table: FromClause, patterns: tuple[Pattern, ...], project_id: int
         or_(*matches_any(signature.c.fingerprint, patterns)),
     )
     return _or_nothing(table.c.signature_id, found, patterns)
+
+
+def _first_seen(clause: Clause, table: FromClause, project_id: int, now: int) -> _Condition:
+    """Return the condition for failures of kinds that were first seen at a moment or after it.
+
+    What its source gave no time came neither before nor after.
+    """
+    new = select(signature.c.id).where(
+        signature.c.project_id == project_id, signature.c.first_at >= _resolved(clause, now)
+    )
+    return and_(table.c.time_source != "none", table.c.signature_id.in_(new))
 
 
 def _message(table: FromClause, patterns: tuple[Pattern, ...], project_id: int) -> _Condition:

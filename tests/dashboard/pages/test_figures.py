@@ -29,6 +29,8 @@ from toolfault_dashboard.formats import (
     points,
 )
 from toolfault_dashboard.queries import Scope
+from toolfault_dashboard.queries.breakdown import BreakdownKey, breakdown
+from toolfault_dashboard.queries.fix_next import costliest_fixes
 from toolfault_dashboard.queries.rows import (
     ChainGroup,
     FailureRow,
@@ -290,6 +292,53 @@ def test_tools(read: Reads, conn: Connection, scope: Scope):
             assert row["Round trips"].number == groups[name].round_trips
             assert row["Abandoned"].number == groups[name].abandoned
             shows(row["Recovered"], groups[name].recovery_rate)
+
+
+def test_breakdown(read: Reads, conn: Connection, scope: Scope):
+    """Every value has its calls, failures, rate and cost; every cell its rate and calls."""
+    keys: tuple[BreakdownKey, ...] = ("model", "release")
+    for by in keys:
+        page, found = read(f"/breakdown?by={by}"), breakdown(conn, scope, by)
+        (table,) = page.section(f"By {by}").tables
+        are(table.rows, by.capitalize(), [each.name or "none" for each in found.groups])
+        are(table.rows, "Calls", [each.calls for each in found.groups])
+        are(table.rows, "Failures", [each.failures for each in found.groups])
+        for row, group in zip(table.rows, found.groups, strict=True):
+            shows(row["Failure rate"], group.rate)
+            if group.chains:
+                assert row["Calls spent"].number == group.chains.calls_spent
+        cells = {(each.tool, each.name or "none"): each for each in found.cells}
+        (matrix,) = page.section(f"Tool by {by}").tables
+        for row in matrix.rows:
+            worst = [n for (t, n), c in cells.items() if t == row["Tool"].text and c.worst]
+            assert row["Worst"].text == (worst[0] if worst else "not enough data")
+            for name in matrix.headings[1:-1]:
+                cell = cells.get((row["Tool"].text, name))
+                if cell is not None:
+                    said = f"{percent(cell.rate.value)} of {count(cell.calls)}"
+                    assert row[name].text == said
+
+
+def test_a_tool_shows_its_models_fixes_and_messages(read: Reads, conn: Connection, scope: Scope):
+    """They are what Break down, Fix next and Messages say of the tool."""
+    page, own = read("/tool?name=http_request"), scope.narrowed("tool:http_request")
+    (table,) = page.section("Models").tables
+    models = breakdown(conn, own, "model").groups[:5]
+    are(table.rows, "Model", [each.name or "none" for each in models])
+    are(table.rows, "Failures", [each.failures for each in models])
+    (table,) = page.section("Fix next").tables
+    fixes = costliest_fixes(conn, own, limit=5)
+    are(table.rows, "Abandoned", [each.abandoned for each in fixes])
+    are(table.rows, "Failures covered", [each.failures for each in fixes])
+    known = {(row.field, row.remedy, row.detail): row for row in queries.fix_next(conn, own).rows}
+    for each in fixes:
+        same = known[each.field, each.remedy, each.detail]
+        assert (each.saved, each.cost, each.failures) == (same.saved, same.cost, same.failures)
+    (table,) = page.section("Messages").tables
+    rows = [row for group in queries.message_efficacy(conn, own) for row in group.rows]
+    assert [row["Failures"].number for row in table.rows] == sorted(
+        (row.failures for row in rows), reverse=True
+    )[:5]
 
 
 def are_groups(rows: Sequence[Row], found: Sequence[ChainGroup]) -> None:

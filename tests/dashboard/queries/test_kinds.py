@@ -26,6 +26,8 @@ from toolfault_dashboard.search import parse
         "tool:search -code:timeout",
         "field:port",
         "time:none",
+        "first_seen:20d",
+        "first_seen:2026-11-01 tool:search",
         "tool:x",
     ],
     ["since:14d -code:timeout"],

@@ -37,6 +37,7 @@ TEXTS = (
     "-conversation:conv-7,conv-8 -tool:search",
     "time:none",
     "tool:nothing_like_it",
+    "first_seen:24d",
 )
 ONE = "code:wrong_type,not_found model:claude* since:28d"
 each_text = on_engines("text", TEXTS, [ONE])

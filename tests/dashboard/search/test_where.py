@@ -145,7 +145,8 @@ def test_every_key_selects_something_and_not_everything(
     everything = len(stored.failures(parse(""), NOW))
     for name in KEYS:
         values = {
-            "since": "7d", "until": "7d", "has": "model", "attempt": ">1", "duration": ">100",
+            "since": "7d", "until": "7d", "first_seen": "20d", "has": "model",
+                "attempt": ">1", "duration": ">100",
             "event": stored.failures(parse(""), NOW)[0]["event_id"], "conversation": "conv-*",
             "time": "none", "category": "parameter", "audience": "user", "chain": "recovered",
             "message": "*light*", "user": "u-7", "tool": "search", "near_miss": "any",
