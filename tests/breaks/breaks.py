@@ -42,6 +42,14 @@ BREAKS: Final = (
         new="return own",
         found_by=("tests/dashboard/cli/test_cli.py::test_a_code_finds_failures_by_their_issues",),
     ),
+    Break(
+        name="pages-imported-texts-as-told",
+        promise="The page of an imported failure shows texts that nobody was told.",
+        file="dashboard/toolfault_dashboard/pages/failure.py",
+        old='told = ("llm",) if detail.derived_by else _ORDER',
+        new="told = _ORDER",
+        found_by=("tests/dashboard/pages/test_pages.py::test_an_imported_failure_has_one_text",),
+    ),
     # Chains.
     Break(
         name="chains-replacement-is-free",

@@ -51,6 +51,7 @@ def _event_id(conversation: Conversation, call: Call) -> str:
 
 
 def _tool_call(conversation: Conversation, call: Call, now: int) -> _Event:
+    found = classify(call.text, tool=call.tool, rule=call.rule) if call.status == "failed" else None
     ended = call.ended_at if call.ended_at is not None else now
     event: dict[str, object] = {
         "type": "tool_call",
@@ -74,7 +75,8 @@ def _tool_call(conversation: Conversation, call: Call, now: int) -> _Event:
         "args_fingerprint": call.args_fingerprint,
         "args_diff": list(call.args_diff) if call.args_diff is not None else None,
         "tags": dict(call.tags) or None,
-        "error": _error(call) if call.status == "failed" else None,
+        "derived_by": found.rule if found else None,
+        "error": _error(call, found) if found else None,
     }
     if call.started_at is not None:
         event["duration_ms"] = (ended - call.started_at) / MILLISECOND_US
@@ -106,8 +108,7 @@ def _without_nones(members: _Event) -> _Event:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def _error(call: Call) -> _Event:
-    found = classify(call.text, tool=call.tool, rule=call.rule)
+def _error(call: Call, found: Classification) -> _Event:
     text = cut(redact(unwrap(call.text).strip()), MAX_TEXT)
     error = {
         "code": found.code,

@@ -232,6 +232,7 @@ class CallRecord(_Event, frozen=True, gc=False, kw_only=True):
     success: bool
     sample_rate: float
     detection: str
+    derived_by: str | None
     args_fingerprint: str | None
     args_recorded: bool | None
     args_diff: str | None
@@ -360,9 +361,9 @@ def _call(
 ) -> CallRecord:
     default = context.resource.get
     occurred_at, time_source = _settle_time(event.occurred_at, context, pointer="/occurred_at")
-    detection = "explicit"
+    detection, derived_by = "explicit", None
     if isinstance(event, wire.ImportedCall | wire.ImportedError):
-        detection = event.detection
+        detection, derived_by = event.detection, event.derived_by
         if event.time_source == "none":
             occurred_at, time_source = context.received_at, "none"
     # A moment that stands for the whole batch is no end to count back from: a longer call would
@@ -403,6 +404,7 @@ def _call(
         time_source=time_source,
         success=success,
         detection=detection,
+        derived_by=derived_by,
         args_fingerprint=event.args_fingerprint or None,
         args_diff=_json(event.args_diff) if event.args_diff else None,
         coercions=_json(event.coercions) if event.coercions else None,

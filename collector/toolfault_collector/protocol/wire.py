@@ -187,10 +187,15 @@ class ToolError(_Call, tag_field="type", tag="tool_error", kw_only=True):
 
 
 class ImportedCall(ToolCall, tag_field="type", tag="tool_call", kw_only=True):
-    """A call read from a transcript: it may say that it has no time, and how it was recognised."""
+    """A call read from a transcript: it may say that it has no time, and how it was recognised.
+
+    Attributes:
+        derived_by: The rule by which code, category and the texts but for the model's were made.
+    """
 
     time_source: Annotated[str, Meta(pattern="^(import|none)$")] = "import"
     detection: Label = "explicit"
+    derived_by: Label | None = None
 
 
 class ImportedError(ToolError, tag_field="type", tag="tool_error", kw_only=True):
@@ -198,6 +203,7 @@ class ImportedError(ToolError, tag_field="type", tag="tool_error", kw_only=True)
 
     time_source: Annotated[str, Meta(pattern="^(import|none)$")] = "import"
     detection: Label = "explicit"
+    derived_by: Label | None = None
 
 
 class Duration(_Part):

@@ -217,7 +217,7 @@ class FailureContext:
     detail: Doc[FailureDetail, "Everything stored that the reader may see."]
     headline: Doc[str, "The text of the highest audience the reader may see."]
     texts: Doc[tuple[AudienceText, ...], "The three renderings."]
-    code_meaning: Doc[str, "What the code means; empty for a code of the sender's own."]
+    code_meaning: Doc[str, "What the code means, or whose it is."]
     category_meaning: Doc[str, "What the category means."]
     facts: Doc[
         tuple[tuple[str, str, str], ...], "Label, value and address (or empty) of each fact."

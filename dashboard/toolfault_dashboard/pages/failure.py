@@ -45,7 +45,7 @@ def failure(ask: Asked, event_id: str) -> Response:
         detail=detail,
         headline=row.text or "",
         texts=_texts(ask, detail),
-        code_meaning=CODES.get(row.code, ""),
+        code_meaning=CODES.get(row.code, "") or _whose_code(detail),
         category_meaning=CATEGORIES.get(row.category or "", ""),
         facts=_facts(ask, detail),
         steps=steps_of(ask, detail.chain, beside, here=row.event_id)
@@ -70,6 +70,10 @@ def failure(ask: Asked, event_id: str) -> Response:
         values_withheld=_withholds_values(detail),
     )
     return ask.render("failure.html", context, title=f"{row.code} in {row.tool}")
+
+
+def _whose_code(detail: FailureDetail) -> str:
+    return "A code of the importer's rules." if detail.derived_by else "A code of the sender's own."
 
 
 def _remedies(ask: Ask, detail: FailureDetail) -> tuple[Remedy, ...]:
@@ -140,6 +144,8 @@ def _payload(detail: FailureDetail) -> dict[str, object]:
 def _texts(ask: Ask, detail: FailureDetail) -> tuple[AudienceText, ...]:
     highest = _ORDER.index(sees(ask.viewer.role))
     stored = {"user": detail.text_user, "llm": detail.text_llm, "system": detail.text_system}
+    # A transcript holds what the model saw; nobody was told what the importer made of it.
+    told = ("llm",) if detail.derived_by else _ORDER
     return tuple(
         AudienceText(
             audience=name,
@@ -148,9 +154,9 @@ def _texts(ask: Ask, detail: FailureDetail) -> tuple[AudienceText, ...]:
             text=stored[name],
             shown=_ORDER.index(name) <= highest,
             primary=detail.row.audience == name,
-            hides=_hidden_from(name, detail),
+            hides=() if detail.derived_by else _hidden_from(name, detail),
         )
-        for name in _ORDER
+        for name in told
     )
 
 
@@ -203,6 +209,7 @@ def _facts(ask: Ask, detail: FailureDetail) -> tuple[Fact, ...]:
         ("Called as", _differs(detail.tool_requested, row.tool), ""),
         ("Retryable", {True: "yes", False: "no", None: ""}[detail.retryable], ""),
         ("Detection", "" if row.detection == "explicit" else row.detection, ""),
+        ("Code derived by", detail.derived_by or "", ""),
         ("Validation", _joined(detail.validation_mode, detail.validation_version), ""),
         ("Exception", _joined(detail.exception_module, detail.exception_type, "."), ""),
         ("Reason", detail.reason or "", ""),

@@ -51,6 +51,7 @@ _DETAIL_COLUMNS: Final = (
     "text_llm",
     "text_system",
     "reason",
+    "derived_by",
     "kind",
     "phase",
     "expected",

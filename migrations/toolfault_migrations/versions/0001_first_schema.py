@@ -242,6 +242,7 @@ def _make_calls(*, sqlite: bool) -> None:
         Column("success", Boolean, nullable=False),
         Column("sample_rate", Float, nullable=False, server_default="1"),
         Column("detection", String(64), nullable=False, server_default="explicit"),
+        Column("derived_by", String(64)),
         Column("chain_id", String(36)),
         Column("attempt", Integer),
         Column("chain_marks", Integer),

@@ -71,6 +71,14 @@ def _out(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
     return captured.out
 
 
+def test_an_imported_failure_names_the_rule_of_its_code(
+    filled: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What an importer chose is told from what a sender said."""
+    (row,) = json.loads(_out(capfd, "errors", "--format", "json", "--database-url", filled))
+    assert (row["text"], row["derived_by"]) == ("Error: no such day", "unclassified")
+
+
 def test_a_code_finds_failures_by_their_issues(
     url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

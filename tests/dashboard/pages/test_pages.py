@@ -321,6 +321,21 @@ def test_a_page_without_rows_says_what_to_try(browser: Browser, path: str):
     assert "Remove the filter" not in after.text
 
 
+def test_an_imported_failure_has_one_text(own_browser: Browser):
+    """What the importer made of a text was told to nobody; its code is marked with the rule."""
+    sent = {**failure("Edit", code="precondition_failed"), "derived_by": "not_read"}
+    with write_transaction(own_browser.engine) as conn:
+        project = ensure_project(conn, "imported")
+        store_events(conn, project, [sent], received_at=NOW, time_policy="import")
+    page = own_browser.page(f"/failures/{sent['event_id']}?project=imported").main
+    texts = sent["error"]["renderings"]
+    assert texts["llm"] in page.text
+    assert texts["user"] not in page.text.split("Copy as")[0]
+    assert texts["system"] not in page.text.split("Copy as")[0]
+    assert "code derived by rule: not_read" in page.text
+    assert "A code of the sender's own" not in page.text
+
+
 def test_an_empty_project_leads_to_sending_data(own_browser: Browser):
     """Where there is neither a filter nor a window to widen, the page says how to send data."""
     with write_transaction(own_browser.engine) as conn:

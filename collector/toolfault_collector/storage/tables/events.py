@@ -141,6 +141,8 @@ tool_call = Table(
     Column("success", Boolean, nullable=False),
     Column("sample_rate", Float, nullable=False, server_default="1"),
     Column("detection", String(64), nullable=False, server_default="explicit"),  # or soft:<rule>
+    # Rule by which an importer made code, category and texts out of what the model saw.
+    Column("derived_by", String(64)),
     # Computed here (`chains.fold`): event id of the chain's first failure; position in the chain,
     # counted to 64, 65 is every later one; what the call is to the chain; time that it cost.
     Column("chain_id", String(36)),

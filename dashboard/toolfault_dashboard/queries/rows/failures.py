@@ -73,6 +73,7 @@ class FailureDetail:
     text_llm: str | None
     text_system: str | None
     reason: str | None
+    derived_by: str | None  # rule by which an importer made code, category and texts but the llm's
     kind: str | None
     phase: str | None
     expected: str | None
