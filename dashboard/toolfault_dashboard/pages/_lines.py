@@ -169,6 +169,8 @@ def _tool_line(
     recovery = group.recovery_rate if group else None
     failing = rates.failure_rate
     query = exactly(ask.query, "tool", name)
+    given_up = ask.link("/round-trips", exactly(query, "chain", "abandoned")) + "#chains"
+    abandoned = given_up if group and group.abandoned else ""
     return ToolLine(
         name=name,
         href=ask.link("/tool", name=name),
@@ -189,7 +191,7 @@ def _tool_line(
         outcomes=(group.recovered, group.switched, group.abandoned, group.open)
         if group
         else (0, 0, 0, 0),
-        chains_by_outcome=("", "", "", ""),
+        chains_by_outcome=("", "", abandoned, ""),
         tokens_lost=group.tokens_lost if group else None,
         money_lost=None,
         time_lost_ms=group.time_lost_ms if group else 0.0,
