@@ -76,7 +76,7 @@ def _written(task: str) -> int:
 
 
 def test_which_argument_of_which_tool_costs_most(person: Person):
-    """The first row names argument and tool, with its round trips."""
+    """The first row names argument and tool, with the calls that it cost."""
     person.link("Round trips", role="navigation")
     person.link("Argument")
     row = rows_of(person.page, "Chains by argument").first
@@ -98,16 +98,14 @@ def test_whether_the_improvement_helped_and_how_sure_that_is(person: Person):
 def test_a_csv_of_the_abandoned_chains_of_one_tool_last_week(person: Person, tmp_path: Path):
     """The file holds that tool's abandoned chains of seven days and nothing else."""
     page = person.page
-    person.link("Round trips", role="navigation")
     person.link("7 days")
     number = page.get_by_role("link", name=re.compile(r"^\S+ abandoned of ")).first
-    row = rows_of(page, "Chains by tool").filter(has=number).first
+    row = rows_of(page, "Costliest tools").filter(has=number).first
     tool = row.get_by_role("rowheader").inner_text().replace("\u200b", "").strip()
     said = int(number.inner_text().replace(",", ""))
     person.click(number)
-    person.click(page.get_by_text("Export chains", exact=True))
     with page.expect_download() as download:
-        person.link("CSV of chains")
+        person.link("These chains as CSV")
     target = tmp_path / "chains.csv"
     download.value.save_as(target)
     with target.open(encoding="utf-8", newline="") as file:

@@ -52,6 +52,7 @@ def test_what_fails(airline: tuple[Connection, Scope]):
     assert _said(f"{counted.calls} calls, {counted.failures} failures")
     assert _said(f"a failure rate of {_rate(found.failure_rate, prefix='95%: ')}")
     assert _said(f"{counted.round_trips} round trips")
+    assert _said(f"{counted.calls_spent} calls spent")
     assert _said(f"{counted.recovered} of {counted.chains} chains recovered")
     assert _said(_rate(found.recovery_rate))
     failing = {name: each for name, each in counted.tools.items() if each.failures}
@@ -85,6 +86,20 @@ def test_why(airline: tuple[Connection, Scope]):
     assert _said(
         f"{funnel.chains - funnel.recovered} of the {funnel.chains} chains never recovered"
     )
+
+
+def test_what_to_fix(airline: tuple[Connection, Scope]):
+    """Fix next lists all calls spent; its first two lines and the wording have their numbers."""
+    conn, scope = airline
+    found = queries.fix_next(conn, scope)
+    assert _said(f"lists all {found.cost:.0f} calls")
+    first, second, _, fourth = found.rows[:4]
+    assert _said(f"`{first.title}` ({first.cost:.0f})")
+    abandoned = "one chain abandoned"
+    assert _said(f"`{second.title}` ({second.cost:.0f}, and {abandoned})")
+    assert second.abandoned == 1
+    assert fourth.remedy == "reword"
+    assert _said(f"{fourth.saved:.0f} calls saved")
 
 
 def test_did_it_help(airline: tuple[Connection, Scope]):
