@@ -111,7 +111,8 @@ _SETTINGS: Final = {
 
 CATEGORIES: Final = {
     "availability": "The tool could not be used at all: unknown, disabled, paused or not allowed.",
-    "parameter": "The arguments were wrong; the model can fix them and call again.",
+    "parameter": "The call was wrong as it was made: its arguments, or something that it needs "
+    "first. The model can fix that and call again.",
     "internal": "The tool itself failed; no other arguments would have helped.",
 }
 

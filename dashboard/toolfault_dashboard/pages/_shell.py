@@ -34,7 +34,7 @@ NAVIGATION: Final[tuple[tuple[str, tuple[_Entry, ...]], ...]] = (
             ("Round trips", "/round-trips", "round-trips", "r", ("/chains/",)),
             ("Codes and fields", "/codes", "codes", "c", ()),
             ("Tools", "/tools", "tools", "t", ("/tool",)),
-            ("Break down", "/breakdown", "codes", "b", ()),
+            ("Break down", "/breakdown", "breakdown", "b", ()),
             ("Live", "/live", "live", "l", ()),
         ),
     ),

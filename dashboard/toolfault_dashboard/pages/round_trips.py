@@ -73,7 +73,7 @@ GROUP_COLUMNS: Final = Columns(
     },
     (
         "spent", "round_trips", "recovered", "switched", "abandoned", "open", "recovery",
-        "first_retry", "repeats", "time",
+        "first_retry", "time",
     ),
 )  # fmt: skip
 # Columns of the chains that are plain texts; the others are drawn.
@@ -220,20 +220,15 @@ def _tiles(found: RoundTrips) -> tuple[Tile, ...]:
     lost = sum(group.time_lost_ms for group in found.by_tool)
     repeats = sum(group.identical_repeats for group in found.by_tool)
     serial = sum(group.serial_discovery for group in found.by_tool)
-    mean = found.calls_spent / funnel.chains if funnel.chains else None
     trips = found.round_trips / funnel.chains if funnel.chains else None
     return (
         count_tile(
             "Calls spent",
             found.calls_spent,
-            sub=f"{decimal(mean)} per chain; {count(funnel.abandoned)} abandoned"
-            if mean is not None
+            sub=f"{plural(found.round_trips, 'round trip')}, {decimal(trips)} per chain;"
+            f" {count(funnel.abandoned)} abandoned"
+            if trips is not None
             else "no chain",
-        ),
-        count_tile(
-            "Round trips",
-            found.round_trips,
-            sub=f"{decimal(trips)} per chain" if trips is not None else "no chain",
         ),
         recovery_tile(found.recovery_rate, funnel.open),
         rate_tile(

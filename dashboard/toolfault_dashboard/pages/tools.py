@@ -85,8 +85,7 @@ COLUMNS: Final = Columns(
         "tokens": "Tokens lost",
     },
     (
-        "calls", "failures", "rate", "first_try", "spent", "round_trips", "abandoned", "recovery",
-        "trend",
+        "calls", "failures", "rate", "spent", "round_trips", "abandoned", "recovery", "trend",
     ),
 )  # fmt: skip
 

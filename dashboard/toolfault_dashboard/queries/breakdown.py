@@ -57,7 +57,8 @@ class BreakdownCell:
     calls: int
     failures: int
     rate: Rate
-    worst: bool  # of the tool's values with enough calls, that with the highest lower bound
+    worst: bool  # of the tool's values with enough calls, that with the highest lower bound;
+    # none where there are not two of them, or all have the same rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,8 @@ def _cells(
         if calls.get((tool, name), Amount()).rows
     }
     compared = {name: rate.low or 0.0 for name, rate in rates.items() if rate.n >= MINIMUM_CALLS}
-    worst = max(compared, key=lambda name: compared[name]) if len(compared) > 1 else None
+    alike = len({rates[name].value for name in compared}) < 2
+    worst = None if alike else max(compared, key=lambda name: compared[name])
     return [
         BreakdownCell(
             tool=tool,

@@ -71,3 +71,4 @@ def test_the_worst_is_that_with_the_highest_lower_bound(
         assert len(others) > 1
         assert cell in others
         assert max(other.rate.low or 0.0 for other in others) == cell.rate.low
+        assert min(other.rate.value or 0.0 for other in others) < (cell.rate.value or 0.0)
