@@ -101,7 +101,7 @@ def _read(conn: Connection, scope: Scope, codes: bool, *, whole: bool = False) -
     views = views_of(rows[_CELL], 3 if sampled.calls else 1)
     counted = _counted(rows[_COUNTED], of_tools=scope.query.has("tool"))
     # Without counters it does not matter what is in them already; another part may have some.
-    needed = bool(counted[0]) or not whole
+    needed = bool(counted.calls) or not whole
     known = _ended(conn, scope, frozenset(views[0].names)) if needed else {}
     ended = ended_of(known, views[0])
     return Part(
@@ -333,19 +333,22 @@ def _counts(scope: Scope, ends: Sequence[int] = ()) -> Select[Any]:
 
 
 def _counted(rows: Iterable[Sequence[Any]], *, of_tools: bool) -> Counted:
-    """Return folded calls by stratum, and conversations and squared calls as senders counted them.
+    """Return what senders counted. Conversations of some tools only are those of these tools."""
+    from toolfault_dashboard.queries.side_parts import Counted
 
-    Of some tools only, their own are added up.
-    """
-    found: Counter[Stratum] = Counter()
-    conversations = squared = 0
+    calls: Counter[Stratum] = Counter()
+    conversations_of: Counter[str | None] = Counter()
+    squared_of: Counter[str | None] = Counter()
     for _, name, model, agent, *numbers in rows:
         if name is not None:
-            found[name, model, agent] += int(numbers[0])
-        if of_tools == (name is not None):
-            conversations += int(numbers[1])
-            squared += int(numbers[2])
-    return found, conversations, squared
+            calls[name, model, agent] += int(numbers[0])
+        conversations_of[name] += int(numbers[1])
+        squared_of[name] += int(numbers[2])
+    everywhere = conversations_of.pop(None, 0), squared_of.pop(None, 0)
+    named = Counter({tool: n for tool, n in conversations_of.items() if tool is not None})
+    squares = Counter({tool: n for tool, n in squared_of.items() if tool is not None})
+    total = (named.total(), squares.total()) if of_tools else everywhere
+    return Counted(calls, *total, named, squares)
 
 
 def _ended(conn: Connection, scope: Scope, known: Set[str]) -> dict[str, Said]:
