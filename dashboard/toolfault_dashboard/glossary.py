@@ -29,7 +29,8 @@ _WORDS: Final = {
     "failure rate": "The share of calls that failed.",
     "first-try success": "The share of operations that needed no chain.",
     "recovery rate": "The share of closed chains that ended with a success of the same tool.",
-    "95% interval": "The values that fit the data: it misses the true one in 1 of 20 cases.",
+    "95% interval": "The values that fit the data: it misses the true one in 1 of 20 cases. Where a"
+    " table says nothing else, it allows for the likeness of calls of one conversation.",
     "kind of failure": "Failures with the same tool, code, arguments and exception.",
     "signature": "The fingerprint of a kind of failure; it holds no values.",
     "new": "A kind of failure that was first seen within the last day.",

@@ -1065,7 +1065,7 @@ BREAKS: Final = (
     Break(
         name="sdk-empty-text-is-false",
         promise="An empty text is taken for a deliberate false.",
-        file="sdk/toolfault/coerce/_values.py",
+        file="sdk/toolfault/coerce.py",
         old='_FALSE = frozenset({"false", "0", "no", "off"})',
         new='_FALSE = frozenset({"false", "0", "no", "off", ""})',
         found_by=("tests/sdk/coerce",),
@@ -1073,7 +1073,7 @@ BREAKS: Final = (
     Break(
         name="sdk-near-miss-missing",
         promise="A field under another name is not reported as nearly right.",
-        file="sdk/toolfault/coerce/_remedies.py",
+        file="sdk/toolfault/coerce.py",
         old="_chosen, _renamed, _clamped)",
         new="_chosen, _clamped)",
         found_by=(
@@ -1111,8 +1111,8 @@ BREAKS: Final = (
         name="figures-rate-without-failures",
         promise="The failure rate divides by successes in place of calls.",
         file="dashboard/toolfault_dashboard/queries/summaries.py",
-        old="failure_rate=weighed_rate(failures, calls),",
-        new="failure_rate=weighed_rate(failures, calls - failures),",
+        old="failure_rate=weighed_rate(failures, calls, of_calls.failures()),",
+        new="failure_rate=weighed_rate(failures, calls - failures, of_calls.failures()),",
         found_by=("tests/dashboard/queries/test_sampled.py::test_summary_and_overview[sqlite-]",),
     ),
     Break(
@@ -1493,8 +1493,8 @@ BREAKS: Final = (
         name="fix-next-reversed",
         promise="What saves least stands first under Fix next.",
         file="dashboard/toolfault_dashboard/queries/fix_next.py",
-        old="return mended, -found.round_trips, -found.failures, key",
-        new="return mended, found.round_trips, -found.failures, key",
+        old="return mended, -found.saved, -found.abandoned, -found.failures, key",
+        new="return mended, found.saved, -found.abandoned, -found.failures, key",
         found_by=(
             "tests/dashboard/queries/test_windows.py::test_fixes_are_those_of_the_naive_rules",
         ),
@@ -1503,8 +1503,8 @@ BREAKS: Final = (
         name="fix-next-hides-what-is-open",
         promise="A failure without a known remedy costs nothing.",
         file="dashboard/toolfault_dashboard/analysis/opportunities.py",
-        old="        cost = float(failure.calls_after - following)",
-        new="        cost = float(failure.calls_after - following) if _covering(failure) else 0.0",
+        old="    cost = float(trips + failure.other_calls)",
+        new='    cost = 0.0 if key.remedy == "open" else float(trips + failure.other_calls)',
         found_by=(
             (
                 "tests/dashboard/analysis/test_fixes.py::"
@@ -1623,5 +1623,68 @@ BREAKS: Final = (
         old='        Column("retention_calls", BigInteger),\n',
         new="",
         found_by=("tests/migrations/test_migrations.py::test_models_match_the_history[sqlite]",),
+    ),
+    # Intervals over conversations.
+    Break(
+        name="intervals-calls-are-independent",
+        promise="The interval of a rate counts the calls of a conversation as independent.",
+        file="dashboard/toolfault_dashboard/analysis/clusters.py",
+        old="return max(1.0, variance * n / (share * (1.0 - share)))",
+        new="return min(1.0, variance * n / (share * (1.0 - share)))",
+        found_by=(
+            (
+                "tests/dashboard/analysis/test_clusters.py"
+                "::test_the_interval_is_that_of_the_variance_between_conversations"
+            ),
+        ),
+    ),
+    Break(
+        name="intervals-three-conversations-are-many",
+        promise="A few conversations with all the failures count as if all had some.",
+        file="dashboard/toolfault_dashboard/analysis/clusters.py",
+        old="return max(1.0, min([float(self.conversations), *effective]) - 1.0)",
+        new="return max(1.0, float(self.conversations) - 1.0)",
+        found_by=(
+            (
+                "tests/dashboard/analysis/test_clusters.py"
+                "::test_the_interval_is_that_of_the_variance_between_conversations"
+            ),
+        ),
+    ),
+    Break(
+        name="projects-delete-leaves-rows",
+        promise="A deleted project leaves rows behind.",
+        file="collector/toolfault_collector/admin/projects.py",
+        old="        and table is not audit_log\n",
+        new='        and table is not audit_log\n        and table.name != "message"\n',
+        found_by=(
+            (
+                "tests/dashboard/cli/test_projects.py"
+                "::test_a_deleted_project_takes_its_rows_alone[sqlite]"
+            ),
+        ),
+    ),
+    Break(
+        name="sdk-message-block-ends-the-conversation",
+        promise="A chat that enters its conversation for each message ends it each time.",
+        file="sdk/toolfault/telemetry/_context.py",
+        old="self.ends = conversation_id is None if ends is None else ends",
+        new="self.ends = True if ends is None else ends",
+        found_by=(
+            (
+                "tests/sdk/telemetry/test_context.py"
+                "::test_one_block_for_each_message_is_one_conversation"
+            ),
+        ),
+    ),
+    Break(
+        name="sdk-hanging-tools-keep-threads",
+        promise="Tools that hang beyond their timeout keep all threads from the others.",
+        file="sdk/toolfault/tools/_threads.py",
+        old="            elif job.has_place and not job.ended:\n",
+        new="            elif job.has_place and job.ended:\n",
+        found_by=(
+            "tests/sdk/tools/test_timeouts.py::test_tools_that_hang_keep_no_thread_from_others",
+        ),
     ),
 )

@@ -8,7 +8,12 @@ from math import sqrt
 from statistics import NormalDist
 
 from toolfault_dashboard.analysis.estimates import Estimate
-from toolfault_dashboard.analysis.rates import Interval, critical_value, wilson_share
+from toolfault_dashboard.analysis.rates import (
+    Interval,
+    critical_t,
+    critical_value,
+    effective_interval,
+)
 
 __all__ = [
     "Difference",
@@ -110,7 +115,7 @@ def difference_of_means(
     if p is None or q is None or u is None or v is None:
         return None
     spread = sqrt(u + v)
-    reach = _critical_t(_degrees(before, after, u, v), confidence) * spread
+    reach = critical_t(_degrees(before, after, u, v), confidence) * spread
     return Difference(
         value=q - p,
         low=q - p - reach,
@@ -186,12 +191,6 @@ def _degrees(before: Estimate, after: Estimate, u: float, v: float) -> float:
     return (u + v) ** 2 / (u * u / max(1, before.clusters - 1) + v * v / max(1, after.clusters - 1))
 
 
-def _critical_t(degrees: float, confidence: float) -> float:
-    from scipy.special import stdtrit
-
-    return float(stdtrit(max(1.0, degrees), 0.5 + confidence / 2))
-
-
 def _design_effect(side: Estimate) -> float | None:
     """Return how much wider the clusters make the variance; None where it cannot be known."""
     ratio, variance = side.value, side.variance
@@ -203,12 +202,8 @@ def _design_effect(side: Estimate) -> float | None:
 
 
 def _effective_interval(side: Estimate, effect: float, confidence: float) -> Interval:
-    ratio = side.value
-    assert ratio is not None, "the caller has looked"
-    z = critical_value(confidence)
-    t = _critical_t(side.clusters - 1, confidence) if effect > 1.0 else z
-    n = side.n / effect * (z / t) ** 2
-    return wilson_share(ratio, n, confidence=confidence)
+    assert side.value is not None, "the caller has looked"
+    return effective_interval(side.value, side.n, effect, side.clusters - 1, confidence=confidence)
 
 
 def _spread(side: Estimate, effect: float, share: float) -> float:

@@ -7,7 +7,16 @@ from functools import lru_cache
 from math import sqrt
 from statistics import NormalDist
 
-__all__ = ["Interval", "Rate", "critical_value", "rate", "wilson", "wilson_share"]
+__all__ = [
+    "Interval",
+    "Rate",
+    "critical_t",
+    "critical_value",
+    "effective_interval",
+    "rate",
+    "wilson",
+    "wilson_share",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +33,9 @@ class Rate:
 
     Where calls were sampled, ``count`` and ``n`` are the rows that are there; value and interval
     are those of the calls that they stand for.
+
+    The interval is that of conversations, whose calls are not independent; where `conversations`
+    is None they are not known, and each call counts as independent.
     """
 
     count: int
@@ -32,6 +44,7 @@ class Rate:
     low: float | None
     high: float | None
     weighed: bool = False  # rows were sampled, each counts 1 / its rate
+    conversations: int | None = None
 
 
 @lru_cache(maxsize=64)
@@ -77,6 +90,31 @@ def wilson_share(share: float, n: float, *, confidence: float = 0.95) -> Interva
     low = 0.0 if share == 0 else max(0.0, (centre - spread) / scale)
     high = 1.0 if share == 1 else min(1.0, (centre + spread) / scale)
     return Interval(low, high)
+
+
+@lru_cache(maxsize=4096)
+def critical_t(degrees: float, confidence: float) -> float:
+    """Return t such that Student's t lies within +-t with probability *confidence*."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(max(1.0, degrees), 0.5 + confidence / 2))
+
+
+def effective_interval(
+    share: float, n: float, design_effect: float, degrees: float, *, confidence: float = 0.95
+) -> Interval:
+    """Return the Wilson interval of a share of *n* calls that come in conversations.
+
+    It is that of n / design effect independent calls, and as many times (z / t) ** 2 with Student's
+    t on *degrees* of freedom, since the design effect is an estimate itself.
+
+    Source: E. L. Korn and B. I. Graubard, Confidence intervals for proportions with small expected
+        number of positive counts, Survey Methodology 24 (1998) 193-201; N. Dean and M. Pagano,
+        J. Survey Stat. Methodol. 3 (2015) 484-503.
+    """
+    z = critical_value(confidence)
+    t = critical_t(degrees, confidence) if design_effect > 1.0 else z
+    return wilson_share(share, n / design_effect * (z / t) ** 2, confidence=confidence)
 
 
 def rate(count: int, n: int, *, confidence: float = 0.95) -> Rate:

@@ -49,6 +49,8 @@ class Folded:
     calls: Mapping[Stratum, int] = field(default_factory=dict)
     conversations: int = 0  # beyond those of the cells
     calls_squared: float = 0.0  # over these conversations
+    # By tool: conversations with calls of it that no cell has, and the sum of their squares.
+    of_tools: Mapping[str, tuple[int, float]] = field(default_factory=dict)
 
     @property
     def total(self) -> int:

@@ -17,9 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import floor
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from toolfault_dashboard.analysis.rates import Rate, rate, wilson_share
+from toolfault_dashboard.analysis.rates import Rate, effective_interval, rate
+
+if TYPE_CHECKING:
+    from toolfault_dashboard.analysis.clusters import Moments
 
 __all__ = ["Amount", "Amounts", "equivalent", "total", "weighed_rate", "whole"]
 
@@ -81,23 +84,31 @@ def whole(number: float) -> int:
     return number if isinstance(number, int) else floor(number + 0.5)
 
 
-def weighed_rate(part: Amount, of: Amount) -> Rate:
-    """Return the share that *part* has of *of*, with its Wilson interval at the equivalent n.
+def weighed_rate(part: Amount, of: Amount, moments: Moments | None = None) -> Rate:
+    """Return the share that *part* has of *of*, with its interval over conversations.
 
-    ``count`` and ``n`` are the rows that are there. Without sampling it is `rates.rate`.
+    ``count`` and ``n`` are the rows that are there. Without *moments* each call counts as
+    independent: the interval is Wilson's at the equivalent n.
 
     Args:
         part: What is counted, contained in *of* (or reported before it: *of* is then raised).
         of: All of it.
+        moments: Of the same over the conversations.
     """
-    if not part.sampled and not of.sampled:
-        return rate(part.rows, of.rows)
     if of.weight < part.weight:
         of = part
+    if of.weight <= 0:
+        return rate(0, 0)
+    share, n = min(1.0, part.weight / of.weight), equivalent(part, of)
+    effect = None if moments is None else moments.design_effect(share, of.weight, n)
+    conversations, degrees = None, 1.0
+    if moments is not None and effect is not None:
+        conversations = moments.conversations
+        degrees = moments.degrees(part.weight, of.weight)
+    interval = effective_interval(share, n, effect or 1.0, degrees)
     rows = max(of.rows, part.rows)
-    share = min(1.0, part.weight / of.weight)
-    interval = wilson_share(share, equivalent(part, of))
-    return Rate(part.rows, rows, share, interval.low, interval.high, weighed=True)
+    weighed = part.sampled or of.sampled
+    return Rate(part.rows, rows, share, interval.low, interval.high, weighed, conversations)
 
 
 def equivalent(part: Amount, of: Amount) -> float:

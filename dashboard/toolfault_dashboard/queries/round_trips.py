@@ -9,8 +9,10 @@ from typing import Any, Final, Literal
 from sqlalchemy import ColumnElement, Connection, Subquery, case, func, select
 
 from toolfault_collector.storage.tables import chain
+from toolfault_dashboard.analysis.clusters import Moments
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.weights import Amount, total, weighed_rate, whole
+from toolfault_dashboard.queries.clusters import chains_by_key
 from toolfault_dashboard.queries.conditions import chains_of
 from toolfault_dashboard.queries.once import once
 from toolfault_dashboard.queries.parts import in_parts
@@ -66,24 +68,25 @@ def round_trips(conn: Connection, scope: Scope) -> RoundTrips:
             by[name].append(row)
     rows = by["trips"]
     retried = [row for row in rows if row["trips"] > 0]
+    recovered, fixed = chains_by_key(conn, scope, "tool")[()]
     return RoundTrips(
         funnel=_funnel(rows),
-        recovery_rate=_recovery(rows),
+        recovery_rate=_recovery(rows, recovered),
         first_retry_rate=weighed_rate(
-            total(amount_of(row, "fix") for row in rows), total(map(amount_of, retried))
+            total(amount_of(row, "fix") for row in rows), total(map(amount_of, retried)), fixed
         ),
         round_trips=_sum(rows, "round_trips"),
         calls_spent=_sum(rows, "calls_spent"),
         distribution=_distribution(rows),
-        by_tool=_groups(by["tool"], "tool"),
-        by_code=_groups(by["code"], "code"),
-        by_model=_groups(by["model"], "model"),
+        by_tool=_groups(conn, scope, by["tool"], "tool"),
+        by_code=_groups(conn, scope, by["code"], "code"),
+        by_model=_groups(conn, scope, by["model"], "model"),
     )
 
 
 def chains_by(conn: Connection, scope: Scope, by: str) -> tuple[ChainGroup, ...]:
     """Group the chains of the scope by a key of ``CHAIN_GROUPS``, most calls spent first."""
-    return _groups(combinations(conn, scope, (by,)), by)
+    return _groups(conn, scope, combinations(conn, scope, (by,)), by)
 
 
 def chains_by_argument(conn: Connection, scope: Scope) -> tuple[tuple[str, ChainGroup], ...]:
@@ -96,7 +99,11 @@ def chains_by_argument(conn: Connection, scope: Scope) -> tuple[tuple[str, Chain
     named: defaultdict[tuple[str, str], list[Combination]] = defaultdict(list)
     for row in combinations(conn, scope, ("tool", "field")):
         named[row["tool"] or "", row["field"] or ""].append(row)
-    groups = [(tool, _group(field, members)) for (tool, field), members in named.items()]
+    known = chains_by_key(conn, scope, "tool", "first_field")
+    groups = [
+        (tool, _group(field, members, known[tool, field][0]))
+        for (tool, field), members in named.items()
+    ]
     return tuple(sorted(groups, key=lambda each: (*_rank(each[1])[:-1], each[0], each[1].name)))
 
 
@@ -228,11 +235,14 @@ def _sum(rows: Iterable[Combination], name: str) -> int:
     return whole(sum(each if isinstance(each, float) else int(each) for each in values))
 
 
-def _groups(rows: Sequence[Combination], key: str) -> tuple[ChainGroup, ...]:
+def _groups(
+    conn: Connection, scope: Scope, rows: Sequence[Combination], key: str
+) -> tuple[ChainGroup, ...]:
     named: defaultdict[str, list[Combination]] = defaultdict(list)
     for row in rows:
         named[row[key] or ""].append(row)
-    groups = [_group(name, members) for name, members in named.items()]
+    known = chains_by_key(conn, scope, CHAIN_GROUPS[key])
+    groups = [_group(name, members, known[name,][0]) for name, members in named.items()]
     return tuple(sorted(groups, key=_rank))
 
 
@@ -240,7 +250,7 @@ def _rank(group: ChainGroup) -> tuple[int, int, int, str]:
     return (-group.calls_spent, -group.abandoned, -group.chains, group.name)
 
 
-def _group(name: str, rows: Sequence[Combination]) -> ChainGroup:
+def _group(name: str, rows: Sequence[Combination], moments: Moments) -> ChainGroup:
     outcomes = _outcomes(rows)
     tokens = [row for row in rows if row["tokens_lost"] is not None]
     columns = ("calls_spent", "round_trips", "failures", "identical_repeats", *_COUNTED)
@@ -251,14 +261,14 @@ def _group(name: str, rows: Sequence[Combination]) -> ChainGroup:
         **{column: _sum(rows, column) for column in columns},
         time_lost_ms=sum(float(row["time_lost_ms"]) for row in rows),
         tokens_lost=_sum(tokens, "tokens_lost") if tokens else None,
-        recovery_rate=_recovery(rows),
+        recovery_rate=_recovery(rows, moments),
     )
 
 
-def _recovery(rows: Sequence[Combination]) -> Rate:
+def _recovery(rows: Sequence[Combination], moments: Moments) -> Rate:
     recovered = [row for row in rows if row["outcome"] == "recovered"]
     closed = [row for row in rows if row["outcome"] != "open"]
-    return weighed_rate(total(map(amount_of, recovered)), total(map(amount_of, closed)))
+    return weighed_rate(total(map(amount_of, recovered)), total(map(amount_of, closed)), moments)
 
 
 def _outcomes(rows: Sequence[Combination]) -> dict[str, int]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import reduce
+from operator import add
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -45,8 +47,32 @@ _HALF = 2  # cells that take as much memory as a row of another answer
 Said = tuple[Mapping[str, int], int, int, int]
 """Of a conversation that has ended: its calls per tool, its first and last call, and its end."""
 
-Counted = tuple[Counter[Stratum], int, int]
-"""Folded calls by stratum, and conversations and squared calls as senders counted them."""
+
+class Counted(NamedTuple):
+    """What senders counted.
+
+    Attributes:
+        calls: Folded calls by stratum.
+        conversations: Conversations that ended.
+        squared: The sum of their squared calls.
+        conversations_of: Those with calls of a tool, by tool.
+        squared_of: The sum of the squares of these calls, by tool.
+    """
+
+    calls: Counter[Stratum]
+    conversations: int
+    squared: int
+    conversations_of: Counter[str]
+    squared_of: Counter[str]
+
+    def __add__(self, other: Counted) -> Counted:  # type: ignore[override]
+        return Counted(
+            self.calls + other.calls,
+            self.conversations + other.conversations,
+            self.squared + other.squared,
+            self.conversations_of + other.conversations_of,
+            self.squared_of + other.squared_of,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,18 +184,13 @@ def together(parts: Sequence[Part], *_args: object) -> Part:
     layout = layout_of([part.views[0] for part in parts])
     # Where nothing was sampled all views are the same.
     views = [part.views if len(part.views) == number else part.views * number for part in parts]
-    counted, conversations, squared = Counter[Stratum](), 0, 0
-    for part in parts:
-        counted.update(part.counted[0])
-        conversations += part.counted[1]
-        squared += part.counted[2]
     summed = tuple(layout.sum_of(each) for each in zip(*views, strict=True))
     ended = _ended_together([part.ended for part in parts], layout)
     return Part(
         views=summed,
         ended=ended,
         more=_more_together(parts[layout.base].more, summed[0], ended, layout),
-        counted=(counted, conversations, squared),
+        counted=reduce(add, (part.counted for part in parts)),
         codes=_codes_together([part.codes for part in parts], layout),
     )
 

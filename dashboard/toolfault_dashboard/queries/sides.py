@@ -27,6 +27,7 @@ from toolfault_collector.clock import MINUTE_US
 from toolfault_collector.storage.tables import call_counts, chain, conversation, tool_call
 from toolfault_dashboard.analysis.sides import SideData, Stratum
 from toolfault_dashboard.queries import weighing
+from toolfault_dashboard.queries.codes import of_other_issues
 from toolfault_dashboard.queries.conditions import calls_of, chains_of, counts_of, failures_of
 from toolfault_dashboard.queries.parts import in_parts, is_asked_at_once
 from toolfault_dashboard.queries.scope import Scope
@@ -101,7 +102,7 @@ def _read(conn: Connection, scope: Scope, codes: bool, *, whole: bool = False) -
     views = views_of(rows[_CELL], 3 if sampled.calls else 1)
     counted = _counted(rows[_COUNTED], of_tools=scope.query.has("tool"))
     # Without counters it does not matter what is in them already; another part may have some.
-    needed = bool(counted[0]) or not whole
+    needed = bool(counted.calls) or not whole
     known = _ended(conn, scope, frozenset(views[0].names)) if needed else {}
     ended = ended_of(known, views[0])
     return Part(
@@ -214,14 +215,18 @@ def _step(column: ColumnElement[int], ends: Sequence[int]) -> ColumnElement[int]
 
 
 def _failures_by_code(conn: Connection, scope: Scope, sampled: Sampling) -> Sequence[Sequence[Any]]:
-    key = func.coalesce(tool_call.c.session_id, tool_call.c.event_id)
+    """Count failures by code and conversation: each under its own code and those of its issues."""
+    key = func.coalesce(tool_call.c.session_id, tool_call.c.event_id).label("talk")
     # As an expression, or SQLite reads all of an index that is sorted by it.
     code_of = func.coalesce(tool_call.c.code, "").label("code")
-    return conn.execute(
-        select(code_of, key, *weighing.counted(sampled=sampled.failures))
-        .where(failures_of(scope))
-        .group_by(code_of, key)
-    ).all()
+    numbers = weighing.counted(sampled=sampled.failures)
+    own = select(code_of, key, *numbers).where(failures_of(scope)).group_by(code_of, key)
+    names = ["code", "talk", *(each.name for each in own.selected_columns[2:])]
+    further = of_other_issues(failures_of(scope), key, sampled=sampled.failures).subquery()
+    both = union_all(own, select(*(further.c[name] for name in names))).subquery()
+    pair = (both.c.code, both.c.talk)
+    sums = (func.sum(both.c[name]) for name in names[2:])
+    return conn.execute(select(*pair, *sums).group_by(*pair)).all()
 
 
 def _cells(scope: Scope, sampled: Sampling, ends: Sequence[int] = ()) -> Select[Any]:
@@ -333,19 +338,22 @@ def _counts(scope: Scope, ends: Sequence[int] = ()) -> Select[Any]:
 
 
 def _counted(rows: Iterable[Sequence[Any]], *, of_tools: bool) -> Counted:
-    """Return folded calls by stratum, and conversations and squared calls as senders counted them.
+    """Return what senders counted. Conversations of some tools only are those of these tools."""
+    from toolfault_dashboard.queries.side_parts import Counted
 
-    Of some tools only, their own are added up.
-    """
-    found: Counter[Stratum] = Counter()
-    conversations = squared = 0
+    calls: Counter[Stratum] = Counter()
+    conversations_of: Counter[str | None] = Counter()
+    squared_of: Counter[str | None] = Counter()
     for _, name, model, agent, *numbers in rows:
         if name is not None:
-            found[name, model, agent] += int(numbers[0])
-        if of_tools == (name is not None):
-            conversations += int(numbers[1])
-            squared += int(numbers[2])
-    return found, conversations, squared
+            calls[name, model, agent] += int(numbers[0])
+        conversations_of[name] += int(numbers[1])
+        squared_of[name] += int(numbers[2])
+    everywhere = conversations_of.pop(None, 0), squared_of.pop(None, 0)
+    named = Counter({tool: n for tool, n in conversations_of.items() if tool is not None})
+    squares = Counter({tool: n for tool, n in squared_of.items() if tool is not None})
+    total = (named.total(), squares.total()) if of_tools else everywhere
+    return Counted(calls, *total, named, squares)
 
 
 def _ended(conn: Connection, scope: Scope, known: Set[str]) -> dict[str, Said]:

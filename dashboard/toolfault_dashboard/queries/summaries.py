@@ -29,9 +29,10 @@ from toolfault_collector.storage.tables import (
     conversation_end,
     tool_call,
 )
+from toolfault_dashboard.analysis.clusters import Moments
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighed_rate, whole
-from toolfault_dashboard.queries import rollups
+from toolfault_dashboard.queries import clusters, rollups
 from toolfault_dashboard.queries.codes import failures_by_issue_code
 from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
 from toolfault_dashboard.queries.once import once
@@ -144,11 +145,13 @@ def overview(conn: Connection, scope: Scope) -> Overview:
     calls, failures, chains = found.calls.total(), found.failures.total(), found.chains
     closed = total(each for name, each in chains.chains.items() if name != "open")
     first = found.outside + chains.chains.total()
+    of_calls = clusters.calls_of_conversations(conn, scope)
+    recovered, _ = clusters.chains_by_key(conn, scope, "tool")[()]
     return Overview(
         summary=_summary(found, conn, scope),
-        failure_rate=weighed_rate(failures, calls),
-        recovery_rate=weighed_rate(chains.chains["recovered"], closed),
-        first_try=first_try(calls, chains.round_trips, first),
+        failure_rate=weighed_rate(failures, calls, of_calls.failures()),
+        recovery_rate=weighed_rate(chains.chains["recovered"], closed, recovered),
+        first_try=first_try(calls, chains.round_trips, first, of_calls.first_try_failures()),
         round_trips_per_failure=(
             chains.round_trips.weight / failures.weight if failures.rows else None
         ),
@@ -158,7 +161,12 @@ def overview(conn: Connection, scope: Scope) -> Overview:
     )
 
 
-def first_try(calls: Amount, round_trips: Amount, failed: Amount) -> Rate:
+def first_try(
+    calls: Amount,
+    round_trips: Amount,
+    failed: Amount,
+    moments: Moments | None = None,
+) -> Rate:
     """Return the share of operations that succeeded at the first try.
 
     An operation is a call that is no retry; it fails at the first try when it opens a chain, or
@@ -168,11 +176,13 @@ def first_try(calls: Amount, round_trips: Amount, failed: Amount) -> Rate:
         calls: All calls.
         round_trips: Calls of them that are retries.
         failed: Operations that failed.
+        moments: Of those that failed, over the conversations.
     """
     operations = calls - round_trips
     if operations.weight < failed.weight:  # a chain that goes on outside
         operations = failed
-    return weighed_rate(operations - failed, operations)
+    succeeded = moments.complement() if moments is not None else None
+    return weighed_rate(operations - failed, operations, succeeded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +200,16 @@ def rates_by_tool(conn: Connection, scope: Scope) -> dict[str, ToolRates]:
     for row in combinations(conn, scope, ("tool",)):
         chains.add(row["tool"] or "", amount_of(row))
         trips.add(row["tool"] or "", amount_of(row, "trip"))
+    of_calls = clusters.calls_of_conversations(conn, scope)
     return {
         name: ToolRates(
-            weighed_rate(found.failures[name], found.calls[name]),
-            first_try(found.calls[name], trips[name], chains[name] + found.outside_by_tool[name]),
+            weighed_rate(found.failures[name], found.calls[name], of_calls.failures(name)),
+            first_try(
+                found.calls[name],
+                trips[name],
+                chains[name] + found.outside_by_tool[name],
+                of_calls.first_try_failures(name),
+            ),
         )
         for name in found.calls.keys() | found.failures.keys()
     }
@@ -202,8 +218,10 @@ def rates_by_tool(conn: Connection, scope: Scope) -> dict[str, ToolRates]:
 def rates_by_code(conn: Connection, scope: Scope) -> dict[str, Rate]:
     """Return the failure rate of every code of `summary`, of all calls."""
     found = _counted(conn, scope)
-    calls = found.calls.total()
-    return {code: weighed_rate(amount, calls) for code, amount in found.codes.items()}
+    calls, moments = found.calls.total(), clusters.by_code(conn, scope)
+    return {
+        code: weighed_rate(amount, calls, moments.get(code)) for code, amount in found.codes.items()
+    }
 
 
 @once

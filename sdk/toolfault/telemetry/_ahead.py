@@ -17,7 +17,7 @@ __all__ = ["STEPS"]
 
 
 def _describing() -> None:
-    import toolfault.coerce._remedies
+    import toolfault.coerce
     import toolfault.tools._advice
     import toolfault.tools._rejection  # noqa: F401 - loaded, not used
 

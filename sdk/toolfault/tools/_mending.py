@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from toolfault.coerce import coerce_bool, coerce_float, coerce_int
-from toolfault.coerce._json import container_from_json
+from toolfault.coerce import coerce_bool, coerce_float, coerce_int, container_from_json
 from toolfault.tools._checks import ABSENT, Findings, Loc
 
 __all__ = ["Complaint", "Outcome", "at", "mended"]

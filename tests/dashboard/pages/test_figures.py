@@ -163,6 +163,7 @@ def test_overview(read: Reads, conn: Connection, scope: Scope):
     )
     is_over_time(page, "Failures over time", queries.failures_over_time(conn, scope, top=6))
     groups = {group.name: group for group in queries.chains_by(conn, scope, "tool")}
+    rates = queries.rates_by_tool(conn, scope)
     costly = sorted(
         (name for name, each in counted.tools.items() if each.failures),
         key=lambda name: (
@@ -181,7 +182,7 @@ def test_overview(read: Reads, conn: Connection, scope: Scope):
     are(table.rows, "Failures", [counted.tools[name].failures for name in costly])
     for row, name in zip(table.rows, costly, strict=True):
         each = counted.tools[name]
-        shows(row["Failure rate"], rate(each.failures, each.calls))
+        shows(row["Failure rate"], rates[name].failure_rate)
         assert row["Failure rate"].text.endswith(f" of {count(each.calls)}")
     (table,) = page.section("Codes").tables
     are(table.rows, "Code", list(counted.codes)[:8])
@@ -289,7 +290,7 @@ def test_tools(read: Reads, conn: Connection, scope: Scope):
     for name, each in counted.tools.items():
         row, own = rows[name], scope.narrowed(str(parse("").toggled("tool", name)))
         assert (row["Calls"].number, row["Failures"].number) == (each.calls, each.failures)
-        shows(row["Failure rate"], rate(each.failures, each.calls))
+        shows(row["Failure rate"], queries.overview(conn, own).failure_rate)
         shows(row["First-try success"], queries.overview(conn, own).first_try)
         if name in groups:
             assert row["Calls spent"].number == groups[name].calls_spent

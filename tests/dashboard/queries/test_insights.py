@@ -140,7 +140,8 @@ def test_effect_of_a_change_is_that_of_its_rows(
     ]
     assert found.effect.excluded_untimed == len(untimed)
     assert found.control is not None
-    by_code = Counter(row["code"] for row in stored.failures(sides[0].query, NOW))
+    before = stored.failures(sides[0].query, NOW)
+    by_code = Counter(code for row in before for code in codes_of(row))
     assert {row.code: row.before.count for row in found.codes if row.before.count} == by_code
 
 

@@ -5,7 +5,7 @@ SQLite is asked with every filter, PostgreSQL with one: what differs there is ho
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +19,7 @@ from toolfault_collector.admin.projects import find_project
 from toolfault_collector.clock import DAY_US, MINUTE_US
 from toolfault_collector.storage.engine import read_connection
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.rates import wilson
+from toolfault_dashboard.analysis.rates import effective_interval, wilson
 from toolfault_dashboard.queries import FACET_KEYS, FREQUENCIES, Scope
 from toolfault_dashboard.queries.rows import Facets
 from toolfault_dashboard.search import parse
@@ -121,9 +121,49 @@ def test_overview(conn: Connection, asked: Scope, stored: Tables) -> None:
         assert not stored.denominators(asked.query, NOW)
         return
     rate, interval = found.failure_rate, wilson(len(failures), found.summary.calls)
-    assert (rate.low, rate.high) == (interval.low, interval.high)
+    assert rate.low is not None
+    assert rate.high is not None
+    if rate.conversations is not None:  # never narrower than that of independent calls
+        assert rate.low <= interval.low + 1e-12
+        assert rate.high >= interval.high - 1e-12
     per_failure = found.summary.round_trips / len(failures) if failures else None
     assert found.round_trips_per_failure == per_failure
+
+
+@each_text
+def test_intervals_are_those_of_conversations(
+    conn: Connection, asked: Scope, stored: Tables
+) -> None:
+    """The recovery rate varies as its conversations do, that of each tool as those of the tool."""
+    closed = [c for c in stored.opened(asked.query, NOW) if c["outcome_now"] != "open"]
+    found = queries.overview(conn, asked).recovery_rate
+    assert (found.low, found.high) == pytest.approx(_interval(closed))
+    for group in queries.chains_by(conn, asked, "tool"):
+        own = [c for c in closed if c["tool"] == group.name]
+        rate = group.recovery_rate
+        assert (rate.low, rate.high) == pytest.approx(_interval(own))
+
+
+def _interval(chains: list[dict[str, Any]]) -> tuple[float, float] | tuple[None, None]:
+    """The interval of the share that recovered, from conversations one by one."""
+    if not chains:
+        return None, None
+    talks: defaultdict[str, list[bool]] = defaultdict(list)
+    for chain in chains:
+        talks[chain["session_id"]].append(chain["outcome_now"] == "recovered")
+    sums = [(sum(each), len(each)) for each in talks.values()]
+    part, whole, count = sum(f for f, _ in sums), len(chains), len(sums)
+    share, effect, degrees = part / whole, 1.0, 1.0
+    if count >= 2:
+        variance = sum((f - share * n) ** 2 for f, n in sums) / whole**2 * count / (count - 1)
+        effect = sum(n * n for _, n in sums) / whole
+        if 0 < share < 1:
+            effect = max(1.0, variance * whole / (share * (1 - share)))
+        both = [f for f, _ in sums], [n - f for f, n in sums]
+        like = [sum(each) ** 2 / sum(f * f for f in each) for each in both if any(each)]
+        degrees = max(1.0, min(count, *like) - 1)
+    interval = effective_interval(share, whole, effect, degrees)
+    return interval.low, interval.high
 
 
 @pytest.mark.parametrize(("bucket", "width"), [("hour", 60 * MINUTE_US), ("day", DAY_US)])

@@ -34,8 +34,6 @@ SLOW = [
     "pydantic_core",
     "msgspec",
     "jsonschema",
-    "datetime",
-    "typing",
     "decimal",
     "unicodedata",
     "ast",

@@ -1,13 +1,35 @@
-"""All validation errors of one call as one text, in the layout of the founding document."""
+"""All validation errors of one call as one text: `format_validation_errors`.
+
+The table from pydantic's error types to codes is `PYDANTIC_CODES`.
+"""
 
 from __future__ import annotations
+
+from toolfault.errors._grammar import clean_text
+from toolfault.errors._pydantic import TYPE_CODES as PYDANTIC_CODES
+from toolfault.errors._pydantic import code_of_type
+from toolfault.errors._received import NOTHING
+from toolfault.errors._repr import type_name
+from toolfault.errors._text import cut, one_line
+from toolfault.errors._types import has
+from toolfault.errors._validation import (
+    clean_message,
+    error_dicts,
+    field_label,
+    hides_value,
+    plain_message,
+    read_issues,
+    received_of,
+    represented,
+)
+from toolfault.errors._words import FOOTER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-__all__ = ["format_validation_errors"]
+__all__ = ["PYDANTIC_CODES", "code_of_type", "format_validation_errors"]
 
 _MOST_BULLETS = 20
 _LONGEST_MESSAGE = 500
@@ -29,13 +51,7 @@ def format_validation_errors(error: object, context: str = "parameters") -> str:
 
     Returns:
         The text, without a final line break.
-
-    Source: hiro ADR-018, section "Validation Utility Function".
     """
-    from toolfault.errors._grammar import clean_text
-    from toolfault.errors._text import one_line
-    from toolfault.errors._words import FOOTER
-
     context = one_line(clean_text(context, 100))
     lines = _lines(error)
     if len(lines) == 1:
@@ -52,9 +68,6 @@ def format_validation_errors(error: object, context: str = "parameters") -> str:
 
 def _lines(error: object) -> Sequence[tuple[str, str, str, str]]:
     """(field, message, type of the value, value) of each error; only listed ones in full."""
-    from toolfault.errors._types import has
-    from toolfault.errors._validation import error_dicts
-
     try:
         found = error_dicts(error) if has(error, "errors") else []
         lines = [_line(one) for one in found[:_MOST_BULLETS]]
@@ -66,18 +79,6 @@ def _lines(error: object) -> Sequence[tuple[str, str, str, str]]:
 
 
 def _line(error: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    from toolfault.errors._received import NOTHING
-    from toolfault.errors._repr import type_name
-    from toolfault.errors._text import cut
-    from toolfault.errors._validation import (
-        clean_message,
-        field_label,
-        hides_value,
-        plain_message,
-        received_of,
-        represented,
-    )
-
     loc = error["loc"]
     value = received_of(error)
     hidden = hides_value(error, loc, value, ())
@@ -89,9 +90,6 @@ def _line(error: Mapping[str, Any]) -> tuple[str, str, str, str]:
 
 
 def _lines_of_issues(error: object) -> list[tuple[str, str, str, str]]:
-    from toolfault.errors._text import cut
-    from toolfault.errors._validation import read_issues
-
     issues, total = read_issues(error, None, parameters=(), secret=())
     lines = [
         (

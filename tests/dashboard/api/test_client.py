@@ -1,4 +1,4 @@
-"""``toolfault.query`` against a real server: the same rows as the queries, and errors that help."""
+"""The client of the JSON API against a real server: the rows of the queries, errors that help."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ import pytest
 from sqlalchemy import Connection, Engine
 from tests.dashboard.api.serving import key_of, served
 
-from toolfault import ConfigError, query
-from toolfault.query import Reader
-from toolfault_dashboard import queries
+from toolfault_dashboard import client, queries
+from toolfault_dashboard.client import AddressError, Reader
 from toolfault_dashboard.queries import Scope
 
 
@@ -171,29 +170,29 @@ def test_functions_read_where_the_environment_says(
 ) -> None:
     """The functions need no reader: the address is an argument or in the environment."""
     monkeypatch.setenv("TOOLFAULT_READ_DSN", dsn)
-    assert query.summary()["failures"] == query.failures().about["total"]
-    assert next(iter(query.chains()))["chain_id"]
-    assert list(query.frequency("tool", minimum_calls=10**6)) == []
-    assert next(iter(query.messages()))["message"]
-    assert query.experiment("a", dsn=dsn)["name"] == "a"
-    assert next(iter(query.changes()))
-    assert next(iter(query.fix_next()))
-    assert query.compare("until:10d", "since:10d", dsn=dsn).verdict
+    assert client.summary()["failures"] == client.failures().about["total"]
+    assert next(iter(client.chains()))["chain_id"]
+    assert list(client.frequency("tool", minimum_calls=10**6)) == []
+    assert next(iter(client.messages()))["message"]
+    assert client.experiment("a", dsn=dsn)["name"] == "a"
+    assert next(iter(client.changes()))
+    assert next(iter(client.fix_next()))
+    assert client.compare("until:10d", "since:10d", dsn=dsn).verdict
     monkeypatch.delenv("TOOLFAULT_READ_DSN")
-    with pytest.raises(ConfigError, match="TOOLFAULT_READ_DSN"):
-        query.failures()
+    with pytest.raises(AddressError, match="TOOLFAULT_READ_DSN"):
+        client.failures()
 
 
 def test_a_bad_query_says_where_and_what_was_meant(reader: Reader) -> None:
     """The error of the query language arrives with column and suggestion."""
-    with pytest.raises(query.BadQueryError) as caught:
+    with pytest.raises(client.BadQueryError) as caught:
         list(reader.failures("tool:x tol:y"))
     assert (caught.value.column, caught.value.suggestion) == (8, "tool")
     assert "column 8" in str(caught.value)
     assert "'tool'" in str(caught.value)
-    with pytest.raises(query.BadQueryError, match="by"):
+    with pytest.raises(client.BadQueryError, match="by"):
         list(reader.frequency("colour"))
-    with pytest.raises(query.NotFoundError, match="no trial"):
+    with pytest.raises(client.NotFoundError, match="no trial"):
         reader.experiment("nothing/../x")
 
 
@@ -201,7 +200,7 @@ def test_a_wrong_key_says_which_is_needed(history: Engine, address: str) -> None
     """Neither an unknown nor an ingest key reads, and no error shows a key."""
     with key_of(history, "generated", "ingest") as ingest:
         for key in ("tf_read_" + "x" * 43, ingest):
-            with pytest.raises(query.KeyRefusedError, match="read key") as caught:
+            with pytest.raises(client.KeyRefusedError, match="read key") as caught:
                 Reader(f"http://{key}@{address}").summary()
             assert key not in str(caught.value) + repr(Reader(f"http://{key}@{address}"))
             assert caught.value.status in {401, 403}
@@ -210,7 +209,7 @@ def test_a_wrong_key_says_which_is_needed(history: Engine, address: str) -> None
 @pytest.mark.parametrize("dsn", ["127.0.0.1:8321", "http://secret", "ftp://secret@host"])
 def test_an_address_that_is_none_is_not_shown(dsn: str) -> None:
     """A malformed address is refused at once and not repeated: it may hold a key."""
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(AddressError) as caught:
         Reader(dsn)
     assert "secret" not in str(caught.value)
 
@@ -253,14 +252,14 @@ def test_a_connection_that_the_server_closed_is_opened_again() -> None:
 @pytest.mark.parametrize(
     ("answer", "error", "says"),
     [
-        (_http(b'{"calls"', length=500), query.ServerGoneError, "cannot be read"),
-        (b"SSH-2.0-OpenSSH_9\r\n", query.ServerGoneError, "cannot be read"),
-        (_http(b"<html>sign in</html>"), query.ReadError, "not as a toolfault server"),
-        (_http(b"oops", status="500 Oh"), query.ReadError, "status 500"),
+        (_http(b'{"calls"', length=500), client.ServerGoneError, "cannot be read"),
+        (b"SSH-2.0-OpenSSH_9\r\n", client.ServerGoneError, "cannot be read"),
+        (_http(b"<html>sign in</html>"), client.ReadError, "not as a toolfault server"),
+        (_http(b"oops", status="500 Oh"), client.ReadError, "status 500"),
         (
             _http(b'{"code": "too_slow", "detail": "Narrow it."}', status="503 Busy")
             .replace(b"\r\n\r\n", b"\r\nRetry-After: 60\r\n\r\n", 1),
-            query.ServerBusyError,
+            client.ServerBusyError,
             "Narrow it",
         ),
     ],
@@ -269,7 +268,7 @@ def test_answers_that_are_none(answer: bytes, error: type[Exception], says: str)
     """What breaks off, comes from something else or is an error is said to be."""
     with _answering(answer) as dsn, pytest.raises(error, match=says) as caught:
         Reader(dsn).summary()
-    if isinstance(caught.value, query.ServerBusyError):
+    if isinstance(caught.value, client.ServerBusyError):
         assert caught.value.retry_after == 60.0
 
 
@@ -277,9 +276,9 @@ def test_a_server_that_is_gone(address: str) -> None:
     """Nobody there, and somebody who never answers, are both the server's absence."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         host, port = silent.getsockname()
-        with pytest.raises(query.ServerGoneError, match=r"0\.05 seconds"):
+        with pytest.raises(client.ServerGoneError, match=r"0\.05 seconds"):
             Reader(f"http://KEY@{host}:{port}", timeout=0.05).summary()
-    with pytest.raises(query.ServerGoneError, match="is the server running"):
+    with pytest.raises(client.ServerGoneError, match="is the server running"):
         Reader(f"http://KEY@{host}:{port}").summary()
 
 
@@ -313,24 +312,6 @@ def test_a_prefix_of_the_address_is_kept() -> None:
         Reader(f"http://KEY@{host!s}:{port}/tools/").summary('message:"a & b"')
         thread.join()
     assert asked == ["/tools/api/v1/summary?q=message%3A%22a+%26+b%22"]
-
-
-def test_without_pandas_a_frame_is_explained_and_rows_still_read(dsn: str) -> None:
-    """Where pandas cannot be imported rows are read as ever, and to_frame says what is missing."""
-    program = (
-        "import sys; sys.modules['pandas'] = None\n"
-        "from toolfault import query\n"
-        "rows = query.failures()\n"
-        "assert next(iter(rows))\n"
-        "try: rows.to_frame()\n"
-        "except ModuleNotFoundError as error: print(error)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program],
-        env={**os.environ, "TOOLFAULT_READ_DSN": dsn},
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert "pip install pandas" in done.stdout, done.stderr
 
 
 EXAMPLE = re.compile(r"<!-- a test runs this block against a server -->\n```python\n(.*?)```", re.S)
