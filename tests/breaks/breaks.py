@@ -1111,8 +1111,8 @@ BREAKS: Final = (
         name="figures-rate-without-failures",
         promise="The failure rate divides by successes in place of calls.",
         file="dashboard/toolfault_dashboard/queries/summaries.py",
-        old="failure_rate=weighed_rate(failures, calls, of_calls.failures()),",
-        new="failure_rate=weighed_rate(failures, calls - failures, of_calls.failures()),",
+        old="failure_rate=weighed_rate(failures, calls, of_calls.failures),",
+        new="failure_rate=weighed_rate(failures, calls - failures, of_calls.failures),",
         found_by=("tests/dashboard/queries/test_sampled.py::test_summary_and_overview[sqlite-]",),
     ),
     Break(
@@ -1642,8 +1642,8 @@ BREAKS: Final = (
         name="intervals-three-conversations-are-many",
         promise="A few conversations with all the failures count as if all had some.",
         file="dashboard/toolfault_dashboard/analysis/clusters.py",
-        old="return max(1.0, min([float(self.conversations), *effective]) - 1.0)",
-        new="return max(1.0, float(self.conversations) - 1.0)",
+        old="return max(1.0, min([float(self.clusters), *effective]) - 1.0)",
+        new="return max(1.0, float(self.clusters) - 1.0)",
         found_by=(
             (
                 "tests/dashboard/analysis/test_clusters.py"

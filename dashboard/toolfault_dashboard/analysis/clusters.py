@@ -24,20 +24,20 @@ class Moments(NamedTuple):
     """Sums over conversations: all that the variance of a rate needs.
 
     Attributes:
-        conversations: Those that have any of the denominator.
+        clusters: Conversations that have any of the denominator.
         part_squared: Sum of f * f.
         product: Sum of f * n.
         whole_squared: Sum of n * n.
     """
 
-    conversations: int = 0
+    clusters: int = 0
     part_squared: float = 0.0
     product: float = 0.0
     whole_squared: float = 0.0
 
     def __add__(self, other: Moments) -> Moments:  # type: ignore[override]
         return Moments(
-            self.conversations + other.conversations,
+            self.clusters + other.clusters,
             self.part_squared + other.part_squared,
             self.product + other.product,
             self.whole_squared + other.whole_squared,
@@ -46,7 +46,7 @@ class Moments(NamedTuple):
     def complement(self) -> Moments:
         """Return the moments of what is not counted, n - f."""
         return Moments(
-            self.conversations,
+            self.clusters,
             self.whole_squared - 2 * self.product + self.part_squared,
             self.whole_squared - self.product,
             self.whole_squared,
@@ -66,12 +66,12 @@ class Moments(NamedTuple):
         Returns:
             The design effect; None below two conversations.
         """
-        if self.conversations < 2:
+        if self.clusters < 2:
             return None
         if not 0.0 < share < 1.0:
             return max(1.0, self.whole_squared / whole * n / whole)
         residual = self.part_squared - 2 * share * self.product + share * share * self.whole_squared
-        variance = residual / (whole * whole) * self.conversations / (self.conversations - 1)
+        variance = residual / (whole * whole) * self.clusters / (self.clusters - 1)
         # Below 1 would claim more than as many independent calls; chance does that in few calls.
         return max(1.0, variance * n / (share * (1.0 - share)))
 
@@ -92,7 +92,7 @@ class Moments(NamedTuple):
             for total, squared in ((part, self.part_squared), (whole - part, rest))
             if squared > 0
         ]
-        return max(1.0, min([float(self.conversations), *effective]) - 1.0)
+        return max(1.0, min([float(self.clusters), *effective]) - 1.0)
 
 
 NO_MOMENTS: Final = Moments()
@@ -147,12 +147,11 @@ def call_moments(metric: Metric, side: SideData, *, by_tool: bool = False) -> di
 
 
 def code_moments(codes: CodeColumns, side: SideData) -> dict[str, Moments]:
-    """Return the moments of the failures of each code among all calls."""
+    """Return the moments of the failures of each code, but for those of all calls."""
     calls = side.columns.by_conversation(side.columns.calls)
     f, n = codes.failures, calls[codes.conversation]
-    squared = float((calls * calls).sum()) + side.folded.calls_squared
     sums = zip(codes.by_code(f * f).tolist(), codes.by_code(f * n).tolist(), strict=True)
     return {
-        code: Moments(side.conversations, part, product, squared)
+        code: Moments(0, part, product)
         for code, (part, product) in zip(codes.codes, sums, strict=True)
     }

@@ -34,8 +34,9 @@ class Rate:
     Where calls were sampled, ``count`` and ``n`` are the rows that are there; value and interval
     are those of the calls that they stand for.
 
-    The interval is that of conversations, whose calls are not independent; where `conversations`
-    is None they are not known, and each call counts as independent.
+    The interval is that of `clusters`, conversations whose calls are not independent (each day of
+    one by itself, in a large window); where it is None they are not known, and each call counts as
+    independent.
     """
 
     count: int
@@ -44,7 +45,7 @@ class Rate:
     low: float | None
     high: float | None
     weighed: bool = False  # rows were sampled, each counts 1 / its rate
-    conversations: int | None = None
+    clusters: int | None = None
 
 
 @lru_cache(maxsize=64)

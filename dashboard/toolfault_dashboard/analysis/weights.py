@@ -101,14 +101,14 @@ def weighed_rate(part: Amount, of: Amount, moments: Moments | None = None) -> Ra
         return rate(0, 0)
     share, n = min(1.0, part.weight / of.weight), equivalent(part, of)
     effect = None if moments is None else moments.design_effect(share, of.weight, n)
-    conversations, degrees = None, 1.0
+    clusters, degrees = None, 1.0
     if moments is not None and effect is not None:
-        conversations = moments.conversations
+        clusters = moments.clusters
         degrees = moments.degrees(part.weight, of.weight)
     interval = effective_interval(share, n, effect or 1.0, degrees)
     rows = max(of.rows, part.rows)
     weighed = part.sampled or of.sampled
-    return Rate(part.rows, rows, share, interval.low, interval.high, weighed, conversations)
+    return Rate(part.rows, rows, share, interval.low, interval.high, weighed, clusters)
 
 
 def equivalent(part: Amount, of: Amount) -> float:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any, Final
 
 from sqlalchemy import (
     ColumnElement,
@@ -24,7 +27,7 @@ from toolfault_dashboard.analysis.clusters import (
     call_moments,
     code_moments,
 )
-from toolfault_dashboard.analysis.metrics import METRICS, Metric, MetricName
+from toolfault_dashboard.analysis.metrics import METRICS
 from toolfault_dashboard.queries.conditions import chains_of
 from toolfault_dashboard.queries.once import once
 from toolfault_dashboard.queries.parts import in_parts
@@ -32,58 +35,95 @@ from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.sides import side_with_codes
 from toolfault_dashboard.queries.weighing import chain_weight, sampling
 
-if TYPE_CHECKING:
-    from toolfault_dashboard.analysis.columns import CodeColumns
-    from toolfault_dashboard.analysis.sides import SideData
-
 __all__ = [
     "CallClusters",
     "ChainClusters",
-    "by_code",
     "calls_of_conversations",
     "chains_by_key",
 ]
 
-_METRIC: Final[dict[MetricName, Metric]] = {each.name: each for each in METRICS}
+_NAMES: Final = ("failure_rate", "first_try_success")
+_OF_CALLS: Final = tuple(each for name in _NAMES for each in METRICS if each.name == name)
 
 
+MANY: Final = 10_000
+"""Calls and minutes of a window from which its days are counted one by one, and kept: reading each
+conversation costs some ten times as much as counting calls does."""
+
+
+@dataclass(frozen=True, slots=True)
 class CallClusters:
-    """Moments of failures and of first-try failures among the calls of a scope."""
+    """Moments of the calls of a scope; the sum of two is that of both their parts.
 
-    def __init__(self, all_of: Sequence[Moments], by_tool: Sequence[dict[str, Moments]]) -> None:
-        self._all, self._by_tool = all_of, by_tool
+    Attributes:
+        failures: Of failures among all calls.
+        first_try_failures: Of operations that failed at the first try.
+        failures_of: Of failures among the calls of a tool, by tool.
+        first_try_failures_of: The same of operations.
+        by_code: Of the failures of each code among all calls, but for ``whole_squared``.
+    """
 
-    def failures(self, tool: str | None = None) -> Moments:
-        """Return the moments of failures, of all calls or of those of a tool."""
-        return self._all[0] if tool is None else self._by_tool[0].get(tool, NO_MOMENTS)
+    failures: Moments
+    first_try_failures: Moments
+    failures_of: Mapping[str, Moments]
+    first_try_failures_of: Mapping[str, Moments]
+    by_code: Mapping[str, Moments]
 
-    def first_try_failures(self, tool: str | None = None) -> Moments:
-        """Return the moments of operations that failed at the first try."""
-        return self._all[1] if tool is None else self._by_tool[1].get(tool, NO_MOMENTS)
+    def __len__(self) -> int:
+        return 2 + len(self.failures_of) + len(self.first_try_failures_of) + len(self.by_code)
+
+    def __add__(self, other: CallClusters) -> CallClusters:
+        return CallClusters(
+            self.failures + other.failures,
+            self.first_try_failures + other.first_try_failures,
+            _added(self.failures_of, other.failures_of),
+            _added(self.first_try_failures_of, other.first_try_failures_of),
+            _added(self.by_code, other.by_code),
+        )
+
+    def of_tool(self, tool: str) -> tuple[Moments, Moments]:
+        """Return the moments of failures and first-try failures of a tool."""
+        return (
+            self.failures_of.get(tool, NO_MOMENTS),
+            self.first_try_failures_of.get(tool, NO_MOMENTS),
+        )
+
+    def of_code(self, code: str) -> Moments:
+        """Return the moments of the failures of a code among all calls."""
+        own, whole = self.by_code.get(code, NO_MOMENTS), self.failures
+        return own._replace(clusters=whole.clusters, whole_squared=whole.whole_squared)
+
+
+def _added(one: Mapping[str, Moments], other: Mapping[str, Moments]) -> dict[str, Moments]:
+    names = one.keys() | other.keys()
+    return {name: one.get(name, NO_MOMENTS) + other.get(name, NO_MOMENTS) for name in names}
 
 
 @once
 def calls_of_conversations(conn: Connection, scope: Scope) -> CallClusters:
-    """Return the moments of the calls of *scope*, of all and of each tool."""
-    side, _ = _side(conn, scope)
-    metrics = (_METRIC["failure_rate"], _METRIC["first_try_success"])
-    return CallClusters(
-        [call_moments(metric, side).get("", NO_MOMENTS) for metric in metrics],
-        [call_moments(metric, side, by_tool=True) for metric in metrics],
-    )
+    """Return the moments of the calls of *scope*, of all, of each tool and of each code.
+
+    Of a large window a conversation that goes on over midnight counts as two: days are counted
+    apart.
+    """
+    parts = in_parts(conn, scope, _calls, together=_together, many=MANY)
+    return _together(parts)
 
 
-@once
-def by_code(conn: Connection, scope: Scope) -> dict[str, Moments]:
-    """Return the moments of the failures of each code among all calls of *scope*."""
-    side, codes = _side(conn, scope)
-    return code_moments(codes, side)
+def _together(parts: Sequence[CallClusters]) -> CallClusters:
+    return reduce(add, parts)
 
 
-@once
-def _side(conn: Connection, scope: Scope) -> tuple[SideData, CodeColumns]:
+def _calls(conn: Connection, scope: Scope) -> CallClusters:
     side, codes, _ = side_with_codes(conn, scope, "")
-    return side, codes
+    failures, first_try = _OF_CALLS
+    return CallClusters(
+        call_moments(failures, side).get("", NO_MOMENTS),
+        call_moments(first_try, side).get("", NO_MOMENTS),
+        call_moments(failures, side, by_tool=True),
+        call_moments(first_try, side, by_tool=True),
+        code_moments(codes, side),
+    )
 
 
 class ChainClusters(dict[tuple[str, ...], tuple[Moments, Moments]]):

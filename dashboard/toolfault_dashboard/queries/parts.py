@@ -72,6 +72,7 @@ def in_parts(
     *args: Hashable,
     outcomes: bool = False,
     together: Callable[..., _T] | None = None,
+    many: int = MANY,
 ) -> list[_T]:
     """Return what ``read(conn, part, *args)`` gives for parts of *scope* that make it up.
 
@@ -84,11 +85,12 @@ def in_parts(
         outcomes: Whether outcomes of chains are counted, or hang together with what is.
         together: ``together(answers, *args)`` adds answers of *read* up to the one of all their
             parts. It changes none of them.
+        many: Calls and minutes of a window from which it is cut; fewer where counting costs more.
     """
-    if is_asked_at_once(conn, scope):
+    if is_asked_at_once(conn, scope, many=many):
         return [read(conn, scope, *args)]
     next_question(conn)
-    versions = _versions(conn, scope.project_id)
+    versions = _versions(conn, scope.project_id, many)
     today = scope.now // DAY_US * DAY_US
     since, until = window(scope)
     outcomes = outcomes or scope.query.has("chain")
@@ -131,12 +133,12 @@ def keep_at_most(engine: Engine, rows: int) -> None:
         _ANSWERS[engine] = _Answers(rows)
 
 
-def is_asked_at_once(conn: Connection, scope: Scope) -> bool:
+def is_asked_at_once(conn: Connection, scope: Scope, *, many: int = MANY) -> bool:
     """Say whether `in_parts` reads all of *scope* at once, as it is."""
     # When a kind was first seen is told by all days, and seen from now.
     if not _may_keep(conn) or scope.query.has("first_seen"):
         return True
-    return _between(_versions(conn, scope.project_id), *window(scope)) < MANY
+    return _between(_versions(conn, scope.project_id, many), *window(scope)) < many
 
 
 def as_kept(conn: Connection, scopes: Sequence[Scope], ask: Callable[[], _T], *key: Hashable) -> _T:
@@ -153,7 +155,7 @@ def as_kept(conn: Connection, scopes: Sequence[Scope], ask: Callable[[], _T], *k
         return ask()
     first = scopes[0]
     windows = [window(scope) for scope in scopes]
-    versions = _versions(conn, first.project_id)
+    versions = _versions(conn, first.project_id, MANY)
     if sum(_between(versions, *each) for each in windows) < MANY:
         return ask()
     version = _version(versions, _open_chains(conn, first.project_id, first.now), windows)
@@ -217,9 +219,9 @@ def _pieces(part: _Part, versions: dict[int, int]) -> Sequence[_Part]:
 
 
 @once
-def _versions(conn: Connection, project_id: int) -> dict[int, int]:
+def _versions(conn: Connection, project_id: int, many: int) -> dict[int, int]:
     """Return the versions of the days; nothing where all days together are too few to be cut."""
-    if written(conn, project_id) < MANY:
+    if written(conn, project_id) < many:
         return {}
     table = day_version.c
     rows = conn.execute(select(table.day, table.version).where(table.project_id == project_id))

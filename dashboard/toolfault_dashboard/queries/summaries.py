@@ -149,9 +149,9 @@ def overview(conn: Connection, scope: Scope) -> Overview:
     recovered, _ = clusters.chains_by_key(conn, scope, "tool")[()]
     return Overview(
         summary=_summary(found, conn, scope),
-        failure_rate=weighed_rate(failures, calls, of_calls.failures()),
+        failure_rate=weighed_rate(failures, calls, of_calls.failures),
         recovery_rate=weighed_rate(chains.chains["recovered"], closed, recovered),
-        first_try=first_try(calls, chains.round_trips, first, of_calls.first_try_failures()),
+        first_try=first_try(calls, chains.round_trips, first, of_calls.first_try_failures),
         round_trips_per_failure=(
             chains.round_trips.weight / failures.weight if failures.rows else None
         ),
@@ -203,24 +203,26 @@ def rates_by_tool(conn: Connection, scope: Scope) -> dict[str, ToolRates]:
     of_calls = clusters.calls_of_conversations(conn, scope)
     return {
         name: ToolRates(
-            weighed_rate(found.failures[name], found.calls[name], of_calls.failures(name)),
+            weighed_rate(found.failures[name], found.calls[name], failed),
             first_try(
                 found.calls[name],
                 trips[name],
                 chains[name] + found.outside_by_tool[name],
-                of_calls.first_try_failures(name),
+                first,
             ),
         )
         for name in found.calls.keys() | found.failures.keys()
+        for failed, first in [of_calls.of_tool(name)]
     }
 
 
 def rates_by_code(conn: Connection, scope: Scope) -> dict[str, Rate]:
     """Return the failure rate of every code of `summary`, of all calls."""
     found = _counted(conn, scope)
-    calls, moments = found.calls.total(), clusters.by_code(conn, scope)
+    calls, of_calls = found.calls.total(), clusters.calls_of_conversations(conn, scope)
     return {
-        code: weighed_rate(amount, calls, moments.get(code)) for code, amount in found.codes.items()
+        code: weighed_rate(amount, calls, of_calls.of_code(code))
+        for code, amount in found.codes.items()
     }
 
 

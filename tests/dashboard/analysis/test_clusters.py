@@ -52,10 +52,10 @@ def test_the_interval_is_that_of_the_variance_between_conversations() -> None:
 
     found = weighed_rate(*amounts_of(talks), moments_of(talks))
     assert (found.low, found.high) == pytest.approx((low, high))
-    assert (found.count, found.n, found.conversations) == (9, 30, 6)
+    assert (found.count, found.n, found.clusters) == (9, 30, 6)
     assert found.high is not None
     independent = weighed_rate(*amounts_of(talks))
-    assert independent.conversations is None
+    assert independent.clusters is None
     assert independent.high is not None
     assert found.high > independent.high
 
@@ -78,8 +78,8 @@ def test_where_nothing_failed_a_conversation_is_one_trial() -> None:
     effect = (100 / 5) * (norm.ppf(0.975) / t.ppf(0.975, 19)) ** 2
     assert found.low == 0.0
     assert found.high == pytest.approx(proportion_confint(0, effect, method="wilson")[1])
-    assert (found.n, found.conversations) == (100, 20)
-    assert weighed_rate(*amounts_of(talks[:1]), moments_of(talks[:1])).conversations is None
+    assert (found.n, found.clusters) == (100, 20)
+    assert weighed_rate(*amounts_of(talks[:1]), moments_of(talks[:1])).clusters is None
 
 
 def test_successes_have_the_interval_of_failures_turned_round() -> None:

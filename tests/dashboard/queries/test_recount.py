@@ -123,7 +123,7 @@ def test_overview(conn: Connection, asked: Scope, stored: Tables) -> None:
     rate, interval = found.failure_rate, wilson(len(failures), found.summary.calls)
     assert rate.low is not None
     assert rate.high is not None
-    if rate.conversations is not None:  # never narrower than that of independent calls
+    if rate.clusters is not None:  # never narrower than that of independent calls
         assert rate.low <= interval.low + 1e-12
         assert rate.high >= interval.high - 1e-12
     per_failure = found.summary.round_trips / len(failures) if failures else None

@@ -95,7 +95,7 @@ def _is_rate(found: Rate, part: pd.DataFrame, of: pd.DataFrame) -> None:
     variance = (squares[0] * (1 - p) ** 2 + (squares[1] - squares[0]) * p**2) / total**2
     n = p * (1 - p) / variance if 0 < p < 1 else total**2 / squares[1]
     interval = wilson_share(p, n)
-    if found.conversations is None:
+    if found.clusters is None:
         assert (found.low, found.high) == pytest.approx((interval.low, interval.high), abs=2e-3)
     else:  # never narrower than that of independent calls
         assert (found.low or 0) <= interval.low + 2e-3
