@@ -11,7 +11,8 @@
 - ``run`` stores the events in batches and reports.
 
 Adding a format is one new file in ``formats`` and one line in its list. ``docs/importing.md``
-describes the formats, what counts as a failure in each, and how text becomes a code.
+describes the formats and what counts as a failure in each, ``docs/classification.md`` how text
+becomes a code.
 """
 
 from __future__ import annotations
