@@ -1555,6 +1555,38 @@ BREAKS: Final = (
         new="return case((rate < LEAST_RATE, 1.0 / LEAST_RATE), else_=rate)",
         found_by=("tests/dashboard/queries/test_sampled.py::test_summary_and_overview",),
     ),
+    # OpenTelemetry.
+    Break(
+        name="otlp-every-span-a-call",
+        promise="A call that agent, client and server each have a span of counts as several.",
+        file="collector/toolfault_collector/otlp/grouping.py",
+        old="                joined.join(reading, above)\n",
+        new="                pass\n",
+        found_by=(
+            "tests/collector/otlp/test_calls.py::test_four_spans_of_one_call_are_one_call",
+            "tests/collector/otlp/test_dialects.py",
+        ),
+    ),
+    Break(
+        name="otlp-history-is-new",
+        promise="Calls of earlier turns count again, as calls that never reached a span.",
+        file="collector/toolfault_collector/otlp/pairing.py",
+        old="    history = histories.get(agent)\n",
+        new="    history = histories.get(agent, set())\n",
+        found_by=(
+            "tests/collector/otlp/test_calls.py::test_an_earlier_traces_messages_are_no_calls",
+        ),
+    ),
+    Break(
+        name="otlp-soft-rules-stay-on",
+        promise="A soft rule that a project switched off still makes failures.",
+        file="collector/toolfault_collector/otlp/failures.py",
+        old="    failed = rule in soft\n",
+        new="    failed = True\n",
+        found_by=(
+            "tests/collector/otlp/test_calls.py::test_a_soft_rule_that_is_off_leaves_a_mark",
+        ),
+    ),
     # Migrations.
     Break(
         name="migrations-unreleased-is-newer",
