@@ -24,6 +24,6 @@ def examples() -> list[tuple[str, str]]:
 
 
 def _plain(cell: str) -> str:
-    whole = re.fullmatch(r"(`{1,2})((?!`).*?(?<!`))\1", cell.strip())
-    text = whole[2] if whole else cell.strip()
+    whole = re.fullmatch(r"`([^`]+)`|``((?!`).+(?<!`))``", cell.strip(), re.DOTALL)
+    text = (whole[1] or whole[2]) if whole else cell.strip()
     return text.replace(" ⏎ ", "\n").replace("\\|", "|")

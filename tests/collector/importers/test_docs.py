@@ -11,8 +11,9 @@ from toolfault_collector.importers.classify.rules import RULES, Rule
 
 
 def test_the_formats_are_those_of_the_table():
-    """Each with its name on the command line and what it is, in order."""
-    assert table("formats") == [[each.name, each.title] for each in FORMATS]
+    """Each with its name on the command line, what it is and what marks a failure, in order."""
+    wanted = [[each.name, each.title, each.failure] for each in FORMATS]
+    assert table("formats") == wanted
 
 
 def test_the_rules_are_those_of_the_table():
