@@ -473,10 +473,13 @@ class _Reader:
         yield from self._trace.above(known or span)
 
     def _around(self, name: Field, span: Span) -> str | None:
+        values = self._values[name]
+        if not values and self._trace.by_id.get(span.span_id) is span:
+            return None
         for each in self._path(span):
             own = self._trace.by_id.get(each.span_id) is each
             # A log record stands in the shape of a span, which is none of the trace.
-            found = self._values[name].get(each.span_id) if own else text_at(name, each)
+            found = values.get(each.span_id) if own else text_at(name, each)
             if found is not None:
                 return found
         return None

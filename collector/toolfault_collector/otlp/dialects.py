@@ -519,8 +519,13 @@ class Reading:
 
 def values_at(name: Field, span: Span) -> Iterator[JSON]:
     """Yield the values at all places of a field, of every row: what any span may carry."""
-    keys, elsewhere = _keys_of(name)
-    if elsewhere or not keys.isdisjoint(span.attributes):
+    where, attributes = _where(name), span.attributes
+    if (
+        where.elsewhere
+        or not where.keys.isdisjoint(attributes)
+        or (where.events and span.events)
+        or (where.prefixes and any(key.startswith(where.prefixes) for key in attributes))
+    ):
         yield from _values(_places(name, None), span)
 
 
@@ -538,7 +543,7 @@ def decoded(value: JSON) -> JSON:
         return value
     try:
         return msgspec.json.decode(value)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return value
 
 
@@ -580,12 +585,25 @@ def _values(places: Sequence[_Place], span: Span) -> Iterator[JSON]:
             yield value
 
 
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """Where a field may stand at all: most spans hold nothing of most fields."""
+
+    keys: frozenset[str]
+    prefixes: tuple[str, ...]
+    events: bool
+    elsewhere: bool
+
+
 @cache
-def _keys_of(name: Field) -> tuple[frozenset[str], bool]:
-    """Return the attributes that a field may stand in, and whether it may stand elsewhere."""
+def _where(name: Field) -> _Where:
     places = [place for row in DIALECTS for place in row.places.get(name, ())]
-    elsewhere = any(place.startswith(("@", "event ")) or place.endswith(".*") for place in places)
-    return frozenset(place.partition(" > ")[0] for place in places), elsewhere
+    return _Where(
+        keys=frozenset(place.partition(" > ")[0] for place in places),
+        prefixes=tuple(place[:-1] for place in places if place.endswith(".*")),
+        events=any(place.startswith("event ") for place in places),
+        elsewhere=any(place.startswith("@") for place in places),
+    )
 
 
 @cache

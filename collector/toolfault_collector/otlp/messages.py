@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from toolfault_collector.otlp.dialects import decoded
 from toolfault_collector.otlp.spans import JSON
 
-__all__ = ["Asked", "Told", "read_messages", "text_of_result", "tool_names"]
+__all__ = ["Asked", "Told", "may_tell", "read_messages", "text_of_result", "tool_names"]
 
 MAX_DEPTH: Final = 12
 MAX_VALUES: Final = 50_000
@@ -48,7 +48,7 @@ _Found: TypeAlias = Asked | Told
 def read_messages(value: JSON) -> Iterator[Asked | Told]:
     """Yield the calls and answers in *value*: JSON, a text that holds JSON, or anything else."""
     if isinstance(value, str):
-        if not _may_tell(value):
+        if not may_tell(value):
             return
         value = decoded(value)
     budget = [MAX_VALUES]
@@ -114,7 +114,7 @@ def _walk(value: JSON, depth: int, budget: list[int], under: str | None) -> Iter
         for part in value:
             if isinstance(part, dict | list | str):
                 yield from _walk(part, depth + 1, budget, under)
-    elif under in _IN_TEXTS and value[:1] in ("[", "{") and _may_tell(value):
+    elif under in _IN_TEXTS and value[:1] in ("[", "{") and may_tell(value):
         inner = decoded(value)
         if not isinstance(inner, str):
             yield from _walk(inner, depth + 1, budget, None)
@@ -145,7 +145,8 @@ def _invalid(value: _Json) -> Iterator[_Found]:
             yield told
 
 
-def _may_tell(text: str) -> bool:
+def may_tell(text: str) -> bool:
+    """Say whether a text may hold calls at all, before it is decoded."""
     return any(hint in text for hint in _HINTS)
 
 

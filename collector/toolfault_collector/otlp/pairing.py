@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final
 
 from toolfault_collector.otlp.dialects import decoded, event_name, values_at
 from toolfault_collector.otlp.grouping import Group, same_tool
-from toolfault_collector.otlp.messages import Asked, Told, read_messages
+from toolfault_collector.otlp.messages import Asked, Told, may_tell, read_messages
 from toolfault_collector.otlp.spans import JSON, LogRecord, Span
 from toolfault_collector.otlp.trace import Trace
 
@@ -67,17 +68,19 @@ def read_all(trace: Trace) -> Messages:
     later: list[Ask] = []
     told: dict[str, tuple[Span, Told]] = {}
     histories: dict[str, set[str]] = {}
+    lists: dict[str, dict[int, list[JSON]]] = {}
     for span in trace.spans:
         role = trace.role(span)
         if role in ("tool", "part"):
             continue
-        inputs = list(_messages(trace, span, "told"))
+        agent = trace.agent_of(span)
+        inputs = list(_given(trace, span, lists.setdefault(agent, {})))
         for each in inputs:
             if isinstance(each, Told):
                 told.setdefault(each.call_id, (span, each))
         if role == "model":
             _add_asks(trace, span, asks)
-            later += _new_in(inputs, span, trace.agent_of(span), histories)
+            later += _new_in(inputs, span, agent, histories)
     for ask in later:
         if ask.key in told:
             asks.setdefault(ask.key, ask)
@@ -85,8 +88,7 @@ def read_all(trace: Trace) -> Messages:
 
 
 def _add_asks(trace: Trace, span: Span, asks: dict[str, Ask]) -> None:
-    outputs = [each for each in _messages(trace, span, "asked") if isinstance(each, Asked)]
-    for index, asked in enumerate(_once(outputs)):
+    for index, asked in enumerate(_once(_asked(trace, span))):
         ask = Ask(span, index, asked)
         first = asks.setdefault(ask.key, ask)
         if first.span in trace.above(span):
@@ -161,17 +163,46 @@ def _candidates(
                 )
 
 
-def _messages(trace: Trace, span: Span, side: str) -> Iterator[Asked | Told]:
-    values = values_at("asked", span) if side == "asked" else values_at("told", span)
-    for value in values:
-        yield from _read(value)
+def _given(trace: Trace, span: Span, lists: dict[int, list[JSON]]) -> Iterator[Asked | Told]:
+    """Yield the calls and answers that a request brings.
+
+    Each request of a conversation repeats what the one before it said. That is read once: time
+    would grow with the square of a conversation's length.
+
+    Args:
+        trace: The trace.
+        span: The request.
+        lists: The lists of messages of the same agent's request before, by their place; changed.
+    """
+    for at, value in enumerate(values_at("told", span)):
+        messages = _list_of(value)
+        before = lists.get(at, [])
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(messages, before, strict=False))
+        known = sum(1 for _ in same)
+        lists[at] = messages
+        for message in messages[known:]:
+            yield from read_messages(_with_role(message))
     for log in trace.logs_of(span):
-        yield from _of_log(log, side)
+        yield from _of_log(log, "told")
 
 
-def _read(value: JSON) -> Iterator[Asked | Told]:
-    for part in value if isinstance(value, list) else [value]:
-        yield from read_messages(_with_role(part))
+def _asked(trace: Trace, span: Span) -> Iterator[Asked]:
+    found = [each for value in values_at("asked", span) for each in read_messages(value)]
+    for log in trace.logs_of(span):
+        found += _of_log(log, "asked")
+    return (each for each in found if isinstance(each, Asked))
+
+
+def _list_of(value: JSON) -> list[JSON]:
+    """Return the messages of a value: a list, a text that holds one, or an object with one."""
+    if isinstance(value, str):
+        value = decoded(value) if may_tell(value) else None
+    if isinstance(value, Mapping):
+        for key in ("messages", "contents"):
+            if isinstance(value.get(key), list):
+                value = value[key]
+                break
+    return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _with_role(value: JSON) -> JSON:
@@ -190,12 +221,12 @@ def _of_log(log: LogRecord, side: str) -> Iterator[Asked | Told]:
     elif name == "gen_ai.choice" and side == "asked":
         yield from read_messages(body or dict(log.attributes))
     elif name == "gen_ai.tool.message" and side == "told":
-        yield from _read([body or dict(log.attributes)])
+        yield from read_messages(_with_role(body or dict(log.attributes)))
     elif name == "gen_ai.assistant.message" and side == "told":
         yield from read_messages(body)
 
 
-def _once(calls: Sequence[Asked]) -> Iterator[Asked]:
+def _once(calls: Iterable[Asked]) -> Iterator[Asked]:
     """Yield each call once: some attributes repeat what others say."""
     ids: set[str | None] = set()
     whole: set[str] = set()

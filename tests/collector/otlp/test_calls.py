@@ -639,6 +639,7 @@ def test_why_a_span_is_no_call_is_told() -> None:
 def test_hostile_spans_do_no_harm() -> None:
     """Cycles, deep JSON, odd types and empty ids give an answer, not an error."""
     deep = "[" * 5_000 + "]" * 5_000
+    lone = '{"error": "\ud800"}'
     odd: dict[str, Any] = {
         "gen_ai.tool.name": 7,
         "gen_ai.tool.call.id": ["x"],
@@ -651,6 +652,7 @@ def test_hostile_spans_do_no_harm() -> None:
             id=1,
             under=2,
         ),
+        span("execute_tool a", {"gen_ai.tool.call.result": lone}, id=5),
         span("execute_tool a", odd, id=2, under=1, at=-5, lasts=-90),
         span(
             "chat",
