@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         ToolResult,
     )
     from toolfault.formatting import format_validation_errors
+    from toolfault.integrations._discover import instrument
     from toolfault.telemetry import (
         Client,
         Conversation,
@@ -77,6 +78,7 @@ __all__ = [
     "format_validation_errors",
     "formatting",
     "init",
+    "instrument",
     "integrations",
     "query",
     "record_change",
@@ -105,6 +107,7 @@ _HOMES = {
         "ToolfaultError",
     ),
     "toolfault.formatting": ("format_validation_errors",),
+    "toolfault.integrations._discover": ("instrument",),
     "toolfault.telemetry": (
         "Client",
         "Conversation",

@@ -38,7 +38,7 @@ _MOST_KEYS_READ = 100
 _SHORTEST_QUOTED = 4
 _LONGEST_QUOTED = 500
 _MOST_QUOTED = 20
-_QUOTING = ("_message", "llm_message", "retry_hint", "expected", "received", "snippet")
+_QUOTING = ("_message", "llm_message", "told", "retry_hint", "expected", "received", "snippet")
 _NAME_KEYS = ("name", "key", "field", "header")
 
 
