@@ -35,9 +35,11 @@ FRAMEWORKS: dict[str, tuple[str, ...]] = {
     "langchain": (
         "langgraph.prebuilt.tool_node",
         "langchain.tools.tool_node",
+        "langchain_core.tools.base",
         "langchain_core.tracers.context",
     ),
     "openai_agents": (
+        "agents.tool",
         "agents.run_internal.tool_execution",
         "agents.run_internal.turn_resolution",
         "agents.run_internal.run_loop",

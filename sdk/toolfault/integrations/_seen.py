@@ -42,7 +42,7 @@ from toolfault.telemetry._say import debug
 from toolfault.tools import CallRecord, mark_reported, notify
 from toolfault.tools._running import RUNNING, Frame, RunningCall, leave
 
-__all__ = ["Call", "Seen", "observe", "open_call"]
+__all__ = ["Call", "Seen", "current_call", "note", "observe", "open_call"]
 
 _REMEMBERED = 4_096  # finished calls of which a second report is recognised
 
@@ -73,7 +73,11 @@ class Seen:
         error: What was raised, outermost.
         result: What the tool returned.
         told: The text that the model reads of a failure.
+        told_as: What the model reads of a text that is put in place of the framework's, where the
+            framework adds to it.
         duration_ms: Length of the call, milliseconds; None to take it from the open call.
+        reports: Whether this process reports the call; False where the other side of a protocol
+            does, which wants to know what went wrong (``Call.error``).
         call: The open call this belongs to.
     """
 
@@ -94,7 +98,9 @@ class Seen:
     error: BaseException | None = None
     result: Any = None
     told: str | None = None
+    told_as: Callable[[str], str] | None = None
     duration_ms: float | None = None
+    reports: bool = True
     call: Call | None = field(default=None, repr=False)
 
 
@@ -108,12 +114,13 @@ class Call:
         build: Tells what is known before the body runs; called inside the guard.
     """
 
-    __slots__ = ("_token", "frame", "is_over", "seen")
+    __slots__ = ("_token", "error", "frame", "is_over", "seen")
 
     def __init__(self, build: Callable[[], Seen]) -> None:
         self._token: Any = None
         self.frame: Frame | None = None
         self.is_over = False
+        self.error: ToolError | None = None
         try:
             self.seen: Seen | None = build()
             around = open_call()
@@ -123,6 +130,7 @@ class Call:
             else:
                 self.seen.call = self
                 self.frame = Frame(str(self.seen.tool), call_id)
+                self.frame.seen = self.seen
         except Exception:  # noqa: BLE001 - the promise to the host
             debug("an integration could not read a call")
             self.seen = None
@@ -186,6 +194,31 @@ def open_call() -> Frame | None:
     return running if type(running) is Frame and not running.finished else None
 
 
+def current_call() -> Call | None:
+    """Return the call that is open in this context, for hooks inside of its framework."""
+    frame = open_call()
+    return None if frame is None else frame.seen.call
+
+
+def note(**details: Any) -> None:
+    """Add to the call that is open here what only an inner part of its framework knows.
+
+    The first word counts, since the innermost part speaks first. Nothing happens where no call is
+    open.
+
+    Args:
+        details: Attributes of ``Seen``.
+    """
+    frame = open_call()
+    seen = None if frame is None else frame.seen
+    if seen is None:
+        return
+    for name, value in details.items():
+        is_unsaid = seen.stage == "ok" if name == "stage" else getattr(seen, name) in (None, ())
+        if value is not None and is_unsaid:
+            setattr(seen, name, value)
+
+
 def observe(build: Callable[[], Seen], *, improve: bool = False) -> str | None:
     """Report one finished call, once, and say what to tell the model; never raises.
 
@@ -206,7 +239,7 @@ def observe(build: Callable[[], Seen], *, improve: bool = False) -> str | None:
 
 
 def _observed(seen: Seen, *, improve: bool) -> str | None:
-    inner = _closed(seen)
+    call, inner = seen.call, _closed(seen)
     if seen.stage == "control" or is_control_flow(seen.error):
         return None
     arguments = parsed(seen.arguments)
@@ -217,11 +250,15 @@ def _observed(seen: Seen, *, improve: bool) -> str | None:
     error = _failure(seen, arguments, inner)
     better = improved(seen, error) if improve and error is not None else None
     if error is not None:
-        told = better or seen.told
+        told = seen.told
+        if better is not None:
+            told = better if seen.told_as is None else seen.told_as(better)
         if told:
             error = error.with_(told=told)
+    if call is not None:
+        call.error = error
     conversation = conversation_of(seen)
-    if _is_first(seen, conversation):
+    if seen.reports and _is_first(seen, conversation):
         _leave(_record(seen, arguments, error, inner), conversation)
     if seen.error is not None:
         mark_reported(seen.error, seen.tool)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar, Token
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolfault.tools._observe import CallRecord
 
@@ -53,6 +53,7 @@ class Frame(RunningCall):
     """
 
     inner: RunningCall | None = None
+    seen: Any = None  # what the integration knows of the call
     ended: float | None = None
 
     def __init__(self, tool: str, call_id: str | None = None) -> None:
