@@ -1,4 +1,4 @@
-"""Run the table through one framework, in its environment: ``python -m tests.integrations.run NAME``.
+"""Run the table through one framework: ``python -m tests.integrations.run NAME``, where it is.
 
 Prints one JSON object: per scenario and mode, the outcome without toolfault, the outcome with it,
 and the events. ``--first`` hooks the framework before it is imported, with the first few scenarios.
@@ -15,8 +15,9 @@ import sys
 import warnings
 from typing import Any
 
-import toolfault
 from tests.integrations.scenarios import SCENARIOS, Scenario
+
+import toolfault
 from toolfault.testing import capture_events
 
 _FIRST = ("success", "three faults at once", "raise")
@@ -86,6 +87,7 @@ def _told(driver: Any, key: tuple[Scenario, str], plain: Any, *, improve: bool) 
         "events": calls,
         "expected": [dataclasses.asdict(event) for event in expected],
         "names_model": driver.NAMES_MODEL,
+        "names_conversation": driver.NAMES_CONVERSATION,
         "secret": scenario.secret,
     }
 

@@ -72,7 +72,7 @@ async def cancelled_inside(run: Coroutine[Any, Any, Any]) -> Any:
     """Cancel ``run`` as soon as the body of ``wait`` runs."""
     entered.clear()
     task = asyncio.ensure_future(run)
-    while not entered.is_set() and not task.done():
-        await asyncio.sleep(0)
+    while not entered.is_set() and not task.done():  # noqa: ASYNC110
+        await asyncio.sleep(0)  # a tool may run in another loop: no asyncio.Event
     task.cancel()
     return await task

@@ -73,8 +73,7 @@ class Seen:
         error: What was raised, outermost.
         result: What the tool returned.
         told: The text that the model reads of a failure.
-        told_as: What the model reads of a text that is put in place of the framework's, where the
-            framework adds to it.
+        told_as: Makes what the model reads of a text, where the framework wraps it.
         duration_ms: Length of the call, milliseconds; None to take it from the open call.
         reports: Whether this process reports the call; False where the other side of a protocol
             does, which wants to know what went wrong (``Call.error``).
@@ -250,10 +249,9 @@ def _observed(seen: Seen, *, improve: bool) -> str | None:
     error = _failure(seen, arguments, inner)
     better = improved(seen, error) if improve and error is not None else None
     if error is not None:
-        told = seen.told
-        if better is not None:
-            told = better if seen.told_as is None else seen.told_as(better)
+        told = better or seen.told
         if told:
+            told = told if seen.told_as is None else seen.told_as(told)
             error = error.with_(told=told)
     if call is not None:
         call.error = error

@@ -9,6 +9,7 @@ ends there in silence. ``ToolfaultMiddleware`` can answer them, too.
 from __future__ import annotations
 
 import functools
+from collections import OrderedDict
 from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
@@ -19,6 +20,8 @@ from toolfault.integrations._seen import Call, Seen, note, observe
 __all__ = ["ToolfaultMiddleware", "install"]  # noqa: F822 - the first one is made late
 
 _NAME = "langchain"
+_REMEMBERED = 512
+_asked: OrderedDict[Any, Any] = OrderedDict()  # call id -> the model's message
 _answers = ContextVar("toolfault_langchain_answers", default=False)
 
 
@@ -70,7 +73,7 @@ def _arun_one(original: Any) -> Any:
 
 
 def _seen(node: Any, call: Any, runtime: Any) -> Seen:
-    """Return what is known before the body runs; older versions give the config alone."""
+    """Return what is known before the body runs; older versions give the config, but no state."""
     config = runtime if isinstance(runtime, dict) else getattr(runtime, "config", None)
     tool = node.tools_by_name.get(call["name"])
     seen = Seen(_NAME, call["name"], call_id=call["id"], arguments=call["args"])
@@ -78,7 +81,7 @@ def _seen(node: Any, call: Any, runtime: Any) -> Seen:
     seen.conversation = _thread(config)
     seen.agent = ((config or {}).get("metadata") or {}).get("lc_agent_name")
     seen.fn = getattr(tool, "coroutine", None) or getattr(tool, "func", None)
-    message = _message(getattr(runtime, "state", None), call["id"])
+    message = _message(getattr(runtime, "state", None), call["id"]) or _asked.get(call["id"])
     seen.turn = getattr(message, "id", None)
     seen.agent = getattr(message, "name", None) or seen.agent
     seen.model = _model(message)
@@ -140,6 +143,7 @@ def _answered(opened: Call, answer: Any, tool: Any) -> Any:
         else:
             seen.stage, seen.error = "ok", None
             seen.result = getattr(answer, "content", answer)
+            seen.told = seen.result if type(seen.result) is str else None
 
     text = opened.ended(fill, improve=improves(_NAME))
     return answer if text is None else answer.model_copy(update={"content": text})
@@ -163,16 +167,25 @@ def _handler() -> Any:
 
         def on_llm_end(self, response: Any, **_: Any) -> None:
             """Report the calls whose arguments could not be parsed."""
-            if _answers.get():
-                return
             for row in response.generations:
                 for generation in row:
                     message = getattr(generation, "message", None)
+                    _remember(message)
+                    if _answers.get():
+                        continue
                     for call in getattr(message, "invalid_tool_calls", None) or ():
                         config = var_child_runnable_config.get()
                         observe(functools.partial(_unreadable, call, message, config))
 
     return Listener()
+
+
+def _remember(message: Any) -> None:
+    """Note which message asked for a call, for versions that do not say."""
+    for call in getattr(message, "tool_calls", None) or ():
+        _asked[call.get("id")] = message
+    while len(_asked) > _REMEMBERED:
+        _asked.popitem(last=False)
 
 
 def _unreadable(call: Any, message: Any, config: Any) -> Seen:
@@ -184,7 +197,8 @@ def _unreadable(call: Any, message: Any, config: Any) -> Seen:
         turn=getattr(message, "id", None),
         conversation=_thread(config),
         model=_model(message),
-        agent=((config or {}).get("metadata") or {}).get("lc_agent_name"),
+        agent=getattr(message, "name", None)
+        or ((config or {}).get("metadata") or {}).get("lc_agent_name"),
         stage="parse",
     )
 

@@ -84,6 +84,8 @@ def _filled(seen: Seen, answer: Any) -> None:
     seen.result = answer.output
     if answer.is_sdk_generated_error:  # a failure would have ended the call before
         seen.stage, seen.told = "timeout", str(answer.output)
+    elif type(answer.output) is dict:
+        seen.told = str(answer.output)
 
 
 def _failure(original: Any) -> Any:
@@ -133,9 +135,9 @@ def _remember(response: Any) -> None:
     """Note which calls came in one response."""
     try:
         calls = [i.call_id for i in response.output if getattr(i, "type", "") == "function_call"]
-        named = response.response_id or f"{id(response):x}-{'-'.join(calls)}"[:128]
         for call_id in calls:
-            _turns[call_id] = named
+            # With the first call's id: some providers' adapters give every response one id.
+            _turns[call_id] = f"{response.response_id or 'response'}/{calls[0]}"[:128]
         while len(_turns) > _TURNS:
             _turns.popitem(last=False)
     except Exception:  # noqa: BLE001 - the promise to the host

@@ -70,7 +70,9 @@ def _validate(original: Any) -> Any:
 def _execute(original: Any) -> Any:
     @functools.wraps(original)
     async def execute_tool_call(self: Any, validated: Any, *a: Any, **k: Any) -> Any:
-        if getattr(validated, "validation_error", None) is not None or _is_output(self, validated.call):
+        if getattr(validated, "validation_error", None) is not None or _is_output(
+            self, validated.call
+        ):
             return await original(self, validated, *a, **k)  # reported when it was refused
         with Call(lambda: _seen(self, validated.call)) as opened:
             try:
@@ -78,10 +80,18 @@ def _execute(original: Any) -> Any:
             except BaseException as error:
                 opened.raised(error, _raised)
                 raise
-            opened.ended(lambda seen: setattr(seen, "result", result))
+            opened.ended(functools.partial(_returned, result))
             return result
 
     return execute_tool_call
+
+
+def _returned(result: Any, seen: Seen) -> None:
+    seen.result = result
+    if type(result) is dict:  # of a failure, what the model reads
+        from pydantic_core import to_json
+
+        seen.told = to_json(result).decode()
 
 
 def _raised(seen: Seen) -> None:
@@ -89,8 +99,9 @@ def _raised(seen: Seen) -> None:
     error = seen.error
     if type(error).__name__ not in _RETRIES:
         return
-    seen.told = _text(_part(error))
-    if seen.told.startswith("Timed out after"):
+    part = _part(error)
+    seen.told = _text(part)
+    if str(getattr(part, "content", "")).startswith("Timed out after"):
         seen.stage, seen.error = "timeout", None
     elif type(error).__name__ == "ToolFailedError":
         seen.stage, seen.error = "returned", None
@@ -102,8 +113,8 @@ def _refused(manager: Any, call: Any, error: Any, part: Any = None) -> Seen:
     seen.stage = "validation" if seen.schema is not None else "unknown"
     seen.error = error.__cause__ or error
     if part is not None:
-        seen.told = _text(part)
-        seen.told_as = functools.partial(_text_with, part)
+        seen.told = part.content if isinstance(part.content, str) else _text(part)
+        seen.told_as = functools.partial(_text_with, part, _text(part))
         rows = part.content if isinstance(part.content, list) else None
         seen.error = ValidationError(rows) if rows else None
         cause = getattr(getattr(part, "retry", None), "cause", None)
@@ -125,8 +136,8 @@ def _text(part: Any) -> str:
     return ""
 
 
-def _text_with(part: Any, content: str) -> str:
-    """Return what the model reads of ``content``, to which the framework adds a sentence."""
+def _text_with(part: Any, whole: str, content: str) -> str:
+    """Return what the model reads of ``content``, which the framework wraps."""
     from dataclasses import replace
 
-    return _text(replace(part, content=content))
+    return whole if content == whole else _text(replace(part, content=content))

@@ -20,6 +20,7 @@ from tests.integrations.tools import cancelled_inside, functions
 FRAMEWORK = "langchain"
 MODES = ("sync", "async", "stream")
 NAMES_MODEL = True
+NAMES_CONVERSATION = True
 LACKS = {"time-out": "LangChain has no time limit for tools"}
 EXPECTED: dict[str, tuple[Expected, ...]] = {}
 
@@ -27,8 +28,8 @@ EXPECTED: dict[str, tuple[Expected, ...]] = {}
 class Script(BaseChatModel):
     """Plays the turns of a scenario and keeps what it was given."""
 
-    turns: list[Any] = []
-    read: list[Any] = []
+    turns: list[Any]
+    read: list[Any]
 
     @property
     def _llm_type(self) -> str:
@@ -69,7 +70,9 @@ def run(scenario: Scenario, *, mode: str) -> Outcome:
         if mode == "sync":
             answer = agent.invoke(given, config)
         else:
-            awaited = _stream(agent, given, config) if mode == "stream" else _call(agent, given, config)
+            awaited = (
+                _stream(agent, given, config) if mode == "stream" else _call(agent, given, config)
+            )
             answer = asyncio.run(cancelled_inside(awaited) if scenario.cancelled else awaited)
         outcome.answer = str(answer["messages"][-1].content)
     except BaseException as error:
@@ -85,10 +88,7 @@ async def _call(agent: Any, given: Any, config: Any) -> Any:
 
 
 async def _stream(agent: Any, given: Any, config: Any) -> Any:
-    last = None
-    async for last in agent.astream(given, config, stream_mode="values"):
-        pass
-    return last
+    return [state async for state in agent.astream(given, config, stream_mode="values")][-1]
 
 
 def _tool(name: str, fn: Any) -> Any:
@@ -102,12 +102,21 @@ def _message(turn: Any) -> AIMessage:
     for call in turn:
         if isinstance(call.arguments, str):
             bad.append(
-                {"name": call.tool, "args": call.arguments, "id": call.call_id,
-                 "error": "not JSON", "type": "invalid_tool_call"}
+                {
+                    "name": call.tool,
+                    "args": call.arguments,
+                    "id": call.call_id,
+                    "error": "not JSON",
+                    "type": "invalid_tool_call",
+                }
             )
         else:
             good.append(
-                {"name": call.tool, "args": dict(call.arguments), "id": call.call_id,
-                 "type": "tool_call"}
+                {
+                    "name": call.tool,
+                    "args": dict(call.arguments),
+                    "id": call.call_id,
+                    "type": "tool_call",
+                }
             )
     return AIMessage("", tool_calls=good, invalid_tool_calls=bad, name=AGENT)

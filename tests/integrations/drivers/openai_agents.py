@@ -16,6 +16,7 @@ set_trace_processors([])
 FRAMEWORK = "openai_agents"
 MODES = ("async", "stream")
 NAMES_MODEL = True
+NAMES_CONVERSATION = True
 LACKS = {
     "interrupt": "approvals stop the run before a call begins",
 }

@@ -16,15 +16,13 @@ from tests.integrations.tools import cancelled_inside, functions
 FRAMEWORK = "pydantic_ai"
 MODES = ("sync", "async", "stream")
 NAMES_MODEL = True
+NAMES_CONVERSATION = "conversation_id" in inspect.signature(Agent.run).parameters
 LACKS = {
     "raise handled by the framework": "exceptions of a tool always end the run",
 }
 EXPECTED = {
-    "unknown argument": (
-        Expected("c1", "book", "unknown_field", (("terrace", "unknown_field"),)),
-    ),
+    "unknown argument": (Expected("c1", "book", "unknown_field", (("terrace", "unknown_field"),)),),
 }
-_HAS_CONVERSATIONS = "conversation_id" in inspect.signature(Agent.run).parameters
 
 
 def ask(question: str) -> Any:
@@ -50,7 +48,10 @@ def run(scenario: Scenario, *, mode: str) -> Outcome:
             if isinstance(part, TextPart):
                 yield part.content
             else:
-                yield {index: DeltaToolCall(part.tool_name, part.args_as_json_str(), part.tool_call_id)}
+                raw = part.args
+                text = raw if isinstance(raw, str) else part.args_as_json_str()
+                call = DeltaToolCall(part.tool_name, text, tool_call_id=part.tool_call_id)
+                yield {index: call}
 
     made = functions(scenario, asynchronous=mode != "sync")
     limit = scenario.limit if not scenario.decorated else None
@@ -58,7 +59,7 @@ def run(scenario: Scenario, *, mode: str) -> Outcome:
     tools.append(Tool(ask))
     model = FunctionModel(answer, stream_function=stream, model_name=MODEL)
     agent: Any = Agent(model, tools=tools, name=AGENT)
-    more = {"conversation_id": CONVERSATION} if _HAS_CONVERSATIONS else {}
+    more = {"conversation_id": CONVERSATION} if NAMES_CONVERSATION else {}
     try:
         if mode == "sync":
             result = agent.run_sync("go", **more)
@@ -71,7 +72,11 @@ def run(scenario: Scenario, *, mode: str) -> Outcome:
     for message in read[-1] if len(read) > 1 else ():
         for part in message.parts:
             if part.part_kind in ("tool-return", "retry-prompt") and part.tool_call_id:
-                text = getattr(part, "model_response", None) if part.part_kind == "retry-prompt" else None
+                text = (
+                    getattr(part, "model_response", None)
+                    if part.part_kind == "retry-prompt"
+                    else None
+                )
                 shown = text() if text is not None else part.model_response_str()
                 outcome.told[part.tool_call_id] = str(shown)
     return outcome
