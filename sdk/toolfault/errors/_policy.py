@@ -202,7 +202,7 @@ def hide(error: ToolError, values: Sequence[str]) -> None:
     """Take *values* out of the texts of *error*, which whoever wrote them may quote."""
     state = error.__dict__
     for name in _QUOTING:
-        state[name] = without(state[name], values)
+        state[name] = without(state.get(name), values)
     error.args = (error.tool, state["_message"])
     state["_issues"] = tuple(hidden_in(issue, values) for issue in state["_issues"])
 

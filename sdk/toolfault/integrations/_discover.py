@@ -45,6 +45,26 @@ FRAMEWORKS: dict[str, tuple[str, ...]] = {
         "agents.run_internal.run_loop",
     ),
     "pydantic_ai": ("pydantic_ai.tool_manager", "pydantic_ai._tool_manager"),
+    "mcp": (
+        "mcp.client.session",
+        "mcp.server.lowlevel.server",
+        "mcp.server.mcpserver.tools.tool_manager",
+        "mcp.server.fastmcp.tools.tool_manager",
+    ),
+    "fastmcp": ("fastmcp.server.server",),
+    "smolagents": ("smolagents.agents",),
+    "crewai": ("crewai.agents.agent_executor",),
+    "llama_index": (
+        "llama_index.core.agent.workflow.base_agent",
+        "llama_index.core.agent.workflow.multi_agent_workflow",
+    ),
+    "google_adk": (
+        "google.adk.flows.llm_flows.tools._caller",
+        "google.adk.flows.llm_flows.functions",
+        "google.adk.plugins.plugin_manager",
+    ),
+    "strands": ("strands.tools.executors._executor",),
+    "agent_framework": ("agent_framework._tools",),
 }
 """The modules whose loading each integration waits for.
 
@@ -148,6 +168,14 @@ _DISTRIBUTIONS = {
     "langchain": ("langchain", "langgraph-prebuilt", "langchain-core"),
     "openai_agents": ("openai-agents",),
     "pydantic_ai": ("pydantic-ai-slim", "pydantic-ai"),
+    "mcp": ("mcp",),
+    "fastmcp": ("fastmcp",),
+    "smolagents": ("smolagents",),
+    "crewai": ("crewai",),
+    "llama_index": ("llama-index-core",),
+    "google_adk": ("google-adk",),
+    "strands": ("strands-agents",),
+    "agent_framework": ("agent-framework-core",),
 }
 
 

@@ -254,17 +254,16 @@ def _checked_again(
     """Return what our own checks say of the arguments, where the framework hides the details.
 
     Frameworks take ``"4"`` for a number and fill in defaults, so neither is said to be wrong.
-    None without a schema, without the package ``jsonschema``, and where nothing is found.
+    None without a schema, and where nothing is found.
     """
     if not schema or arguments is None:
         return None
     try:
-        from toolfault.tools._call import Call
-        from toolfault.tools._tool import Tool
-
-        checked = Tool(_any_arguments, name=tool, parameters=_as_read(schema), coerce=True)
-    except Exception:  # noqa: BLE001 - no schema that can be used, or nothing to use it with
+        checked = _checker(tool, _as_read(schema))
+    except Exception:  # noqa: BLE001 - no schema that can be used
         return None
+    from toolfault.tools._call import Call
+
     call = Call(tool, tool, arguments)
     call.arguments = arguments
     try:
@@ -275,6 +274,18 @@ def _checked_again(
         found = checked.compiled.rejection(call, error, "parameters")
         return None if found is None else found.with_(kind="validation", phase="validation")
     return None
+
+
+def _checker(tool: str, schema: dict[str, Any]) -> Tool:
+    from toolfault.errors import ConfigError
+    from toolfault.tools import Tool
+
+    try:
+        return Tool(_any_arguments, name=tool, parameters=schema, coerce=True)
+    except ConfigError:  # the package jsonschema is not installed
+        from toolfault.integrations._declared import function_of
+
+        return Tool(function_of(schema), name=tool, coerce=True)
 
 
 def _any_arguments(**arguments: Any) -> None:

@@ -37,7 +37,7 @@ from toolfault.integrations._failure import (
     reported_failure,
     shown,
 )
-from toolfault.telemetry._context import Conversation
+from toolfault.telemetry._context import Conversation, current_scope
 from toolfault.telemetry._say import debug
 from toolfault.tools import CallRecord, mark_reported, notify
 from toolfault.tools._running import RUNNING, Frame, RunningCall, leave
@@ -242,8 +242,8 @@ def _observed(seen: Seen, *, improve: bool) -> str | None:
     if seen.stage == "control" or is_control_flow(seen.error):
         return None
     arguments = parsed(seen.arguments)
-    if arguments is None and inner is not None and isinstance(inner.arguments, dict):
-        arguments = inner.arguments
+    if seen.stage != "parse" and arguments is None and inner is not None:
+        arguments = inner.arguments if isinstance(inner.arguments, dict) else None
     if seen.told:
         seen.told = shown(seen.told, arguments)
     error = _failure(seen, arguments, inner)
@@ -283,7 +283,7 @@ def _failure(
 ) -> ToolError | None:
     """Return the failure of the call; what the decorator found says more than the framework."""
     known = inner.error if inner is not None else None
-    if known is None or seen.stage in ("timeout", "cancelled"):
+    if known is None or seen.stage in ("parse", "timeout", "cancelled"):
         return failure_of(seen, arguments)
     if seen.error is None or any(cause in (known, known.cause) for cause in causes(seen.error)):
         return known.with_(tool=str(seen.tool), tool_requested=None, event_id=None)
@@ -331,6 +331,7 @@ def _record(
     frame = None if seen.call is None else seen.call.frame
     if duration is None:
         duration = 0.0 if frame is None else (perf_counter() - frame.began) * 1e3
+    scope = current_scope()  # the host may have named the turn
     record = CallRecord(
         str(seen.tool),
         str(seen.tool),
@@ -340,7 +341,7 @@ def _record(
         call_id=seen.call_id,
         arguments=arguments,
         error=error,
-        turn=seen.turn,
+        turn=seen.turn or (None if scope is None else scope.turn),
         reported=() if frame is None else frame.reported,
     )
     if error is not None and error.category is ErrorCategory.PARAMETER and error.issues:
