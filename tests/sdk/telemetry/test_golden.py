@@ -105,7 +105,7 @@ def crashed() -> ToolError:
 def recovered_chain(client: Client) -> None:
     """Rejected, timed out, and then a success with a repaired argument."""
     with toolfault.conversation(
-        "conv-42", model="claude-x", user="u-7", tags={"team": "travel"}
+        "conv-42", model="claude-x", user="u-7", tags={"team": "travel"}, ends=True
     ) as conversation:
         conversation.turn("msg_1")
         bad = {"port": "80", "headers": [{"value": 7}]}
@@ -122,7 +122,7 @@ def recovered_chain(client: Client) -> None:
 def unavailable(client: Client) -> None:
     """A tool that a policy denies, called through an alias."""
     error = ToolError.unavailable("shell", "policy_denied", tool_requested="bash")
-    with toolfault.conversation("conv-43", variant="before"):
+    with toolfault.conversation("conv-43", variant="before", ends=True):
         client.on_call(call("shell", None, error, tool_requested="bash", validation_mode="none"))
 
 
@@ -134,7 +134,7 @@ def internal(client: Client) -> None:
 def captured(client: Client) -> None:
     """An error of an agent that keeps its own loop."""
     error = ToolError("search", "no such index: flights", "not_found", field="index")
-    with toolfault.conversation("conv-44"):
+    with toolfault.conversation("conv-44", ends=True):
         client.capture_failure(error, arguments={"index": "flights"}, call_id="call_9")
 
 
@@ -147,7 +147,7 @@ def marked(client: Client) -> None:
 def folded(client: Client) -> None:
     """Successes of two conversations, one of them with a failure."""
     for name, fails in (("conv-45", False), ("conv-46", True)):
-        with toolfault.conversation(name, model="claude-x", variant="bools=treatment"):
+        with toolfault.conversation(name, model="claude-x", variant="bools=treatment", ends=True):
             for number in range(4):
                 repairs = (Repair("port", "str", "int"),) if number == 1 else ()
                 client.on_call(
@@ -177,7 +177,7 @@ def withheld(client: Client) -> None:
         kind="deserialize",
         phase="parse",
     )
-    with toolfault.conversation("conv-47"):
+    with toolfault.conversation("conv-47", ends=True):
         client.on_call(call("http_request", {"port": "80", "headers": [{"value": 7}]}, rejected()))
         client.on_call(call("http_request", None, unreadable))
 

@@ -20,7 +20,7 @@ def divide(a: int, b: int) -> float:
 def test_events_of_a_block_are_captured() -> None:
     """Inside the block everything reported is at hand, and failures on their own."""
     with capture_events(agent="bot") as events:
-        with toolfault.conversation("c1"):
+        with toolfault.conversation("c1", ends=True):
             divide.call({"a": 1, "b": 2})
             divide.call({"a": 1, "b": "x"})
             divide.call({"a": 1, "b": 0})
@@ -126,7 +126,7 @@ FAILURES = [toolfault.ToolError("refuse", "no", "not_found"), ValueError("boom")
 @pytest.mark.parametrize("how", ["itself", "as ToolError", "raised from it", "by another name"])
 def test_failure_of_a_tool_is_not_reported_again(failure: Exception, how: str) -> None:
     """A host that captures what a decorated function has raised makes no second event."""
-    with capture_events() as events, toolfault.conversation("c"):
+    with capture_events() as events, toolfault.conversation("c", ends=True):
         for _ in range(2):
             try:
                 refuse(failure)
