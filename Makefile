@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs test test-quick test-long test-breaks check bench format requirements chromium clean
+.PHONY: help demo docs test test-quick test-long test-breaks test-integrations check bench format requirements chromium clean
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -29,6 +29,10 @@ test-quick: $(VENV)/.dev ## the fast tests: no browser, no PostgreSQL
 
 test-long: $(VENV)/.dev chromium ## only the long ones: full matrices, kills, disks, outages
 	$(PYTEST) -m "long" --timeout 3600 --durations 20 $(PYTEST_ARGS)
+
+test-integrations: $(VENV)/.dev ## every agent framework, newest and oldest version; makes their environments
+	$(BIN)/python -m tests.integrations.environments
+	$(BIN)/python -m pytest tests/integrations $(PYTEST_ARGS)
 
 test-breaks: $(VENV)/.dev chromium ## break the product on purpose, once per promise; the tests must notice
 	$(BIN)/python tests/breaks/run.py $(BREAKS_ARGS)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ToolResult,
     )
     from toolfault.formatting import format_validation_errors
+    from toolfault.integrations._discover import instrument
     from toolfault.telemetry import (
         Client,
         Conversation,
@@ -76,6 +77,7 @@ __all__ = [
     "format_validation_errors",
     "formatting",
     "init",
+    "instrument",
     "integrations",
     "record_change",
     "report_validation_error",
@@ -103,6 +105,7 @@ _HOMES = {
         "ToolfaultError",
     ),
     "toolfault.formatting": ("format_validation_errors",),
+    "toolfault.integrations._discover": ("instrument",),
     "toolfault.telemetry": (
         "Client",
         "Conversation",

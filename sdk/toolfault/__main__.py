@@ -52,11 +52,23 @@ def main(arguments: list[str] | None = None) -> int:
 def _doctor(dsn: str | None) -> int:
     from toolfault.telemetry._doctor import examine
 
+    _tell_frameworks()
     findings = examine(dsn)
     width = max(len(finding.step) for finding in findings)
     for step, is_ok, text in findings:
         sys.stdout.write(f"{'ok  ' if is_ok else 'FAIL'}  {step:<{width}}  {text}\n")
     return 0 if all(finding.ok for finding in findings) else 1
+
+
+def _tell_frameworks() -> None:
+    """Say which agent frameworks are installed, what of them is hooked, and what is missing."""
+    from toolfault.integrations._discover import examine
+
+    for name, version, hooked, missing in examine():
+        state = "FAIL" if missing else "ok  "
+        sys.stdout.write(f"{state}  {name}  {version}: hooked {', '.join(hooked) or 'nothing'}\n")
+        for place in missing:
+            sys.stdout.write(f"      missing in this version: {place}\n")
 
 
 def _hook() -> int:

@@ -729,9 +729,9 @@ BREAKS: Final = (
     Break(
         name="importer-one-odd-value-ends-all",
         promise="A file with a member of an unforeseen type ends the import of a whole folder.",
-        file="collector/toolfault_collector/importers/formats/chat.py",
-        old='value.get("type") in _ITEM_TYPES',
-        new='value.get("type") in frozenset(_ITEM_TYPES)',
+        file="collector/toolfault_collector/importers/formats/langchain.py",
+        old="if kind in _BARE_KINDS and",
+        new="if kind in frozenset(_BARE_KINDS) and",
         found_by=(
             "tests/collector/importers/test_broken_files.py::test_what_is_no_transcript_is_said",
         ),
@@ -740,7 +740,7 @@ BREAKS: Final = (
         name="importer-pending-call-is-counted",
         promise="A call is counted once without its result, and again when the result is there.",
         file="collector/toolfault_collector/importers/formats/chat.py",
-        old="assembly.finish(grows=own_id is not None)",
+        old='assembly.finish(grows=grows and "epoch" not in found.wrapper)',
         new="assembly.finish(grows=False)",
         found_by=(
             "tests/collector/importers/test_chat.py::test_what_the_last_turn_waits_for_is_pending",
@@ -788,9 +788,39 @@ BREAKS: Final = (
         name="importer-silent-within-a-file",
         promise="Nothing is told while a long session file is read.",
         file="collector/toolfault_collector/importers/files.py",
-        old="                self.on_read(file.tell())\n",
+        old="            self.on_read(self.file.done())\n",
         new="",
         found_by=("tests/collector/importers/test_import_paths.py::test_progress_within_a_file",),
+    ),
+    Break(
+        name="importer-grown-chat-is-another",
+        promise="A chat that has grown since it was imported counts all its calls again.",
+        file="collector/toolfault_collector/importers/formats/chat.py",
+        old="if first is not None and (grows or _is_unique(first.call_id)):",
+        new="if first is not None and grows:",
+        found_by=(
+            "tests/collector/importers/test_every_format.py::test_a_history_that_grew_adds_what_is_new",
+        ),
+    ),
+    Break(
+        name="importer-bomb-is-unpacked",
+        promise="A small file that expands without end fills memory and disk.",
+        file="collector/toolfault_collector/importers/archives.py",
+        old="        size += len(piece)\n        if size > limit:",
+        new="        if size > limit:",
+        found_by=(
+            "tests/collector/importers/test_archives.py::test_what_expands_beyond_measure_is_refused",
+        ),
+    ),
+    Break(
+        name="importer-damage-loses-what-was-read",
+        promise="A compressed file whose end is missing loses what stands before it.",
+        file="collector/toolfault_collector/importers/files.py",
+        old='read = getattr(stream, "read1", stream.read)',
+        new="read = stream.read",
+        found_by=(
+            "tests/collector/importers/test_archives.py::test_what_comes_before_a_damage_is_kept",
+        ),
     ),
     Break(
         name="importer-rule-not-as-documented",
@@ -1588,6 +1618,38 @@ BREAKS: Final = (
         old="return case((rate < LEAST_RATE, 1.0 / LEAST_RATE), else_=1.0 / rate)",
         new="return case((rate < LEAST_RATE, 1.0 / LEAST_RATE), else_=rate)",
         found_by=("tests/dashboard/queries/test_sampled.py::test_summary_and_overview",),
+    ),
+    # OpenTelemetry.
+    Break(
+        name="otlp-every-span-a-call",
+        promise="A call that agent, client and server each have a span of counts as several.",
+        file="collector/toolfault_collector/otlp/grouping.py",
+        old="                joined.join(reading, above)\n",
+        new="                pass\n",
+        found_by=(
+            "tests/collector/otlp/test_calls.py::test_four_spans_of_one_call_are_one_call",
+            "tests/collector/otlp/test_dialects.py",
+        ),
+    ),
+    Break(
+        name="otlp-history-is-new",
+        promise="Calls of earlier turns count again, as calls that never reached a span.",
+        file="collector/toolfault_collector/otlp/pairing.py",
+        old="    history = histories.get(agent)\n",
+        new="    history = histories.get(agent, set())\n",
+        found_by=(
+            "tests/collector/otlp/test_calls.py::test_an_earlier_traces_messages_are_no_calls",
+        ),
+    ),
+    Break(
+        name="otlp-soft-rules-stay-on",
+        promise="A soft rule that a project switched off still makes failures.",
+        file="collector/toolfault_collector/otlp/failures.py",
+        old="    failed = rule in soft\n",
+        new="    failed = True\n",
+        found_by=(
+            "tests/collector/otlp/test_calls.py::test_a_soft_rule_that_is_off_leaves_a_mark",
+        ),
     ),
     # Migrations.
     Break(

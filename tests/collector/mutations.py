@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tests.factories import change, conversation_end, counts, failure, success, tool_error
 
-__all__ = ["VALUES", "Body", "bodies", "places"]
+__all__ = ["VALUES", "Body", "bodies", "damaged", "places"]
 
 Body = tuple[bytes, dict[str, str]]
 
@@ -93,6 +93,11 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 MUTATIONS: Final[tuple[Mutation, ...]] = (
     _flip, _insert, _replace, _cut, _truncate, _repeat, _value, _value, _value, _rename
 )  # fmt: skip
+
+
+def damaged(draw: random.Random, data: bytes) -> bytes:
+    """Change some of the bytes of *data*, whatever they mean."""
+    return draw.choice(MUTATIONS[:6])(draw, data)
 
 
 def bodies(seed: int, count: int) -> Iterator[Body]:

@@ -358,3 +358,17 @@ def test_no_text_is_a_trap(unit: str) -> None:
 
     redact(text)
     redact_bluntly(text)
+
+
+def test_what_pydantic_was_given_goes_with_its_secret_name() -> None:
+    """The name stands in the line above ``input_value``; other fields keep their values."""
+    text = (
+        "2 validation errors for login\nuser.api_key\n  String should be short [type=too_long,"
+        " input_value=['a, b]', 'correct horse'], input_type=list]\nseats\n  Input should be a"
+        " valid integer [type=int_type, input_value='two', input_type=str]"
+    )
+    cleaned = redact(text)
+    assert cleaned == text.replace("['a, b]', 'correct horse']", "[redacted:named]")
+    assert redact(cleaned) == cleaned
+    assert may_hold_secret(json.dumps(text).encode())
+    assert redact(text.replace("api_key", "token_count")) == text.replace("api_key", "token_count")

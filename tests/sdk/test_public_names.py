@@ -12,7 +12,7 @@ NAMES = """
     Audience AvailabilityReason Client ConfigError Conversation ErrorCategory InvocationKind Issue
     Stats ToolError ToolErrorCode ToolInvocationError ToolManager ToolRegistry ToolResult
     ToolfaultError __version__ capture_failure client close coerce conversation errors flush
-    format_validation_errors formatting init integrations record_change
+    format_validation_errors formatting init instrument integrations record_change
     report_validation_error
     set_tags stats testing tool tools validators variant
 """

@@ -2,7 +2,8 @@
 
 ``import_paths`` stores, ``parse_file`` only reads. A file goes through these modules, in order:
 
-- ``files`` finds it and tells how it is written; ``json_values`` reads it value by value.
+- ``files`` finds it and tells how it is written; ``archives`` unpacks it, ``json_values`` reads it
+  value by value.
 - ``formats`` has one file per format, which recognises its files (``detect``) and yields their
   conversations (``read``). ``items`` is the protocol: what a format is and what it yields.
 - ``assembly`` pairs the calls and results that a format finds, keeps their order and turns, and
@@ -11,19 +12,22 @@
 - ``run`` stores the events in batches and reports.
 
 Adding a format is one new file in ``formats`` and one line in its list. ``docs/importing.md``
-describes the formats, what counts as a failure in each, and how text becomes a code.
+describes the formats and what counts as a failure in each, ``docs/classification.md`` how text
+becomes a code.
 """
 
 from __future__ import annotations
 
+from toolfault_collector.importers.archives import STDIN
 from toolfault_collector.importers.files import Problem
 from toolfault_collector.importers.formats import AUTO, FORMATS
-from toolfault_collector.importers.items import Call, Conversation, EventBatch, Format
+from toolfault_collector.importers.items import Call, Conversation, EventBatch, Format, Recognition
 from toolfault_collector.importers.run import ImportReport, Progress, import_paths, parse_file
 
 __all__ = [
     "AUTO",
     "FORMATS",
+    "STDIN",
     "Call",
     "Conversation",
     "EventBatch",
@@ -31,6 +35,7 @@ __all__ = [
     "ImportReport",
     "Problem",
     "Progress",
+    "Recognition",
     "import_paths",
     "parse_file",
 ]

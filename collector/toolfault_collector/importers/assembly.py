@@ -21,6 +21,7 @@ __all__ = ["Assembly"]
 
 MAX_TEXT: Final = 8_000  # the wire's limit for a rendering
 MAX_EARLY: Final = 1_000
+MAX_WAITING: Final = 500  # calls of one id, among which that of a result is looked for
 MAX_LEAVES: Final = 200
 MAX_DEPTH: Final = 6
 MAX_CHANGES: Final = 50
@@ -37,6 +38,7 @@ _JSON_TYPES: Final[Mapping[type, str]] = {
     dict: "object",
     type(None): "null",
 }
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
 
 
 class Assembly:
@@ -83,18 +85,26 @@ class Assembly:
 
     def answer(self, outcome: Outcome) -> None:
         """Add a result."""
-        waiting = self._unanswered.get(outcome.call_id, [])
-        # The legacy shape names the function instead of the call.
-        any_tool = outcome.call_id is not None or outcome.tool is None
-        matching = [call for call in waiting if any_tool or call.tool == outcome.tool]
-        if matching:
-            call = next(call for call in matching if call.turn == matching[-1].turn)
-            waiting[:] = [each for each in waiting if each is not call]
+        call = self._answered_by(outcome)
+        if call is not None:
             _settle(call, outcome)
         elif outcome.call_id not in self._unanswered:
             self.orphans += 1
             if outcome.call_id and len(self._early) < self._max_early:
                 self._early.setdefault(outcome.call_id, outcome)
+
+    def _answered_by(self, outcome: Outcome) -> Call | None:
+        """Take the call that a result belongs to out of those that wait for one."""
+        waiting = self._unanswered.get(outcome.call_id, [])
+        # The legacy shape names the function instead of the call.
+        any_tool = outcome.call_id is not None or outcome.tool is None
+        place: int | None = None
+        for at in range(len(waiting) - 1, max(-1, len(waiting) - MAX_WAITING), -1):
+            if any_tool or waiting[at].tool == outcome.tool:
+                if place is not None and waiting[at].turn != waiting[place].turn:
+                    break
+                place = at
+        return waiting.pop(place) if place is not None else None
 
     def finish(self, *, grows: bool) -> tuple[tuple[Call, ...], int]:
         """Give the calls in the order in which they were issued, and how many are left out.
@@ -192,7 +202,7 @@ def _json_type(value: object) -> str:
 
 def _digest(value: object, *, key: bytes, size: int) -> bytes:
     try:
-        text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
+        text = _ENCODER.encode(value)
     except (RecursionError, TypeError, ValueError):
         text = f"{_json_type(value)} too deep to compare"
     return blake2b(text.encode("utf-8", "backslashreplace"), digest_size=size, key=key).digest()

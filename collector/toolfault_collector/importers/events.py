@@ -80,7 +80,7 @@ def _tool_call(conversation: Conversation, call: Call, now: int) -> _Event:
     }
     if call.started_at is not None:
         event["duration_ms"] = (ended - call.started_at) / MILLISECOND_US
-    return _without_nones(event)
+    return _without_nones({**event, **call.members})
 
 
 def _unanswered(conversation: Conversation, call: Call, now: int) -> _Event:

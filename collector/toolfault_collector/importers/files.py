@@ -8,10 +8,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+from toolfault_collector.importers.archives import (
+    LINE_SUFFIXES,
+    STDIN,
+    File,
+    UnreadableError,
+    is_wanted,
+    suffix_of,
+)
 from toolfault_collector.importers.json_values import (
     Broken,
     Piece,
@@ -25,8 +32,6 @@ __all__ = ["Problem", "Severity", "Source", "find_files"]
 
 Severity: TypeAlias = Literal["error", "note"]
 
-SUFFIXES: Final = frozenset({".json", ".jsonl", ".ndjson"})
-LINE_SUFFIXES: Final = frozenset({".jsonl", ".ndjson"})
 CHUNK: Final = 1 << 20
 # Problems of one file that are told one by one; one read as a wrong format has one per line.
 MAX_PROBLEMS: Final = 100
@@ -62,15 +67,15 @@ class Problem:
 def find_files(paths: Sequence[Path]) -> tuple[list[tuple[Path, bool]], list[Problem]]:
     """Give the files to import, each with whether it was named, and the paths that are none.
 
-    Directories give their ``.json``, ``.jsonl`` and ``.ndjson`` files in order of name, without
-    following links to other directories. A file met twice is given once.
+    Directories give their JSON files and archives in order of name, without following links to
+    other directories. A file met twice is given once. ``-`` is standard input.
     """
     files: dict[str, tuple[Path, bool]] = {}
     problems: list[Problem] = []
     for path in paths:
         named = not path.is_dir()
         for found in [path] if named else _walk(path, problems):
-            if found.is_file():
+            if found.is_file() or found == STDIN:
                 files.setdefault(os.path.realpath(found), (found, named))
             elif named:
                 missing = "not a regular file" if path.exists() else "no such file or directory"
@@ -86,7 +91,7 @@ def _walk(folder: Path, problems: list[Problem]) -> Iterator[Path]:
     for root, folders, names in os.walk(folder, onerror=unreadable):
         folders.sort()
         paths = (Path(root, name) for name in sorted(names))
-        yield from (path for path in paths if path.suffix.lower() in SUFFIXES)
+        yield from (path for path in paths if is_wanted(path.name))
 
 
 @dataclass(eq=False)
@@ -97,21 +102,27 @@ class Source:
 
     Args:
         now: Time of the import in microseconds since the epoch.
-        named: Whether the caller named the file; one met in a directory may be something else.
         forced: Whether the caller named the format; then nothing else is read into the file.
-        on_read: Called after every chunk, with the number of bytes read.
+        on_read: Called after every chunk, with the number of bytes read of the file on disk.
         replaced: Whether bytes that are not of the encoding were replaced by U+FFFD.
+        damage: Why the file cannot be read to its end, once that is known.
     """
 
-    path: Path
+    file: File
     now: int
-    named: bool = True
     forced: bool = False
     on_read: Callable[[int], None] = lambda done: None
     replaced: bool = False
+    damage: str = ""
     _problems: list[Problem] = field(default_factory=list)
     _told: int = 0
     _untold: Counter[Severity] = field(default_factory=Counter)
+    _chunk_number: int = 0
+
+    @property
+    def path(self) -> Path:
+        """What the file is called in reports."""
+        return self.file.path
 
     def report(self, position: str, message: str, severity: Severity = "error") -> None:
         """Report what is wrong at a position of the file."""
@@ -126,7 +137,7 @@ class Source:
 
         That is worth a note only where a format was named for all files of a directory.
         """
-        self.report(position, message, "note" if self.forced and not self.named else "error")
+        self.report(position, message, "note" if self.forced and not self.file.named else "error")
 
     def problems(self, *, all_told: bool) -> Iterator[Problem]:
         """Yield what was reported since the last time, and at the end how much was only counted."""
@@ -151,7 +162,7 @@ class Source:
         first, *rest = start.split("\n", 2)
         first = first.strip()
         opens_only = first in {"[", "{", "[{", "[["}
-        if self.path.suffix.lower() in LINE_SUFFIXES and not opens_only:
+        if suffix_of(self.path.name) in LINE_SUFFIXES and not opens_only:
             return "lines"
         goes_on = rest and rest[0].lstrip()[:1] in {"{", "["}
         if goes_on and isinstance(document(iter([first])), Piece):
@@ -166,18 +177,27 @@ class Source:
             else:
                 self.report(read.position, read.message)
 
-    def head(self) -> list[object]:
+    def head(self) -> list[Piece]:
         """Give the first readable values, by which a format is recognised."""
-        count = HEAD_ELEMENTS if self.layout == "array" else HEAD_LINES
-        readable = (read.value for read in self._reads() if isinstance(read, Piece))
-        return list(islice(readable, count))
+        pieces: list[Piece] = []
+        for read in self._reads():
+            if isinstance(read, Piece):
+                pieces.append(read)
+            # Elements of an array may be whole conversations; enough is the first stretch of text.
+            long = self.layout == "array" and self._chunk_number > 1
+            if len(pieces) >= (HEAD_ELEMENTS if long else HEAD_LINES):
+                break
+        return pieces
 
-    def unrecognised(self) -> str:
-        """Say why no format recognises the file."""
+    @property
+    def start(self) -> str:
+        """The beginning of the text."""
+        return next(self._chunks(), "")[:1_000]
+
+    def unreadable(self) -> str:
+        """Say why nothing in the file can be read, or nothing where something can be."""
         first = next(self._reads(), None)
-        if isinstance(first, Broken) and first.fatal:
-            return f"{first.message}; skipped"
-        return "not recognised as a transcript; skipped (name the format if it is one)"
+        return first.message if isinstance(first, Broken) and first.fatal else ""
 
     def _reads(self) -> Iterator[Read]:
         if self.layout == "lines":
@@ -189,16 +209,34 @@ class Source:
         return document(self._chunks())
 
     def _chunks(self) -> Iterator[str]:
-        with self.path.open("rb") as file:
-            raw = file.read(CHUNK)
-            encoding, skip = _encoding(raw)
-            decoder = codecs.getincrementaldecoder(encoding)("strict")
-            raw = raw[skip:]
-            while raw:
-                yield self._decoded(decoder, raw)
-                self.on_read(file.tell())
-                raw = file.read(CHUNK)
-            yield self._decoded(decoder, b"", final=True)
+        raw = self._raw_chunks()
+        first = next(raw, b"")
+        encoding, skip = _encoding(first)
+        decoder = codecs.getincrementaldecoder(encoding)("strict")
+        yield self._decoded(decoder, first[skip:])
+        for chunk in raw:
+            yield self._decoded(decoder, chunk)
+        yield self._decoded(decoder, b"", final=True)
+
+    def _raw_chunks(self) -> Iterator[bytes]:
+        """Yield the bytes, up to where a compressed file is damaged."""
+        stream, more = self.file.open(), True
+        self._chunk_number = 0
+        # One piece at a time, where there are pieces: what comes before a damage is kept.
+        read = getattr(stream, "read1", stream.read)
+        while more:
+            parts, size = list[bytes](), 0
+            try:
+                while more and size < CHUNK:
+                    piece = read(CHUNK - size)
+                    more = bool(piece)
+                    size += len(piece)
+                    parts.append(piece)
+            except UnreadableError as damage:
+                self.damage, more = str(damage), False
+            self._chunk_number += 1
+            yield b"".join(parts)
+            self.on_read(self.file.done())
 
     def _decoded(
         self, decoder: codecs.IncrementalDecoder, raw: bytes, *, final: bool = False

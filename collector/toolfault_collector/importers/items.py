@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from toolfault_collector.importers.files import Source
 
-__all__ = ["Call", "Conversation", "EventBatch", "Format", "Item", "Outcome", "Status"]
+__all__ = [
+    "Call",
+    "Conversation",
+    "Dialect",
+    "EventBatch",
+    "Format",
+    "Item",
+    "Json",
+    "Outcome",
+    "Recognition",
+    "Status",
+]
 
+Json: TypeAlias = Mapping[str, object]
 Status: TypeAlias = Literal["ok", "failed", "missing"]
 
 
@@ -27,6 +40,7 @@ class Call:
         call_id: The source's own id of the call.
         turn: Names the model turn; calls of one turn are parallel.
         started_at: Microseconds since the Unix epoch, or None where the source has no times.
+        members: Members of its event that the format knows better, such as ``event_id``.
         position: Place among the calls of the conversation in the transcript, from 0; decides the
             order of calls that started at the same time.
         status: ``missing`` where the transcript holds no result.
@@ -48,6 +62,7 @@ class Call:
     release: str | None = None
     run_id: str | None = None
     tags: dict[str, str] = field(default_factory=dict)
+    members: Json = field(default_factory=dict)
 
     position: int = 0
     status: Status = "missing"
@@ -131,15 +146,39 @@ class EventBatch:
 Item: TypeAlias = Conversation | EventBatch
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
+class Dialect:
+    """One shape of the messages of a chat.
+
+    Args:
+        name: Name of its format.
+        title: What it is, for people.
+        failure: What marks a failure in it, for people.
+        members: Names of members by which its values are known, the first of them the surest.
+        sign: Gives what shows that a message is of it, as it stands in the file, or nothing.
+        entries: Yields the calls and results of a message; its number names the turn.
+    """
+
+    name: str
+    title: str
+    failure: str
+    members: tuple[str, ...]
+    sign: Callable[[Json], str]
+    entries: Callable[[Json, int], Iterator[Call | Outcome]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Format:
     """One format of transcripts.
 
     Args:
         name: Name on the command line, and of the conversations.
         title: What it is, for people.
-        detect: Tells by the first values of a file (lines, elements of the array, or the whole
-            document) whether the file is of this format.
+        failure: What marks a failure in it, for people.
+        members: Names of members by which its values are known: what an unknown file lacks of them
+            is told.
+        detect: Gives what shows that a value of a file is of this format, and where within the
+            value, or nothing. The value is a line, an element of the array, or the whole document.
         read: Yields the conversations of a file, or events that it holds ready-made. It pairs calls
             and results by :class:`Assembly`, reports what is wrong to the source, and never raises
             for what a file contains.
@@ -147,5 +186,26 @@ class Format:
 
     name: str
     title: str
-    detect: Callable[[list[object]], bool]
+    failure: str
+    members: tuple[str, ...]
+    detect: Callable[[object], tuple[str, str] | None]
     read: Callable[[Source], Iterator[Item]]
+
+
+@dataclass(slots=True)
+class Recognition:
+    """As what a file was read, why, and what it held.
+
+    Args:
+        path: What the file is called in reports.
+        title: Title of the format.
+        why: What showed it, and where; or that the caller said so.
+        calls: Tool calls in the file.
+        failures: Failed calls among these.
+    """
+
+    path: Path
+    title: str
+    why: str
+    calls: int = 0
+    failures: int = 0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from toolfault_collector.clock import SECOND_US, parse_time
 
-__all__ = ["cut", "name_of", "read_time", "text_of"]
+__all__ = ["cut", "name_of", "objects_of", "read_time", "result_text", "text_of"]
 
 _BLOCK_LIMIT: Final = 1_000
 _DEPTH: Final = 3
@@ -24,6 +26,11 @@ def name_of(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def objects_of(value: object) -> list[Mapping[str, object]]:
+    """Give the objects in a list, or nothing where it is no list."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
 def cut(text: str, limit: int) -> str:
     """Shorten to at most *limit* characters, keeping the beginning and saying that it was cut."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
@@ -38,6 +45,17 @@ def text_of(content: object) -> str:
         parts = (_block_text(block) for block in content[:_BLOCK_LIMIT])
         return "\n".join(part for part in parts if part)
     return _block_text(content)
+
+
+def result_text(value: object) -> str:
+    """Give the text of a result or an error, which may be an object with a message, or any JSON."""
+    if isinstance(value, dict) and isinstance(value.get("message"), str):
+        return str(value["message"])
+    text = text_of(value)
+    try:
+        return text if text or value is None else json.dumps(value, default=str)
+    except (RecursionError, ValueError):
+        return text
 
 
 def _block_text(block: object) -> str:

@@ -12,10 +12,16 @@ from typing import Final
 from sqlalchemy import Connection, Engine
 
 from toolfault_collector.clock import now_us
+from toolfault_collector.importers.archives import UnreadableError, open_files
 from toolfault_collector.importers.events import conversation_events
 from toolfault_collector.importers.files import Problem, Severity, Source, find_files
-from toolfault_collector.importers.formats import AUTO, detect_format, find_format
-from toolfault_collector.importers.items import EventBatch, Format, Item
+from toolfault_collector.importers.formats import (
+    AUTO,
+    detect_format,
+    find_format,
+    why_unknown,
+)
+from toolfault_collector.importers.items import EventBatch, Format, Item, Recognition
 from toolfault_collector.protocol.records import Context
 from toolfault_collector.protocol.submission import read_events
 from toolfault_collector.storage.bulk import find_rows
@@ -67,6 +73,7 @@ class ImportReport:
         accepted: Events that are new in the project.
         duplicate: Events that were there already.
         problems: What could not be imported, and notes on what was passed over.
+        recognised: As what each file was read, and why.
     """
 
     files: int = 0
@@ -76,6 +83,7 @@ class ImportReport:
     accepted: int = 0
     duplicate: int = 0
     problems: list[Problem] = field(default_factory=list)
+    recognised: list[Recognition] = field(default_factory=list)
 
     @property
     def errors(self) -> list[Problem]:
@@ -86,7 +94,7 @@ class ImportReport:
 def parse_file(
     path: Path, *, format_name: str = AUTO, now: int, named: bool = True
 ) -> Iterator[Item | Problem]:
-    """Yield the conversations, events and problems of one file, without a database.
+    """Yield the conversations, events and problems of one file or archive, without a database.
 
     Args:
         path: The file.
@@ -99,35 +107,62 @@ def parse_file(
         ValueError: There is no format of that name.
     """
     format_ = None if format_name == AUTO else find_format(format_name)
-    yield from _parse(Source(path, now=now, named=named, forced=format_ is not None), format_)
+    for _, item in _parse(path, named, format_, now):
+        if not isinstance(item, Recognition):
+            yield item
 
 
-def _parse(source: Source, format_: Format | None) -> Iterator[Item | Problem]:
-    for item in _read(source, format_):
-        yield from source.problems(all_told=False)
-        yield item
-    yield from source.problems(all_told=True)
-
-
-def _read(source: Source, format_: Format | None) -> Iterator[Item]:
-    """Yield what a file holds; a format of None means to recognise it."""
+def _parse(
+    path: Path,
+    named: bool,
+    format_: Format | None,
+    now: int,
+    on_read: Callable[[int], None] = lambda done: None,
+) -> Iterator[tuple[Path, Item | Problem | Recognition]]:
+    """Yield what a file or the members of an archive hold, each with what it is called."""
     # A file met in a directory may be something else; one that was begun to be read is not.
-    unfit: Severity = "error" if source.named else "note"
-    severity = unfit
+    severity: Severity = "error" if named else "note"
+    try:
+        for file in open_files(path, named=named):
+            severity = "error"
+            source = Source(file, now=now, forced=format_ is not None, on_read=on_read)
+            for item in _read(source, format_):
+                for problem in source.problems(all_told=False):
+                    yield file.path, problem
+                yield file.path, item
+            for problem in source.problems(all_told=True):
+                yield file.path, problem
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        yield path, Problem(path, "", f"cannot be read: {reason}", severity)
+    except UnreadableError as error:
+        yield path, Problem(path, "", str(error))  # an archive for sure, and what it holds is lost
+
+
+def _read(source: Source, format_: Format | None) -> Iterator[Item | Recognition]:
+    """Yield what a file holds; a format of None means to recognise it."""
+    unfit: Severity = "error" if source.file.named else "note"
+    severity, why = unfit, "as the caller said"
     try:
         if source.layout == "empty":
-            source.report("", "the file is empty", unfit)
+            source.report("", source.damage or "the file is empty", unfit)
             return
-        severity = "error"
-        format_ = format_ or detect_format(source.head())
         if format_ is None:
-            source.report("", source.unrecognised(), unfit)
-            return
+            head = source.head()
+            found = detect_format(head)
+            if found is None:
+                source.report("", why_unknown(source, head), unfit)
+                return
+            format_, why = found
+        severity = "error"
+        yield Recognition(source.path, format_.title, why)
         yield from format_.read(source)
     except OSError as error:
         source.report("", f"cannot be read: {error.strerror or type(error).__name__}", severity)
     except ValueError as error:
         source.report("", str(error), severity)
+    if source.damage:
+        source.report("", source.damage)
     if source.replaced:
         source.report("", "holds bytes that are not of its encoding; they were replaced", "note")
 
@@ -145,7 +180,7 @@ def import_paths(
     Args:
         engine: Database with the current schema.
         project_id: Project that the calls belong to.
-        paths: Files, and directories that are read recursively.
+        paths: Files, archives, and directories that are read recursively; ``-`` is standard input.
         format: Name of a format, or ``auto``.
         on_progress: Called after every MiB that is read, every batch that is stored and every file
             that is done.
@@ -197,21 +232,17 @@ class _Run:
         for path, named in files:
             before = sum(self.sizes[: self.file])
             self.file += 1
-            source = Source(
-                path,
-                now=self.now,
-                named=named,
-                forced=format_ is not None,
-                on_read=partial(self.progress, before),
-            )
-            held = False
-            for item in _parse(source, format_):
+            transcripts = set[Path]()
+            on_read = partial(self.progress, before)
+            for called, item in _parse(path, named, format_, self.now, on_read):
                 if isinstance(item, Problem):
                     self.report.problems.append(item)
+                elif isinstance(item, Recognition):
+                    self.report.recognised.append(item)
                 else:
-                    held = True
-                    yield from self._of_item(path, item)
-            self.report.files += held
+                    transcripts.add(called)
+                    yield from self._of_item(called, item)
+            self.report.files += len(transcripts)
             self.progress()
         self.report.problems += self.pending.values()
 
@@ -219,19 +250,22 @@ class _Run:
         if isinstance(item, EventBatch):
             for position, event in item.events:
                 called = event.get("type") in ("tool_call", "tool_error")
-                self.report.calls += called
-                self.report.failures += called and event.get("success") is not True
+                self._count(called, called and event.get("success") is not True)
                 yield _Event(item.resource, item.resource_flags, path, position, event)
             return
         self.report.conversations += 1
-        self.report.calls += len(item.calls)
-        self.report.failures += item.failures
+        self._count(len(item.calls), item.failures)
         for event in conversation_events(item, now=self.now):
             yield _Event({}, {}, path, item.position, event, ready_made=False)
         self.pending.pop(item.key, None)
         if item.pending:
             message = f"{item.pending} calls have no result yet; import the file again later"
             self.pending[item.key] = Problem(path, item.position, message, "note")
+
+    def _count(self, calls: int, failures: int) -> None:
+        for counted in (self.report, self.report.recognised[-1]):
+            counted.calls += calls
+            counted.failures += failures
 
     def store(self, batch: Sequence[_Event]) -> None:
         """Store events of one resource, in one transaction."""

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 MOST_PROBLEMS = 20
-"""Problems that are told one by one; the rest is counted."""
+MOST_RECOGNISED = 10
+"""Problems and recognised files that are told one by one; the rest is counted."""
 
 
 def register(app: typer.Typer) -> None:
@@ -36,7 +37,10 @@ def import_(
     context: typer.Context,
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH...", help="Files, and directories read recursively."),
+        typer.Argument(
+            metavar="PATH...",
+            help="Files, archives, directories read recursively; - is standard input.",
+        ),
     ],
     format: Annotated[  # noqa: A002 - the option
         str, typer.Option("--format", help="Format of the files; auto recognises it.")
@@ -45,14 +49,14 @@ def import_(
     database_url: DatabaseOption = None,
 ) -> None:
     """Import transcripts; importing the same file again changes nothing."""
-    from toolfault_collector.importers import AUTO, FORMATS, import_paths
+    from toolfault_collector.importers import AUTO, FORMATS, STDIN, import_paths
     from toolfault_dashboard.formats import plural
 
     known = [AUTO, *(each.name for each in FORMATS)]
     if format not in known:
         raise WronglyUsed(f"Write --format as one of {', '.join(known)}.")
     for path in paths:
-        if not path.exists():
+        if not path.exists() and path != STDIN:
             raise Failed(f"There is no file or directory {path}; nothing was imported.")
     with open_database(context, database_url, create=True) as engine:
         name, number = project_to_fill(engine, project)
@@ -61,8 +65,9 @@ def import_(
     _say(report, name)
     if not report.files:
         raise Failed(
-            "No file is a transcript that toolfault recognises. It reads"
-            f" {', '.join(known[1:])}; name the format with --format if the files are one of them."
+            "Nothing was imported: no file is a transcript that toolfault recognises. If you know"
+            " what they are, name it: toolfault import --format NAME PATH, where NAME is one of"
+            f" {', '.join(known[1:])}."
         )
     if report.errors:
         raise Failed(
@@ -103,12 +108,15 @@ def _say(report: ImportReport, project: str) -> None:
     from toolfault_dashboard.cli.tables import cell
     from toolfault_dashboard.formats import count, plural
 
+    for file in report.recognised[:MOST_RECOGNISED]:
+        held = f"{plural(file.calls, 'call')}, {plural(file.failures, 'failure')}"
+        text = f"{file.path}: recognised as {file.title}: {file.why}; {held}"
+        typer.echo(cell(text).plain, err=True)
+    _say_more(len(report.recognised) - MOST_RECOGNISED, "file")
     for problem in report.problems[:MOST_PROBLEMS]:
         where = f"{problem.path}{f': {problem.position}' if problem.position else ''}"
         typer.echo(cell(f"{problem.severity}: {where}: {problem.message}").plain, err=True)
-    more = len(report.problems) - MOST_PROBLEMS
-    if more > 0:
-        typer.echo(f"and {more} more", err=True)
+    _say_more(len(report.problems) - MOST_PROBLEMS, "problem")
     if not report.files:
         return
     read = ", ".join(
@@ -125,3 +133,10 @@ def _say(report: ImportReport, project: str) -> None:
         f" {count(report.duplicate)} stored before.",
         err=True,
     )
+
+
+def _say_more(more: int, noun: str) -> None:
+    from toolfault_dashboard.formats import plural
+
+    if more > 0:
+        typer.echo(f"and {plural(more, noun)} more", err=True)

@@ -34,6 +34,7 @@ _LIMITS = {
     "derived_hint": _LONGEST_TEXT,
     "suggestion": _LONGEST_TEXT,
     "llm_message": _LONGEST_TEXT,
+    "told": _LONGEST_TEXT,
 }
 _NEVER_NONE = {"tool": "unknown", "context": "parameters"}
 _SIMPLE_CAUSES = frozenset({"builtins"})

@@ -83,6 +83,8 @@ class ToolError(ToolfaultError):
     _exception_type: str | None
     _from_exception: bool
     _stand_in: str | None = None  # see `Issue.stand_in`
+    told: str | None
+    """What a framework told the model in place of our text; the model's rendering is then this."""
 
     def __init__(  # noqa: PLR0913 - the attributes of the contract, all but three by name
         self,
@@ -118,6 +120,7 @@ class ToolError(ToolfaultError):
             given["tool"], given["message"] = None, tool
         super().__init__(given["tool"], given["message"])
         self.adapter_failed = False
+        self.told = None
         self._exception_type = None
         self._from_exception = False
         assign(self, given)

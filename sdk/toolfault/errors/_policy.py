@@ -38,7 +38,7 @@ _MOST_KEYS_READ = 100
 _SHORTEST_QUOTED = 4
 _LONGEST_QUOTED = 500
 _MOST_QUOTED = 20
-_QUOTING = ("_message", "llm_message", "retry_hint", "expected", "received", "snippet")
+_QUOTING = ("_message", "llm_message", "told", "retry_hint", "expected", "received", "snippet")
 _NAME_KEYS = ("name", "key", "field", "header")
 
 
@@ -202,7 +202,7 @@ def hide(error: ToolError, values: Sequence[str]) -> None:
     """Take *values* out of the texts of *error*, which whoever wrote them may quote."""
     state = error.__dict__
     for name in _QUOTING:
-        state[name] = without(state[name], values)
+        state[name] = without(state.get(name), values)
     error.args = (error.tool, state["_message"])
     state["_issues"] = tuple(hidden_in(issue, values) for issue in state["_issues"])
 

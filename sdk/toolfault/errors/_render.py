@@ -69,6 +69,8 @@ def bare(text: str) -> str:
 
 def llm_text(error: ToolError) -> str:
     """The text of the tool result: corrective for arguments, a fixed sentence otherwise."""
+    if error.told:
+        return _cleaned(error.told, LONGEST_LLM)
     if error.category is ErrorCategory.AVAILABILITY:
         return UNAVAILABLE_TEXT
     authored = _cleaned(error.llm_message, LONGEST_LLM) if error.llm_message else ""

@@ -57,6 +57,8 @@ def withhold(error: ToolError, arguments: object) -> Withheld:
     if error._from_exception:  # noqa: SLF001
         for name in ("_message", "llm_message"):
             state[name] = values.cut_out(state[name])
+    if error.told:  # frameworks quote the arguments in what they tell the model
+        state["told"] = values.cut_out(error.told)
     state["_issues"] = tuple(_without_value(issue, values) for issue in state["_issues"])
     error.received = _stand_in(error, error._stand_in)  # noqa: SLF001
     if error.snippet is not None:

@@ -58,6 +58,7 @@ def init(  # noqa: PLR0913 - the documented settings, all optional and keyword-o
     coerce: bool | None = None,
     hints: str | None = None,
     spool_dir: str | os.PathLike[str] | None = None,
+    integrations: Any = None,
     transport: Transport | None = None,
     clock: Callable[[], float] | None = None,
 ) -> Client | None:
@@ -83,6 +84,8 @@ def init(  # noqa: PLR0913 - the documented settings, all optional and keyword-o
         coerce: Whether tools repair booleans, numbers and JSON given as text.
         hints: ``"derived"`` adds hints made from the declaration.
         spool_dir: Directory where events survive the death of the process.
+        integrations: Agent frameworks that are hooked: ``"auto"`` for all that get loaded, names
+            of them, or False. See ``toolfault.instrument``.
         transport: Carries batches instead of HTTP (tests, other channels).
         clock: Present time in seconds since the epoch, for times and durations (tests, history).
 
@@ -127,6 +130,10 @@ def _start(
         say(complaint)
     close()
     _set_defaults(config)
+    if config.integrations:
+        from toolfault.integrations import _discover
+
+        _discover.start(config.integrations)
     dsn = None if config.dsn is None else parse_dsn(config.dsn)
     if dsn is None and transport is None:
         return None

@@ -94,6 +94,9 @@ class Capture:
         event["tool"] = tool_name(record.tool)
         event["tool_requested"] = tool_name(record.tool_requested)
         event["success"] = record.success
+        if record.framework is not None:
+            event["framework"] = record.framework
+            event["side"] = record.side
         event["duration_ms"] = _duration(record.duration_ms)
         if record.coercions:
             event["coercions"] = coercion_members(record.coercions)
@@ -186,6 +189,8 @@ class Capture:
         if scope is not None:
             conversation = scope.conversation
             event["session_id"] = conversation.id
+            if conversation.rung != "explicit":
+                event["conversation_rung"] = conversation.rung
             event["turn"] = scope.turn
             event["agent"] = conversation.agent or config.agent
             event["model"] = conversation.model

@@ -23,7 +23,7 @@ from toolfault.telemetry._client import Client
 from toolfault.telemetry._context import Conversation
 from toolfault.tools import CallRecord
 
-__all__ = ["capture_hook", "failure_of"]
+__all__ = ["capture_hook", "conversation_in", "failure_of"]
 
 _LONGEST_LINE = 500
 
@@ -57,6 +57,8 @@ _RULES = (
         r"hook blocked|blocked by hook|hook returned blocking", "blocked_by_hook", "availability"
     ),
     _rule(r"^no such tool", "not_available", "availability"),
+    # Tools of an in-process server of the Agent SDK: jsonschema's first finding, without a field.
+    _rule(r"^input validation error: ", "invalid_input", "parameter"),
     _rule(r"file has (?:not been read|been modified)", "precondition_failed", "parameter"),
     _rule(r"^string to replace not found", "not_found", "parameter", field="old_string"),
     _rule(r"matches of the string to replace", "not_unique", "parameter", field="old_string"),
@@ -104,12 +106,12 @@ def capture_hook(client: Client, message: Mapping[str, Any]) -> bool:
         arguments=arguments if isinstance(arguments, dict) else None,
         error=error,
     )
-    with Conversation(_conversation(message), agent="claude-code", ends=False):
+    with Conversation(conversation_in(message), agent="claude-code", ends=False):
         client.on_call(record)
     return True
 
 
-def _conversation(message: Mapping[str, Any]) -> str | None:
+def conversation_in(message: Mapping[str, Any]) -> str | None:
     """Return the conversation: sub-agents share a session but talk on their own."""
     session, agent = _text(message.get("session_id")), _text(message.get("agent_id"))
     return f"{session}/{agent}" if session and agent else session

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import cached_property
 
 from toolfault.telemetry._book import Stats
 from toolfault.telemetry._capture import Capture
@@ -341,6 +342,20 @@ class Client:
         if self._dsn is None:
             return os.urandom(32)
         return sha256(f"arguments {self._dsn.key}".encode()).digest()
+
+    @cached_property
+    def sink(self) -> str:
+        """Where events go, as 16 hex digits: two processes compare it, nobody can read it.
+
+        The key stands for the project, whose name the SDK does not know.
+        """
+        from hashlib import sha256
+
+        if self._dsn is None:
+            where = f"process {os.getpid()} {id(self)}"
+        else:
+            where = f"{self._dsn.endpoint} {self._dsn.key}"
+        return sha256(f"sink {where}".encode()).hexdigest()[:16]
 
     def _open_shelf(self) -> Shelf | None:
         root = self.config.spool_dir

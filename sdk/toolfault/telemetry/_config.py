@@ -36,6 +36,7 @@ class Config(Record):
     coerce: bool | None = None
     hints: str | None = None
     spool_dir: str | None = None
+    integrations: tuple[str, ...] = ("auto",)
 
 
 class Knob(Record):
@@ -104,6 +105,12 @@ def _words(value: Any) -> tuple[str, ...]:
     if not all(isinstance(part, str) for part in parts):
         raise ValueError
     return tuple(part.strip() for part in parts if part.strip())
+
+
+def _integrations(value: Any) -> tuple[str, ...]:
+    if value is False or (isinstance(value, str) and value.strip().lower() in ("false", "off")):
+        return ()
+    return ("auto",) if value is True else _words(value)
 
 
 def _ignored(value: Any) -> tuple[Any, ...]:
@@ -238,6 +245,13 @@ KNOBS: tuple[Knob, ...] = (
         "directory",
         "Where events wait on disk, so that they survive `kill -9` of the agent.",
         "None: writing to disk is the host's decision.",
+    ),
+    Knob(
+        "integrations",
+        _integrations,
+        "`auto`, comma-separated names or a list, or `false`",
+        "Agent frameworks whose tool calls are followed (`frameworks.md`).",
+        "`auto`: with the decorator alone, most of what frameworks refuse is never seen.",
     ),
 )
 

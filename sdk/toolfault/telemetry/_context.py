@@ -78,6 +78,7 @@ class Conversation:
         "ends",
         "id",
         "model",
+        "rung",
         "state",
         "tags",
         "turn_id",
@@ -108,6 +109,7 @@ class Conversation:
         self.ends = conversation_id is None if ends is None else ends
         self.variant = self._given = name_of(variant)
         self._arms: dict[str, str] = {}
+        self.rung = "explicit"  # where the id comes from, see the ladder in integrations
         self.state: State | None = None  # what the running client knows of it
 
     def assign(self, name: str, arm: str) -> None:

@@ -7,7 +7,7 @@ from time import perf_counter, time
 from typing import TYPE_CHECKING, Any
 
 from toolfault.tools import _observe
-from toolfault.tools._running import RunningCall, mark_reported
+from toolfault.tools._running import RUNNING, Frame, RunningCall, mark_reported
 
 if TYPE_CHECKING:
     from toolfault.errors import AvailabilityReason, ToolError
@@ -64,7 +64,7 @@ def finished(call: Call, result: object, error: ToolError | None) -> None:
     if call.finished:
         return
     call.finished = True
-    if not _observe.observers:
+    if not _observe.observers and type(RUNNING.get()) is not Frame:
         return
     call.duration_ms = (perf_counter() - call.began) * 1000.0
     if _observe.clock is not None:
@@ -75,4 +75,7 @@ def finished(call: Call, result: object, error: ToolError | None) -> None:
         call.success = False
         call.error = error
         mark_reported(error, call.tool)
+    around = RUNNING.get()
+    if type(around) is Frame and around.attach(call, call.began):
+        return
     _observe.notify(call)

@@ -1,7 +1,8 @@
 """Direct calls of decorated functions: exactly the bare function, plus the record.
 
 The same return value, the same exceptions, nothing validated, nothing logged: whoever calls the
-function directly deals with its exceptions.
+function directly deals with its exceptions. A framework that calls it for a model is no such
+caller: there ``coerce`` and ``timeout`` of the tool hold.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from toolfault.errors import ToolError, ToolResult
 from toolfault.tools import _observe
 from toolfault.tools._call import Call, finished
 from toolfault.tools._outcome import describe, torn_off
-from toolfault.tools._running import RUNNING, leave, mark_reported
+from toolfault.tools._running import RUNNING, Frame, leave, mark_reported
 from toolfault.tools._salvage import salvaged_tear
+from toolfault.tools._settings import DEFAULTS
 
 if TYPE_CHECKING:
     from toolfault.tools._tool import Tool
@@ -30,21 +32,27 @@ def wrap_sync(tool: Tool) -> Callable[..., Any]:
 
     @functools.wraps(fn)
     def direct(*args: Any, **kwargs: Any) -> Any:
-        if not _observe.observers:
+        framed = type(RUNNING.get()) is Frame
+        if not framed and not _observe.observers:
             return fn(*args, **kwargs)
         call = Call(tool.name, tool.name)
         call.phase = "handler"
         call.arguments = kwargs
         if args or tool.injected:
             call.arguments = _named(tool, args, kwargs)
+        if framed:
+            kwargs = _mended(call, tool, args, kwargs)
         token = RUNNING.set(call)
         try:
-            value = fn(*args, **kwargs)
+            if framed and tool.timeout is not None:
+                value = _within(tool.timeout, fn, args, kwargs)
+            else:
+                value = fn(*args, **kwargs)
         except BaseException as exc:
+            RUNNING.reset(token)  # first: what is around the call decides who reports it
             _note_raise(call, exc, tool, (args, kwargs))
             raise
-        finally:
-            RUNNING.reset(token)
+        RUNNING.reset(token)
         _note_return(call, value, tool)
         return value
 
@@ -57,21 +65,27 @@ def wrap_async(tool: Tool) -> Callable[..., Any]:
 
     @functools.wraps(fn)
     async def direct(*args: Any, **kwargs: Any) -> Any:
-        if not _observe.observers:
+        framed = type(RUNNING.get()) is Frame
+        if not framed and not _observe.observers:
             return await fn(*args, **kwargs)
         call = Call(tool.name, tool.name)
         call.phase = "handler"
         call.arguments = kwargs
         if args or tool.injected:
             call.arguments = _named(tool, args, kwargs)
+        if framed:
+            kwargs = _mended(call, tool, args, kwargs)
         token = RUNNING.set(call)
         try:
-            value = await fn(*args, **kwargs)
+            if framed and tool.timeout is not None:
+                value = await _await_within(tool.timeout, fn, args, kwargs)
+            else:
+                value = await fn(*args, **kwargs)
         except BaseException as exc:
+            leave(token)  # first: what is around the call decides who reports it
             _note_raise(call, exc, tool, (args, kwargs))
             raise
-        finally:
-            leave(token)
+        leave(token)
         _note_return(call, value, tool)
         return value
 
@@ -129,6 +143,46 @@ async def _recorded_async(
         _note_raise(call, exc, tool, ((), {}))
         raise
     _note_return(call, None, tool)
+
+
+def _mended(
+    call: Call, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments repaired as the tool's ``coerce`` says, where that makes them right.
+
+    Only a framework's call is repaired: whoever calls the function directly gets it as written.
+    """
+    coerce = DEFAULTS.coerce if tool.coerce is None else tool.coerce
+    if args or not coerce:
+        return kwargs
+    try:
+        from toolfault.tools._checks import Findings
+        from toolfault.tools._rejection import repairs_of
+
+        findings = Findings(True)
+        sent = tool.compiled.plan.prepare(dict(call.arguments or {}), findings)
+        if findings.found or not findings.repairs:
+            return kwargs
+        call.coercions = repairs_of(findings)
+        return {**kwargs, **{name: sent[name] for name in call.arguments or {} if name in sent}}
+    except Exception:  # noqa: BLE001 - what cannot be repaired goes on as it came
+        return kwargs
+
+
+def _within(
+    seconds: float, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    from toolfault.tools._threads import call_within
+
+    return call_within(lambda: fn(*args, **kwargs), seconds)
+
+
+async def _await_within(
+    seconds: float, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    from toolfault.tools._threads import await_within
+
+    return await await_within(fn(*args, **kwargs), seconds)
 
 
 def _named(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

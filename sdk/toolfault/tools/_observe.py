@@ -79,6 +79,8 @@ class CallRecord:
         adapter_failed: Whether the tool's own ``adapt_error`` raised and the default one stood in.
         reported: Errors the handler reported itself while it ran (see ``report``). A failed call
             has absorbed them, a successful one has not: one event per call, none lost.
+        framework: Name of the integration that saw the call, or None.
+        side: ``agent`` or ``server`` (MCP), where an integration saw it.
     """
 
     # Defaults live on the class: a record of a success sets only what is its own, and it is built
@@ -95,6 +97,8 @@ class CallRecord:
     result: object = None
     adapter_failed: bool = False
     reported: tuple[ToolError, ...] = ()
+    framework: str | None = None
+    side: str | None = None
 
     def __init__(  # noqa: PLR0913 - one record, one place where it is built
         self,

@@ -7,7 +7,8 @@ errors asks ``report`` first; if a call is running, the call carries the error t
 from __future__ import annotations
 
 from contextvars import ContextVar, Token
-from typing import TYPE_CHECKING
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
 
 from toolfault.tools._observe import CallRecord
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RUNNING",
+    "Frame",
     "RunningCall",
     "leave",
     "mark_reported",
@@ -36,6 +38,51 @@ class RunningCall(CallRecord):
     """
 
     finished: bool = False
+
+
+class Frame(RunningCall):
+    """A call that a framework makes of a tool, open while the tool's body may run.
+
+    It is the running call of the body, so that what the body reports belongs to it. A decorated
+    tool that the framework calls attaches its own call here instead of leaving a record: the
+    framework knows the ids, the decorator knows what went wrong.
+
+    Args:
+        tool: The tool, as the framework calls it.
+        call_id: The provider's id of the call, or None.
+    """
+
+    inner: RunningCall | None = None
+    seen: Any = None  # what the integration knows of the call
+    ended: float | None = None
+
+    def __init__(self, tool: str, call_id: str | None = None) -> None:
+        self.tool = self.tool_requested = tool
+        self.call_id = call_id
+        self.began = perf_counter()
+
+    def attach(self, call: RunningCall, began: float) -> bool:
+        """Take the finished call of a decorated tool and say whether it leaves no record.
+
+        The last try counts where a framework tries again by itself. What ends after the framework
+        has stopped waiting for it was counted by its time-out. Other tools that the body calls
+        are calls of their own.
+
+        Args:
+            call: The call; its record is complete.
+            began: When it began, by ``perf_counter``.
+        """
+        if self.finished:
+            return self.ended is not None and began < self.ended
+        if self.inner is not None and self.inner.tool != call.tool:
+            return False
+        self.inner = call
+        return True
+
+    def close(self) -> None:
+        """Say that the framework has its result; what still runs is late."""
+        self.finished = True
+        self.ended = perf_counter()
 
 
 RUNNING: ContextVar[RunningCall | None] = ContextVar("toolfault_running_call", default=None)

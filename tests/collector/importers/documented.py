@@ -1,4 +1,4 @@
-"""The tables of docs/importing.md, as a reader finds them."""
+"""The tables of docs/importing.md and docs/classification.md, as a reader finds them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import re
 from pathlib import Path
 
 DOCS = Path(__file__).parents[3] / "docs" / "importing.md"
+CLASSIFICATION = DOCS.with_name("classification.md")
 
 
 def table(name: str) -> list[list[str]]:
     """Give the cells of a table by row, without its head and the backticks around a whole cell."""
-    text = DOCS.read_text(encoding="utf-8")
+    text = "\n".join(each.read_text(encoding="utf-8") for each in (DOCS, CLASSIFICATION))
     found = re.search(rf"<!-- {name} -->\n(.*?)\n<!-- /{name} -->", text, re.DOTALL)
     assert found is not None
     rows = [re.split(r" (?<!\\)\| ", line[2:-2]) for line in found[1].splitlines()[2:]]
@@ -23,6 +24,6 @@ def examples() -> list[tuple[str, str]]:
 
 
 def _plain(cell: str) -> str:
-    whole = re.fullmatch(r"`([^`]*)`", cell.strip())
-    text = whole[1] if whole else cell.strip()
+    whole = re.fullmatch(r"`([^`]+)`|``((?!`).+(?<!`))``", cell.strip(), re.DOTALL)
+    text = (whole[1] or whole[2]) if whole else cell.strip()
     return text.replace(" ⏎ ", "\n").replace("\\|", "|")

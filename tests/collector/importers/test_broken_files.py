@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from toolfault_collector.clock import now_us
-from toolfault_collector.importers import Conversation, Problem, parse_file
+from toolfault_collector.importers import AUTO, FORMATS, Conversation, Problem, parse_file
 
 CALL = {
     "role": "assistant",
@@ -228,3 +228,25 @@ def test_problems_repeat_nothing_of_the_file(tmp_path: Path) -> None:
         assert problems
         assert secret * 3 not in repr(problems)
         assert all(secret not in problem.message for problem in problems)
+
+
+_DEEP = {
+    "messages": ('[{"role": "assistant", "messages": ', "}]", 240),
+    "contents": ('{"role": "user", "content": ', "}", 900),
+    "arguments": ('{"role": "assistant", "tool_calls": [{"name": "t", "arguments": ', "}]}", 240),
+    "wrappers": ('{"data": ', "}", 900),
+    "spans": ('{"spans": [', "]}", 450),
+    "attributes": ('{"trace_id": "a1", "span_id": "b2", "attributes": ', "}", 900),
+    "parts": ('{"role": "model", "parts": [{"functionResponse": {"response": ', "}}]}", 220),
+    "events": ('{"event_id": "a", "type": "tool_call", "error": ', "}", 900),
+}
+
+
+@pytest.mark.parametrize("name", _DEEP)
+def test_no_depth_is_an_exception(tmp_path: Path, name: str) -> None:
+    """What JSON can nest may stand wherever a format looks, whatever it is read as."""
+    before, behind, depth = _DEEP[name]
+    path = tmp_path / "a.json"
+    path.write_text(before * depth + "1" + behind * depth)
+    for format_name in (AUTO, *(each.name for each in FORMATS)):
+        list(parse_file(path, format_name=format_name, now=now_us()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from toolfault_collector.clock import now_us, parse_time
 from toolfault_collector.importers import Conversation, Problem, parse_file
 
 
-def _call(*names: str, ids: str = "abc") -> dict[str, Any]:
+def _call(*names: str, ids: Sequence[str] = "abc") -> dict[str, Any]:
     return {
         "role": "assistant",
         "content": None,
@@ -142,6 +143,56 @@ def test_ids_may_repeat_within_a_conversation(tmp_path: Path) -> None:
     (found,) = parsed(_write(tmp_path / "a.json", messages))
     assert [each.status for each in found.calls] == ["failed", "ok", "failed"]
     assert len({each.identity for each in found.calls}) == 3
+
+
+def test_an_id_that_does_not_end_costs_no_time(tmp_path: Path) -> None:
+    """An id of a million letters is an id like any other."""
+    endless = "a" * 1_000_000
+    call = {"id": endless, "function": {"name": "t", "arguments": "{}"}}
+    messages = [{"role": "assistant", "tool_calls": [call]}, _tool("Error", endless)]
+    (found,) = parsed(_write(tmp_path / "a.json", messages))
+    assert found.failures == 1
+
+
+@pytest.mark.parametrize(
+    ("call_id", "grows"),
+    [
+        ("call_To6jjkKrBKVnDV0OhCSBvoMz", True),
+        ("toolu_01WoiSkzTr1fAWXXCxvx6C3u", True),
+        ("chatcmpl-tool-9fa516c6d3cd456d5b2bf8349dcfa39b", True),
+        ("adk-0f8fad5b-d9cb-469f-a165-70867728950e", True),
+        ("functions.get_reservation_details:0", False),
+        ("call_0000000000000000000001", False),
+        ("call_getTheWeatherOfTheDay2", False),
+        ("VvvODy9mT", False),
+        ("a", False),
+    ],
+)
+def test_a_chat_is_known_by_an_id_that_is_unique_by_chance(
+    tmp_path: Path, call_id: str, grows: bool
+) -> None:
+    """It is the same chat after it has grown; ids that may come again do not tell that."""
+    messages = json.loads(json.dumps(CHAT).replace('"a"', f'"{call_id}"'))
+    (before,) = parsed(_write(tmp_path / "a.json", messages[:3]))
+    (after,) = parsed(_write(tmp_path / "b.json", messages))
+    assert (before.key == after.key) == grows
+    run = {"task_id": 1, "trial": 2, "traj": messages[:3]}
+    (first,) = parsed(_write(tmp_path / "c.json", run))
+    (second,) = parsed(_write(tmp_path / "d.json", {**run, "traj": messages}))
+    assert first.key != second.key
+
+
+def test_a_log_that_repeats_the_chat_on_every_line_counts_each_call_once(tmp_path: Path) -> None:
+    """And so do branches of one chat: a call is known by its id, not by its place."""
+    ids = ["call_To6jjkKrBKVnDV0OhCSBvoMz", "call_9kLmQ2xYvB4nT7wR5pZs1cD8"]
+    first = [_call("t", ids=ids[:1]), _tool("Error", ids[0])]
+    other = [{"role": "user", "content": "again"}, _call("u", ids=ids[1:]), _tool("fine", ids[1])]
+    lines = [first, [*first, *other], [*first, *other[1:]]]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(json.dumps({"messages": each}) for each in lines))
+    found = parsed(path)
+    assert len({each.key for each in found}) == 1
+    assert {call.identity for each in found for call in each.calls} == set(ids)
 
 
 def test_parallel_calls_are_one_turn(tmp_path: Path) -> None:

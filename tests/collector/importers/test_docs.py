@@ -1,17 +1,19 @@
-"""docs/importing.md shows the formats and the rules as they are."""
+"""docs/importing.md and docs/classification.md show the formats and the rules as they are."""
 
 from __future__ import annotations
 
-from tests.collector.importers.documented import DOCS, table
+import pytest
+from tests.collector.importers.documented import CLASSIFICATION, table
 
 from toolfault_collector.importers import FORMATS
-from toolfault_collector.importers.classify import SHELL_TOOLS, classify
+from toolfault_collector.importers.classify import ISSUES_RULE, SHELL_TOOLS, classify
 from toolfault_collector.importers.classify.rules import RULES, Rule
 
 
 def test_the_formats_are_those_of_the_table():
-    """Each with its name on the command line and what it is, in order."""
-    assert table("formats") == [[each.name, each.title] for each in FORMATS]
+    """Each with its name on the command line, what it is and what marks a failure, in order."""
+    wanted = [[each.name, each.title, each.failure] for each in FORMATS]
+    assert table("formats") == wanted
 
 
 def test_the_rules_are_those_of_the_table():
@@ -31,7 +33,15 @@ def _cells(rule: Rule) -> list[str]:
     ]
 
 
+@pytest.mark.parametrize("row", table("issues"), ids=lambda row: row[0])
+def test_the_texts_that_list_faults_are_taken_apart_as_shown(row):
+    """Each writer's text gives the fields and codes beside it."""
+    found = classify(row[1])
+    assert found.rule == ISSUES_RULE
+    assert ", ".join(f"{issue.field}: {issue.code}" for issue in found.issues) == row[2]
+
+
 def test_the_tools_whose_output_is_a_commands_are_named():
     """All but ``sh``, which is named with bash."""
-    text = DOCS.read_text(encoding="utf-8").lower()
+    text = CLASSIFICATION.read_text(encoding="utf-8").lower()
     assert {tool for tool in SHELL_TOOLS - {"sh"} if f"`{tool}`" not in text} == set()

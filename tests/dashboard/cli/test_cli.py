@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import subprocess
@@ -288,6 +289,43 @@ def test_errors_are_one_sentence(
     assert captured.err.count("\n") == 1
     assert "Traceback" not in captured.err
     assert "secret" not in captured.err
+
+
+def test_an_import_says_what_it_recognised(
+    url: str,
+    chat: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """Each file with its format and the sign; standard input too, packed or not."""
+    said = 'recognised as OpenAI chat messages, also the legacy function_call: "role"'
+    packed = tmp_path / "packed.gz"
+    packed.write_bytes(gzip.compress(chat.read_bytes()))
+    assert run(["import", str(packed), "--database-url", url]) == 0
+    assert f"packed.gz: {said}" in capfd.readouterr().err
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(chat.read_bytes())))
+    assert run(["import", "-", "--database-url", url]) == 0
+    told = capfd.readouterr().err
+    assert f"-: {said}" in told
+    assert "0 new events, 2 stored before" in told
+
+
+def test_an_import_of_what_is_no_transcript(
+    filled: str, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The closest formats and what they lack are said, and an export is told from a transcript."""
+    unknown = tmp_path / "unknown.json"
+    unknown.write_text('[{"sessionId": "s", "message": {}}]')
+    assert run(["import", str(unknown), "--database-url", filled]) == 1
+    told = capfd.readouterr().err
+    assert 'closest: claude-code (has "sessionId", "message"; lacks "type")' in told
+    assert "toolfault import --format NAME PATH" in told
+    for command, format_ in (("errors", "ndjson"), ("errors", "csv"), ("chains", "json")):
+        export = tmp_path / f"export.{format_}"
+        export.write_text(_out(capfd, command, "--format", format_, "--database-url", filled))
+        assert run(["import", str(export), "--database-url", filled]) == 1
+        assert "an export of toolfault" in capfd.readouterr().err
 
 
 def test_a_public_address_needs_an_account_or_a_word(url: str) -> None:

@@ -45,6 +45,9 @@ _SUBJECT: Final = re.compile(
     r"(?: parameter| argument| field)? (?:must|cannot|can't|should|is|exceeds|does not)\b",
     re.IGNORECASE,
 )
+_VALUE_FIRST: Final = re.compile(
+    r"'[^'\n]{0,500}' (?:is not (?:of type|one of)|is too |does not match)"
+)
 _NO_NAMES: Final = re.compile(
     r"arguments?|content|data|field|file|input|it|output|parameters?|request|result|string|text"
     r"|that|the|this|type|value|you",
@@ -116,7 +119,8 @@ def _named(name: str) -> Rule:
 def _from_rule(rule: Rule, found: re.Match[str] | None) -> Classification:
     named = None
     if found is not None:
-        named = _subject(found.string) if rule.of_subject else found.groupdict().get("field")
+        groups = (value for name, value in found.groupdict().items() if name.startswith("field"))
+        named = _subject(found.string) if rule.of_subject else next(filter(None, groups), None)
     field = named[:MAX_FIELD] if named else rule.field
     return Classification(
         rule=rule.name,
@@ -130,7 +134,8 @@ def _from_rule(rule: Rule, found: re.Match[str] | None) -> Classification:
 
 def _subject(line: str) -> str | None:
     """Name the argument that a sentence such as "port must be an integer" begins with."""
-    found = _SUBJECT.match(line)
+    # JSON Schema's validators begin with the value, in Python's quotes.
+    found = None if _VALUE_FIRST.match(line) else _SUBJECT.match(line)
     return found["name"] if found and not _NO_NAMES.fullmatch(found["name"]) else None
 
 

@@ -1,8 +1,10 @@
 """Error texts that list the faults of arguments one by one, taken apart into issues.
 
-Understood: pydantic's blocks (v2), zod's issue lists, JSON Schema's sentences (as MCP servers write
-them), Python's own ``TypeError``, Claude Code's ``InputValidationError``, and the map of field to
-messages that web frameworks answer with. Received values in these texts are not kept.
+Understood: pydantic's blocks (v2) and its lists in JSON, the lines that
+LangChain and Mastra make of a validator's messages,
+zod's issue lists, JSON Schema's sentences (as MCP servers write them; Ajv's too), Python's own
+``TypeError``, ADK's list of what is missing, Claude Code's ``InputValidationError``, and the map of
+field to messages that web frameworks answer with. Received values in these texts are not kept.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import Final, TypeAlias
 
@@ -20,6 +22,7 @@ __all__ = ["ArgumentIssue", "read_issues"]
 
 MAX_ISSUES: Final = 50
 ROOT: Final = "(root)"
+_Sentences: TypeAlias = Sequence[tuple[str, str]]  # pattern with its code
 _QUOTED: Final = re.compile(r"'([^'\n]{1,128})'")
 
 
@@ -97,9 +100,126 @@ def _expected(text: str) -> str:
     return _JSON_NAMES.get(text, text)
 
 
+# pydantic's lists in JSON, whose objects have a type, a place (loc), a message and the input
+
+
+def _pydantic_json(text: str) -> Iterator[ArgumentIssue]:
+    """Read what ``ValidationError.json()`` gives, as Pydantic AI and FastAPI send it on."""
+    issues = _json_list(text) if '"loc"' in text else None
+    for issue in issues or ():
+        if not isinstance(issue, dict) or not isinstance(issue.get("type"), str):
+            return
+        kind, message, place = issue["type"], issue.get("msg"), issue.get("loc")
+        parts = [str(part) for part in place] if isinstance(place, list) else []
+        said = message[:400] if isinstance(message, str) else None
+        should = _SHOULD_BE.match(said) if said else None
+        yield ArgumentIssue(
+            field=".".join(parts)[:256] or ROOT,
+            code=PYDANTIC_CODES.get(kind, "invalid_input"),
+            message=said,
+            expected=_expected(should["expected"].strip()) if should else None,
+            type=kind[:64],
+        )
+
+
+# LangChain and Mastra write a sentence, then a line with the validator's message for each field
+
+_LINES_HEAD: Final = re.compile(
+    r"^(?:error invoking tool [^\n]{1,2000} with error:"
+    r"|tool input validation failed for [^\n]{1,300})[ \t]*\n",
+    re.IGNORECASE,
+)
+_FIELD_LINE: Final = re.compile(
+    r"^ {0,2}(?:- )?(?P<field>[A-Za-z_][\w.\[\]-]{0,127}): (?P<message>[^\n]{1,400})$", re.MULTILINE
+)
+_MESSAGES: Final[Sequence[tuple[str, str]]] = (
+    (r"field required|missing required argument|required$", "missing_field"),
+    (r"(?:invalid input: )?expected [^\n]{1,80}, received undefined", "missing_field"),
+    (r"(?:invalid input: )?expected [^\n]{1,80}, received ", "wrong_type"),
+    (r"unrecognized key", "unknown_field"),
+    (r"too big", "field_too_large"),
+    (r"too small", "field_too_small"),
+    (r"invalid (?:option|enum)", "invalid_choice"),
+    (r"extra inputs|unexpected keyword", "unknown_field"),
+    (r"input should be (?:less|at most)|should have at most", "field_too_large"),
+    (r"input should be (?:greater|at least)|should have at least", "field_too_small"),
+    (r"input should be ['\d]", "invalid_choice"),
+    (r"invalid json", "malformed_json"),
+    (r"should match|valid (?:date|time|url|uuid|email)", "invalid_format"),
+    (r"input should be ", "wrong_type"),
+)
+
+
+def _field_lines(text: str) -> Iterator[ArgumentIssue]:
+    """Read the messages of pydantic or zod with their fields, without their types."""
+    head = _LINES_HEAD.match(text)
+    for found in _FIELD_LINE.finditer(text[head.end() : 8_000]) if head else ():
+        message = found["message"].strip()
+        codes = (code for words, code in _MESSAGES if re.match(words, message, re.IGNORECASE))
+        should = _SHOULD_BE.match(message)
+        expected = _expected(should["expected"].strip()) if should else None
+        yield ArgumentIssue(found["field"], next(codes, "invalid_input"), message, expected)
+
+
+# ADK writes a sentence, then the name of each missing argument on a line
+
+_ADK_HEAD: Final = re.compile(
+    r"^invoking `[^`\n]{1,128}` failed as the following mandatory input parameters are not"
+    r" present:[ \t]*\n",
+    re.IGNORECASE,
+)
+
+
+def _adk(text: str) -> Iterator[ArgumentIssue]:
+    """Read the names, one a line, up to the sentence behind them."""
+    head = _ADK_HEAD.match(text)
+    for line in text[head.end() :].split("\n") if head else ():
+        if not re.fullmatch(r"[A-Za-z_][\w.-]{0,127}", line.strip()):
+            return
+        yield ArgumentIssue(line.strip(), "missing_field")
+
+
+# Ajv writes one line: where, "must", and what was wanted, for each error
+
+_SCHEMA_HEAD: Final = re.compile(
+    r"^(?:(?:input )?validation error|invalid (?:arguments|input|params)[^\n:]{0,80}): ",
+    re.IGNORECASE,
+)
+_AJV: Final[_Sentences] = (
+    (r"must have required property '(?P<field>[^'\n]{1,128})'", "missing_field"),
+    (r"must NOT have (?:additional|unevaluated) properties", "unknown_field"),
+    (r"must be (?P<expected>string|number|integer|boolean|array|object|null)\b", "wrong_type"),
+    (r"must be equal to (?:one of the allowed values|constant)", "invalid_choice"),
+    (r"must (?:be <=? ?|NOT have more than )", "field_too_large"),
+    (r"must (?:be >=? ?|NOT have fewer than )", "field_too_small"),
+    (r"must match (?:format|pattern)", "invalid_format"),
+)
+_AJV_PIECE: Final = re.compile(
+    r"(?:^|, |; )(?:data|instance|#|\$)?(?P<path>(?:[/.][\w~-]{1,128}){0,16}) ?"
+    r"(?P<rest>must [^\n]{1,200}?)"
+    r"(?=, (?:data|instance|#|\$|/)|; |$)"
+)
+
+
+def _ajv(text: str) -> Iterator[ArgumentIssue]:
+    """Read the errors of Ajv, the JSON Schema validator of JavaScript."""
+    head = _SCHEMA_HEAD.match(text)
+    line = text[head.end() if head else 0 :].partition("\n")[0][:2_000]
+    for piece in _AJV_PIECE.finditer(line):
+        for pattern, code in _AJV:
+            if found := re.match(pattern, piece["rest"]):
+                named = found.groupdict()
+                path = re.sub(r"[/.]", ".", piece["path"]).strip(".")
+                missing = named.get("field")
+                field = f"{path}.{missing}" if path and missing else missing or path
+                # A sentence that names nothing may be anybody's.
+                if field or head or piece[0].startswith(("data", "instance", "#", "$")):
+                    yield ArgumentIssue(field, code, None, named.get("expected"))
+                break
+
+
 # Sentences: each pattern with its code; groups name the field or fields, and what was expected
 
-_Sentences: TypeAlias = Sequence[tuple[str, str]]
 _MISSING: Final = re.compile(
     r"\(\) missing \d{1,3} required (?:positional|keyword-only) arguments?: "
     r"(?P<fields>[^\n]{1,400})"
@@ -115,10 +235,6 @@ _CLAUDE: Final[_Sentences] = (
         ),
         "wrong_type",
     ),
-)
-_SCHEMA_HEAD: Final = re.compile(
-    r"^(?:(?:input )?validation error|invalid (?:arguments|input|params)[^\n:]{0,80}): ",
-    re.IGNORECASE,
 )
 _SCHEMA: Final[_Sentences] = (
     (r"'(?P<field>[^'\n]{1,128})' is a required property", "missing_field"),
@@ -150,13 +266,31 @@ def _claude_code(text: str) -> Iterator[ArgumentIssue]:
 
 
 def _json_schema(text: str) -> Iterator[ArgumentIssue]:
-    """Read one sentence of a JSON Schema validator, such as "'x' is a required property"."""
+    """Read one sentence of a JSON Schema validator, such as "'x' is a required property".
+
+    Python's ``jsonschema`` tells below it where in the arguments it looked.
+    """
     head = _SCHEMA_HEAD.match(text)
     line = text[head.end() if head else 0 :].partition("\n")[0][:600]
-    for pattern, code in _SCHEMA if head else _SCHEMA[:2]:
+    place = _ON_INSTANCE.search(text[:8_000]) if "\nFailed validating '" in text else None
+    for pattern, code in _SCHEMA if head or place else _SCHEMA[:2]:
         if found := re.search(pattern, line):
-            return _named_in(found, code)
+            return _placed(_named_in(found, code), _path(place["path"]) if place else "")
     return iter(())
+
+
+_ON_INSTANCE: Final = re.compile(r"\nOn instance(?P<path>(?:\[[^\]\n]{1,130}\]){0,16}):")
+
+
+def _path(brackets: str) -> str:
+    """Write ``['a'][0]`` as ``a.0``."""
+    return ".".join(part.strip("'\"") for part in brackets[1:-1].split("]["))
+
+
+def _placed(issues: Iterator[ArgumentIssue], path: str) -> Iterator[ArgumentIssue]:
+    for issue in issues:
+        field = f"{path}.{issue.field}" if path and issue.field else issue.field or path
+        yield replace(issue, field=field)
 
 
 def _named_in(
@@ -173,9 +307,7 @@ def _named_in(
 
 
 def _zod(text: str) -> Iterator[ArgumentIssue]:
-    start = next((at for at in (text.find("[\n"), text.find('[{"')) if at >= 0), -1)
-    issues = _json_at(text, start) if start >= 0 else None
-    for issue in issues if isinstance(issues, list) else ():
+    for issue in _json_list(text) or ():
         if not isinstance(issue, dict) or not isinstance(issue.get("code"), str):
             return
         if code := ZOD_CODES.get(issue["code"]):
@@ -220,6 +352,13 @@ def _field_map(text: str) -> Iterator[ArgumentIssue]:
         yield ArgumentIssue(field[:256], code, sentence[:400])
 
 
+def _json_list(text: str) -> list[object] | None:
+    """Return the first list of objects in a text."""
+    start = next((at for at in (text.find("[\n"), text.find('[{"')) if at >= 0), -1)
+    found = _json_at(text, start) if start >= 0 else None
+    return found if isinstance(found, list) else None
+
+
 def _json_at(text: str, start: int) -> object:
     try:
         value: object = json.JSONDecoder().raw_decode(text, start)[0]
@@ -230,9 +369,13 @@ def _json_at(text: str, start: int) -> object:
 
 _READERS: Final[tuple[Callable[[str], Iterator[ArgumentIssue]], ...]] = (
     _pydantic,
+    _pydantic_json,
+    _field_lines,
     _python,
+    _adk,
     _claude_code,
     _zod,
     _field_map,
+    _ajv,
     _json_schema,
 )

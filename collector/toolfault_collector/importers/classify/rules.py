@@ -1,7 +1,7 @@
 """The rules by which a failure that is only text gets its code: an ordered table.
 
-``docs/importing.md`` shows it with an example of each rule; the first rule whose pattern is found
-wins. No pattern repeats a repetition, so the time is bounded.
+``docs/classification.md`` shows it with an example of each rule; the first rule whose pattern is
+found wins. No pattern repeats a repetition, so the time is bounded.
 """
 
 from __future__ import annotations
@@ -69,14 +69,38 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("no_such_tool", "not_available", "availability", pattern=
         r"^no such tool|^unknown (?:tool|function|action)\b|\btool \S{1,128} (?:is )?not found"
         r"|^tool not found|^(?:tool|function) \S{1,128} (?:is not available|does not exist)"
-        r"|\bis not a valid tool\b"),
+        r"|\bis not a valid tool\b|^model tried to call unavailable tool\b|^method not found\b"),
     Rule("tool_disabled", "not_available", "availability", pattern=
         r"\btool (?:\S{1,128} )?is (?:disabled|not enabled|currently unavailable|paused)"),
     # What a shell says of the command line that it ran.
     Rule("command_timeout", "timeout", "internal", pattern=
         r"^command timed out\b|^exit code 124\b"),
     Rule("exit_code", "command_failed", "parameter", pattern=
-        r"^(?:command failed with |process exited with )?exit code:? -?\d"),
+        r"^(?:command failed with |process exited with )?exit code:? -?\d"
+        r"|\breturned non-zero exit status \d"),
+    # What databases say, whichever driver tells it.
+    Rule("not_null", "missing_field", "parameter", pattern=
+        rf"\b(?:null value in column {_QUOTE}?{_NAME}{_QUOTE}?"
+        r" (?:of relation \S{1,128} )?violates"
+        rf"|column {_QUOTE}?(?P<field2>[\w.]{{1,128}}){_QUOTE}? cannot be null"
+        rf"|not null constraint failed: (?:\w{{1,128}}\.)?(?P<field3>\w{{1,128}}))"),
+    Rule("unique", "already_exists", "parameter", pattern=
+        r"\bunique constraint failed\b|\bviolates unique constraint\b"),
+    Rule("foreign_key", "precondition_failed", "parameter", pattern=
+        r"\bforeign key constraint\b"),
+    Rule("check_constraint", "invalid_input", "parameter", pattern=
+        r"\bcheck constraint failed\b|\bviolates check constraint\b"
+        r"|\bcheck constraint \S{1,128} is violated"),
+    Rule("database_type", "wrong_type", "parameter", pattern=
+        r"\binvalid input syntax for (?:type )?\w|\bdatatype mismatch\b"
+        r"|\boperator does not exist: "),
+    Rule("database_busy", "external_service_error", "internal", pattern=
+        r"\bdatabase (?:table )?is locked\b|\bdeadlock (?:detected|found)\b"
+        r"|\bcould not serialize access\b|\block wait timeout exceeded\b"
+        r"|\btoo many (?:connections|clients)\b"),
+    Rule("database_login", "configuration_error", "internal", pattern=
+        r"\bpassword authentication failed for user\b|\baccess denied for user\b"
+        r"|\blogin failed for user\b"),
     # What the model wrote: arguments that are wrong in themselves.
     Rule("missing_argument", "missing_field", "parameter", pattern=
         rf"missing (?:a )?required (?:parameter|argument|field|property|value)s?:? "
@@ -103,6 +127,9 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\bjsondecodeerror\b|\binvalid json\b|\bnot valid json\b|\bin json at position\b"
         r"|^expecting (?:value|property name|',' delimiter|':' delimiter)"
         r"|\bunterminated string\b|\bfailed to parse [^\n]{0,40}json\b"),
+    Rule("output", "output_invalid", "internal", pattern=
+        r"^output validation error\b|\boutput schema (?:is )?defined but no structured output"
+        r"|\b(?:output|result) does not match (?:the |its )?output ?schema\b"),
     Rule("diff", "malformed_diff", "parameter", pattern=
         r"\b(?:malformed|corrupt|invalid) (?:diff|patch)\b|\bpatch (?:does not apply|failed)"
         r"|\bhunk #?\d* ?failed\b"),
@@ -146,7 +173,8 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("connection", "external_service_error", "internal", pattern=
         r"\beconn(?:refused|reset|aborted)\b|\benotfound\b|\bgetaddrinfo\b"
         r"|\bconnection (?:refused|reset|error|aborted|closed|issue)|\bnetwork (?:error|is unr)"
-        r"|\bfailed to (?:fetch|connect)\b|\bssl(?:error|: )|\brobots\.txt\b"),
+        r"|\bfailed to (?:fetch|connect)\b|\ball connection attempts failed\b"
+        r"|\bssl(?:error|: )|\brobots\.txt\b"),
     Rule("configuration", "configuration_error", "internal", pattern=
         r"\bapi.?key\b|\bmissing credentials\b|\bnot configured\b"
         r"|\benvironment variable\b[^\n]{0,80}\b(?:not set|missing|required)\b"

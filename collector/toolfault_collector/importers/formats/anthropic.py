@@ -1,36 +1,28 @@
-"""Anthropic messages: ``tool_use`` and ``tool_result`` blocks among their content.
+"""Anthropic messages: tools called and answered by blocks among their content.
 
-Failure rule: ``is_error: true`` on the ``tool_result``.
+A call is a ``tool_use``, ``server_tool_use`` or ``mcp_tool_use`` block; its result a block whose
+type ends with ``tool_result``. Failure rule: ``is_error: true`` on it, or, for the tools that
+Anthropic runs itself, a content whose type ends with ``_error``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from toolfault_collector.importers.formats.openai import call_of, message_time
-from toolfault_collector.importers.items import Call, Outcome
+from toolfault_collector.importers.items import Call, Dialect, Json, Outcome
 from toolfault_collector.importers.members import name_of, text_of
 
-__all__ = ["NAME", "TITLE", "detect", "entries"]
-
-NAME: Final = "anthropic"
-TITLE: Final = "Anthropic messages, bare or wrapped"
+__all__ = ["DIALECT", "entries"]
 
 
-def detect(messages: list[object]) -> bool:
-    """Tell whether a message holds a block of either kind."""
-    return any(
-        block.get("type") in ("tool_use", "tool_result")
-        for message in messages
-        if isinstance(message, dict)
-        for _, block in _blocks(message)
-    )
+def _sign(message: Json) -> str:
+    kinds = (block["type"] for _, block in _blocks(message))
+    return next((f'"type": "{kind}"' for kind in kinds), "")
 
 
-def entries(
-    message: Mapping[str, object], index: object, role: object = None
-) -> Iterator[Call | Outcome]:
+def entries(message: Json, index: object, role: object = None) -> Iterator[Call | Outcome]:
     """Yield the calls and results among the content blocks of one message.
 
     Args:
@@ -39,22 +31,49 @@ def entries(
         role: Who wrote it, where that is known and the blocks are Anthropic's own; chats say it in
             the message, and their blocks may be of a dialect.
     """
-    writer = role or message.get("role")
+    by_model = (role or message.get("role")) == "assistant"
     for place, block in _blocks(message):
-        if (writer, block.get("type")) == ("assistant", "tool_use"):
+        kind = str(block["type"])
+        if kind.endswith("tool_use") and by_model:
             call = {name: block.get(name) for name in ("id", "name", "input")} if role else block
-            yield call_of(message, call, identity=f"{index}.{place}", turn=str(index))
-        elif (writer, block.get("type")) == ("user", "tool_result"):
-            yield Outcome(
-                call_id=name_of(block.get("tool_use_id")),
-                text=text_of(block.get("content")),
-                failed=block.get("is_error") is True,
-                at=message_time(message),
-            )
+            found = call_of(message, call, identity=f"{index}.{place}", turn=str(index))
+            server = name_of(block.get("server_name"))
+            found.tool = f"{server}/{found.tool}" if server else found.tool
+            yield found
+        elif kind.endswith("tool_result") and (kind != "tool_result" or not by_model):
+            yield _outcome(message, block)
 
 
-def _blocks(message: Mapping[str, object]) -> Iterator[tuple[int, Mapping[str, object]]]:
+def _outcome(message: Json, block: Json) -> Outcome:
+    content = block.get("content")
+    text, failed = text_of(content), block.get("is_error") is True
+    if isinstance(content, dict) and str(content.get("type")).endswith("_error"):
+        failed = True
+        text = name_of(content.get("error_message")) or str(content.get("error_code", "error"))
+    return Outcome(
+        call_id=name_of(block.get("tool_use_id")),
+        text=text,
+        failed=failed,
+        at=message_time(message),
+    )
+
+
+def _blocks(message: Json) -> Iterator[tuple[int, Json]]:
+    """Yield the blocks that call a tool or answer, with their place."""
     content = message.get("content")
     for place, block in enumerate(content if isinstance(content, list) else ()):
         if isinstance(block, dict):
-            yield place, block
+            kind = block.get("type")
+            if isinstance(kind, str) and kind.endswith(("tool_use", "tool_result")):
+                yield place, block
+
+
+DIALECT: Final = Dialect(
+    name="anthropic",
+    title="Anthropic messages",
+    failure='`"is_error": true` on the result block; for tools that Anthropic runs itself, a result'
+    " whose `type` ends with `_error`",
+    members=("content", "role", "tool_use_id"),
+    sign=_sign,
+    entries=entries,
+)

@@ -4,24 +4,34 @@ What decides is that the members of a list have a ``role``, not the name of the 
 may hold conversations of several dialects, so each conversation is told by itself, unless the
 caller named the format. Chats seldom carry times; the order is then all there is.
 
-A new dialect is one file with ``NAME``, ``TITLE`` and ``entries`` (the calls and results of a
-message), and one line in ``_DIALECTS``.
+A new dialect is one file with a :class:`~toolfault_collector.importers.items.Dialect`, by which
+sign its messages are known and what they call and answer, and one line in ``_OWN_SHAPE``.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
-from typing import Final, TypeAlias
+from itertools import islice
+from typing import Final, TypeGuard
 
 from toolfault_collector.importers.assembly import Assembly
 from toolfault_collector.importers.files import Source
-from toolfault_collector.importers.formats import anthropic, livemcpbench, openai
-from toolfault_collector.importers.items import Call, Conversation, Format, Outcome
+from toolfault_collector.importers.formats import (
+    anthropic,
+    gemini,
+    inspect,
+    langchain,
+    livemcpbench,
+    openai,
+    responses,
+)
+from toolfault_collector.importers.items import Call, Conversation, Dialect, Format, Json, Outcome
 from toolfault_collector.importers.json_values import Piece
 from toolfault_collector.importers.members import cut
 from toolfault_collector.protocol.repair import clean_text
@@ -35,19 +45,31 @@ MESSAGE_KEYS: Final = (
 )
 MAX_DEPTH: Final = 4
 _LOOK_AT: Final = 5
-_ITEM_TYPES: Final = ("function_call", "function_call_output", "message", "reasoning")
-_ITEMS_BY_MODEL: Final = ("function_call", "reasoning")
+_LOOK_AT_CONVERSATIONS: Final = 20
+_LOOK_AT_MESSAGES: Final = 200
+_LOOK_AT_ID: Final = 200
 # An id of the conversation itself; names such as task_id or id are shared by other runs.
-_CONVERSATION_IDS: Final = ("conversation_id", "session_id", "thread_id", "chat_id")
+_CONVERSATION_IDS: Final = ("conversation_id", "session_id", "thread_id", "chat_id", "uuid")
+# What tells apart the runs of a benchmark, which are over when they are written.
+_RUN_IDS: Final = ("task_id", "trial")
+# A run of a benchmark, and one of Inspect's.
+_RUN_LABELS: Final = (("task_id", "trial"), ("id", "epoch"))
 _LABELS: Final = (*_CONVERSATION_IDS, "task_id", "id")
-
-_Json = Mapping[str, object]
-_Entries: TypeAlias = Callable[[_Json, int], Iterator[Call | Outcome]]
-_DIALECTS: Final[tuple[tuple[str, str, _Entries], ...]] = (
-    (openai.NAME, openai.TITLE, openai.entries),
-    (anthropic.NAME, anthropic.TITLE, anthropic.entries),
-    (livemcpbench.NAME, livemcpbench.TITLE, livemcpbench.entries),
+# An id of a call that no other call of the world has: a UUID, or as much chance in letters and
+# digits as OpenAI, Anthropic and others draw.
+_UNIQUE_ID: Final = re.compile(
+    r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
+    r"|(?=[A-Za-z]*\d[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{16,}"
 )
+_OF_MODEL: Final = ("assistant", "model", "ai", "AIMessage", "AIMessageChunk", "reasoning")
+
+# The first one that knows a message decides; those before the last two know all of it.
+_OWN_SHAPE: Final = (
+    *(livemcpbench.DIALECT, inspect.DIALECT, langchain.DIALECT, gemini.DIALECT),
+    responses.DIALECT,
+)
+_DIALECTS: Final[tuple[Dialect, ...]] = (*_OWN_SHAPE, anthropic.DIALECT, openai.DIALECT)
+_BY_FREQUENCY: Final = _DIALECTS[::-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,34 +82,44 @@ class _Found:
 
     pointer: str
     messages: list[object]
-    wrapper: _Json
+    wrapper: Json
     places: Sequence[str] = ()
 
     def place(self, index: int) -> str:
         return self.places[index] if self.places else f"{self.pointer}/{index}"
 
 
-def _detect(head: list[object]) -> bool:
-    return any(
-        _is_message(value) or next(_conversations(value, ""), None) is not None for value in head
-    )
+def _detect(value: object, dialect: Dialect) -> tuple[str, str] | None:
+    """Tell by the messages in a value whether it is of a dialect, and which one shows it."""
+    whole = [_Found("", [value], {}, [""])] if _is_message(value) else _conversations(value, "")
+    for found in islice(whole, _LOOK_AT_CONVERSATIONS):
+        for index, message in enumerate(found.messages[:_LOOK_AT_MESSAGES]):
+            if isinstance(message, dict) and (sign := dialect.sign(message)):
+                return sign, found.place(index)
+    return None
 
 
 def _is_message(value: object) -> bool:
-    """Tell a chat message (or an item of the Responses API) from other objects."""
-    if not isinstance(value, dict):
-        return False
-    if isinstance(value.get("role"), str):
-        return not any(_is_messages(value.get(key)) for key in MESSAGE_KEYS)
-    return value.get("type") in _ITEM_TYPES and ("call_id" in value or "content" in value)
+    """Tell a message of any dialect from other objects, also from those that hold messages."""
+    return _has_sign(value) and not any(
+        any(map(_has_sign, _first_of(value.get(key)))) for key in MESSAGE_KEYS
+    )
+
+
+def _has_sign(value: object) -> TypeGuard[dict[str, object]]:
+    return isinstance(value, dict) and any(dialect.sign(value) for dialect in _BY_FREQUENCY)
 
 
 def _is_messages(value: object) -> bool:
-    return isinstance(value, list) and any(_is_message(member) for member in value[:_LOOK_AT])
+    return any(map(_is_message, _first_of(value)))
+
+
+def _first_of(value: object) -> list[object]:
+    return value[:_LOOK_AT] if isinstance(value, list) else []
 
 
 def _conversations(
-    value: object, pointer: str, wrapper: _Json | None = None, depth: int = 0
+    value: object, pointer: str, wrapper: Json | None = None, depth: int = 0
 ) -> Iterator[_Found]:
     """Yield the lists of messages within a JSON value at the position *pointer*."""
     if depth > MAX_DEPTH:
@@ -109,7 +141,7 @@ def _conversations(
             yield from _conversations(member, f"{pointer}/{_escaped(name)}", wrapper, depth + 1)
 
 
-def _message_key(wrapper: _Json) -> str | None:
+def _message_key(wrapper: Json) -> str | None:
     """Name the member that holds the messages; an empty list is a conversation without any."""
     for holds in (_is_messages, lambda value: value == []):
         for key in MESSAGE_KEYS:
@@ -123,8 +155,8 @@ def _escaped(name: object) -> str:
     return str(name)[:32].replace("~", "~0").replace("/", "~1")
 
 
-def _read(source: Source, name: str, entries: _Entries) -> Iterator[Conversation]:
-    reader = _Reader(source, (name, entries) if source.forced else None)
+def _read(source: Source, dialect: Dialect) -> Iterator[Conversation]:
+    reader = _Reader(source, dialect if source.forced else None)
     bare: list[Piece] = []  # messages that are values of the file themselves: one conversation
     for read in source.values():
         if _is_message(read.value) or (bare and not isinstance(read.value, dict)):
@@ -136,85 +168,143 @@ def _read(source: Source, name: str, entries: _Entries) -> Iterator[Conversation
         yield from map(reader.conversation, found)
     if bare:
         messages, places = [read.value for read in bare], [read.position for read in bare]
-        yield reader.conversation(_Found("", messages, {}, places))
+        yield reader.conversation(_Found("", messages, _head_of(messages[0]), places))
+
+
+def _head_of(message: object) -> Json:
+    """Give what the first line of a Codex session says of it."""
+    payload = message.get("payload") if isinstance(message, dict) else None
+    return {"session_id": payload.get("id")} if isinstance(payload, dict) else {}
 
 
 class _Reader:
     """Reads the conversations of one file and tells apart those that are equal."""
 
-    def __init__(self, source: Source, dialect: tuple[str, _Entries] | None) -> None:
+    def __init__(self, source: Source, dialect: Dialect | None) -> None:
         self._source = source
         self._dialect = dialect
         self._met: Counter[bytes] = Counter()
 
     def conversation(self, found: _Found) -> Conversation:
         """Read one conversation and report what is wrong with it."""
-        name, entries = self._dialect or _dialect_of(found.messages)
-        own_id = _own_id(found.wrapper)
-        key = self._key(name, found, own_id)
+        shapes = [_shape(message) for message in found.messages]
+        dialect = self._dialect or min(
+            filter(None, shapes), key=_DIALECTS.index, default=openai.DIALECT
+        )
+        # A chat may mix shapes; LiveMCPBench reads OpenAI's in its own way.
+        if self._dialect is not None or dialect is livemcpbench.DIALECT:
+            shapes = [dialect] * len(shapes)
+        key, grows = self._key(dialect.name, found)
         assembly = Assembly(key=key)
+        self._pair(found, shapes, assembly, by_id=grows)
+        if assembly.orphans:
+            orphans = f"{assembly.orphans} results without their call"
+            self._source.report(found.pointer, orphans, "note")
+        # An epoch is that of a sample of Inspect, which is written when it is over.
+        calls, pending = assembly.finish(grows=grows and "epoch" not in found.wrapper)
+        label = _label(found.wrapper)
+        return Conversation(dialect.name, key, label, found.pointer, calls, pending=pending)
+
+    def _pair(
+        self, found: _Found, shapes: Sequence[Dialect | None], assembly: Assembly, *, by_id: bool
+    ) -> None:
+        """Tell the assembly of the calls and results; *by_id* names calls by their unique ids."""
+        attachments, times = found.wrapper.get("attachments"), inspect.times_of(found.wrapper)
+        identities: set[str] = set()
         by_model = False
         turn: str | None = None  # of items that belong to no message: until the next answer
-        for index, message in enumerate(found.messages):
-            if not isinstance(message, dict):
+        for index, (message, shape) in enumerate(zip(found.messages, shapes, strict=True)):
+            if not isinstance(message, dict) or shape is None:
                 self._source.report(found.place(index), "not a message object; skipped")
                 continue
             # Several messages of the model in a row may be one turn, written in parts.
             before, by_model = by_model, _is_by_model(message)
             if by_model and not before:
                 assembly.next_turn()
-            for entry in entries(message, index):
+            for entry in self._entries(message, index, shape):
+                started, ended = times.get(entry.call_id or "", (None, None))
                 if isinstance(entry, Outcome):
                     turn = None
+                    entry.at = entry.at or ended
+                    entry.text = _attached(entry.text, attachments)
                     assembly.answer(entry)
-                else:
-                    turn = entry.turn = entry.turn or turn or str(index)
-                    assembly.issue(entry)
+                    continue
+                entry.started_at = entry.started_at or started
+                turn = entry.turn = entry.turn or turn or str(index)
+                if by_id and _is_unique(entry.call_id) and entry.call_id not in identities:
+                    entry.identity = str(entry.call_id)
+                    identities.add(entry.identity)
+                assembly.issue(entry)
             turn = None if "role" in message else turn
-        if assembly.orphans:
-            orphans = f"{assembly.orphans} results without their call"
-            self._source.report(found.pointer, orphans, "note")
-        label = _label(found.wrapper)
-        # Without an id of its own, a chat that has grown is another conversation.
-        calls, pending = assembly.finish(grows=own_id is not None)
-        return Conversation(name, key, label, found.pointer, calls, pending=pending)
 
-    def _key(self, name: str, found: _Found, own_id: str | None) -> bytes:
-        """Give the identity of a conversation.
+    def _entries(self, message: Json, index: int, shape: Dialect) -> Iterator[Call | Outcome]:
+        """Yield the calls and results of a message; a format that was forced reads only its own."""
+        if self._dialect is None and shape in (anthropic.DIALECT, openai.DIALECT):
+            return _either(message, index)
+        return shape.entries(message, index)
 
-        An id of the conversation is trusted together with its messages up to the first one that
-        calls a tool, so that a conversation which has grown stays the same. Without such an id it
-        is the whole of its messages, and the how-manieth equal one in the file: trials of one task
-        may begin alike, and repeat each other's call ids.
+    def _key(self, name: str, found: _Found) -> tuple[bytes, bool]:
+        """Give the identity of a conversation, and whether it stays the same when it grows.
+
+        An id of the conversation, or one of its first call that is unique by chance, is trusted
+        together with its messages up to that call. Without such an id, and for the runs of a
+        benchmark, it is the whole of its messages, and the how-manieth equal one in the file:
+        trials of one task may begin alike, and repeat each other's call ids.
         """
-        trial = (found.wrapper.get("task_id"), found.wrapper.get("trial"))
-        hashed = blake2b(repr((name, own_id, *map(str, trial))).encode(errors="replace"))
+        own_id = _own_id(found.wrapper)
+        is_run = any(found.wrapper.get(key) is not None for key in _RUN_IDS)
+        run = [str(found.wrapper.get(key)) for key in _RUN_IDS]
+        hashed = blake2b(repr((name, own_id, *run)).encode(errors="replace"))
+        grows = own_id is not None
         for message in found.messages:
             hashed.update(_essence(message))
-            if own_id and isinstance(message, dict) and _calls_a_tool(message):
+            first = _first_call(message) if grows or not is_run else None
+            if first is not None and (grows or _is_unique(first.call_id)):
+                grows = True
                 break
+            is_run = is_run or first is not None
         key = hashed.digest()[:16]
-        if own_id is None:
+        if not grows:
             self._met[key] += 1
             key = blake2b(key + str(self._met[key]).encode(), digest_size=16).digest()
-        return key
+        return key, grows
 
 
-def _own_id(wrapper: _Json) -> str | None:
+def _own_id(wrapper: Json) -> str | None:
     return next((str(wrapper[key]) for key in _CONVERSATION_IDS if wrapper.get(key)), None)
 
 
-def _is_by_model(message: _Json) -> bool:
-    return message.get("role") == "assistant" or message.get("type") in _ITEMS_BY_MODEL
+def _is_unique(call_id: str | None) -> bool:
+    # Cut, since the search looks ahead at every place.
+    return call_id is not None and _UNIQUE_ID.search(call_id[:_LOOK_AT_ID]) is not None
 
 
-def _dialect_of(messages: list[object]) -> tuple[str, _Entries]:
-    if livemcpbench.detect(messages):
-        return livemcpbench.NAME, livemcpbench.entries
-    return anthropic.NAME if anthropic.detect(messages) else openai.NAME, _either
+def _attached(text: str, attachments: object) -> str:
+    """Give the text that Inspect keeps apart from its message, where it does."""
+    if isinstance(attachments, dict) and text.startswith("attachment://"):
+        return str(attachments.get(text.removeprefix("attachment://"), text))
+    return text
 
 
-def _either(message: _Json, index: int) -> Iterator[Call | Outcome]:
+def _is_by_model(message: Json) -> bool:
+    item = responses.item_of(message)
+    path = item.get("id")
+    kinds = (item.get("role"), item.get("type"), path[-1] if isinstance(path, list) and path else 0)
+    return any(isinstance(kind, str) and _is_model_kind(kind) for kind in kinds)
+
+
+def _is_model_kind(kind: str) -> bool:
+    return kind in _OF_MODEL or kind.endswith("_call")
+
+
+def _shape(message: object) -> Dialect | None:
+    """Give the first dialect that a message is of; else OpenAI's; None for no object."""
+    if not isinstance(message, dict):
+        return None
+    return next((dialect for dialect in _DIALECTS if dialect.sign(message)), openai.DIALECT)
+
+
+def _either(message: Json, index: int) -> Iterator[Call | Outcome]:
     """Yield the calls and results of a message in OpenAI's or Anthropic's shape.
 
     Some libraries write a call in both, as a content block and under ``tool_calls``; it is one.
@@ -228,8 +318,12 @@ def _either(message: _Json, index: int) -> Iterator[Call | Outcome]:
             yield entry
 
 
-def _calls_a_tool(message: _Json) -> bool:
-    return any(isinstance(entry, Call) for entry in _either(message, 0))
+def _first_call(message: object) -> Call | None:
+    shape = _shape(message)
+    if not isinstance(message, dict) or shape is None:
+        return None
+    entries = _either if shape in (anthropic.DIALECT, openai.DIALECT) else shape.entries
+    return next((entry for entry in entries(message, 0) if isinstance(entry, Call)), None)
 
 
 def _essence(message: object) -> bytes:
@@ -237,17 +331,19 @@ def _essence(message: object) -> bytes:
     if not isinstance(message, dict):
         return b"null"
     keys = ("role", "content", "tool_calls", "function_call", "tool_call_id", "name")
-    items = ("type", "call_id", "arguments", "output") if "role" not in message else ()
-    parts = [message.get(key) for key in (*keys, *items)]
+    others = ("type", "call_id", "arguments", "output", "data", "kwargs", "parts", "payload")
+    parts = [message.get(key) for key in (*keys, *(() if "content" in message else others))]
     try:
         return json.dumps(parts, sort_keys=True, default=str).encode()
     except RecursionError:
         return str(message.get("role")).encode(errors="replace")
 
 
-def _label(wrapper: _Json) -> str:
-    if wrapper.get("task_id") is not None and wrapper.get("trial") is not None:
-        return cut(clean_text(f"task{wrapper['task_id']}-trial{wrapper['trial']}"), 80)
+def _label(wrapper: Json) -> str:
+    for first, second in _RUN_LABELS:
+        if wrapper.get(first) is not None and wrapper.get(second) is not None:
+            label = f"{first.removesuffix('_id')}{wrapper[first]}-{second}{wrapper[second]}"
+            return cut(clean_text(label), 80)
     for key in _LABELS:
         value = wrapper.get(key)
         if isinstance(value, str | int) and str(value):
@@ -256,6 +352,13 @@ def _label(wrapper: _Json) -> str:
 
 
 FORMATS: Final = tuple(
-    Format(name, title, _detect, partial(_read, name=name, entries=entries))
-    for name, title, entries in _DIALECTS
+    Format(
+        dialect.name,
+        dialect.title,
+        dialect.failure,
+        dialect.members,
+        partial(_detect, dialect=dialect),
+        partial(_read, dialect=dialect),
+    )
+    for dialect in _DIALECTS
 )

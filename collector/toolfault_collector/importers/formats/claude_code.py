@@ -10,31 +10,31 @@ lines in the file of the session and belong to it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Final
 
 from toolfault_collector.importers.assembly import Assembly
 from toolfault_collector.importers.files import Source
 from toolfault_collector.importers.formats import anthropic
-from toolfault_collector.importers.items import Call, Conversation, Format, Outcome
-from toolfault_collector.importers.members import name_of, read_time
+from toolfault_collector.importers.items import Call, Conversation, Format, Json, Outcome
+from toolfault_collector.importers.members import name_of, objects_of, read_time
 
 __all__ = ["FORMAT"]
 
 NAME: Final = "claude-code"
-_SESSION_KEYS: Final = ("sessionId", "session_id", "leafUuid")
+_OWN_KEYS: Final = ("sessionId", "leafUuid")
+_SESSION_KEYS: Final = (*_OWN_KEYS, "session_id")
+_STREAMED: Final = ("system", "user", "assistant", "result")
 
-_Json = Mapping[str, object]
 
-
-def _detect(head: list[object]) -> bool:
-    return any(
-        isinstance(line, dict)
-        and isinstance(line.get("type"), str)
-        and any(isinstance(line.get(key), str) for key in _SESSION_KEYS)
-        for line in head
-    )
+def _detect(line: object) -> tuple[str, str] | None:
+    if not isinstance(line, dict) or not isinstance(line.get("type"), str):
+        return None
+    # Snake case is that of the stream-json form, which other logs have too.
+    keys = _SESSION_KEYS if line["type"] in _STREAMED else _OWN_KEYS
+    key = next((key for key in keys if isinstance(line.get(key), str)), None)
+    return (f'"type" and "{key}"', "") if key else None
 
 
 def _read(source: Source) -> Iterator[Conversation]:
@@ -61,7 +61,7 @@ def _read(source: Source) -> Iterator[Conversation]:
 class _Session:
     """What is known of the session while its lines go by."""
 
-    def __init__(self, line: _Json, message: _Json) -> None:
+    def __init__(self, line: Json, message: Json) -> None:
         self._first = _digest(line.get("uuid"), line.get("timestamp"), message)
         self._agent_id = name_of(line.get("agentId"))
         self._session_id = ""
@@ -71,7 +71,7 @@ class _Session:
         self._last_at: int | None = None
         self.calls = Assembly(key=self._first, early_results=True)
 
-    def add(self, line: _Json, message: _Json, position: str) -> None:
+    def add(self, line: Json, message: Json, position: str) -> None:
         """Take in one line that carries a message."""
         session_id = name_of(line.get("sessionId")) or name_of(line.get("session_id"))
         self._session_id = session_id or self._session_id
@@ -93,12 +93,12 @@ class _Session:
                 self._first_call = self._first_call or entry.identity
                 self.calls.issue(entry)
 
-    def _is_own(self, line: _Json) -> bool:
+    def _is_own(self, line: Json) -> bool:
         """Tell the turns of the file's own agent from those of sub-agents, which it waits for."""
         agent_id = name_of(line.get("agentId"))
         return agent_id == self._agent_id and bool(agent_id or line.get("isSidechain") is not True)
 
-    def _complete_call(self, call: Call, line: _Json, message: _Json, turn: str) -> None:
+    def _complete_call(self, call: Call, line: Json, message: Json, turn: str) -> None:
         call.identity = call.call_id or call.identity
         call.turn = turn
         call.started_at = self._last_at
@@ -109,15 +109,14 @@ class _Session:
         if agent_id := name_of(line.get("agentId")):
             call.tags["agent_id"] = agent_id[:256]
 
-    def _complete_outcome(self, outcome: Outcome, line: _Json) -> None:
+    def _complete_outcome(self, outcome: Outcome, line: Json) -> None:
         outcome.at = self._last_at
         copy = line.get("toolUseResult", line.get("tool_use_result"))
         if isinstance(copy, dict) and copy.get("interrupted") is True:
             outcome.soft = "interrupted"
         # The metadata of the stream-json form tells that the user refused the call.
-        metas = line.get("tool_result_meta")
-        for meta in metas if isinstance(metas, list) else ():
-            if isinstance(meta, dict) and meta.get("id") == outcome.call_id:
+        for meta in objects_of(line.get("tool_result_meta")):
+            if meta.get("id") == outcome.call_id:
                 refused = meta.get("non_execution_kind") == "user-rejected"
                 outcome.rule = "rejected_by_user" if refused else outcome.rule
 
@@ -147,4 +146,11 @@ def _digest(*parts: object) -> bytes:
     return blake2b(text.encode("utf-8", "backslashreplace"), digest_size=16).digest()
 
 
-FORMAT: Final = Format(NAME, "Claude Code session files", _detect, _read)
+FORMAT: Final = Format(
+    NAME,
+    "Claude Code session files",
+    '`"is_error": true` on the `tool_result` block',
+    ("sessionId", "type", "message"),
+    _detect,
+    _read,
+)

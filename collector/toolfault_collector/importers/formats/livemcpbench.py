@@ -11,17 +11,15 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from toolfault_collector.importers.formats import openai
-from toolfault_collector.importers.items import Call, Outcome
+from toolfault_collector.importers.items import Call, Dialect, Json, Outcome
 from toolfault_collector.importers.members import text_of
 
-__all__ = ["NAME", "TITLE", "detect", "entries"]
+__all__ = ["DIALECT"]
 
-NAME: Final = "livemcpbench"
-TITLE: Final = "LiveMCPBench result files"
 _TIMED_OUT: Final = "Tool call timed out."
 _WIRE_TOOL: Final = "execute-tool"
 _REPR: Final = "meta=None content=["
@@ -33,18 +31,13 @@ _BLOCK: Final = re.compile(
 _INNER_FLAG: Final = re.compile(r'\\{0,3}"isError\\{0,3}": ?true')
 
 
-def detect(messages: list[object]) -> bool:
-    """Tell such a conversation by the repr that its tool messages begin with."""
-    return any(
-        isinstance(message, dict)
-        and message.get("role") == "tool"
-        and isinstance(message.get("content"), str)
-        and message["content"].startswith(_REPR)
-        for message in messages
-    )
+def _sign(message: Json) -> str:
+    content = message.get("content")
+    is_repr = message.get("role") == "tool" and isinstance(content, str)
+    return f'"{_REPR}..."' if is_repr and str(content).startswith(_REPR) else ""
 
 
-def entries(message: Mapping[str, object], index: int) -> Iterator[Call | Outcome]:
+def _entries(message: Json, index: int) -> Iterator[Call | Outcome]:
     """Yield the calls under their resolved names, and the results by the rule of this format."""
     for entry in openai.entries(message, index):
         if isinstance(entry, Outcome):
@@ -83,7 +76,7 @@ def _block_text(content: str) -> str:
         return content
 
 
-def _json_object(text: object) -> Mapping[str, object]:
+def _json_object(text: object) -> Json:
     """Give the object that *text* is, or an empty one."""
     if not isinstance(text, str) or not text.lstrip().startswith("{"):
         return {}
@@ -92,3 +85,14 @@ def _json_object(text: object) -> Mapping[str, object]:
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+DIALECT: Final = Dialect(
+    name="livemcpbench",
+    title="LiveMCPBench result files",
+    failure='the outer `isError=True`, `"isError": true` in the JSON within, or the text'
+    " `Tool call timed out.`",
+    members=("task_id", "messages", "tool_call_id"),
+    sign=_sign,
+    entries=_entries,
+)

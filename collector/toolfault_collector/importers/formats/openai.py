@@ -1,4 +1,4 @@
-"""OpenAI messages: ``tool_calls`` and ``tool`` messages, their legacy shape, the Responses API.
+"""OpenAI chat messages: ``tool_calls`` and ``tool`` messages, and their legacy shape.
 
 Failure rule: there is no flag in this shape; a result that starts with ``Error`` is the failure.
 Dialects that do flag a message (``error``, ``is_error``, ``status``) are believed.
@@ -6,57 +6,49 @@ Dialects that do flag a message (``error``, ``is_error``, ``status``) are believ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
-from toolfault_collector.importers.items import Call, Outcome
-from toolfault_collector.importers.members import name_of, read_time, text_of
+from toolfault_collector.importers.items import Call, Dialect, Json, Outcome
+from toolfault_collector.importers.members import name_of, objects_of, read_time, text_of
 
-__all__ = ["NAME", "TITLE", "call_of", "entries", "message_time"]
+__all__ = ["DIALECT", "ERROR_PREFIX", "call_of", "entries", "message_time"]
 
-NAME: Final = "openai"
-TITLE: Final = "OpenAI chat messages, bare or wrapped"
 ERROR_PREFIX: Final = "Error"
 _TIME_KEYS: Final = ("timestamp", "created_at", "time")
 _ARGUMENT_KEYS: Final = ("arguments", "args", "input", "params")
 
-_Json = Mapping[str, object]
+
+def _sign(message: Json) -> str:
+    role = message.get("role")
+    return '"role" of a message' if isinstance(role, str) else ""
 
 
-def entries(message: _Json, index: int) -> Iterator[Call | Outcome]:
-    """Yield the calls and results of one message or Responses API item.
+def entries(message: Json, index: int) -> Iterator[Call | Outcome]:
+    """Yield the calls and results of one message.
 
     Args:
         message: The message.
         index: Its place in the conversation; names the turn.
     """
-    kind = message.get("type")
-    if kind == "function_call":
-        yield call_of(message, message, identity=f"{index}", turn=None)
-    elif kind == "function_call_output":
-        yield _outcome(message, text_of(message.get("output")))
-    elif message.get("role") in ("tool", "function"):
-        several = message.get("tool_messages")
-        for answer in several if isinstance(several, list) else [message]:
-            if isinstance(answer, dict):
-                yield _outcome(answer, text_of(answer.get("content")))
+    if message.get("role") in ("tool", "function"):
+        for answer in objects_of(message.get("tool_messages")) or [message]:
+            yield _outcome(answer, text_of(answer.get("content")))
     elif message.get("role") == "assistant":
         yield from _calls(message, index)
 
 
-def _calls(message: _Json, index: int) -> Iterator[Call]:
-    calls, legacy = message.get("tool_calls"), message.get("function_call")
-    if isinstance(calls, list) and calls:
-        for place, call in enumerate(calls):
-            if isinstance(call, dict):
-                inner = call.get("function", call.get("custom", call))
-                whole = {**call, **inner} if isinstance(inner, dict) else call
-                yield call_of(message, whole, identity=f"{index}.{place}", turn=str(index))
-    elif isinstance(legacy, dict):
+def _calls(message: Json, index: int) -> Iterator[Call]:
+    calls, legacy = objects_of(message.get("tool_calls")), message.get("function_call")
+    for place, call in enumerate(calls):
+        inner = call.get("function", call.get("custom", call))
+        whole = {**call, **inner} if isinstance(inner, dict) else call
+        yield call_of(message, whole, identity=f"{index}.{place}", turn=str(index))
+    if not calls and isinstance(legacy, dict):
         yield call_of(message, legacy, identity=f"{index}.f", turn=str(index))
 
 
-def call_of(message: _Json, call: _Json, *, identity: str, turn: str | None) -> Call:
+def call_of(message: Json, call: Json, *, identity: str, turn: str | None) -> Call:
     """Read a call that stands in *message* under the names that any of the dialects use."""
     return Call(
         identity=identity,
@@ -69,7 +61,7 @@ def call_of(message: _Json, call: _Json, *, identity: str, turn: str | None) -> 
     )
 
 
-def _outcome(message: _Json, text: str) -> Outcome:
+def _outcome(message: Json, text: str) -> Outcome:
     flagged = (
         message.get("error") is True
         or message.get("is_error") is True
@@ -86,7 +78,18 @@ def _outcome(message: _Json, text: str) -> Outcome:
     )
 
 
-def message_time(message: _Json) -> int | None:
+def message_time(message: Json) -> int | None:
     """Read the time of a message, where it has one."""
-    times = (read_time(message.get(key)) for key in _TIME_KEYS)
+    times = (read_time(message[key]) for key in _TIME_KEYS if key in message)
     return next((at for at in times if at is not None), None)
+
+
+DIALECT: Final = Dialect(
+    name="openai",
+    title="OpenAI chat messages, also the legacy function_call",
+    failure='a text that starts with `Error`, or `"error": true`, `"is_error": true` or'
+    ' `"status": "error"` on the message',
+    members=("role", "content", "tool_calls"),
+    sign=_sign,
+    entries=entries,
+)

@@ -6,22 +6,36 @@ store as they are; it checks them like any other sender's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeGuard
 
 from toolfault_collector.importers.files import Source
-from toolfault_collector.importers.items import EventBatch, Format
+from toolfault_collector.importers.items import EventBatch, Format, Json
+from toolfault_collector.importers.json_values import Piece
 from toolfault_collector.protocol.decode import clean_resource
 
-__all__ = ["FORMAT"]
+__all__ = ["FORMAT", "is_export"]
 
 BATCH: Final = 500
+_EXPORTED: Final = ({"event_id", "event_type", "chain_outcome"}, {"chain_id", "round_trips"})
+_CSV_HEADS: Final = ("event_id,occurred_at,", "chain_id,conversation,")
 
-_Event = Mapping[str, object]
+
+def _detect(value: object) -> tuple[str, str] | None:
+    if not _is_event_line(value):
+        return None
+    return ('"event_id" and "type"' if "event_id" in value else '"schema_version" and "events"', "")
 
 
-def _detect(head: list[object]) -> bool:
-    return any(_is_event_line(value) for value in head)
+def is_export(head: Sequence[Piece], start: str) -> bool:
+    """Tell by its first values or its beginning whether a file exports failures or chains.
+
+    It cannot be imported: the calls that succeeded are missing, without which nothing has a rate.
+    """
+    return start.removeprefix("\ufeff").startswith(_CSV_HEADS) or any(
+        isinstance(piece.value, dict) and any(names <= piece.value.keys() for names in _EXPORTED)
+        for piece in head
+    )
 
 
 def _is_event_line(value: object) -> TypeGuard[dict[str, object]]:
@@ -36,7 +50,7 @@ def _is_event_line(value: object) -> TypeGuard[dict[str, object]]:
 def _read(source: Source) -> Iterator[EventBatch]:
     """Yield the events in batches of one resource, and report the lines that hold none."""
     resource = _resource({})
-    events: list[tuple[str, _Event]] = []
+    events: list[tuple[str, Json]] = []
     for line in source.values():
         if not _is_event_line(line.value):
             source.mismatch(line.position, "not an event; skipped")
@@ -51,12 +65,12 @@ def _read(source: Source) -> Iterator[EventBatch]:
         yield EventBatch(*resource, tuple(events))
 
 
-def _resource(line: _Event) -> tuple[Mapping[str, str], Mapping[str, str]]:
+def _resource(line: Json) -> tuple[Mapping[str, str], Mapping[str, str]]:
     resource = line.get("resource")
     return clean_resource(resource if isinstance(resource, dict) else None)
 
 
-def _events(position: str, line: _Event) -> Iterator[tuple[str, _Event]]:
+def _events(position: str, line: Json) -> Iterator[tuple[str, Json]]:
     several = line.get("events")
     if not isinstance(several, list):
         return iter([(position, line)])
@@ -64,4 +78,11 @@ def _events(position: str, line: _Event) -> Iterator[tuple[str, _Event]]:
     return ((place, event) for place, event in events if isinstance(event, dict))
 
 
-FORMAT: Final = Format("toolfault", "the SDK's own events, one per line", _detect, _read)
+FORMAT: Final = Format(
+    "toolfault",
+    "the SDK's own events, one per line",
+    "`success` of the event",
+    ("event_id", "type", "occurred_at"),
+    _detect,
+    _read,
+)

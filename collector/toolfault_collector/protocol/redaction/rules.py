@@ -63,6 +63,14 @@ _NAMED: Final = re.compile(
       |[^\s,;&}}\]"']{{1,4000}})
     """
 )
+# pydantic shows what it was given: the name stands in the line above, or at the end of a path.
+_INPUT: Final = re.compile(
+    rf"""(?ix)
+    (?P<name>(?:^|\n|\\n)[ ]{{0,8}}(?:[^\s.]{{1,64}}\.){{0,8}}(?:[a-z0-9]{{1,64}}[_-]){{0,4}}
+      {_NAME_OF_ONE}[ ]{{0,8}}(?:\n|\\n)[^\n]{{0,600}}?input_value=)
+    (?P<value>[^\n]{{1,400}}?)(?=,\ input_type=|\]?(?:\n|$))
+    """
+)
 # What a value must have to be taken for a credential where only prose stands around it. "password:
 # must be given" and "token = get_token(user)" are ordinary errors, and most valuable as they are.
 _CREDENTIAL: Final = re.compile(r"(?=.{0,200}\d)(?=.{0,200}[^\W\d_])[^\s()\[\]{}<>]{6,}")
@@ -110,8 +118,15 @@ def redact_value(value: Any, *, name: str = "", clean: Callable[[str], str] = re
 
 def _clean(text: str, without_pair: Callable[[re.Match[str]], str]) -> str:
     text = _SHAPED.sub(_without_token, text)
+    if "input_value=" in text:
+        text = _INPUT.sub(_without_input, text)
     text = _NAMED.sub(without_pair, text)
     return _BARE.sub(_without_bare, text)
+
+
+def _without_input(match: re.Match[str]) -> str:
+    known = _REDACTED in match["value"].lower()
+    return match[0] if known else f"{match['name']}[redacted:named]"
 
 
 def _holds_secret(text: str) -> bool:

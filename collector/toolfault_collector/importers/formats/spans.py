@@ -1,0 +1,121 @@
+"""Files of spans: OTLP as JSON, dumps of OpenTelemetry's SDKs, exports of Phoenix, flat lists.
+
+What a span means and what marks a failure, ``toolfault_collector.otlp`` says for files as for what
+is received. Spans of a trace stand anywhere in a file, so all of them are read before the first
+call is made of them; memory grows with the file. A conversation is what the spans name, else the
+trace. Calls have the ids that they would have if the trace had been sent.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final
+
+from toolfault_collector.importers.assembly import Assembly
+from toolfault_collector.importers.classify import classify
+from toolfault_collector.importers.files import Source
+from toolfault_collector.importers.items import Call, Conversation, Format, Json, Outcome
+
+if TYPE_CHECKING:
+    from toolfault_collector.otlp.calls import SeenCall
+    from toolfault_collector.otlp.spans import LogRecord, Span
+
+__all__ = ["FORMAT"]
+
+NAME: Final = "spans"
+# Members of the event that a call of a trace has under the same name.
+_SAME: Final = ("event_id", "trace_id", "span_id", "agent", "provider", "environment", "detection")
+_IDS: Final = (
+    *("resourceSpans", "resource_spans", "resourceLogs", "resource_logs", "span_id", "spanId"),
+    *("context.span_id", "context", "spans"),
+)
+
+
+def _detect(value: object) -> tuple[str, str] | None:
+    from toolfault_collector.otlp.dumps import is_dump
+
+    if not is_dump(value):
+        return None
+    inner, pointer = (value[0], "/0") if isinstance(value, list) and value else (value, "")
+    names = inner if isinstance(inner, dict) else ()
+    return f'"{next((name for name in _IDS if name in names), "spans")}"', pointer
+
+
+def _read(source: Source) -> Iterator[Conversation]:
+    """Yield the conversations that the spans of a file tell of."""
+    # OTLP takes failures apart by the rules of the importers, so it is loaded when it is needed.
+    from toolfault_collector.otlp.calls import calls_of
+    from toolfault_collector.otlp.dumps import read_dump
+    from toolfault_collector.otlp.spans import Span
+
+    spans: list[Span] = []
+    logs: list[LogRecord] = []
+    for read in source.values():
+        before = len(spans) + len(logs)
+        for each in read_dump(read.value):
+            if isinstance(each, Span):
+                spans.append(each)
+            else:
+                logs.append(each)
+        if before == len(spans) + len(logs):
+            source.mismatch(read.position, "holds no spans; skipped")
+    conversations: defaultdict[str, list[SeenCall]] = defaultdict(list)
+    for call in calls_of(spans, logs).calls:
+        conversations[call.conversation or call.trace_id or ""].append(call)
+    for name, calls in conversations.items():
+        yield _conversation(name, calls)
+
+
+def _conversation(name: str, calls: Sequence[SeenCall]) -> Conversation:
+    key = blake2b(f"{NAME}\x1f{name}".encode("utf-8", "backslashreplace"), digest_size=16).digest()
+    assembly = Assembly(key=key)
+    for seen in calls:
+        call = Call(
+            identity=seen.event_id,
+            tool=seen.tool,
+            arguments=seen.arguments,
+            call_id=seen.call_id,
+            turn=seen.turn,
+            started_at=seen.start_us or None,
+            model=seen.model,
+            release=seen.release,
+            run_id=seen.run_id,
+            members=_members(name, seen),
+        )
+        assembly.issue(call)
+        text = seen.error_text if seen.failed else seen.result or ""
+        rule = _rule(seen) if seen.failed else None
+        outcome = Outcome(seen.call_id, text, seen.failed, at=seen.end_us or None, rule=rule)
+        assembly.answer(outcome)
+    found, _ = assembly.finish(grows=False)
+    return Conversation(NAME, key, name, "", found)
+
+
+def _members(conversation: str, seen: SeenCall) -> Json:
+    members: dict[str, object] = {name: getattr(seen, name) for name in _SAME}
+    members["session_id"] = conversation
+    if seen.arguments is None:
+        # What was not recorded is no equal of anything.
+        members |= {"args_recorded": False, "args_fingerprint": None, "args_diff": None}
+    return members
+
+
+def _rule(seen: SeenCall) -> str | None:
+    """Name the rule by which the type of an error says more than its text, where it does."""
+    from toolfault_collector.otlp.failures import classify_failure
+
+    types = {"error_type": seen.error_type, "exception_type": seen.exception_type}
+    found = classify_failure(seen.error_text, tool=seen.tool, **types).rule
+    return found if found != classify(seen.error_text, tool=seen.tool).rule else None
+
+
+FORMAT: Final = Format(
+    NAME,
+    "OpenTelemetry spans (OTLP JSON, SDK dumps, Phoenix exports)",
+    "an error status, `error.type` or an exception, whichever the span has",
+    ("trace_id", "span_id", "attributes"),
+    _detect,
+    _read,
+)

@@ -1,0 +1,125 @@
+"""Microsoft Agent Framework, 1.x: the tool calls that its chat clients run for a model."""
+
+from __future__ import annotations
+
+import functools
+from contextvars import ContextVar
+from typing import Any
+
+from toolfault.integrations._discover import hook, improves
+from toolfault.integrations._seen import Call, Seen, note
+from toolfault.integrations._threads import Thread, thread_of
+
+__all__ = ["install"]
+
+# The run whose batch of calls is executed: the calls of one batch are those of one model turn.
+_run: ContextVar[Thread | None] = ContextVar("toolfault_agent_framework_run", default=None)
+
+
+def install(module: Any) -> None:
+    """Hook ``agent_framework._tools``."""
+    hook("agent_framework", module, "_auto_invoke_function", _invokes)
+    hook("agent_framework", module, "_execute_function_calls", _executes)
+    for name, stage in (("argument_validation", "validation"), ("execution", "exec")):
+        explains = functools.partial(_explains, stage=stage)
+        hook("agent_framework", module, f"_function_{name}_error_result", explains)
+
+
+def _executes(original: Any) -> Any:
+    """Count the turns of a run."""
+
+    @functools.wraps(original)
+    async def execute(*args: Any, **kwargs: Any) -> Any:
+        token = _run.set(_thread(kwargs.get("host_payload_budget")))
+        try:
+            return await original(*args, **kwargs)
+        finally:
+            _run.reset(token)
+
+    return execute
+
+
+def _thread(budget: Any) -> Thread | None:
+    """Return the run, of which its budget is the one object that all its batches share."""
+    if budget is None:
+        return None
+    try:
+        thread = thread_of(budget)
+    except TypeError:
+        return None
+    thread.turns += 1
+    return thread
+
+
+def _explains(original: Any, *, stage: str) -> Any:
+    """Note the exception that is made an answer."""
+
+    @functools.wraps(original)
+    def explain(*args: Any, **kwargs: Any) -> Any:
+        given = (*args, *kwargs.values())
+        error = next((each for each in given if isinstance(each, Exception)), None)
+        note(error=error, stage=stage)
+        return original(*args, **kwargs)
+
+    return explain
+
+
+def _invokes(original: Any) -> Any:
+    """Observe one call."""
+
+    @functools.wraps(original)
+    async def invoke(function_call_content: Any, *args: Any, **kwargs: Any) -> Any:
+        with Call(lambda: _seen(function_call_content, kwargs)) as call:
+            try:
+                result = await original(function_call_content, *args, **kwargs)
+            except BaseException as error:
+                call.raised(error)
+                raise
+            text = call.ended(
+                lambda seen: _answered(seen, result, kwargs), improve=improves("agent_framework")
+            )
+            return result if text is None else _with(result, text)
+
+    return invoke
+
+
+def _seen(content: Any, given: dict[str, Any]) -> Seen:
+    asked = content.function_call if content.type != "function_call" else content
+    run = _run.get()
+    session = getattr(given.get("invocation_session"), "session_id", None)
+    return Seen(
+        "agent_framework",
+        asked.name,
+        call_id=asked.call_id,
+        turn=None if run is None else run.turn,
+        conversation=session or (None if run is None else run.id),
+        arguments=asked.arguments or {},
+        known_tools=tuple(given.get("tool_map") or ()),
+    )
+
+
+def _answered(seen: Seen, content: Any, given: dict[str, Any]) -> None:
+    """Fill in what came of the call; an exception was noted on the way."""
+    if content.type != "function_result":  # a person is asked first, or the host runs the tool
+        seen.stage = "control"
+        return
+    told = content.result if isinstance(content.result, str) else str(content.result)
+    tool = (given.get("tool_map") or {}).get(seen.tool)
+    if tool is None:
+        seen.stage, seen.told = "unknown", told
+    elif seen.stage == "ok":
+        seen.result = content.result
+    else:
+        parameters = tool.parameters
+        seen.schema = parameters() if callable(parameters) else parameters
+        seen.told, seen.fn = told, getattr(tool, "func", None)
+
+
+def _with(content: Any, text: str) -> Any:
+    return type(content).from_function_result(
+        call_id=content.call_id,
+        id=content.id,
+        result=text,
+        exception=content.exception,
+        additional_properties=content.additional_properties,
+    )

@@ -1,0 +1,136 @@
+"""LlamaIndex, 0.12.40 up to 0.14: the tool calls of function agents, ReAct agents and workflows.
+
+LlamaIndex validates nothing: a missing or an unknown argument is a ``TypeError`` that names one of
+them, and a value of the wrong type reaches the tool.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from toolfault.integrations._discover import hook, improves
+from toolfault.integrations._seen import Call, Seen, note
+from toolfault.integrations._threads import Thread, thread_of
+
+__all__ = ["install"]
+
+
+def install(module: Any) -> None:
+    """Hook the agent of ``base_agent`` or ``multi_agent_workflow``; both have the same steps."""
+    agent = getattr(module, "AgentWorkflow", None) or module.BaseWorkflowAgent
+    hook("llama_index", agent, "parse_agent_output", _parses)
+    hook("llama_index", agent, "call_tool", _calls)
+    hook("llama_index", agent, "_call_tool", _runs)
+
+
+def _parses(original: Any) -> Any:
+    """Count the turns of the model."""
+
+    @functools.wraps(original)  # takes along what makes it a step
+    async def parse_agent_output(self: Any, ctx: Any, ev: Any) -> Any:
+        thread = await _thread(ctx)
+        if thread is not None:
+            thread.turns += 1
+        return await original(self, ctx, ev)
+
+    return parse_agent_output
+
+
+def _calls(original: Any) -> Any:
+    """Observe one call."""
+
+    @functools.wraps(original)
+    async def call_tool(self: Any, ctx: Any, ev: Any) -> Any:
+        thread, owner = await _thread(ctx), await _owner(self, ctx)
+        with Call(lambda: _seen(owner, ev, thread)) as call:
+            try:
+                result = await original(self, ctx, ev)
+            except BaseException as error:
+                call.raised(error)
+                raise
+            text = call.ended(
+                lambda seen: _answered(owner, seen, result.tool_output),
+                improve=improves("llama_index"),
+            )
+            if text is not None:
+                result.tool_output.content = text
+            return result
+
+    return call_tool
+
+
+def _runs(original: Any) -> Any:
+    """Note the tool that was found."""
+
+    @functools.wraps(original)
+    async def _call_tool(self: Any, ctx: Any, tool: Any, tool_input: Any) -> Any:
+        note(fn=tool)
+        return await original(self, ctx, tool, tool_input)
+
+    return _call_tool
+
+
+def _seen(agent: Any, ev: Any, thread: Thread | None) -> Seen:
+    return Seen(
+        "llama_index",
+        ev.tool_name,
+        call_id=ev.tool_id,
+        turn=None if thread is None else thread.turn,
+        conversation=None if thread is None else thread.id,
+        model=_model(agent),
+        agent=getattr(agent, "name", None),
+        arguments=ev.tool_kwargs,
+    )
+
+
+def _answered(agent: Any, seen: Seen, output: Any) -> None:
+    tool, seen.fn = seen.fn, getattr(seen.fn, "fn", None)
+    if not output.is_error:
+        seen.result = output.raw_output
+        return
+    seen.error, seen.told = getattr(output, "exception", None), str(output.content)
+    seen.known_tools = _names(agent)
+    model = None if tool is None else tool.metadata.fn_schema
+    if model is not None:
+        seen.schema = {**model.model_json_schema(), "additionalProperties": False}
+    if tool is None:
+        seen.stage = "unknown"
+    elif seen.error is None:
+        seen.stage = "returned"
+    else:
+        seen.stage = "validation" if _is_misbound(seen) else "exec"
+
+
+def _is_misbound(seen: Seen) -> bool:
+    """Whether Python refused the arguments: LlamaIndex calls the function with them as they are."""
+    if not isinstance(seen.error, TypeError) or seen.schema is None:
+        return False
+    given, names = set(seen.arguments), set(seen.schema.get("properties", ()))
+    return bool(given - names or set(seen.schema.get("required", ())) - given)
+
+
+async def _thread(ctx: Any) -> Thread | None:
+    """Return the conversation: the memory of the agent holds its messages."""
+    try:
+        return thread_of(await ctx.store.get("memory"))
+    except Exception:  # noqa: BLE001 - a call without a conversation is better than none
+        return None
+
+
+async def _owner(agent: Any, ctx: Any) -> Any:
+    """Return the agent whose model made the call: an ``AgentWorkflow`` has several."""
+    try:
+        return agent.agents[await ctx.store.get("current_agent_name")]
+    except Exception:  # noqa: BLE001
+        return agent
+
+
+def _names(agent: Any) -> tuple[str, ...]:
+    tools = getattr(agent, "tools", None) or ()
+    return tuple(tool.metadata.name for tool in tools if hasattr(tool, "metadata"))
+
+
+def _model(agent: Any) -> str | None:
+    metadata = getattr(getattr(agent, "llm", None), "metadata", None)
+    return getattr(metadata, "model_name", None)

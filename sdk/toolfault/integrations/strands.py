@@ -1,0 +1,113 @@
+"""Strands Agents, 1.10 up to 1.62: the tool calls of every agent.
+
+Strands replaces arguments that are no JSON by ``{}`` before anybody can see them; such a call is
+refused for missing arguments, and that is what the model reads and what is reported.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator
+from typing import Any
+
+from toolfault.integrations._discover import hook, improves
+from toolfault.integrations._seen import Call, Seen
+from toolfault.integrations._threads import thread_of
+
+__all__ = ["install"]
+
+_UNNAMED = "Strands Agents"
+_END = "ToolResultEvent"
+_PAUSE = "ToolInterruptEvent"
+
+
+def install(module: Any) -> None:
+    """Hook ``ToolExecutor._stream``, through which every call of an agent runs."""
+    hook("strands", module.ToolExecutor, "_stream", _streams)
+
+
+def _streams(original: Any) -> Any:
+    """Observe one call: the last event of its stream is the result that the model reads."""
+    run = original.__func__ if isinstance(original, staticmethod) else original
+
+    @functools.wraps(run)
+    async def _stream(
+        agent: Any, tool_use: Any, tool_results: Any, *args: Any, **kwargs: Any
+    ) -> AsyncIterator[Any]:
+        call = Call(lambda: _seen(agent, tool_use))
+        events = run(agent, tool_use, tool_results, *args, **kwargs)
+        last: Any = None
+        try:
+            while True:
+                with call:  # not across a yield: the consumer has a context of its own
+                    try:
+                        event = await anext(events)
+                    except StopAsyncIteration:
+                        break
+                last = event
+                if type(event).__name__ == _END:
+                    text = call.ended(
+                        functools.partial(_answered, agent=agent, event=event),
+                        improve=improves("strands"),
+                    )
+                    if text is not None:
+                        event.tool_result["content"] = [{"text": text}]
+                yield event
+        except BaseException as error:
+            call.raised(error)
+            raise
+        finally:
+            await events.aclose()
+        if type(last).__name__ == _PAUSE:
+            call.ended(_paused)
+
+    return staticmethod(_stream) if isinstance(original, staticmethod) else _stream
+
+
+def _seen(agent: Any, tool_use: Any) -> Seen:
+    thread = thread_of(agent)
+    manager = getattr(agent, "_session_manager", None)
+    session = getattr(manager, "session_id", None) or thread.id
+    config = agent.model.get_config() if hasattr(agent.model, "get_config") else {}
+    return Seen(
+        "strands",
+        tool_use["name"],
+        call_id=tool_use["toolUseId"],
+        turn=f"{session}/{_turn(agent.messages)}",
+        conversation=session,
+        model=config.get("model_id") if isinstance(config, dict) else None,
+        agent=None if agent.name == _UNNAMED else agent.name,
+        arguments=tool_use["input"],
+    )
+
+
+def _turn(messages: Any) -> int:
+    """Return the index of the model's latest message: calls of one turn are parallel."""
+    latest = reversed(range(len(messages)))
+    return next((at for at in latest if messages[at].get("role") == "assistant"), 0)
+
+
+def _answered(seen: Seen, *, agent: Any, event: Any) -> None:
+    result = event.tool_result
+    blocks = result.get("content", ())
+    text = "\n".join(block["text"] for block in blocks if "text" in block)
+    if result.get("status") != "error":
+        seen.result = blocks[0]["json"] if len(blocks) == 1 and "json" in blocks[0] else text
+        return
+    tools = agent.tool_registry.registry
+    tool = tools.get(seen.tool)
+    seen.error, seen.told = getattr(event, "exception", None), text
+    seen.known_tools = tuple(tools)
+    if tool is None:
+        seen.stage = "unknown"
+        return
+    seen.schema = tool.tool_spec["inputSchema"].get("json")
+    seen.fn = getattr(tool, "_tool_func", None)
+    if "alidation failed" in text[:100]:
+        seen.stage = "validation"
+    else:
+        seen.stage = "returned" if seen.error is None else "exec"
+
+
+def _paused(seen: Seen) -> None:
+    seen.stage = "control"

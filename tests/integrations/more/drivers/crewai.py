@@ -1,0 +1,48 @@
+"""A crew of one agent with a scripted model that makes native tool calls."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from crewai import Agent, BaseLLM, Crew, Task
+from crewai.tools import tool
+from tests.integrations.more.scenes import AGENT, MODEL, ModelCall, Outcome, Scenario, tools_of
+
+FRAMEWORKS = ("crewai",)
+LACKS = {"unknown argument": "CrewAI drops it without a word"}
+
+
+def _native(call: ModelCall) -> dict[str, Any]:
+    arguments = call.arguments
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    function = {"name": call.tool, "arguments": text}
+    return {"id": call.call_id, "type": "function", "function": function}
+
+
+class _Scripted(BaseLLM):  # type: ignore[misc]
+    waiting: list[Any]
+    read: list[Any]
+
+    def supports_function_calling(self) -> bool:
+        return True
+
+    def call(self, messages: Any, *_: Any, **__: Any) -> Any:
+        self.read[:] = [dict(message) for message in messages]
+        return self.waiting.pop(0) if self.waiting else "Final Answer: done"
+
+
+def model_of(scenario: Scenario) -> Any:
+    """Return a model that makes the calls of each turn, then says that it is done."""
+    turns = [[_native(call) for call in turn] for turn in scenario.turns]
+    return _Scripted(model=MODEL, waiting=turns, read=[])
+
+
+def run(scenario: Scenario, outcome: Outcome) -> None:
+    """Run a crew whose model makes the calls of each turn, then says that it is done."""
+    model = model_of(scenario)
+    tools = [tool(fn) for fn in tools_of(scenario)]
+    agent = Agent(role=AGENT, goal="g", backstory="b", llm=model, tools=tools)
+    crew = Crew(agents=[agent], tasks=[Task(description="d", expected_output="e", agent=agent)])
+    outcome.output = str(crew.kickoff())
+    outcome.told = [each["content"] for each in model.read if each.get("role") == "tool"]

@@ -1,0 +1,105 @@
+"""``python -m tests.integrations.more.play DRIVER``: play what stdin asks for with one framework.
+
+Stdin is one JSON object: ``scenarios`` (names), ``hooked``, ``improve`` and ``decorated``. Stdout
+gets one line of JSON about the driver and one for each scenario: name, outcome and events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import json
+import logging
+import os
+import sys
+from dataclasses import asdict, replace
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+from tests.integrations.more.scenes import SCENARIOS, Outcome
+
+# Where frameworks would call home.
+_QUIET = {
+    "CREWAI_DISABLE_TELEMETRY": "true",
+    "CREWAI_DISABLE_TRACKING": "true",
+    "CREWAI_TRACING_ENABLED": "false",
+    "OTEL_SDK_DISABLED": "true",
+}
+
+
+def main(driver: str) -> None:
+    """Play scenarios with one driver."""
+    os.environ.update(_QUIET)
+    asked = json.load(sys.stdin)
+    answers, sys.stdout = sys.stdout, sys.stderr  # frameworks print
+    logging.disable(logging.CRITICAL)
+    import toolfault
+    from toolfault.testing import capture_events
+
+    module = import_module(f"tests.integrations.more.drivers.{driver}")
+    if asked["hooked"] and module.FRAMEWORKS:
+        toolfault.instrument(*module.FRAMEWORKS, improve=asked["improve"])
+    facts = {
+        "lacks": module.LACKS,
+        "side": getattr(module, "SIDE", "agent"),
+        "joined": getattr(module, "JOINED", False),
+        "names_agent": getattr(module, "NAMES_AGENT", True),
+        "own_ids": getattr(module, "OWN_IDS", False),
+    }
+    answers.write(json.dumps([None, facts, []]) + "\n")
+    for name in asked["scenarios"]:
+        if name in module.LACKS:
+            continue
+        scenario = replace(SCENARIOS[name], decorated=asked["decorated"], improve=asked["improve"])
+        outcome = Outcome()
+        with capture_events(agent="process", integrations=False) as events:
+            try:
+                module.run(scenario, outcome)
+            except Exception as error:
+                outcome.error = f"{type(error).__name__}: {error}"
+        calls = [event for event in events if event["type"] != "conversation_end"]
+        answers.write(json.dumps([name, asdict(outcome), calls]) + "\n")
+    answers.flush()
+
+
+def example(driver: str) -> None:
+    """Run the example of the documentation with a scripted model that leaves an argument out.
+
+    Stdout gets one line of JSON: what the example returned and the events.
+    """
+    os.environ.update(_QUIET)
+    answers, sys.stdout = sys.stdout, sys.stderr
+    logging.disable(logging.CRITICAL)
+    import toolfault
+    from toolfault.testing import MemoryTransport
+
+    transport = MemoryTransport()
+    toolfault.init = functools.partial(toolfault.init, transport=transport, successes="all")
+    path = Path(__file__).parents[3] / "docs" / "examples" / f"{driver}.py"
+    spec = spec_from_file_location(f"example_of_{driver}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    given = []
+    if "model" in inspect.signature(module.run).parameters:
+        drives = import_module(f"tests.integrations.more.drivers.{driver}")
+        given = [drives.model_of(SCENARIOS["missing"])]
+    returned = module.run(*given)
+    if inspect.isawaitable(returned):
+        returned = asyncio.run(_awaited(returned))
+    toolfault.flush()
+    calls = [event for event in transport.events if event["type"] != "conversation_end"]
+    answers.write(json.dumps([returned, calls]) + "\n")
+    answers.flush()
+
+
+async def _awaited(returned: Any) -> Any:
+    return await returned
+
+
+if __name__ == "__main__":
+    (example if sys.argv[2:] == ["--example"] else main)(sys.argv[1])

@@ -1,0 +1,213 @@
+"""Every scenario in the frameworks of this folder's drivers: one event per call, nothing changed.
+
+Each framework runs in an environment of its own; one that was not made is skipped.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integrations.more.environments import python_of
+from tests.integrations.more.scenes import SCENARIOS, SECRET, Expected
+
+ROOT = Path(__file__).parents[3]
+# Driver and environment. The first two are in `make test`; the rest is long.
+QUICK = [("mcp", "mcp-new"), ("fastmcp", "fastmcp-new")]
+LONG = [
+    ("mcp", "mcp-old"),
+    ("mcp_lowlevel", "mcp-new"),
+    ("mcp_lowlevel", "mcp-old"),
+    ("fastmcp", "fastmcp-old"),
+    ("fastmcp_server", "fastmcp-new"),
+    ("smolagents", "smolagents-new"),
+    ("crewai", "crewai-new"),
+    ("llama_index", "llama-index-new"),
+    ("google_adk", "google-adk-new"),
+    ("google_adk", "google-adk-old"),
+    ("strands", "strands-new"),
+    ("agent_framework", "agent-framework-new"),
+]
+# What a driver lacks, and what is special about it, is said in its file; the file needs its
+# framework, so it is read and not imported here.
+pytestmark = pytest.mark.timeout(120)
+
+
+def _cases(scenarios: list[str]) -> list[Any]:
+    quick = [pytest.param(*case, name) for case in QUICK for name in scenarios]
+    marks = [pytest.mark.long]
+    return quick + [pytest.param(*case, name, marks=marks) for case in LONG for name in scenarios]
+
+
+class Run:
+    """What a driver answered: by scenario, the outcome and the events."""
+
+    def __init__(self, lines: str) -> None:
+        self.facts: dict[str, Any] = {}
+        self.outcomes: dict[str, dict[str, Any]] = {}
+        self.events: dict[str, list[dict[str, Any]]] = {}
+        for line in lines.splitlines():
+            name, outcome, events = json.loads(line)
+            if name is None:
+                self.facts = outcome
+            else:
+                self.outcomes[name], self.events[name] = outcome, events
+
+
+@functools.cache
+def _played(
+    driver: str,
+    environment: str,
+    *,
+    hooked: bool = True,
+    improve: bool = False,
+    decorated: bool = False,
+) -> Run:
+    asked = {"scenarios": list(SCENARIOS), "hooked": hooked}
+    stdin = json.dumps({**asked, "improve": improve, "decorated": decorated})
+    return Run(_python(environment, driver, stdin=stdin))
+
+
+def _python(environment: str, *arguments: str, stdin: str = "") -> str:
+    """Return what ``tests.integrations.more.play`` writes in an environment."""
+    python = python_of(environment)
+    if not python.exists():
+        pytest.skip(f"{environment} is not made: python -m tests.integrations.more.environments")
+    done = subprocess.run(
+        [python, "-m", "tests.integrations.more.play", *arguments],
+        input=stdin,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "sdk"), "PYTHONWARNINGS": "ignore"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def _run(driver: str, environment: str, scenario: str, **how: bool) -> Run:
+    run = _played(driver, environment, **how)
+    if scenario in run.facts["lacks"]:
+        pytest.skip(f"{driver}: {run.facts['lacks'][scenario]}")
+    return run
+
+
+def _told(event: dict[str, Any]) -> str:
+    renderings: dict[str, str] = event["error"]["renderings"]
+    return renderings["llm"]
+
+
+def _summary(event: dict[str, Any]) -> Expected:
+    error = event.get("error")
+    if error is None:
+        return Expected(event["tool"])
+    issues = tuple((issue["field"], issue["code"]) for issue in error.get("issues", ()))
+    return Expected(event["tool"], error["code"], issues)
+
+
+@pytest.mark.parametrize(("driver", "environment", "name"), _cases(list(SCENARIOS)))
+@pytest.mark.parametrize("decorated", [False, True], ids=["plain", "decorated"])
+def test_every_call_leaves_exactly_one_event(
+    driver: str, environment: str, name: str, decorated: bool
+) -> None:
+    """Each call is one event with code and all issues, an id, its conversation and its turn."""
+    run = _run(driver, environment, name, decorated=decorated)
+    scenario, events = SCENARIOS[name], run.events[name]
+    calls = [call for turn in scenario.turns for call in turn]
+
+    assert sorted(map(_summary, events), key=repr) == sorted(scenario.expected, key=repr)
+    assert all(event["side"] == run.facts["side"] for event in events)
+    if run.facts["joined"]:  # by the metadata of a client that reports elsewhere
+        assert {event["conversation_rung"] for event in events} == {"meta"}
+        assert {event["session_id"] for event in events} == {"conv-1"}
+    elif run.facts["side"] == "server":
+        assert len({event["call_id"] for event in events}) == len(calls)
+        return
+    if run.facts["own_ids"]:
+        assert len({event["call_id"] for event in events}) == len(calls)
+    else:
+        assert {event["call_id"] for event in events} == {call.call_id for call in calls}
+    assert len({event["session_id"] for event in events}) == 1
+    assert len({event["turn"] for event in events}) == len(scenario.turns)
+    assert all(event["agent"] == "stub" for event in events) is run.facts["names_agent"]
+
+
+@pytest.mark.parametrize(("driver", "environment", "name"), _cases(list(SCENARIOS)))
+@pytest.mark.parametrize("improve", [False, True], ids=["as it is", "improve"])
+def test_the_event_has_the_text_that_the_model_read(
+    driver: str, environment: str, name: str, improve: bool
+) -> None:
+    """What the event says was told to the model is in the model's next input, word for word."""
+    run = _run(driver, environment, name, improve=improve)
+    read = "\n".join(run.outcomes[name]["told"])
+    if run.outcomes[name]["error"] is not None or "returned" in name:
+        return  # the model read nothing of it, or what the tool returned
+
+    for event in run.events[name]:
+        if "error" in event:
+            # Values that must not travel are cut out of the event's text alone.
+            parts = _told(event).replace("<", "[REDACTED]<").split("[REDACTED]")
+            assert all(part.split(">")[-1].strip(' "') in read for part in parts), _told(event)
+
+
+@pytest.mark.parametrize(("driver", "environment", "name"), _cases(list(SCENARIOS)))
+def test_the_host_sees_what_it_saw_before(driver: str, environment: str, name: str) -> None:
+    """Results, exceptions and what the model reads are those of a run without the hooks."""
+    hooked = _run(driver, environment, name).outcomes[name]
+    plain = _run(driver, environment, name, hooked=False).outcomes[name]
+
+    assert hooked == plain
+
+
+@pytest.mark.parametrize(("driver", "environment", "name"), _cases(["three faults at once"]))
+def test_improve_names_all_faults_at_once(driver: str, environment: str, name: str) -> None:
+    """With ``improve=True`` the model reads every issue and what was received, in one answer."""
+    run = _run(driver, environment, name, improve=True)
+    read = "\n".join(run.outcomes[name]["told"])
+
+    assert "Invalid parameters - 3 errors:" in read
+    assert "restaurant" in read
+    assert "received str: 'four'" in read
+    assert "received str: 'maybe'" in read
+
+
+EXAMPLES = [
+    *(pytest.param(*case) for case in QUICK),
+    *(
+        pytest.param(*case, marks=[pytest.mark.long])
+        for case in LONG
+        if case[1].endswith("-new") and (ROOT / "docs" / "examples" / f"{case[0]}.py").exists()
+    ),
+]
+
+
+@pytest.mark.parametrize(("driver", "environment"), EXAMPLES)
+def test_the_example_of_the_documentation_reports_its_failed_call(
+    driver: str, environment: str
+) -> None:
+    """Each example runs as it stands, and the call that it gets wrong is one failed event."""
+    done = _python(environment, driver, "--example")
+    returned, events = json.loads(done.splitlines()[-1])
+
+    assert returned
+    failed = [event for event in events if event.get("error")]
+    assert [event["tool"] for event in failed] == ["book"]
+    assert {issue["field"] for issue in failed[0]["error"]["issues"]} >= {"restaurant"}
+
+
+@pytest.mark.parametrize(("driver", "environment", "name"), _cases(["raise", "secret"]))
+@pytest.mark.parametrize("improve", [False, True], ids=["as it is", "improve"])
+def test_secrets_stay_where_they_are(
+    driver: str, environment: str, name: str, improve: bool
+) -> None:
+    """No event holds a secret of the arguments or of the exception, whatever the model was told."""
+    run = _run(driver, environment, name, improve=improve)
+
+    assert run.events[name]
+    assert SECRET not in json.dumps(run.events[name])

@@ -1,0 +1,96 @@
+"""Run the table through one framework: ``python -m tests.integrations.run NAME``, where it is.
+
+Prints one JSON object: per scenario and mode, the outcome without toolfault, the outcome with it,
+and the events. ``--first`` hooks the framework before it is imported, with the first few scenarios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib
+import json
+import logging
+import sys
+import warnings
+from typing import Any
+
+from tests.integrations.scenarios import SCENARIOS, Scenario
+
+import toolfault
+from toolfault.testing import capture_events
+
+_FIRST = ("success", "three faults at once", "raise")
+
+
+def main() -> None:
+    """Run what the command line names and print the answer."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("driver")
+    parser.add_argument("--first", action="store_true")
+    parser.add_argument("--only")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    if given.first:
+        toolfault.instrument(given.driver)
+    driver = importlib.import_module(f"tests.integrations.drivers.{given.driver}")
+    rows = [s for s in SCENARIOS if given.only in (None, s.name)]
+    if given.first:
+        rows = [s for s in rows if s.name in _FIRST]
+    plain = {} if given.first else {_id(key): _plain(driver, *key) for key in _keys(driver, rows)}
+    toolfault.instrument(driver.FRAMEWORK, improve=False)
+    told = [_told(driver, key, plain.get(_id(key)), improve=False) for key in _keys(driver, rows)]
+    if not given.first:
+        toolfault.instrument(driver.FRAMEWORK, improve=True)
+        told += [_told(driver, key, plain[_id(key)], improve=True) for key in _keys(driver, rows)]
+    sys.stdout.write(json.dumps({"runs": told, "lacks": driver.LACKS}, default=str))
+
+
+def _keys(driver: Any, rows: list[Scenario]) -> list[tuple[Scenario, str]]:
+    return [
+        (scenario, mode)
+        for scenario in rows
+        if scenario.name not in driver.LACKS
+        for mode in driver.MODES
+        if mode != "sync" or not scenario.async_only
+    ]
+
+
+def _id(key: tuple[Scenario, str]) -> tuple[str, str]:
+    return (key[0].name, key[1])
+
+
+def _run(driver: Any, scenario: Scenario, mode: str) -> dict[str, Any]:
+    return dataclasses.asdict(driver.run(scenario, mode=mode))
+
+
+def _plain(driver: Any, scenario: Scenario, mode: str) -> dict[str, Any] | None:
+    """Run without toolfault; the limit of a decorator holds only where a framework is hooked."""
+    if scenario.decorated and scenario.limit:
+        return None
+    return _run(driver, scenario, mode)
+
+
+def _told(driver: Any, key: tuple[Scenario, str], plain: Any, *, improve: bool) -> dict[str, Any]:
+    scenario, mode = key
+    with capture_events(capture_values=True, integrations=False) as events:
+        outcome = _run(driver, scenario, mode)
+    calls = [event for event in events if event["type"] != "conversation_end"]
+    expected = driver.EXPECTED.get(scenario.name, scenario.events)
+    return {
+        "scenario": scenario.name,
+        "mode": mode,
+        "improve": improve,
+        "plain": plain,
+        "outcome": outcome,
+        "events": calls,
+        "expected": [dataclasses.asdict(event) for event in expected],
+        "names_model": driver.NAMES_MODEL,
+        "names_conversation": driver.NAMES_CONVERSATION,
+        "secret": scenario.secret,
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Every scenario through every framework: one event per call, and nothing of the run changes."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integrations.environments import NAMES, driver_of, python_of
+from tests.integrations.scenarios import AGENT, CONVERSATION, MODEL, SCENARIOS
+
+ROOT = Path(__file__).parents[2]
+TABLE = [(name, scenario.name) for name in NAMES for scenario in SCENARIOS]
+FAULTY = ("wrong type", "missing", "three faults at once", "retry until success")
+
+
+@functools.cache
+def _ran(name: str, *options: str) -> dict[str, Any]:
+    """Run the table in an environment, once for all tests of this process."""
+    python = python_of(name)
+    if not python.exists():
+        pytest.skip(f"{name} was not made: python -m tests.integrations.environments {name}")
+    done = subprocess.run(
+        [str(python), "-m", "tests.integrations.run", driver_of(name), *options],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "sdk")},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4_000:]
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def _runs(name: str, scenario: str, *, improve: bool) -> list[dict[str, Any]]:
+    answer = _ran(name)
+    if scenario in answer["lacks"]:
+        pytest.skip(answer["lacks"][scenario])
+    return [
+        run for run in answer["runs"] if run["scenario"] == scenario and run["improve"] is improve
+    ]
+
+
+def _issues(event: dict[str, Any]) -> list[list[str]]:
+    found = (event.get("error") or {}).get("issues", [])
+    return sorted([issue["field"], issue["code"]] for issue in found)
+
+
+def _short(event: dict[str, Any]) -> tuple[Any, ...]:
+    code = (event.get("error") or {}).get("code")
+    return (event["call_id"], event["tool"], code, event["success"], _issues(event))
+
+
+@pytest.mark.parametrize(("name", "scenario"), TABLE)
+def test_each_call_leaves_one_event(name: str, scenario: str) -> None:
+    """One event per call, with its code, every issue, and all ids."""
+    for run in _runs(name, scenario, improve=False):
+        expected = [
+            (e["call_id"], e["tool"], e["code"], e["code"] is None, sorted(e["issues"]))
+            for e in run["expected"]
+        ]
+        assert sorted(map(_short, run["events"])) == sorted(expected), run["mode"]
+        for event in run["events"]:
+            assert event["type"] == "tool_call"
+            assert event["framework"] == driver_of(name)
+            assert event["side"] == "agent"
+            assert event["conversation_rung"] == "framework"
+            assert event["session_id"] == CONVERSATION or not run["names_conversation"]
+            assert event["agent"] == AGENT
+            assert event["model"] == MODEL or not run["names_model"]
+            assert event["turn"]
+
+
+@pytest.mark.parametrize(("name", "scenario"), TABLE)
+@pytest.mark.parametrize("improve", [False, True])
+def test_the_event_holds_what_the_model_read(name: str, scenario: str, improve: bool) -> None:
+    """The text in the event is that of the model's next input, but for secrets."""
+    for run in _runs(name, scenario, improve=improve):
+        for event in run["events"]:
+            told = run["outcome"]["told"].get(event["call_id"])
+            if event["success"] or told is None:
+                continue
+            text = event["error"]["renderings"]["llm"]
+            assert text == told or run["secret"] in told, run["mode"]
+        if run["secret"]:
+            assert run["secret"] not in json.dumps(run["events"])
+
+
+@pytest.mark.parametrize(("name", "scenario"), TABLE)
+def test_the_run_is_what_it_was(name: str, scenario: str) -> None:
+    """What the model reads and the host gets is the same with and without toolfault."""
+    for run in _runs(name, scenario, improve=False):
+        assert run["plain"] in (None, run["outcome"]), run["mode"]
+
+
+@pytest.mark.parametrize(("name", "scenario"), TABLE)
+def test_better_texts_change_no_outcome(name: str, scenario: str) -> None:
+    """With improve=True the host gets the same; only texts about faults differ."""
+    for run in _runs(name, scenario, improve=True):
+        plain, outcome = run["plain"], run["outcome"]
+        if plain is None:
+            continue
+        assert (plain["answer"], plain["error"]) == (outcome["answer"], outcome["error"])
+        assert plain["told"].keys() == outcome["told"].keys()
+        faulty = {
+            e["call_id"]
+            for e in run["expected"]
+            if e["issues"] or e["code"] in ("malformed_json", "not_available")
+        }
+        for call_id, text in plain["told"].items():
+            assert text == outcome["told"][call_id] or call_id in faulty
+        if run["secret"] and faulty:
+            assert run["secret"] not in json.dumps(outcome["told"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scenario", FAULTY)
+def test_better_texts_name_every_fault(name: str, scenario: str) -> None:
+    """With improve=True the model reads every field that is wrong."""
+    for run in _runs(name, scenario, improve=True):
+        for event in run["expected"]:
+            told = run["outcome"]["told"].get(event["call_id"], "")
+            assert all(field in told for field, _ in event["issues"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_parallel_sibling_is_no_recovery(name: str) -> None:
+    """Calls of one turn have one turn; those of the next another, which ends the chain."""
+    for run in _runs(name, "parallel, one failing", improve=False):
+        failed, other = sorted(run["events"], key=lambda event: str(event["call_id"]))
+        assert failed["turn"] == other["turn"]
+        assert "chain_id" not in other
+    for run in _runs(name, "retry until success", improve=False):
+        first, second = sorted(run["events"], key=lambda event: str(event["call_id"]))
+        assert first["turn"] != second["turn"]
+        assert (second["chain_id"], second["attempt"]) == (first["chain_id"], 2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_framework_that_is_loaded_later_is_hooked(name: str) -> None:
+    """``instrument`` before the import sees the same as after it."""
+    later = {
+        (run["scenario"], run["mode"]): sorted(map(_short, run["events"]))
+        for run in _ran(name, "--first")["runs"]
+    }
+    assert later
+    for run in _ran(name)["runs"]:
+        key = (run["scenario"], run["mode"])
+        if key in later and not run["improve"]:
+            assert later[key] == sorted(map(_short, run["events"]))
