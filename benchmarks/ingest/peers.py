@@ -1,4 +1,5 @@
-"""The same load on Phoenix, MLflow and Bugsink, and on toolfault beside them.
+"""The same load on Phoenix, MLflow and Bugsink, and on toolfault beside them, over
+`/v1/events` and over OTLP.
 
     python benchmarks/ingest/peers.py [--seconds 20] [--environments DIR] [--only NAME...]
 
@@ -100,6 +101,18 @@ def toolfault(folder: Path, _: Path) -> Peer:
     return Peer("toolfault", server, requests, lambda: count_rows(url)["tool_call"], prepared=1_500)
 
 
+def toolfault_otlp(folder: Path, _: Path) -> Peer:
+    """Return toolfault on a new SQLite file, sent the spans that its peers are."""
+    url = f"sqlite:///{folder}/toolfault.db"
+
+    def requests(count: int) -> Iterable[bytes]:
+        return _spans(Path(sys.prefix), count, {"Authorization": f"Bearer {new_key(url)}"})
+
+    server = collector(url, folder)
+    calls = lambda: count_rows(url)["tool_call"]  # noqa: E731
+    return Peer("toolfault-otlp", server, requests, calls, prepared=400)
+
+
 def phoenix(folder: Path, environment: Path) -> Peer:
     """Return Phoenix with its own SQLite file in *folder*."""
     port = free_port()
@@ -182,6 +195,7 @@ def bugsink(folder: Path, environment: Path) -> Peer:
 
 PEERS = {
     "toolfault": ("", toolfault),
+    "toolfault-otlp": ("", toolfault_otlp),
     "phoenix": ("arize-phoenix", phoenix),
     "mlflow": ("mlflow", mlflow),
     "bugsink": ("bugsink gunicorn", bugsink),
@@ -309,7 +323,7 @@ def main() -> None:
             rates[name] = float(str(line["stored_per_second"]))
         sys.stdout.write(json.dumps(line) + "\n")
         sys.stdout.flush()
-    own = rates.pop("toolfault", None)
+    own, _ = rates.pop("toolfault", None), rates.pop("toolfault-otlp", None)
     if own is not None and rates:
         best = max(rates, key=lambda name: rates[name])
         summary = {"best_peer": best, "toolfault_to_best_peer": round(own / rates[best], 1)}

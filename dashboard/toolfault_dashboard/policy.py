@@ -87,7 +87,8 @@ def _page(name: str, access: Access = "viewer") -> tuple[Rule, ...]:
 
 POLICY: Final[tuple[Rule, ...]] = (
     # Taking data in: keys are checked by the collector itself.
-    _rule("/v1/events", "ingest", _WRITE),
+    *(_rule(f"/v1/{each}", "ingest", _WRITE) for each in ("events", "traces", "logs", "metrics")),
+    _rule("/v1/schema", "public"),  # of what is taken, nothing stored
     _rule("/healthz", "public"),
     _rule("/readyz", "public"),
     _rule("/metrics", "public"),  # counters of this process, nothing stored
@@ -145,6 +146,8 @@ POLICY: Final[tuple[Rule, ...]] = (
     *_page("views"),
     _rule("/views", "viewer", _WRITE),
     _rule("/views/delete", "viewer", _WRITE),
+    *_page("received", "operator"),
+    *_table("counted", "operator"),
     *_page("rejected", "operator"),
     _rule("/settings", "admin"),
     *_table("keys", "admin"),

@@ -1749,4 +1749,40 @@ BREAKS: Final = (
             "tests/sdk/tools/test_timeouts.py::test_tools_that_hang_keep_no_thread_from_others",
         ),
     ),
+    # OpenTelemetry.
+    Break(
+        name="otlp-late-root-unseen",
+        promise="A call keeps the conversation that was known when its first span came.",
+        file="collector/toolfault_collector/otlp/traces.py",
+        old="if now.get(each) != was}\n",
+        new="if now.get(each) == was}\n",
+        found_by=("tests/collector/otlp/test_any_order.py",),
+    ),
+    Break(
+        name="otlp-sdk-outdone",
+        promise="A call that the SDK and a trace report is counted twice.",
+        file="collector/toolfault_collector/storage/same_calls.py",
+        old="            return self.by_sdk and not other.by_sdk\n",
+        new="            return False\n",
+        found_by=(
+            "tests/collector/otlp/test_receiver.py::test_the_report_of_the_sdk_stays",
+            "tests/collector/otlp/test_any_order.py",
+        ),
+    ),
+    Break(
+        name="otlp-chains-not-folded",
+        promise="A call that moves to its conversation leaves its chain behind.",
+        file="collector/toolfault_collector/storage/taken_out.py",
+        old="        write_chains(conn, compare_key(conn, chain_key, conversations)[2])\n",
+        new="        pass\n",
+        found_by=("tests/collector/otlp/test_any_order.py",),
+    ),
+    Break(
+        name="otlp-one-bad-span",
+        promise="One text that is no UTF-8 costs all spans of its request.",
+        file="collector/toolfault_collector/otlp/protobuf.py",
+        old="        found = _taken_apart(body, signal)\n",
+        new='        raise BadBody(400, "unreadable") from None\n',
+        found_by=("tests/collector/otlp/test_receiver.py",),
+    ),
 )

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tests.factories import change, conversation_end, counts, failure, success, tool_error
 
-__all__ = ["VALUES", "Body", "bodies", "damaged", "places"]
+__all__ = ["VALUES", "Body", "bodies", "damaged", "mutated", "places"]
 
 Body = tuple[bytes, dict[str, str]]
 
@@ -100,6 +100,14 @@ def damaged(draw: random.Random, data: bytes) -> bytes:
     return draw.choice(MUTATIONS[:6])(draw, data)
 
 
+def mutated(draw: random.Random, body: bytes, *, is_json: bool = True) -> bytes:
+    """Damage *body*; of JSON some members as well, and then it stays JSON."""
+    body = draw.choice(MUTATIONS if is_json else MUTATIONS[:6])(draw, body)
+    if draw.random() < 0.15:
+        body = draw.choice(MUTATIONS[:6])(draw, body) if body else b"\x00"
+    return body
+
+
 def bodies(seed: int, count: int) -> Iterator[Body]:
     """Yield *count* mutated bodies and their headers; the same damage for the same *seed*."""
     seeds = [
@@ -114,9 +122,7 @@ def bodies(seed: int, count: int) -> Iterator[Body]:
     ]
     for number in range(count):
         draw = random.Random(f"{seed}/{number}")
-        body = draw.choice(MUTATIONS)(draw, draw.choice(seeds))
-        if draw.random() < 0.15:
-            body = draw.choice(MUTATIONS[:6])(draw, body) if body else b"\x00"
+        body = mutated(draw, draw.choice(seeds))
         headers = dict(JSON)
         if draw.random() < 0.2:
             body = gzip.compress(body, 1, mtime=0)

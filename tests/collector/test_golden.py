@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from sqlalchemy import Engine, select
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us, parse_time
+from toolfault_collector.http.openapi import json_schema
 from toolfault_collector.protocol.receipt import Receipt
 from toolfault_collector.protocol.steps import finish
 from toolfault_collector.protocol.submission import read_batch
@@ -130,3 +132,15 @@ def test_what_was_changed_is_flagged(engine: Engine) -> None:
     assert odd["duration_ms"] is None
     assert own["received"] == "a\ufffdb"
     assert "replaced:error.received" in own["flags"]
+
+
+@pytest.mark.parametrize("path", SENT_BY_SDKS, ids=lambda path: path.stem)
+def test_the_published_schema_fits_what_sdks_send(path: Path) -> None:
+    """What any SDK sends is valid by `/v1/schema`, and what is no event is not."""
+    schema = json_schema()
+    Draft202012Validator.check_schema(schema)
+    validator = Draft202012Validator(schema)
+    request = json.loads(path.read_text())
+    batch = request.get("request", request)
+    assert [error.message for error in validator.iter_errors(batch)] == []
+    assert not validator.is_valid({"events": [{"type": "tool_call", "success": "yes"}]})

@@ -99,6 +99,46 @@ def _rows(project_id: int) -> dict[str, dict[str, Any]]:
         },
         "quota_bucket": {"project_id": project_id, "events_left": -2.5, "filled_at": at},
         "audit_log": {"occurred_at": at, "actor": "ada", "action": "key.create", "detail": {}},
+        "trace": {
+            "project_id": project_id,
+            "trace_id": "a" * 32,
+            "received_at": at,
+            "spans": 1,
+            "size": 2,
+            "reads": 1,
+            "calls": {"x": "y"},
+        },
+        "trace_batch": {
+            "project_id": project_id,
+            "trace_id": "a" * 32,
+            "spans": 1,
+            "body": b"\0\xff",
+        },
+        "otlp_request": {
+            "project_id": project_id,
+            "received_at": at,
+            "signal": "traces",
+            "encoding": "json",
+            "items": 1,
+            "calls": 1,
+            "rejected": 0,
+            "detail": [[WEIRD]],
+        },
+        "metric_calls": {
+            "project_id": project_id,
+            "day": 0,
+            "source": "execute_tool",
+            "tool": WEIRD,
+            "error_type": "",
+            "calls": 3,
+        },
+        "metric_series": {
+            "project_id": project_id,
+            "digest": "x",
+            "started_at": at,
+            "ended_at": at,
+            "calls": 3,
+        },
     }
 
 

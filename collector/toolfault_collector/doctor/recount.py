@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, Table, delete, exists, func, select, tuple_
+from sqlalchemy import Connection, Engine, Table, delete, exists, func, select, tuple_, update
 
 from toolfault_collector.storage.bulk import columns
 from toolfault_collector.storage.cache_versions import raise_versions
@@ -22,6 +22,7 @@ from toolfault_collector.storage.chain_store import ChainChanges, compare_key, w
 from toolfault_collector.storage.conversations import (
     Conversation,
     ConversationKey,
+    count_conversation,
     select_conversations,
     write_conversations,
 )
@@ -36,6 +37,8 @@ from toolfault_collector.storage.tables import (
     event_key,
     failure_counts,
     tool_call,
+    trace,
+    trace_batch,
 )
 
 __all__ = ["Recount", "recount"]
@@ -60,6 +63,7 @@ class Recount:
         wrong_conversations: Conversations whose summary differs.
         wrong_counts: Rows of the rollups that differ.
         wrong_keys: Calls without the key by which a resend is known, and keys without a call.
+        wrong_traces: Traces whose number of spans is not that of the batches that are kept.
     """
 
     calls: int = 0
@@ -70,11 +74,14 @@ class Recount:
     wrong_counts: int = 0
     wrong_keys: int = 0
     wrong_other_calls: int = 0
+    wrong_traces: int = 0
 
     @property
     def right(self) -> bool:
         """Whether everything was as counted."""
-        of_calls = (self.wrong_places, self.wrong_keys, self.wrong_other_calls)
+        of_calls = (
+            *(self.wrong_places, self.wrong_keys, self.wrong_other_calls, self.wrong_traces),
+        )
         return not any((*of_calls, self.wrong_chains, self.wrong_conversations, self.wrong_counts))
 
 
@@ -114,6 +121,7 @@ def recount(
         wrong_counts=_compare_counts(engine, repair=repair),
         wrong_keys=_compare_keys(engine, repair=repair),
         wrong_other_calls=_compare_other_calls(engine, repair=repair),
+        wrong_traces=_compare_traces(engine, repair=repair),
     )
 
 
@@ -212,42 +220,8 @@ def _differing_conversations(
     """Return those of *keys* that are stored wrong, as they should be; None if not at all."""
     keys = list(keys)
     stored = select_conversations(conn, keys, lock=lock)
-    counted = {key: _count_conversation(conn, key) for key in keys}
+    counted = {key: count_conversation(conn, key) for key in keys}
     return {key: each for key, each in counted.items() if each != stored.get(key)}
-
-
-def _count_conversation(conn: Connection, key: ConversationKey) -> Conversation | None:
-    """Return the conversation *key* as its calls and ends say it is; None if it has neither."""
-    project_id, session_id = key
-    counted = Conversation(project_id, session_id, 2**62, 0)
-    call, end = tool_call.c, conversation_end.c
-    found = False
-    for row in conn.execute(
-        select(
-            call.started_at,
-            call.occurred_at,
-            call.received_at,
-            call.time_source,
-            call.success,
-            call.seq,
-            call.tool,
-            call.turn,
-        ).where(call.project_id == project_id, call.session_id == session_id)
-    ):
-        found = True
-        counted.add(
-            row.started_at, row.occurred_at, received_at=row.received_at, source=row.time_source
-        )
-        if row.success:
-            counted.add_success((row.started_at, row.seq, row.tool, row.turn))
-    for row in conn.execute(
-        select(conversation_end).where(end.project_id == project_id, end.session_id == session_id)
-    ):
-        found = True
-        counted.add_end_at(
-            row.occurred_at, row.event_id, received_at=row.received_at, calls=row.calls
-        )
-    return counted if found else None
 
 
 def _compare_keys(engine: Engine, *, repair: bool) -> int:
@@ -268,6 +242,27 @@ def _compare_keys(engine: Engine, *, repair: bool) -> int:
             names = ["project_id", "event_id"]
             conn.execute(insert_ignore(conn, event_key).from_select(names, without_key))
             conn.execute(delete(event_key).where(has_no_call))
+    return wrong
+
+
+def _compare_traces(engine: Engine, *, repair: bool) -> int:
+    """Compare traces with the batches of them; a repair lets go what has no other half."""
+    row, batch = trace.c, trace_batch.c
+    same = (batch.project_id == row.project_id) & (batch.trace_id == row.trace_id)
+    spans = select(func.coalesce(func.sum(batch.spans), 0)).where(same).scalar_subquery()
+    differs, has_no_trace = row.spans != spans, ~exists(select(row.trace_id).where(same))
+    with read_connection(engine) as conn:
+        wrong = sum(
+            conn.execute(select(func.count()).select_from(each.subquery())).scalar_one()
+            for each in (
+                select(row.trace_id).where(differs),
+                select(batch.id).where(has_no_trace),
+            )
+        )
+    if repair and wrong:
+        with write_transaction(engine) as conn:
+            conn.execute(update(trace).where(differs).values(spans=spans))
+            conn.execute(delete(trace_batch).where(has_no_trace))
     return wrong
 
 

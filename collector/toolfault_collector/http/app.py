@@ -24,6 +24,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolfault_collector.http.headers import check_headers
 from toolfault_collector.http.ingest import IngestEndpoint
+from toolfault_collector.http.openapi import json_schema
+from toolfault_collector.http.otlp import OTLP_PATHS, OtlpEndpoint
 from toolfault_collector.http.problems import Problem, send_problem
 from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
@@ -79,13 +81,18 @@ def create_app(settings: Settings, *, collector: Collector | None = None) -> Fas
 
 
 def create_router(collector: Collector) -> APIRouter:
-    """Return the routes of *collector* beside ``/v1/events``, which `IngestLane` serves."""
+    """Return the routes of *collector* beside those that `IngestLane` serves."""
     router = APIRouter()
 
     @router.get("/healthz")
     async def healthz() -> dict[str, str]:
         """Say that the process answers."""
         return {"status": "ok"}
+
+    @router.get("/v1/schema")
+    async def schema() -> Response:
+        """Return the JSON schema of what ``POST /v1/events`` takes."""
+        return JSONResponse(json_schema(), media_type="application/schema+json")
 
     @router.get("/readyz")
     def readyz() -> Response:
@@ -145,7 +152,7 @@ def _on_invalid_request(request: Request, error: Exception) -> Response:
 
 
 class IngestLane:
-    """Takes ``/v1/events`` past the layers that pages need; everything else goes through them.
+    """Takes events and OTLP past the layers that pages need; everything else goes through them.
 
     Those layers (session, origin, templates, the framework's routing) have nothing to say about a
     batch with a key, and would cost as much as storing it.
@@ -153,12 +160,15 @@ class IngestLane:
 
     def __init__(self, app: ASGIApp, collector: Collector) -> None:
         self._app = app
-        self._ingest = RequestScope(IngestEndpoint(collector), answers=collector.metrics.requests)
+        answers = collector.metrics.requests
+        otlp = RequestScope(OtlpEndpoint(collector), answers=answers)
+        events = RequestScope(IngestEndpoint(collector), answers=answers)
+        self._lanes = {"/v1/events": events, **dict.fromkeys(OTLP_PATHS, otlp)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        ingest = scope["type"] == "http" and scope["path"] == "/v1/events"
-        await (self._ingest if ingest else self._app)(scope, receive, send)
+        lane = self._lanes.get(scope["path"]) if scope["type"] == "http" else None
+        await (self._app if lane is None else lane)(scope, receive, send)
 
 
 class RequestScope:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
+from collections.abc import Collection
 from email.message import Message as Head
 from typing import Final
 
@@ -17,7 +18,9 @@ from starlette.types import Message, Receive
 from toolfault_collector.http.problems import Problem
 from toolfault_collector.settings import MIB, Settings
 
-__all__ = ["ClientGone", "Incoming", "read_body"]
+__all__ = ["ClientGone", "Incoming", "content_type_of", "read_body"]
+
+JSON: Final = "application/json"
 
 # A client that is still sending when the connection closes sees a reset, not the answer; so a body
 # that was refused is read on and thrown away, up to this much and this long.
@@ -64,14 +67,22 @@ class Incoming:
 _LONGEST_TYPE: Final = 200  # characters of a Content-Type; those of senders have some forty
 
 
-async def read_body(receive: Receive, headers: Headers, settings: Settings) -> bytes:
+async def read_body(
+    receive: Receive, headers: Headers, settings: Settings, *, types: Collection[str] = (JSON,)
+) -> bytes:
     """Return the decoded body of a request.
+
+    Args:
+        receive: Where it comes from.
+        headers: Of the request.
+        settings: The limits.
+        types: Content types that are taken.
 
     Raises:
         Problem: It is too large, too slow, of another type or coding, or cannot be decompressed.
         ClientGone: The rest never came.
     """
-    _check_type(headers)
+    content_type_of(headers, types)
     gzipped = _is_gzipped(headers)
     _check_length(headers, settings)
     decoder = _Gunzip(settings.max_decoded_bytes) if gzipped else None
@@ -83,15 +94,22 @@ async def read_body(receive: Receive, headers: Headers, settings: Settings) -> b
         raise Problem(408, "slow_body", detail, {"Connection": "close"}) from error
 
 
-def _check_type(headers: Headers) -> None:
+def content_type_of(headers: Headers, types: Collection[str]) -> str:
+    """Return which of *types* the body is of.
+
+    Raises:
+        Problem: It is of none of them.
+    """
     content_type = headers.get("content-type", "")
     said = Head()
     # Reading parameters takes the square of their length.
     said["content-type"] = content_type if len(content_type) <= _LONGEST_TYPE else ""
     charset = said.get_content_charset("utf-8")
-    if said.get_content_type() != "application/json" or charset not in ("utf-8", "utf8"):
-        detail = "send application/json in UTF-8"
-        raise Problem(415, "unsupported_media_type", detail, {"Accept": "application/json"})
+    found = said.get_content_type()
+    if found not in types or charset not in ("utf-8", "utf8"):
+        detail = f"send {' or '.join(types)} in UTF-8"
+        raise Problem(415, "unsupported_media_type", detail, {"Accept": ", ".join(types)})
+    return found
 
 
 def _is_gzipped(headers: Headers) -> bool:

@@ -7,9 +7,7 @@ its validation errors repeat the input.
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
@@ -23,8 +21,8 @@ from toolfault_collector.clock import now_us
 from toolfault_collector.errors import OverQuota, StoreUnavailable, WriterBusy
 from toolfault_collector.http.auth import admit
 from toolfault_collector.http.body import ClientGone, Incoming, read_body
+from toolfault_collector.http.mail import REFUSAL_SECONDS, Mail, disk_full, unavailable
 from toolfault_collector.http.problems import Problem, send_json, send_problem
-from toolfault_collector.pipeline.writer import Result, Ticket, Writer
 from toolfault_collector.protocol.decode import BadBatch
 from toolfault_collector.protocol.receipt import Receipt
 from toolfault_collector.protocol.steps import Steps, in_slices
@@ -35,9 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["IngestEndpoint"]
 
-# How long who finds the queue full waits for the refusal: about as long as what is queued takes.
-REFUSAL_SECONDS: Final = 0.5
-
 _log = structlog.get_logger(__name__)
 
 
@@ -46,7 +41,7 @@ class IngestEndpoint:
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
-        self._mail: _Mail | None = None
+        self._mail: Mail | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; 2xx only after what was accepted is committed."""
@@ -71,12 +66,12 @@ class IngestEndpoint:
         try:
             key = await admit(self._collector.keys, scope, headers, kind="ingest")
         except SQLAlchemyError as error:
-            raise _unavailable() from error
+            raise unavailable() from error
         if self._collector.writer.is_full(key.project_id):
             # Before its body is unpacked, which is most of what it costs; and not at once: who does
             # not wait as long as is said would be back before anything was stored.
             await asyncio.sleep(REFUSAL_SECONDS)
-            raise _unavailable()
+            raise unavailable()
         body = await read_body(receive, headers, self._collector.settings)
         receipt = await self._store(body, key)
         self._count(receipt)
@@ -85,21 +80,23 @@ class IngestEndpoint:
     async def _store(self, body: bytes, key: ApiKey) -> Receipt:
         loop = asyncio.get_running_loop()
         if self._mail is None or self._mail.loop is not loop:
-            most = self._collector.settings.max_events
-            self._mail = _Mail(loop, self._collector.writer, max_events=most)
+            self._mail = Mail(loop, self._collector.writer)
         charged: list[int] = []
         read = in_slices(self._read(body, key, now_us(), charged))
         try:
-            result = await self._mail.send(read, body, key.project_id)
+            events = _events_in(body, most=self._collector.settings.max_events)
+            result = await self._mail.send(
+                read, project_id=key.project_id, events=events, size=len(body)
+            )
         except WriterBusy as error:
-            raise _unavailable() from error
+            raise unavailable() from error
         partly = isinstance(result, StoreUnavailable) and result.partly
         # What was stored was charged in its transaction.
         if isinstance(result, Exception) and not partly:
             for events in charged:
                 self._collector.quota.give_back(key.project_id, events)
         if isinstance(result, StoreUnavailable):
-            raise _full() if result.kind == "full" else _unavailable() from result
+            raise disk_full() if result.kind == "full" else unavailable() from result
         if isinstance(result, Exception):
             raise result
         return result
@@ -142,52 +139,14 @@ class IngestEndpoint:
             _log.warning("events_rejected", count=len(receipt.rejected), codes=codes[:20])
 
 
-class _Mail:
-    """Carries batches from an event loop to the writer, and results back.
+def _events_in(body: bytes, *, most: int) -> int:
+    """Return about how many events a batch has that is not decoded yet.
 
-    Both ways take everything that is ready at once: the writer is woken when the loop has run
-    every request it could, and the loop is woken once for a group.
+    A letter of the name may be written as its number, so each of those counts as an event, up to
+    what one batch may have.
     """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, writer: Writer, *, max_events: int) -> None:
-        self.loop = loop
-        self._writer = writer
-        self._max_events = max_events
-        self._waiting: dict[Ticket, asyncio.Future[Result]] = {}
-        self._waking = False
-
-    async def send(
-        self, read: Callable[[], Submission | None], body: bytes, project_id: int
-    ) -> Result:
-        ticket = Ticket(read, self._deliver)
-        # Good enough to bound a queue; the batch is not decoded yet. A letter of the name may be
-        # written as its number, so each of those counts as an event, up to what one batch may have.
-        named = max(body.count(b'"event_id"'), body.count(b"\\u00"))
-        events = min(max(named, 1), self._max_events)
-        self._writer.submit(
-            ticket, project_id=project_id, events=events, size=len(body), wake=False
-        )
-        future = self._waiting[ticket] = self.loop.create_future()
-        if not self._waking:
-            self._waking = True
-            self.loop.call_soon(self._wake)
-        failpoints.reach("queued")
-        result: Result = await future
-        return result
-
-    def _wake(self) -> None:
-        self._waking = False
-        self._writer.wake()
-
-    def _deliver(self, results: list[tuple[Ticket, Result]]) -> None:
-        """Called by the writer's thread."""
-        self.loop.call_soon_threadsafe(self._settle, results)
-
-    def _settle(self, results: list[tuple[Ticket, Result]]) -> None:
-        for ticket, result in results:
-            future = self._waiting.pop(ticket)
-            if not future.done():  # a request that was cancelled no longer waits
-                future.set_result(result)
+    named = max(body.count(b'"event_id"'), body.count(b"\\u00"))
+    return min(max(named, 1), most)
 
 
 def _answer(receipt: Receipt) -> bytes:
@@ -213,18 +172,3 @@ def _problem(bad: BadBatch) -> Problem:
     }
     members = {"pointer": bad.pointer} if bad.pointer else {}
     return Problem(bad.status, bad.code, details[bad.status], members=members)
-
-
-def _retry_after(least: int, most: int) -> dict[str, str]:
-    # Spread out, so that senders who were refused together do not come back together.
-    return {"Retry-After": str(random.randint(least, most))}  # noqa: S311 - no secret
-
-
-def _unavailable() -> Problem:
-    detail = "send the same batch again later; nothing is stored twice"
-    return Problem(503, "unavailable", detail, _retry_after(1, 5))
-
-
-def _full() -> Problem:
-    detail = "the disk is full; send the same batch again later, nothing is stored twice"
-    return Problem(507, "disk_full", detail, _retry_after(10, 30))

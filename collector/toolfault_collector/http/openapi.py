@@ -8,7 +8,7 @@ import msgspec
 
 from toolfault_collector.protocol import wire
 
-__all__ = ["describe"]
+__all__ = ["describe", "json_schema"]
 
 _PREFIX: Final = "Sent"  # the answers of the API have names of their own
 _PROBLEM: Final = {
@@ -65,6 +65,23 @@ def describe() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     schemas["Receipt"] = _RECEIPT
     schemes = {"ingest_key": {"type": "http", "scheme": "bearer"}}
     return {"/v1/events": _events(), **_health()}, schemas, schemes
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON schema of a batch of events, for senders in other languages.
+
+    It is of draft 2020-12. An event that fits is stored as it is. Of one that does not, the
+    collector repairs what it can without a guess, so a sender may well be taken that this refuses.
+    """
+    (event,), found = msgspec.json.schema_components([wire.Event], ref_template="#/$defs/{name}")
+    batch = _batch()
+    batch["properties"]["events"]["items"] = {"$ref": "#/$defs/Event"}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A batch of events for POST /v1/events",
+        **batch,
+        "$defs": {**found, "Event": event},
+    }
 
 
 def _batch() -> dict[str, Any]:

@@ -115,7 +115,7 @@ class _Deadline(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         line = _UNKNOWN_METHOD.match(data)
         if line is None or line[1] in _METHODS:
             return False
-        allowed = b"POST" if line[2] == b"/v1/events" else b"GET, HEAD, POST"
+        allowed = b"POST" if line[2].startswith(b"/v1/") else b"GET, HEAD, POST"
         head = b"HTTP/1.1 405 Method Not Allowed\r\nallow: " + allowed + b"\r\n"
         self.transport.write(head + _CLOSE)
         self.transport.close()

@@ -18,7 +18,7 @@ from toolfault_collector.importers.items import Call, Conversation
 from toolfault_collector.importers.members import cut
 from toolfault_collector.protocol.redaction.rules import redact
 
-__all__ = ["conversation_events"]
+__all__ = ["conversation_events", "error_of"]
 
 MAX_TEXT: Final = 8_000
 
@@ -76,7 +76,7 @@ def _tool_call(conversation: Conversation, call: Call, now: int) -> _Event:
         "args_diff": list(call.args_diff) if call.args_diff is not None else None,
         "tags": dict(call.tags) or None,
         "derived_by": found.rule if found else None,
-        "error": _error(call, found) if found else None,
+        "error": error_of(call.text, found, tool=call.tool) if found else None,
     }
     if call.started_at is not None:
         event["duration_ms"] = (ended - call.started_at) / MILLISECOND_US
@@ -108,8 +108,15 @@ def _without_nones(members: _Event) -> _Event:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def _error(call: Call, found: Classification) -> _Event:
-    text = cut(redact(unwrap(call.text).strip()), MAX_TEXT)
+def error_of(text: str, found: Classification, *, tool: str) -> _Event:
+    """Return the ``error`` of an event, of which nothing is known but its text.
+
+    Args:
+        text: What the model was told, or what the sender said.
+        found: What that was classified as.
+        tool: Name of the tool.
+    """
+    text = cut(redact(unwrap(text).strip()), MAX_TEXT)
     error = {
         "code": found.code,
         "category": found.category,
@@ -117,9 +124,9 @@ def _error(call: Call, found: Classification) -> _Event:
         "field": found.field,
         "expected": found.expected,
         "renderings": {
-            "user": _for_user(call.tool, found),
+            "user": _for_user(tool, found),
             "llm": text,
-            "system": _for_system(call.tool, found, text),
+            "system": _for_system(tool, found, text),
         },
         "issues": [_issue(issue) for issue in found.issues],
     }

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from sqlalchemy import Connection, Engine, RootTransaction
@@ -27,11 +27,11 @@ from toolfault_collector.admin.keys import mark_used
 from toolfault_collector.clock import MINUTE_US
 from toolfault_collector.errors import DatabaseReplaced, StoreUnavailable
 from toolfault_collector.metrics import Metrics
+from toolfault_collector.otlp.traces import resolve
 from toolfault_collector.pipeline.queue import FairQueue
 from toolfault_collector.pipeline.quota import Quota, Spent
 from toolfault_collector.protocol.receipt import Receipt
-from toolfault_collector.protocol.records import Record
-from toolfault_collector.protocol.refused import Rejection, with_bodies
+from toolfault_collector.protocol.refused import with_bodies
 from toolfault_collector.protocol.submission import Submission
 from toolfault_collector.settings import Settings
 from toolfault_collector.storage.engine import (
@@ -392,7 +392,7 @@ class Writer:
         self, conn: Connection, submissions: list[Submission]
     ) -> tuple[Stored, dict[int, int]]:
         failpoints.reach("begun")
-        stored = store_group(conn, submissions, limits=self._limits)
+        stored = store_group(conn, resolve(conn, submissions), limits=self._limits)
         used = self._note_keys(conn, submissions)
         failpoints.reach("inserted")
         return stored, used
@@ -428,26 +428,27 @@ class Writer:
     def _take_apart(self, submission: Submission) -> Receipt | Exception:
         """Store *submission* without the events at fault, which are found by halving."""
         total = Receipt(dropped=submission.dropped)
-        bad = list[tuple[Record, Exception]]()
-        pending = [submission.records]
+        bad = list[tuple[Any, Exception]]()
+        pending = [submission.units]
         try:
             while pending:
-                records = pending.pop()
+                units = pending.pop()
                 try:
-                    total.add(*self._attempt([submission.part(records, [])]))
+                    total.add(*self._attempt([submission.of_units(units, [])]))
                 except Exception as error:
                     if classify(error) in _LATER:
                         raise
-                    if len(records) > 1:
-                        middle = len(records) // 2
-                        pending += [records[middle:], records[:middle]]
+                    if len(units) > 1:
+                        middle = len(units) // 2
+                        pending += [units[middle:], units[:middle]]
                     else:
-                        bad.append((records[0], error))
+                        bad.append((units[0], error))
             errors = [error for _, error in bad]
-            if errors and len(errors) == len(submission.records) and classify(errors[0]) == "bug":
+            if errors and len(errors) == len(submission.units) and classify(errors[0]) == "bug":
                 return errors[0]  # nothing of it can be stored by this version: its sender keeps it
-            refused = with_bodies([_unstorable(record) for record, _ in bad], submission.resource)
-            total.add(*self._attempt([submission.part([], [*submission.rejected, *refused])]))
+            refused = [submission.unstorable(unit) for unit, _ in bad]
+            refused = with_bodies(refused, submission.resource)
+            total.add(*self._attempt([submission.of_units([], [*submission.rejected, *refused])]))
         except Exception as error:  # noqa: BLE001 - the waiting must be answered
             return StoreUnavailable(classify(error), partly=total.accepted > 0)
         return total
@@ -464,8 +465,3 @@ def _worth_another(error: Exception, attempt: int) -> bool:
     """Return whether the same may succeed at once: a lost race, or a connection that had died."""
     died = isinstance(error, DBAPIError) and error.connection_invalidated
     return attempt == 1 if died else classify(error) in ("again", "taken")
-
-
-def _unstorable(record: Record) -> Rejection:
-    pointer = f"/events/{record.index}"
-    return Rejection(record.index, record.event_id, "unstorable", pointer, record.raw)

@@ -93,6 +93,7 @@ _SENT_OF_FAILURE: Final = (
     "retry_hint",
     "adapter_failed",
 )
+_OF_TRACE: Final = ("dialect", "conversation_rung", "span_ids", "reached")
 _sent_of_call: Final = attrgetter(*_SENT_OF_CALL)
 _sent_of_failure: Final = attrgetter(*_SENT_OF_FAILURE)
 _OF_COUNTS: Final = ("agent", "model", "environment", "release", "variant")
@@ -364,6 +365,8 @@ def _call(
     detection, derived_by = "explicit", None
     if isinstance(event, wire.ImportedCall | wire.ImportedError):
         detection, derived_by = event.detection, event.derived_by
+        if isinstance(event, wire.ImportedCall):
+            extra.update(_of_trace(event))
         if event.time_source == "none":
             occurred_at, time_source = context.received_at, "none"
     # A moment that stands for the whole batch is no end to count back from: a longer call would
@@ -417,6 +420,12 @@ def _call(
         index=index,
         raw=raw,
     )
+
+
+def _of_trace(event: wire.ImportedCall) -> dict[str, Any]:
+    """Return what a trace tells of a call beside what every event does."""
+    told = ((name, getattr(event, name)) for name in _OF_TRACE)
+    return {name: value for name, value in told if value is not None}
 
 
 def _failure(event: wire.ToolCall | wire.ToolError, flags: list[str]) -> FailureRecord:

@@ -38,6 +38,7 @@ class Submission:
         resource: What the batch says of its sender.
         key_id: The key that it came with, if any.
         dropped: What its sender says it lost, by reason.
+        withdrawn: Ids of stored calls that are not what they were stored as.
     """
 
     project_id: int
@@ -47,15 +48,26 @@ class Submission:
     resource: Mapping[str, str] = field(default_factory=dict)
     key_id: int | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
+    withdrawn: frozenset[str] = frozenset()
 
     @property
     def size(self) -> int:
         """How many events were sent."""
         return len(self.records) + len(self.rejected)
 
-    def part(self, records: Sequence[Record], rejected: Sequence[Rejection]) -> Submission:
-        """Return the part of this batch that has *records* and *rejected*."""
-        return replace(self, records=records, rejected=rejected, key_id=None, dropped={})
+    @property
+    def units(self) -> Sequence[Any]:
+        """What can be stored without the rest."""
+        return self.records
+
+    def of_units(self, units: Sequence[Any], rejected: Sequence[Rejection]) -> Submission:
+        """Return the part of this batch that has these *units* and *rejected*."""
+        return replace(self, records=units, rejected=rejected, key_id=None, dropped={})
+
+    def unstorable(self, unit: Any) -> Rejection:
+        """Return the refusal of one unit that the database does not take."""
+        pointer = f"/events/{unit.index}"
+        return Rejection(unit.index, unit.event_id, "unstorable", pointer, unit.raw)
 
 
 def read_batch(

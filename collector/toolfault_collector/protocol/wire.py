@@ -187,15 +187,23 @@ class ToolError(_Call, tag_field="type", tag="tool_error", kw_only=True):
 
 
 class ImportedCall(ToolCall, tag_field="type", tag="tool_call", kw_only=True):
-    """A call read from a transcript: it may say that it has no time, and how it was recognised.
+    """A call read from a transcript or a trace: how it was recognised, and where it has no time.
 
     Attributes:
         derived_by: The rule by which code, category and the texts but for the model's were made.
+        dialect: Of a trace: whose instrumentation it was.
+        conversation_rung: What named the conversation, if not an id of that.
+        span_ids: All spans that tell of it, if several do.
+        reached: False where no span tells of it, only messages of a model.
     """
 
     time_source: Annotated[str, Meta(pattern="^(import|none)$")] = "import"
     detection: Label = "explicit"
     derived_by: Label | None = None
+    dialect: Label | None = None
+    conversation_rung: Label | None = None
+    span_ids: Annotated[list[Name], Meta(max_length=20)] | None = None
+    reached: bool | None = None
 
 
 class ImportedError(ToolError, tag_field="type", tag="tool_error", kw_only=True):

@@ -17,6 +17,7 @@ from toolfault_collector.retention.partitions import drop_emptied, keep_ahead
 from toolfault_collector.retention.policy import limits_of, prune_projects, prune_rejects
 from toolfault_collector.settings import Settings
 from toolfault_collector.storage.engine import is_sqlite, read_connection
+from toolfault_collector.storage.old_traces import remove_all_old_traces
 from toolfault_collector.storage.statistics import analyze_grown
 
 __all__ = ["Maintenance"]
@@ -79,8 +80,8 @@ class Maintenance:
             self.run_once()
 
     def _run_steps(self) -> None:
-        removals = (self._remove_rejects, self._remove_old, self._drop_partitions)
-        for step in (self._see_to_partitions, *removals):
+        removals = (self._remove_rejects, self._remove_traces, self._remove_old)
+        for step in (self._see_to_partitions, *removals, self._drop_partitions):
             if self._stopping.is_set():
                 return
             self._try(step)
@@ -93,6 +94,9 @@ class Maintenance:
 
     def _remove_rejects(self) -> None:
         prune_rejects(self._engine, clock=self._clock)
+
+    def _remove_traces(self) -> None:
+        remove_all_old_traces(self._engine, now=self._clock())
 
     def _remove_old(self) -> None:
         with read_connection(self._engine) as conn:

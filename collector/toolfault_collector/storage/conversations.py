@@ -13,10 +13,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from toolfault_collector.chains.fold import (
     IDLE_US,
@@ -30,11 +30,12 @@ from toolfault_collector.storage.bulk import columns, find_rows, run, select_in,
 from toolfault_collector.storage.engine import is_sqlite
 from toolfault_collector.storage.postgres import array_text, update_arrays
 from toolfault_collector.storage.tables import chain as chain_table
-from toolfault_collector.storage.tables import conversation
+from toolfault_collector.storage.tables import conversation, conversation_end, tool_call
 
 __all__ = [
     "Conversation",
     "ConversationKey",
+    "count_conversation",
     "load_conversations",
     "select_conversations",
     "write_conversations",
@@ -159,8 +160,19 @@ _UNRESOLVED: Final = (
 _BY_INDEX: Final = " INDEXED BY ix_chain_unresolved"
 
 
+class _Member(Protocol):
+    """What lies in a conversation."""
+
+    @property
+    def project_id(self) -> int: ...
+    @property
+    def session_id(self) -> str | None: ...
+    @property
+    def occurred_at(self) -> int: ...
+
+
 def load_conversations(
-    conn: Connection, members: Iterable[CallRecord | EndRecord]
+    conn: Connection, members: Iterable[_Member]
 ) -> dict[ConversationKey, Conversation]:
     """Return the conversation of each of *members*, locked until the transaction ends.
 
@@ -258,6 +270,40 @@ def select_conversations(
         each = Conversation(**values, stored=True)
         found[each.project_id, each.session_id] = each
     return found
+
+
+def count_conversation(conn: Connection, key: ConversationKey) -> Conversation | None:
+    """Return the conversation *key* as its calls and ends say it is; None if it has neither."""
+    project_id, session_id = key
+    counted = Conversation(project_id, session_id, 2**62, 0)
+    call, end = tool_call.c, conversation_end.c
+    found = False
+    for row in conn.execute(
+        select(
+            call.started_at,
+            call.occurred_at,
+            call.received_at,
+            call.time_source,
+            call.success,
+            call.seq,
+            call.tool,
+            call.turn,
+        ).where(call.project_id == project_id, call.session_id == session_id)
+    ):
+        found = True
+        counted.add(
+            row.started_at, row.occurred_at, received_at=row.received_at, source=row.time_source
+        )
+        if row.success:
+            counted.add_success((row.started_at, row.seq, row.tool, row.turn))
+    for row in conn.execute(
+        select(conversation_end).where(end.project_id == project_id, end.session_id == session_id)
+    ):
+        found = True
+        counted.add_end_at(
+            row.occurred_at, row.event_id, received_at=row.received_at, calls=row.calls
+        )
+    return counted if found else None
 
 
 def _row(each: Conversation) -> tuple[Any, ...]:

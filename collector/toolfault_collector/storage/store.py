@@ -48,10 +48,15 @@ from toolfault_collector.storage.conversations import (
 from toolfault_collector.storage.engine import is_sqlite
 from toolfault_collector.storage.lookups import Lookups
 from toolfault_collector.storage.name_limits import NameLimits, is_chained
-from toolfault_collector.storage.other_calls import WrittenChains, write_other_calls
+from toolfault_collector.storage.other_calls import (
+    WrittenChains,
+    recount_other_calls,
+    write_other_calls,
+)
 from toolfault_collector.storage.postgres import insert_new
 from toolfault_collector.storage.rejects import keep_rejects
 from toolfault_collector.storage.rollups import add_counts, count_calls, count_folded
+from toolfault_collector.storage.same_calls import EventKey, find_twins, has_traces
 from toolfault_collector.storage.tables import (
     call_counts,
     change,
@@ -60,10 +65,10 @@ from toolfault_collector.storage.tables import (
     issue,
     tool_call,
 )
+from toolfault_collector.storage.taken_out import chains_beside, fold_rest, take_out
 
 __all__ = ["Receipt", "Stored", "store_events", "store_group"]
 
-EventKey = tuple[int, str]
 Conversations = dict[ConversationKey, Conversation]
 R = TypeVar("R", CallRecord, CountsRecord, EndRecord, ChangeRecord)
 
@@ -122,11 +127,12 @@ def store_group(
     """
     new, lite = _NewEvents(submissions), is_sqlite(conn)
     stored = Stored(new.receipts)
+    taken = take_out(conn, new.settle_twins(conn).union(*map(_withdrawn, submissions)))
     new.leave_out_stored(conn)
     if not lite:
         new.claim_calls(conn)
     calls, ends = new.of(CallRecord), new.of(EndRecord)
-    conversations = load_conversations(conn, [*calls, *ends])
+    conversations = load_conversations(conn, [*calls, *ends, *taken.calls])
     if not lite:
         # Another collector may have stored some of them while this one waited for the locks.
         new.leave_out_stored(conn)
@@ -134,6 +140,7 @@ def store_group(
     counts, changes = new.of(CountsRecord), new.of(ChangeRecord)
     if limits is not None:
         calls, counts, ends = limits.apply(conn, calls, counts, ends, stored.renamed)
+    fold_rest(conn, taken, conversations, [*calls, *ends])
     calls = [_placed(call, conversations) if call.time_source == "none" else call for call in calls]
     known_until = {key: each.last_at for key, each in conversations.items() if each.stored}
     _take_in(calls, ends, conversations)
@@ -145,15 +152,17 @@ def store_group(
         insert_rows(conn, change, rows.CHANGE_COLUMNS, rows.change_rows(changes))
     changed = write_conversations(conn, conversations.values())
     write_other_calls(conn, calls, written=written, changed=changed, known_until=known_until)
+    if taken.calls:
+        recount_other_calls(conn, chains_beside(conn, taken))
     # Last, since the rows of the current hour are wanted by every writer.
-    add_counts(conn, count_calls(calls), count_folded(counts))
+    add_counts(conn, count_calls(calls), count_folded(counts), taken.counts)
     lookups.touch(conn)
     for each in submissions:
         if each.rejected:
             keep_rejects(
                 conn, each.project_id, received_at=each.received_at, rejected=each.rejected
             )
-    raise_versions(conn, _changed(calls, counts, conversations.values()))
+    raise_versions(conn, [*_changed(calls, counts, conversations.values()), *taken.spans])
     new.count_accepted()
     return stored
 
@@ -170,6 +179,10 @@ def _changed(
         *[(each.project_id, each.minute + half, each.minute + half) for each in counts],
         *[(each.project_id, each.first_at, each.last_at) for each in conversations],
     ]
+
+
+def _withdrawn(submission: Submission) -> set[EventKey]:
+    return {(submission.project_id, event_id) for event_id in submission.withdrawn}
 
 
 _STORED_IN: Final[dict[type[Record], Table]] = {
@@ -204,6 +217,20 @@ class _NewEvents:
     def of(self, kind: type[R]) -> list[R]:
         """Return the records of *kind*."""
         return [record for record, _ in self._events[kind].values()]
+
+    def settle_twins(self, conn: Connection) -> set[EventKey]:
+        """Leave out calls that are reported better; return stored ones that are so from now on."""
+        calls = self._events[CallRecord]
+        projects = {project_id for project_id, _ in calls}
+        with_traces = {each for each in projects if has_traces(conn, each)}
+        if not with_traces:
+            return set()
+        mine = (call for call, _ in calls.values() if call.project_id in with_traces)
+        needless, outdone = find_twins(conn, mine)
+        for key in needless:
+            _, receipt = calls.pop(key)
+            receipt.duplicate += 1
+        return outdone
 
     def leave_out_stored(self, conn: Connection) -> None:
         """Leave only events that no earlier transaction has stored; see too `claim_calls`."""

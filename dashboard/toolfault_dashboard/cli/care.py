@@ -75,6 +75,7 @@ def _recount(engine: Engine, *, repair: bool) -> bool:
         "conversations": found.wrong_conversations,
         "rows of rollups": found.wrong_counts,
         "keys of events": found.wrong_keys,
+        "traces": found.wrong_traces,
     }
     typer.echo(f"ok       recount: {found.calls} calls make {found.chains} chains")
     for name, number in wrong.items():

@@ -63,7 +63,11 @@ from toolfault_dashboard.contexts.plain import (
     SignInContext,
     TooSlowContext,
 )
-from toolfault_dashboard.contexts.settings import RejectedContext, SettingsContext
+from toolfault_dashboard.contexts.settings import (
+    ReceivedContext,
+    RejectedContext,
+    SettingsContext,
+)
 from toolfault_dashboard.contexts.shell import Chip, Link, NavItem, Shell, View
 from toolfault_dashboard.contexts.times import TimeChart
 from toolfault_dashboard.contexts.views import ViewsContext
@@ -107,6 +111,7 @@ __all__ = [
     "OtherCall",
     "OverviewContext",
     "QueryErrorContext",
+    "ReceivedContext",
     "RejectedContext",
     "RoundTripsContext",
     "SettingsContext",
@@ -146,6 +151,7 @@ TEMPLATES: Final[dict[str, type]] = {
     "views.html": ViewsContext,
     "live.html": LiveContext,
     "rejected.html": RejectedContext,
+    "received.html": ReceivedContext,
     "settings.html": SettingsContext,
     "help.html": HelpContext,
     "sign_in.html": SignInContext,

@@ -7,11 +7,19 @@ from typing import Annotated as Doc
 
 from toolfault_collector.admin.audit import Act
 from toolfault_collector.admin.keys import ApiKey
+from toolfault_dashboard.queries.counted import CountedLine
+from toolfault_dashboard.queries.received import Reached, ReceivedRow
 from toolfault_dashboard.queries.rejected import RejectedRow
 from toolfault_dashboard.queries.rows import ProjectRow
 from toolfault_dashboard.signin import Account
 
-__all__ = ["ProjectLine", "RejectedContext", "SettingLine", "SettingsContext"]
+__all__ = [
+    "ProjectLine",
+    "ReceivedContext",
+    "RejectedContext",
+    "SettingLine",
+    "SettingsContext",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,5 +74,19 @@ class RejectedContext:
     rows: Doc[tuple[RejectedRow, ...], "This page of refused events, newest first."]
     by_code: Doc[tuple[tuple[str, int], ...], "How many there are by code, most first."]
     total: Doc[int, "Refused events in all."]
+    pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]
+    csv: Doc[str, "All of them as CSV."]
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedContext:
+    """`received.html`."""
+
+    rows: Doc[tuple[ReceivedRow, ...], "This page of requests, newest first."]
+    total: Doc[int, "Requests that are kept in all."]
+    reached: Doc[Reached, "Calls that came over OpenTelemetry, and those without a span."]
+    counted: Doc[tuple[CountedLine, ...], "Tools as metrics count them, beside what is stored."]
+    counted_csv: Doc[str, "These as CSV."]
+    endpoint: Doc[str, "Where an exporter sends to."]
     pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]
     csv: Doc[str, "All of them as CSV."]

@@ -28,10 +28,12 @@ from toolfault_dashboard.pages.experiments import arm_stream, cost_stream
 from toolfault_dashboard.pages.round_trips import chosen_group
 from toolfault_dashboard.picked_fixes import PickedFix, picked_fixes
 from toolfault_dashboard.queries.breakdown import breakdown
+from toolfault_dashboard.queries.counted import CountedLine, counted_lines
 from toolfault_dashboard.queries.fix_next import FixRow, fix_next
 from toolfault_dashboard.queries.kinds import KindRow
 from toolfault_dashboard.queries.matrices import MatrixCell, matrix
 from toolfault_dashboard.queries.messages import MessageRow, message_efficacy
+from toolfault_dashboard.queries.received import ReceivedLine, received_lines, received_list
 from toolfault_dashboard.queries.rejected import RejectedRow, rejected_list
 from toolfault_dashboard.queries.rows import (
     ChainGroup,
@@ -411,3 +413,16 @@ def rejected(ask: Ask) -> RowStream:
                 return
 
     return table_stream(list(rows()), RejectedRow)
+
+
+@_serve("received")
+def received(ask: Ask) -> RowStream:
+    """Write what was made of the last requests, a row for each span that is shown."""
+    page = received_list(ask.conn, ask.scope_of(parse("")), limit=500)
+    return table_stream(received_lines(page.rows), ReceivedLine)
+
+
+@_serve("counted")
+def counted(ask: Ask) -> RowStream:
+    """Write the calls that metrics counted, by metric and tool, beside those that are stored."""
+    return table_stream(counted_lines(ask.conn, ask.scope_of(parse(""))), CountedLine)

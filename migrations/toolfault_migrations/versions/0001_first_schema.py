@@ -23,6 +23,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     String,
     Text,
     UniqueConstraint,
@@ -40,6 +41,7 @@ _TABLES: Final = (
     *("quota_bucket", "audit_log", "change", "conversation", "conversation_end", "tool_call"),
     *("event_key", "issue", "chain", "message", "signature", "call_counts", "failure_counts"),
     *("day_version", "rejected_event"),
+    *("trace", "trace_batch", "otlp_request", "metric_calls", "metric_series"),
 )
 
 
@@ -51,6 +53,7 @@ def upgrade() -> None:
     _make_calls(sqlite=sqlite)
     _make_chains(sqlite=sqlite)
     _make_counts()
+    _make_otlp()
     if not sqlite:
         _make_partitions()
 
@@ -300,6 +303,12 @@ def _make_calls(*, sqlite: bool) -> None:
             sqlite_where=text("session_id IS NULL"),
             postgresql_where=text("session_id IS NULL"),
         ),
+        Index(
+            "ix_tool_call_trace",
+            *("project_id", "trace_id"),
+            sqlite_where=text("trace_id IS NOT NULL"),
+            postgresql_where=text("trace_id IS NOT NULL"),
+        ),
         postgresql_partition_by="RANGE (id)",
     )
     if not sqlite:
@@ -461,6 +470,61 @@ def _make_counts() -> None:
         Column("body", Text),
         Index(None, "project_id", "received_at"),
         Index(None, "project_id", "event_id"),
+    )
+
+
+def _make_otlp() -> None:
+    op.create_table(
+        "trace",
+        Column("project_id", Integer, ForeignKey("project.id"), primary_key=True),
+        Column("trace_id", String(32), primary_key=True),
+        Column("received_at", BigInteger, nullable=False),
+        Column("spans", Integer, nullable=False),
+        Column("size", Integer, nullable=False),
+        Column("reads", Integer, nullable=False),
+        Column("calls", JSON),
+        Index(None, "project_id", "received_at"),
+    )
+    op.create_table(
+        "trace_batch",
+        _id(),
+        _project(),
+        Column("trace_id", String(32), nullable=False),
+        Column("spans", Integer, nullable=False),
+        Column("body", LargeBinary, nullable=False),
+        Index(None, "project_id", "trace_id"),
+    )
+    op.create_table(
+        "otlp_request",
+        _id(),
+        _project(),
+        Column("received_at", BigInteger, nullable=False),
+        Column("signal", String(8), nullable=False),
+        Column("encoding", String(8), nullable=False),
+        Column("sender", String(128)),
+        Column("items", Integer, nullable=False),
+        Column("calls", Integer, nullable=False),
+        Column("rejected", Integer, nullable=False),
+        Column("detail", JSON),
+        Index(None, "project_id", "id"),
+    )
+    op.create_table(
+        "metric_calls",
+        Column("project_id", Integer, ForeignKey("project.id"), primary_key=True),
+        Column("day", BigInteger, primary_key=True),
+        Column("source", String(16), primary_key=True),
+        Column("tool", String(256), primary_key=True),
+        Column("error_type", String(256), primary_key=True),
+        Column("calls", BigInteger, nullable=False),
+    )
+    op.create_table(
+        "metric_series",
+        Column("project_id", Integer, ForeignKey("project.id"), primary_key=True),
+        Column("digest", String(32), primary_key=True),
+        Column("started_at", BigInteger, nullable=False),
+        Column("ended_at", BigInteger, nullable=False),
+        Column("calls", BigInteger, nullable=False),
+        Index(None, "ended_at"),
     )
 
 

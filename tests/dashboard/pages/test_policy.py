@@ -18,8 +18,9 @@ FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 
 def _routes(browser: Browser) -> set[tuple[str, str]]:
-    # The ingest endpoint is no route: it takes its requests before the layers that pages need.
-    found: set[tuple[str, str]] = {("POST", "/v1/events")}
+    # The ingest endpoints are no routes: they take requests before the layers that pages need.
+    signals = ("events", "traces", "logs", "metrics")
+    found: set[tuple[str, str]] = {("POST", f"/v1/{each}") for each in signals}
     for context in iter_route_contexts(browser.app.routes):
         route = getattr(context, "starlette_route", None) or context
         if isinstance(getattr(context, "original_route", None), Mount) or isinstance(route, Mount):

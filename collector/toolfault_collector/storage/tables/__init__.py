@@ -36,6 +36,13 @@ from toolfault_collector.storage.tables.events import (
     signature,
     tool_call,
 )
+from toolfault_collector.storage.tables.otlp import (
+    metric_calls,
+    metric_series,
+    otlp_request,
+    trace,
+    trace_batch,
+)
 
 __all__ = [
     "api_key",
@@ -52,6 +59,9 @@ __all__ = [
     "login_session",
     "message",
     "metadata",
+    "metric_calls",
+    "metric_series",
+    "otlp_request",
     "picked_fix",
     "project",
     "quota_bucket",
@@ -59,5 +69,7 @@ __all__ = [
     "saved_view",
     "signature",
     "tool_call",
+    "trace",
+    "trace_batch",
     "user_account",
 ]

@@ -113,6 +113,7 @@ signature = Table(
 )
 
 _ALONE: Final = text("session_id IS NULL")
+_TRACED: Final = text("trace_id IS NOT NULL")
 
 tool_call = Table(
     "tool_call",
@@ -203,6 +204,13 @@ tool_call = Table(
         *("project_id", "received_at", "id"),
         sqlite_where=_ALONE,
         postgresql_where=_ALONE,
+    ),
+    # What a trace and the SDK report of one call (`same_calls`).
+    Index(
+        "ix_tool_call_trace",
+        *("project_id", "trace_id"),
+        sqlite_where=_TRACED,
+        postgresql_where=_TRACED,
     ),
     postgresql_partition_by="RANGE (id)",
 )
