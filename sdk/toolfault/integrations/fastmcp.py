@@ -143,7 +143,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from fastmcp.server.middleware import Middleware
 
-    class ToolFaultMiddleware(Middleware):  # type: ignore[misc]
+    class ToolFaultMiddleware(Middleware):
         """Reports every tool call of the servers it is added to.
 
         Args:
