@@ -354,9 +354,9 @@ def _stage_of_text(tool: str, text: str) -> str:
 def _with(result: Any, text: str | None, described: Mapping[str, Any] | None = None) -> Any:
     """Return ``result`` with another text or with a description of its failure."""
     update: dict[str, Any] = {}
-    if text is not None:
-        texts = [block for block in result.content if hasattr(block, "text")]
-        update["content"] = [block.model_copy(update={"text": text}) for block in texts[:1]]
+    texts = [] if text is None else [each for each in result.content if hasattr(each, "text")]
+    if texts:
+        update["content"] = [texts[0].model_copy(update={"text": text})]
     if described:
         update["meta"] = {**_mapping(getattr(result, "meta", None)), _KEY: dict(described)}
     return result.model_copy(update=update) if update else result
