@@ -354,7 +354,7 @@ BREAKS: Final = (
     Break(
         name="collector-no-retry-after",
         promise="A sender that was turned away is not told when to come back.",
-        file="collector/toolfault_collector/http/ingest.py",
+        file="collector/toolfault_collector/http/mail.py",
         old='return Problem(503, "unavailable", detail, _retry_after(1, 5))',
         new='return Problem(503, "unavailable", detail)',
         found_by=(

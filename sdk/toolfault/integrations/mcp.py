@@ -72,8 +72,9 @@ def _client_calls(original: Any) -> Any:
     ) -> Any:
         around = running_call()
         join = _join(None if around is None else around.call_id)
-        if takes_meta and "sink" in join:
-            kwargs["meta"] = {**(kwargs.get("meta") or {}), _KEY: join}
+        given = kwargs.get("meta")
+        if takes_meta and "sink" in join and (given is None or isinstance(given, Mapping)):
+            kwargs["meta"] = {**(given or {}), _KEY: join}
         if around is not None:
             return await original(self, name, arguments, *args, **kwargs)
         with Call(lambda: _called(self, name, arguments, join["call"])) as call:
@@ -353,9 +354,9 @@ def _stage_of_text(tool: str, text: str) -> str:
 def _with(result: Any, text: str | None, described: Mapping[str, Any] | None = None) -> Any:
     """Return ``result`` with another text or with a description of its failure."""
     update: dict[str, Any] = {}
-    if text is not None:
-        block = next(block for block in result.content if hasattr(block, "text"))
-        update["content"] = [block.model_copy(update={"text": text})]
+    texts = [] if text is None else [each for each in result.content if hasattr(each, "text")]
+    if texts:
+        update["content"] = [texts[0].model_copy(update={"text": text})]
     if described:
         update["meta"] = {**_mapping(getattr(result, "meta", None)), _KEY: dict(described)}
     return result.model_copy(update=update) if update else result
