@@ -1136,6 +1136,39 @@ BREAKS: Final = (
         new="        self._sender.abandon()\n",
         found_by=("tests/sdk/telemetry/test_fork.py::test_child_sends_its_own_events_once",),
     ),
+    Break(
+        name="integrations-two-events-for-one-call",
+        promise="A decorated tool inside a framework is counted twice.",
+        file="sdk/toolfault/tools/_call.py",
+        old="if type(around) is Frame and around.attach(call, call.began):",
+        new="if type(around) is Frame and not around.attach(call, call.began):",
+        found_by=(
+            "tests/sdk/integrations/test_frames.py::"
+            "test_a_decorated_tool_joins_the_call_of_its_framework",
+        ),
+    ),
+    Break(
+        name="integrations-missing-attribute-reaches-the-host",
+        promise="An attribute that a framework lacks in another version ends the agent's run.",
+        file="sdk/toolfault/integrations/_seen.py",
+        old="""    except Exception:  # noqa: BLE001 - the promise to the host
+        debug("an integration could not report a call")""",
+        new="""    except ToolError:
+        debug("an integration could not report a call")""",
+        found_by=(
+            "tests/sdk/integrations/test_frames.py::test_an_attribute_that_is_missing_hurts_nobody",
+        ),
+    ),
+    Break(
+        name="integrations-secret-in-what-was-told",
+        promise="A password that a framework quotes to the model is sent to the collector.",
+        file="sdk/toolfault/integrations/_failure.py",
+        old='return _INPUT.sub(hidden, text) if "input_value=" in text else text',
+        new="return text",
+        found_by=(
+            "tests/sdk/integrations/test_frames.py::test_secrets_in_what_was_told_stay_here",
+        ),
+    ),
     # The dashboard: figures, filters, pages, exports, API, comparisons.
     Break(
         name="figures-rate-without-failures",

@@ -39,7 +39,9 @@ def install(module: ModuleType) -> None:
     node = getattr(module, "ToolNode", None) or module._ToolNode  # noqa: SLF001 - langchain 1.0.0
     hook(_NAME, node, "_run_one", _run_one)
     hook(_NAME, node, "_arun_one", _arun_one)
-    hook(_NAME, module, "_handle_tool_error", _noting("exec"))
+    # From langchain 1.0.8 on, its own module only hands on what langgraph has.
+    only_names = module.__name__ == "langchain.tools.tool_node"
+    hook(_NAME, module, "_handle_tool_error", _noting("exec"), optional=only_names)
 
 
 def _run_one(original: Any) -> Any:
