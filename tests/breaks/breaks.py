@@ -1143,8 +1143,7 @@ BREAKS: Final = (
         old="if type(around) is Frame and around.attach(call, call.began):",
         new="if type(around) is Frame and not around.attach(call, call.began):",
         found_by=(
-            "tests/sdk/integrations/test_frames.py::"
-            "test_a_decorated_tool_joins_the_call_of_its_framework",
+            "tests/sdk/integrations/test_frames.py::test_a_decorated_tool_joins_its_framework",
         ),
     ),
     Break(

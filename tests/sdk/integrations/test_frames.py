@@ -40,7 +40,7 @@ def test_an_attribute_that_is_missing_hurts_nobody() -> None:
     assert calls(events) == []
 
 
-def test_a_decorated_tool_joins_the_call_of_its_framework() -> None:
+def test_a_decorated_tool_joins_its_framework() -> None:
     """One event under the framework's name, with its ids and what the decorator found."""
 
     @toolfault.tool
