@@ -4,9 +4,9 @@ A server of FastMCP answers requests through the MCP SDK, whose integration repo
 ``mcp.py``); here is noted what only FastMCP knows: the exception and the tool. Calls that a program
 makes of a server object itself are reported here.
 
-``ToolFaultMiddleware`` is the same for one server, where nothing is to be hooked::
+``ToolfaultMiddleware`` is the same for one server, where nothing is to be hooked::
 
-    server.add_middleware(ToolFaultMiddleware())
+    server.add_middleware(ToolfaultMiddleware())
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from toolfault.integrations._failure import causes
 from toolfault.integrations._seen import Call, Seen, open_call
 from toolfault.integrations.mcp import requested
 
-__all__ = ["ToolFaultMiddleware", "install"]  # noqa: F822 - see __getattr__
+__all__ = ["ToolfaultMiddleware", "install"]  # noqa: F822 - see __getattr__
 
 _METHODS = ("call_tool", "_call_tool_middleware")  # of 3.x and later, of 2.x
 _CONTROL = "InputRequiredToolResult"
@@ -139,11 +139,11 @@ def _told(error: Exception, text: str) -> Exception:
 
 def __getattr__(name: str) -> Any:
     """Make the middleware on first use: its base is FastMCP's."""
-    if name != "ToolFaultMiddleware":
+    if name != "ToolfaultMiddleware":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from fastmcp.server.middleware import Middleware
 
-    class ToolFaultMiddleware(Middleware):
+    class ToolfaultMiddleware(Middleware):
         """Reports every tool call of the servers it is added to.
 
         Args:
@@ -170,5 +170,5 @@ def __getattr__(name: str) -> Any:
                 improve=self.improve,
             )
 
-    globals()[name] = ToolFaultMiddleware
-    return ToolFaultMiddleware
+    globals()[name] = ToolfaultMiddleware
+    return ToolfaultMiddleware

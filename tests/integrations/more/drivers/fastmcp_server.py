@@ -1,4 +1,4 @@
-"""A server of FastMCP with ``ToolFaultMiddleware`` alone, and a client that reports nothing."""
+"""A server of FastMCP with ``ToolfaultMiddleware`` alone, and a client that reports nothing."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["FRAMEWORKS", "LACKS", "SIDE", "run"]
 
 
 async def _run(scenario: Scenario, outcome: Outcome) -> None:
-    from toolfault.integrations.fastmcp import ToolFaultMiddleware
+    from toolfault.integrations.fastmcp import ToolfaultMiddleware
 
-    server = FastMCP("stub", middleware=[ToolFaultMiddleware(improve=scenario.improve)])
+    server = FastMCP("stub", middleware=[ToolfaultMiddleware(improve=scenario.improve)])
     for tool in tools_of(scenario):
         server.tool(tool)
     async with Client(server) as client:
