@@ -216,6 +216,7 @@ def __getattr__(name: str) -> Any:
 def _middleware() -> Any:
     from langchain.agents.middleware import AgentMiddleware, hook_config
     from langchain_core.messages import ToolMessage
+    from langchain_core.runnables.config import var_child_runnable_config
 
     class ToolfaultMiddleware(AgentMiddleware):
         """Answers calls whose arguments are no JSON, where LangChain would end the run.
@@ -245,9 +246,7 @@ def _middleware() -> Any:
             message = state["messages"][-1]
             answers = []
             for call in getattr(message, "invalid_tool_calls", None) or ():
-                info = getattr(runtime, "execution_info", None)
-                thread = getattr(info, "thread_id", None)
-                config = {"configurable": {"thread_id": thread}}
+                config = var_child_runnable_config.get()
                 text = observe(functools.partial(_unreadable, call, message, config), improve=True)
                 if text is not None and call.get("id"):
                     answers.append(
