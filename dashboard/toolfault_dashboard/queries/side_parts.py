@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -41,6 +41,8 @@ __all__ = [
     "views_of",
 ]
 
+_Name = TypeVar("_Name", str, Stratum)
+
 _DECODE = msgspec.json.Decoder(dict[str, int])
 _HALF = 2  # cells that take as much memory as a row of another answer
 
@@ -67,12 +69,19 @@ class Counted(NamedTuple):
 
     def __add__(self, other: Counted) -> Counted:  # type: ignore[override]
         return Counted(
-            self.calls + other.calls,
+            _added(self.calls, other.calls),
             self.conversations + other.conversations,
             self.squared + other.squared,
-            self.conversations_of + other.conversations_of,
-            self.squared_of + other.squared_of,
+            _added(self.conversations_of, other.conversations_of),
+            _added(self.squared_of, other.squared_of),
         )
+
+
+def _added(one: Counter[_Name], other: Counter[_Name]) -> Counter[_Name]:
+    """Return the sum; unlike that of counters it has a name that was counted zero times, too."""
+    found = Counter(one)
+    found.update(other)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
