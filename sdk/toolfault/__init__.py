@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from toolfault.formatting import format_validation_errors
     from toolfault.integrations._discover import instrument
+    from toolfault.integrations.messages import capture_messages
     from toolfault.telemetry import (
         Client,
         Conversation,
@@ -68,6 +69,7 @@ __all__ = [
     "ToolfaultError",
     "__version__",
     "capture_failure",
+    "capture_messages",
     "client",
     "close",
     "coerce",
@@ -106,6 +108,7 @@ _HOMES = {
     ),
     "toolfault.formatting": ("format_validation_errors",),
     "toolfault.integrations._discover": ("instrument",),
+    "toolfault.integrations.messages": ("capture_messages",),
     "toolfault.telemetry": (
         "Client",
         "Conversation",
