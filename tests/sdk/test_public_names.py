@@ -11,8 +11,8 @@ import toolfault
 NAMES = """
     Audience AvailabilityReason Client ConfigError Conversation ErrorCategory InvocationKind Issue
     Stats ToolError ToolErrorCode ToolInvocationError ToolManager ToolRegistry ToolResult
-    ToolfaultError __version__ capture_failure capture_messages client close coerce conversation errors
-    flush format_validation_errors formatting init instrument integrations record_change
+    ToolfaultError __version__ capture_failure capture_messages client close coerce conversation
+    errors flush format_validation_errors formatting init instrument integrations record_change
     report_validation_error
     set_tags stats testing tool tools validators variant
 """
