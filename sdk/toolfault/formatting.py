@@ -5,15 +5,13 @@ The table from pydantic's error types to codes is `PYDANTIC_CODES`.
 
 from __future__ import annotations
 
-from toolfault.errors._grammar import clean_text
-from toolfault.errors._pydantic import TYPE_CODES as PYDANTIC_CODES
-from toolfault.errors._pydantic import code_of_type
-from toolfault.errors._received import NOTHING
-from toolfault.errors._repr import type_name
-from toolfault.errors._text import cut, one_line
-from toolfault.errors._types import has
-from toolfault.errors._validation import (
+from typing import TYPE_CHECKING, Any
+
+from toolfault.errors._codes import FOOTER
+from toolfault.errors._foreign import (
+    NOTHING,
     clean_message,
+    code_of_type,
     error_dicts,
     field_label,
     hides_value,
@@ -22,12 +20,12 @@ from toolfault.errors._validation import (
     received_of,
     represented,
 )
-from toolfault.errors._words import FOOTER
+from toolfault.errors._foreign import TYPE_CODES as PYDANTIC_CODES
+from toolfault.errors._types import has
+from toolfault.errors._values import clean_text, cut, one_line, type_name
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
 __all__ = ["PYDANTIC_CODES", "code_of_type", "format_validation_errors"]
 

@@ -104,7 +104,7 @@ def _fail(
         snippet=snippet,
         **details,  # type: ignore[arg-type]
     )
-    error._stand_in = type_and_size(value)  # noqa: SLF001
+    error.stand_in = type_and_size(value)
     return error
 
 

@@ -884,7 +884,7 @@ BREAKS: Final = (
     Break(
         name="sdk-secret-key-shown",
         promise="A token in the arguments is shown in texts and events.",
-        file="sdk/toolfault/errors/_repr.py",
+        file="sdk/toolfault/errors/_values.py",
         old="if self._redact and is_secret_key(key) and not shown_anyway(value):",
         new='if self._redact and key == "password" and not shown_anyway(value):',
         found_by=(
@@ -928,7 +928,7 @@ BREAKS: Final = (
     Break(
         name="sdk-chosen-branch-whole",
         promise="Of one wrong field in a discriminated union the model is shown the whole object.",
-        file="sdk/toolfault/errors/_received.py",
+        file="sdk/toolfault/errors/_foreign.py",
         old="        if tried != {part}:",
         new="        if tried:",
         found_by=("tests/sdk/errors/test_pydantic_unions.py",),
@@ -936,7 +936,7 @@ BREAKS: Final = (
     Break(
         name="sdk-absent-tag-is-no-field",
         promise="A tag that is absent is not named as the field that is missing.",
-        file="sdk/toolfault/errors/_validation.py",
+        file="sdk/toolfault/errors/_foreign.py",
         old='_NO_TAG = "union_tag_not_found"',
         new='_NO_TAG = ""',
         found_by=("tests/sdk/errors/test_pydantic_unions.py",),
@@ -1006,9 +1006,9 @@ BREAKS: Final = (
     Break(
         name="sdk-farthest-alternative",
         promise="Of several alternatives the model is told what is wrong with a wrong one.",
-        file="sdk/toolfault/errors/_jsonschema.py",
-        old="context = min(branches.values(), key=_distance)",
-        new="context = max(branches.values(), key=_distance)",
+        file="sdk/toolfault/errors/_foreign.py",
+        old="context = min(branches.values(), key=_branch_distance)",
+        new="context = max(branches.values(), key=_branch_distance)",
         found_by=("tests/sdk/tools/test_schema.py::test_every_keyword",),
     ),
     Break(

@@ -3,58 +3,25 @@
 from __future__ import annotations
 
 from toolfault.errors import _types
-from toolfault.errors._codes import ToolErrorCode
-from toolfault.errors._enums import ErrorCategory
-from toolfault.errors._exceptions import ConfigError
-from toolfault.errors._repr import safe_repr
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from toolfault.errors._error import ToolError
+from toolfault.errors._codes import ConfigError, ErrorCategory, ToolErrorCode
+from toolfault.errors._values import one_line, safe_repr
 
 __all__ = [
+    "code_of",
     "exception_name",
     "exception_text",
-    "fingerprint",
-    "from_exception",
-    "from_returned",
+    "returned_code",
     "seed_code",
+    "type_text",
 ]
 
 _LONGEST_TEXT = 16_000
-_LONGEST_SHOWN = 500
 _PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
 # Names of the base classes that client libraries give their own timeouts and broken connections.
 _TIMEOUT_NAMES = frozenset({"TimeoutError", "Timeout", "TimeoutException", "APITimeoutError"})
 _CONNECTION_NAMES = frozenset(
     {"ConnectionError", "NetworkError", "APIConnectionError", "ClientConnectionError"}
 )
-
-
-def from_exception(cls: type[ToolError], tool: str, exc: BaseException) -> ToolError:
-    """See `ToolError.from_exception`."""
-    if _types.is_a(exc, _tool_error()):
-        return exc
-    text = exception_text(exc)
-    seed = seed_code(text)
-    if seed is not None:
-        from toolfault.errors._text import first_line
-
-        error = cls(tool, first_line(text, _LONGEST_SHOWN), seed, cause=exc)
-    else:
-        error = cls(tool, text or type_text(exc), code_of(exc), cause=exc)
-        if error.category is ErrorCategory.PARAMETER:
-            error = error.with_(category=ErrorCategory.INTERNAL)
-    error._from_exception = True  # noqa: SLF001 - nobody wrote this text for a reader
-    return error
-
-
-def _tool_error() -> type[ToolError]:
-    from toolfault.errors._error import ToolError
-
-    return ToolError
 
 
 def exception_text(exc: BaseException) -> str:
@@ -80,8 +47,6 @@ def type_text(exc: BaseException) -> str:
 
 def exception_name(exc: BaseException) -> str:
     """`module.Type` of *exc*, at most 200 characters."""
-    from toolfault.errors._text import one_line
-
     return one_line(f"{_types.module_name(type(exc))}.{_types.class_name(exc)}")[-200:]
 
 
@@ -138,21 +103,8 @@ def _as_status(value: object) -> int | None:
     return None
 
 
-def from_returned(cls: type[ToolError], tool: str, returned: Mapping[str, object]) -> ToolError:
-    """See `ToolError.from_returned`."""
-    authored = returned.get("error")
-    text = str.strip(authored) if _types.is_a(authored, str) else ""
-    code, category = _returned_code(returned.get("error_code"))
-    return cls(
-        tool,
-        text or "the tool returned success=False",
-        code,
-        category=category,
-        llm_message=text or None,
-    )
-
-
-def _returned_code(value: object) -> tuple[ToolErrorCode, ErrorCategory | None]:
+def returned_code(value: object) -> tuple[ToolErrorCode, ErrorCategory | None]:
+    """The code and category of the `error_code` that a tool returned; internal when it is none."""
     if _types.is_a(value, str):
         try:
             # Its text: a class derived from str may compare and hash as it likes.
@@ -162,14 +114,3 @@ def _returned_code(value: object) -> tuple[ToolErrorCode, ErrorCategory | None]:
         if code is not ToolErrorCode.NOT_AVAILABLE:
             return code, ErrorCategory.INTERNAL if code.is_custom else None
     return ToolErrorCode.INTERNAL_ERROR, None
-
-
-def fingerprint(error: ToolError) -> str:
-    """See `ToolError.fingerprint`: tool, code, sorted (field pattern, code), exception type."""
-    import hashlib
-
-    pairs = sorted({(issue.field_pattern, issue.code.value) for issue in error.issues})
-    parts = [error.tool, error.code.value, *(f"{a}\x1f{b}" for a, b in pairs)]
-    parts.append(error.exception_type or "")
-    data = "\x1e".join(parts).encode("utf-8", "replace")
-    return hashlib.blake2b(data, digest_size=8).hexdigest()

@@ -1,14 +1,141 @@
-"""The error codes: 19 known ones, an open set, and what each means by default."""
+"""The vocabulary of a failure: its words, its exceptions, its enumerations and its codes.
+
+```
+ToolfaultError
+├── ConfigError (ValueError)        a setting or declaration that cannot work
+├── ToolInvocationError             how one tool call failed, for `adapt_error`
+└── ToolError                       one failure, for user, model and system
+```
+"""
 
 from __future__ import annotations
 
+import time
 from enum import Enum
 
-from toolfault.errors._enums import ErrorCategory
-from toolfault.errors._exceptions import ConfigError
+from toolfault._uuid7 import uuid7
 from toolfault.errors._types import is_a
 
-__all__ = ["CATALOGUE_HINTS", "ToolErrorCode", "is_retryable", "visible_code"]
+__all__ = [
+    "CATALOGUE_HINTS",
+    "FOOTER",
+    "INTERNAL_TEXT",
+    "MISSING_TEXT",
+    "REDACTED",
+    "ROOT",
+    "UNAVAILABLE_TEXT",
+    "UNEXPECTED_TEXT",
+    "Audience",
+    "AvailabilityReason",
+    "ConfigError",
+    "ErrorCategory",
+    "InvocationKind",
+    "ToolErrorCode",
+    "ToolfaultError",
+    "is_retryable",
+    "new_event_id",
+    "visible_code",
+]
+
+# The fixed words of the contract, in one place.
+
+UNAVAILABLE_TEXT = "This tool is not available"
+INTERNAL_TEXT = "An unexpected error occurred while executing this tool"
+MISSING_TEXT = "Missing required parameter"
+UNEXPECTED_TEXT = "Unexpected parameter"
+FOOTER = "Please fix all errors and retry with correct types."
+ROOT = "(root)"
+"""The field label of an issue that concerns the arguments as a whole."""
+REDACTED = "[REDACTED]"
+
+
+# The exceptions of the SDK itself.
+
+
+class ToolfaultError(Exception):
+    """Base of every exception that the SDK defines."""
+
+
+class ConfigError(ToolfaultError, ValueError):
+    """A setting or a declaration cannot work; the text says what to write instead."""
+
+
+# The closed vocabularies of a failure: audience, category, reason and kind.
+
+
+class _Word(str, Enum):
+    """A lower-case word that is its own JSON form and its own text.
+
+    `str()` and `format()` give the word on every Python: the standard library changed both
+    between 3.10 and 3.12.
+    """
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self.value), spec)
+
+    @classmethod
+    def _missing_(cls, value: object) -> _Word | None:
+        if is_a(value, str):
+            return cls._value2member_map_.get(value.strip().lower())  # type: ignore[return-value]
+        return None
+
+
+class Audience(_Word):
+    """Whom a failure is for; built from any spelling of case (`User`, `LLM`)."""
+
+    USER = "user"
+    LLM = "llm"
+    SYSTEM = "system"
+
+
+class ErrorCategory(_Word):
+    """What a failure means for the model: gone, fixable by other arguments, or neither."""
+
+    AVAILABILITY = "availability"
+    PARAMETER = "parameter"
+    INTERNAL = "internal"
+
+
+class AvailabilityReason(_Word):
+    """Why a tool was not available; seen by the system audience only."""
+
+    NOT_REGISTERED = "not_registered"
+    NOT_ENABLED = "not_enabled"
+    PAUSED = "paused"
+    ACCESS_DENIED = "access_denied"
+    POLICY_DENIED = "policy_denied"
+    BLOCKED_BY_HOOK = "blocked_by_hook"
+    NO_HANDLER = "no_handler"
+
+    @property
+    def phrase(self) -> str:
+        """What follows the tool name in a log line: `Tool 'x' {phrase}`."""
+        return _PHRASES[self.value]
+
+
+_PHRASES = {
+    "not_registered": "is not registered",
+    "not_enabled": "is not enabled",
+    "paused": "is paused",
+    "access_denied": "is not permitted at this access level",
+    "policy_denied": "is denied by policy",
+    "blocked_by_hook": "was blocked by a hook",
+    "no_handler": "has no handler",
+}
+
+
+class InvocationKind(_Word):
+    """Where in one tool call the failure arose."""
+
+    TRANSPORT = "transport"
+    DESERIALIZE = "deserialize"
+    VALIDATION = "validation"
+    EXEC = "exec"
+    INTERNAL = "internal"
+
 
 _LONGEST_CODE = 64
 
@@ -165,3 +292,11 @@ def is_retryable(code: ToolErrorCode, category: ErrorCategory) -> bool:
     if category is ErrorCategory.PARAMETER:
         return True
     return category is ErrorCategory.INTERNAL and code.value in _RETRYABLE_INTERNAL
+
+
+# Ids of failures that are not reported, or not yet.
+
+
+def new_event_id() -> str:
+    """A new UUIDv7 in its canonical text form, sortable by time."""
+    return uuid7(time.time())

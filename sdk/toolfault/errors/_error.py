@@ -2,18 +2,51 @@
 
 from __future__ import annotations
 
-from toolfault.errors._build import assign, copied, restored, state_of
-from toolfault.errors._codes import ToolErrorCode, is_retryable, visible_code
-from toolfault.errors._enums import Audience, AvailabilityReason, ErrorCategory, InvocationKind
-from toolfault.errors._exceptions import ToolfaultError
-from toolfault.errors._issue import Issue
-from toolfault.errors._types import is_a
+from typing import TYPE_CHECKING, Any
 
-TYPE_CHECKING = False
+from toolfault.errors._classify import (
+    code_of,
+    exception_name,
+    exception_text,
+    returned_code,
+    seed_code,
+    type_text,
+)
+from toolfault.errors._codes import (
+    ROOT,
+    Audience,
+    AvailabilityReason,
+    ConfigError,
+    ErrorCategory,
+    InvocationKind,
+    ToolErrorCode,
+    ToolfaultError,
+    is_retryable,
+    new_event_id,
+    visible_code,
+)
+from toolfault.errors._foreign import read_issues
+from toolfault.errors._issue import Issue
+from toolfault.errors._render import bare, composed_message, llm_payload, rendered
+from toolfault.errors._types import is_a
+from toolfault.errors._values import (
+    as_text,
+    first_line,
+    redacted_repr,
+    to_jsonable,
+    type_and_size,
+    type_name,
+)
+
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 __all__ = ["ToolError"]
+
+_LONGEST_TEXT = 100_000
+_LONGEST_NAME = 256
+_LONGEST_SHOWN = 500
+_MOST_ISSUES = 50
 
 
 class ToolError(ToolfaultError):
@@ -81,8 +114,10 @@ class ToolError(ToolfaultError):
     _issues_total: int | None
     _event_id: str | None
     _exception_type: str | None
-    _from_exception: bool
-    _stand_in: str | None = None  # see `Issue.stand_in`
+    quotes_exception: bool = False
+    """Whether the message is the text of an exception, which nobody wrote for a reader."""
+    stand_in: str | None = None
+    """Type and size of what was received; see `Issue.stand_in`."""
     told: str | None
     """What a framework told the model in place of our text; the model's rendering is then this."""
 
@@ -122,8 +157,7 @@ class ToolError(ToolfaultError):
         self.adapter_failed = False
         self.told = None
         self._exception_type = None
-        self._from_exception = False
-        assign(self, given)
+        self._assign(given)
 
     @classmethod
     def new(
@@ -172,9 +206,29 @@ class ToolError(ToolfaultError):
         Raises:
             ConfigError: *issues* is empty.
         """
-        from toolfault.errors._from import from_issues
-
-        return from_issues(cls, tool, issues, context=context, total=total, cause=cause)
+        if not issues:
+            raise ConfigError("a failure needs at least one issue")
+        count = len(issues) if total is None else max(total, len(issues))
+        codes = {issue.code for issue in issues}
+        shared = codes.pop() if len(codes) == 1 else ToolErrorCode.INVALID_INPUT
+        only = issues[0] if count == 1 and not issues[0].is_root else None
+        error = cls(
+            tool,
+            "",
+            shared,
+            category=ErrorCategory.PARAMETER,
+            field=only.field if only else None,
+            expected=only.expected if only else None,
+            received=only.received if only else None,
+            received_type=only.received_type if only else None,
+            issues=issues,
+            issues_total=count,
+            context=context,
+            cause=cause,
+            suggestion=_joined(issue.hint for issue in issues),
+        )
+        error.stand_in = only.stand_in if only else None
+        return error
 
     @classmethod
     def from_validation_error(
@@ -198,11 +252,9 @@ class ToolError(ToolfaultError):
             parameters: The parameter names of the function, to name positional arguments.
             secret_fields: More fields whose values must not be shown.
         """
-        from toolfault.errors._from import from_validation_error
-
-        return from_validation_error(
-            cls, tool, exc, args=args, context=context, parameters=parameters, secret=secret_fields
-        )
+        issues, total = read_issues(exc, args, parameters=parameters, secret=secret_fields)
+        cause = exc if is_a(exc, BaseException) else None
+        return cls.from_issues(tool, issues, context=context, total=total, cause=cause)
 
     @classmethod
     def from_exception(cls, tool: str, exc: BaseException) -> ToolError:
@@ -211,16 +263,32 @@ class ToolError(ToolfaultError):
         A `ToolError` is returned as it is. Everything that is not about the arguments is
         internal: its text is for the system only.
         """
-        from toolfault.errors._classify import from_exception
-
-        return from_exception(cls, tool, exc)
+        if is_a(exc, ToolError):
+            return exc
+        text = exception_text(exc)
+        seed = seed_code(text)
+        if seed is not None:
+            error = cls(tool, first_line(text, _LONGEST_SHOWN), seed, cause=exc)
+        else:
+            error = cls(tool, text or type_text(exc), code_of(exc), cause=exc)
+            if error.category is ErrorCategory.PARAMETER:
+                error = error.with_(category=ErrorCategory.INTERNAL)
+        error.quotes_exception = True
+        return error
 
     @classmethod
     def from_returned(cls, tool: str, returned: Mapping[str, object]) -> ToolError:
         """The failure that a tool reported by returning `{"success": False, "error": ...}`."""
-        from toolfault.errors._classify import from_returned
-
-        return from_returned(cls, tool, returned)
+        authored = returned.get("error")
+        text = str.strip(authored) if is_a(authored, str) else ""
+        code, category = returned_code(returned.get("error_code"))
+        return cls(
+            tool,
+            text or "the tool returned success=False",
+            code,
+            category=category,
+            llm_message=text or None,
+        )
 
     @classmethod
     def merge(
@@ -239,11 +307,30 @@ class ToolError(ToolfaultError):
         Raises:
             ConfigError: There is no error to merge.
         """
-        from toolfault.errors._from import merge
-
         if isinstance(errors, str):
-            return merge(cls, list(more), tool=errors, context=context)
-        return merge(cls, [*errors, *more], tool=tool, context=context)
+            tool, errors = errors, ()
+        found = [*errors, *more]
+        if not found:
+            raise ConfigError("there is no error to merge")
+        fixable = [error for error in found if error.category is ErrorCategory.PARAMETER]
+        if len(fixable) < 2:
+            only = (fixable or found)[0]
+            return only.with_(**({"tool": tool} if tool else {}))
+        merged = cls.from_issues(
+            tool or fixable[0].tool,
+            [issue for error in fixable for issue in (error.issues or (cls._root_issue(error),))],
+            context=context or fixable[0].context,
+            total=sum(max(error.issues_total, 1) for error in fixable),
+            cause=fixable[0].__cause__,
+        )
+        return merged.with_(
+            retry_hint=_joined(error.retry_hint for error in fixable),
+            retry_context={k: v for e in fixable for k, v in (e.retry_context or {}).items()}
+            or None,
+            derived_hint=_joined(error.derived_hint for error in fixable),
+            suggestion=_joined(error.suggestion for error in fixable),
+            tool_requested=fixable[0].tool_requested,
+        )
 
     def with_(self, **changes: object) -> ToolError:
         """A copy with *changes*, named like the arguments of the constructor.
@@ -254,8 +341,8 @@ class ToolError(ToolfaultError):
             TypeError: A name is not an argument of the constructor.
             ConfigError: A value is not allowed there.
         """
-        copy = copied(self)
-        assign(copy, changes)
+        copy = self._copy()
+        ToolError._assign(copy, changes)
         return copy
 
     @property
@@ -263,22 +350,33 @@ class ToolError(ToolfaultError):
         """The authored text, else the text composed from the issues; never empty, not redacted."""
         if self._message:
             return self._message
-        from toolfault.errors._render import composed_message
-
         return composed_message(self)
 
     @message.setter
     def message(self, value: str) -> None:
-        assign(self, {"message": value})
+        self._assign({"message": value})
 
     @property
     def issues(self) -> tuple[Issue, ...]:
         """All issues; an authored failure about one field counts as one issue."""
         if self._issues or self.field is None or self.category is not ErrorCategory.PARAMETER:
             return self._issues
-        from toolfault.errors._from import own_issue
+        return (self._own_issue(),)
 
-        return (own_issue(self),)
+    def _own_issue(self) -> Issue:
+        """The one issue that an authored failure about one field stands for."""
+        return Issue(
+            self.field or ROOT,
+            self.code,
+            bare(self._message),  # `message` is composed of this very issue
+            expected=self.expected,
+            received=self.received,
+            received_type=self.received_type,
+            stand_in=self.stand_in,
+        )
+
+    def _root_issue(self) -> Issue:
+        return self._own_issue().with_(received=None, received_type=None)
 
     @property
     def issues_total(self) -> int:
@@ -293,7 +391,7 @@ class ToolError(ToolfaultError):
     @property
     def is_authored(self) -> bool:
         """Whether somebody wrote the message, rather than the SDK or an exception."""
-        return bool(self._message) and not self._from_exception
+        return bool(self._message) and not self.quotes_exception
 
     @property
     def cause(self) -> BaseException | None:
@@ -305,18 +403,18 @@ class ToolError(ToolfaultError):
         """`module.Type` of the original exception."""
         if self.__cause__ is None:
             return self._exception_type
-        from toolfault.errors._classify import exception_name
-
         return exception_name(self.__cause__)
 
     @property
     def event_id(self) -> str:
         """The UUIDv7 under which the failure is reported."""
         if self._event_id is None:
-            from toolfault.errors._ids import new_event_id
-
             self._event_id = new_event_id()
         return self._event_id
+
+    @event_id.setter
+    def event_id(self, value: str) -> None:
+        self._assign({"event_id": value})
 
     @property
     def called(self) -> str:
@@ -336,9 +434,12 @@ class ToolError(ToolfaultError):
     @property
     def fingerprint(self) -> str:
         """16 hexadecimal digits, equal for failures that are the same but for their values."""
-        from toolfault.errors._classify import fingerprint
+        import hashlib  # brings OpenSSL along, some 5 MiB: not for who never asks
 
-        return fingerprint(self)
+        pairs = sorted({(issue.field_pattern, issue.code.value) for issue in self.issues})
+        parts = [self.tool, self.code.value, *(f"{field}\x1f{code}" for field, code in pairs)]
+        data = "\x1e".join([*parts, self.exception_type or ""]).encode("utf-8", "replace")
+        return hashlib.blake2b(data, digest_size=8).hexdigest()
 
     def render(self, audience: Audience | str | None = None) -> str:
         """The failure in the words of *audience*, by default its primary one.
@@ -348,8 +449,6 @@ class ToolError(ToolfaultError):
         Raises:
             ValueError: *audience* is not an audience.
         """
-        from toolfault.errors._render import rendered
-
         return rendered(self, self.audience if audience is None else Audience(audience))
 
     format_for_audience = render
@@ -360,8 +459,6 @@ class ToolError(ToolfaultError):
 
     def to_llm_payload(self) -> dict[str, object]:
         """The failure for the model as JSON: always the same 14 keys, at most 8 KiB."""
-        from toolfault.errors._payload import llm_payload
-
         return llm_payload(self)
 
     def __str__(self) -> str:
@@ -371,13 +468,123 @@ class ToolError(ToolfaultError):
         return f"{type(self).__name__}(tool={self.tool!r}, code={self.code.value!r})"
 
     def __copy__(self) -> ToolError:
-        return copied(self)
+        return self._copy()
 
     def __deepcopy__(self, memo: object) -> ToolError:
-        return copied(self, deep=True)
+        copy = self._copy()
+        copy.retry_context = self._plain_context()
+        return copy
+
+    def _copy(self) -> ToolError:
+        """A copy with the cause, context, traceback and notes: the same failure keeps its id."""
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__, _event_id=self.event_id)
+        twin.args = self.args
+        notes = self.__dict__.get("__notes__")
+        if isinstance(notes, list):
+            twin.__dict__["__notes__"] = list(notes)
+        if self.retry_context is not None:
+            twin.retry_context = dict(self.retry_context)
+        twin.__context__ = self.__context__
+        twin.__cause__ = self.__cause__
+        twin.__suppress_context__ = self.__suppress_context__
+        twin.__traceback__ = self.__traceback__
+        return twin
+
+    def _plain_context(self) -> dict[str, object] | None:
+        plain = to_jsonable(self.retry_context)
+        return plain if isinstance(plain, dict) else None
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (restored, (type(self),), state_of(self))
+        """Pickle the attributes.
+
+        The cause goes along only when it is a built-in exception of plain arguments: any other
+        one may refuse to be pickled, or worse, to be unpickled. Its type name always goes along.
+        """
+        state = dict(self.__dict__)
+        state["_event_id"] = self.event_id
+        state["retry_context"] = self._plain_context()
+        state["_exception_type"] = self.exception_type
+        state["args"] = (self.tool, self._message)
+        if self.__cause__ is not None and _is_plain(self.__cause__):
+            state["__cause__"] = self.__cause__
+        notes = self.__dict__.get("__notes__")
+        if isinstance(notes, list):
+            state["__notes__"] = [as_text(note, _LONGEST_TEXT) for note in notes]
+        return (_empty, (type(self),), state)
+
+    def _assign(self, given: Mapping[str, Any]) -> None:
+        """Set the constructor's arguments *given*, each in its normal form.
+
+        Raises:
+            TypeError: A name is not an argument of the constructor.
+            ConfigError: A value is not allowed there.
+        """
+        for name, value in given.items():
+            if name in _NORMAL_FORMS:
+                setattr(self, name, _NORMAL_FORMS[name](value))
+            elif name in _LIMITS:
+                setattr(self, name, _text(name, value))
+            elif name not in _TOGETHER:
+                raise TypeError(f"ToolError has no argument {name[:64]!r}")
+        if "message" in given:
+            self._message = (
+                "" if given["message"] is None else as_text(given["message"], _LONGEST_TEXT)
+            )
+            self.args = (self.tool, self._message)
+        if "received" in given:
+            self._set_received(given["received"])
+        if "event_id" in given:
+            self._event_id = None if given["event_id"] is None else as_text(given["event_id"], 64)
+        if "issues" in given:
+            self._set_issues(given["issues"])
+        self._set_issues_total(given.get("issues_total"))
+        cause = given.get("cause")
+        if is_a(cause, BaseException) and cause is not self:
+            self.__cause__ = cause
+        self._set_kind_of_failure(given)
+
+    def _set_received(self, value: object) -> None:
+        self.stand_in = None
+        if value is None or is_a(value, str):
+            self.received = None if value is None else as_text(value, _LONGEST_TEXT)
+            return
+        self.received = redacted_repr(value, key=self.field)
+        self.stand_in = type_and_size(value)
+        self.received_type = self.received_type or type_name(value)
+
+    def _set_issues(self, value: Iterable[Issue]) -> None:
+        issues = tuple(value)
+        if not all(is_a(issue, Issue) for issue in issues):
+            raise ConfigError("issues are Issue objects: Issue(field, code, message)")
+        self._issues = issues[:_MOST_ISSUES]
+        self._issues_total = len(issues) if len(issues) > _MOST_ISSUES else None
+
+    def _set_issues_total(self, value: object) -> None:
+        if is_a(value, int) and value >= len(self._issues):
+            self._issues_total = value
+
+    def _set_kind_of_failure(self, given: Mapping[str, Any]) -> None:
+        """Set code, category and audience; keep what was chosen, derive the rest anew."""
+        old_code = getattr(self, "code", None)
+        old_category = getattr(self, "category", None)
+        if given.get("code") is not None:
+            self.code = ToolErrorCode(given["code"])
+        category = old_category
+        if old_code is None or category is old_code.category:
+            category = self.code.category
+        if given.get("category") is not None:
+            category = ErrorCategory(given["category"])
+        if category is None:
+            raise ConfigError(
+                f"the custom code {self.code.value!r} needs a category: "
+                "category='parameter' when other arguments can fix it, else category='internal'"
+            )
+        self.category = category
+        if given.get("audience") is not None:
+            self.audience = Audience(given["audience"])
+        elif old_category is None or self.audience is _default_audience(old_category):
+            self.audience = _default_audience(category)
 
     if not hasattr(Exception, "add_note"):  # Python 3.10
 
@@ -397,3 +604,75 @@ def _is_message(text: object, given: Mapping[str, object]) -> bool:
         return True
     rest = (name for name in given if name not in ("tool", "message"))
     return all(given[name] == _DEFAULTS.get(name) for name in rest)
+
+
+_LIMITS = {
+    "tool": _LONGEST_NAME,
+    "tool_requested": _LONGEST_NAME,
+    "field": _LONGEST_NAME,
+    "received_type": 64,
+    "phase": 64,
+    "context": _LONGEST_NAME,
+    "expected": _LONGEST_TEXT,
+    "snippet": _LONGEST_TEXT,
+    "retry_hint": _LONGEST_TEXT,
+    "derived_hint": _LONGEST_TEXT,
+    "suggestion": _LONGEST_TEXT,
+    "llm_message": _LONGEST_TEXT,
+    "told": _LONGEST_TEXT,
+}
+_NEVER_NONE = {"tool": "unknown", "context": "parameters"}
+
+
+def _text(name: str, value: object) -> str | None:
+    if value is None:
+        return _NEVER_NONE.get(name)
+    return as_text(value, _LIMITS[name]) or _NEVER_NONE.get(name) or ""
+
+
+def _retry_context(value: object) -> dict[str, object] | None:
+    if value is None or is_a(value, dict):
+        return None if value is None else dict(value)
+    plain = to_jsonable(value)
+    return plain if isinstance(plain, dict) else {"value": plain}
+
+
+_NORMAL_FORMS: dict[str, Callable[[Any], object]] = {
+    "retry_context": _retry_context,
+    "reason": lambda value: None if value is None else AvailabilityReason(value),
+    "kind": lambda value: None if value is None else InvocationKind(value),
+}
+# Arguments that are set together with others, or under another name.
+_TOGETHER = frozenset(
+    {
+        "audience",
+        "category",
+        "cause",
+        "code",
+        "event_id",
+        "issues",
+        "issues_total",
+        "message",
+        "received",
+    }
+)
+
+
+def _default_audience(category: ErrorCategory) -> Audience:
+    """The model for what it can fix or must know, the system for the rest."""
+    return Audience.SYSTEM if category is ErrorCategory.INTERNAL else Audience.LLM
+
+
+def _empty(cls: type[ToolError]) -> ToolError:
+    """An error without attributes, which unpickling sets afterwards."""
+    return cls.__new__(cls)
+
+
+def _is_plain(cause: BaseException) -> bool:
+    if type(cause).__module__ != "builtins" or cause.__dict__:
+        return False
+    return all(type(arg) in (str, int, float, bool, type(None)) for arg in cause.args)
+
+
+def _joined(hints: Iterable[str | None]) -> str | None:
+    return " ".join(dict.fromkeys(hint for hint in hints if hint)) or None

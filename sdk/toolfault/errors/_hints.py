@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 import re
+from typing import TYPE_CHECKING
 
-from toolfault.errors._policy import is_secret_key
-from toolfault.errors._redact import redact_text
-from toolfault.errors._text import one_line, plain
+from toolfault.errors._redaction import is_secret_key, redact_text
 from toolfault.errors._types import is_a
+from toolfault.errors._values import one_line, plain, safe_repr
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -124,8 +123,6 @@ def example_of(issue: Issue, *, value: object = None) -> str | None:
 
 def listed(choices: Iterable[object], *, most: int = 20) -> str:
     """Choices as pydantic lists them: `'a', 'b' or 'c'`."""
-    from toolfault.errors._repr import safe_repr
-
     shown: list[str] = []
     more = False
     for choice in choices:

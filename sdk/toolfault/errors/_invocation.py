@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from toolfault.errors._enums import InvocationKind
-from toolfault.errors._error import ToolError
-from toolfault.errors._exceptions import ToolfaultError
-from toolfault.errors._types import is_a
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
+from toolfault.errors._classify import code_of, exception_text, type_text
+from toolfault.errors._codes import InvocationKind, ToolfaultError
+from toolfault.errors._error import ToolError
+from toolfault.errors._foreign import is_validation_error
+from toolfault.errors._types import is_a
+from toolfault.errors._values import as_text, redacted_repr, type_and_size, type_name
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -108,8 +111,6 @@ def default_adapt_error(invocation: ToolInvocationError) -> ToolError:
 def _unreadable(invocation: ToolInvocationError) -> ToolError:
     exc = invocation.exc
     if is_a(exc, ArgumentsNotObjectError):
-        from toolfault.errors._repr import redacted_repr, type_and_size, type_name
-
         error = ToolError(
             invocation.tool,
             "failed to parse tool arguments: expected a JSON object",
@@ -118,11 +119,8 @@ def _unreadable(invocation: ToolInvocationError) -> ToolError:
             received=redacted_repr(exc.value),
             received_type=type_name(exc.value),
         )
-        error._stand_in = type_and_size(exc.value)  # noqa: SLF001
+        error.stand_in = type_and_size(exc.value)
         return error
-    from toolfault.errors._classify import exception_text
-    from toolfault.errors._text import as_text
-
     reason = exception_text(exc) if exc is not None else "not valid JSON"
     raw = invocation.raw
     return ToolError(
@@ -135,8 +133,6 @@ def _unreadable(invocation: ToolInvocationError) -> ToolError:
 
 
 def _invalid(invocation: ToolInvocationError) -> ToolError:
-    from toolfault.errors._validation import is_validation_error
-
     exc = invocation.exc
     if exc is None or not (is_a(exc, ValueError) or is_validation_error(exc)):
         # A `TypeError` inside a validator is a bug of the validator, not of the arguments.
@@ -152,13 +148,11 @@ def _invalid(invocation: ToolInvocationError) -> ToolError:
 
 def _internal(invocation: ToolInvocationError) -> ToolError:
     """An internal failure classified by type only: its text is never about the arguments."""
-    from toolfault.errors._classify import code_of, exception_text, type_text
-
     exc = invocation.exc
     if exc is None:
         return ToolError(invocation.tool, "unknown failure", "internal_error")
     error = ToolError(
         invocation.tool, exception_text(exc) or type_text(exc), code_of(exc), cause=exc
     )
-    error._from_exception = True  # noqa: SLF001 - nobody wrote this text for a reader
+    error.quotes_exception = True
     return error

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from toolfault.errors._codes import ToolErrorCode
-from toolfault.errors._text import as_text, cut
-from toolfault.errors._words import MISSING_TEXT, ROOT, UNEXPECTED_TEXT
+from typing import TYPE_CHECKING, Any
 
-TYPE_CHECKING = False
+from toolfault.errors._codes import MISSING_TEXT, ROOT, UNEXPECTED_TEXT, ToolErrorCode
+from toolfault.errors._redaction import without
+from toolfault.errors._values import as_text, clean_name, clean_received, clean_text, cut
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
 
 __all__ = ["Issue"]
 
@@ -131,6 +131,14 @@ class Issue:
         copy.received = cut(self.received, limit)
         return copy
 
+    def without(self, values: Sequence[str]) -> Issue:
+        """The issue itself, or a copy whose message quotes none of *values*.
+
+        A validator may compare two fields, and quote the other one.
+        """
+        message = without(self.message, values)
+        return self if message == self.message else self.with_(message=message)
+
     def _key(self) -> tuple[object, ...]:
         return tuple(getattr(self, name) for name in Issue.__slots__)
 
@@ -154,7 +162,7 @@ def _rebuilt(values: tuple[object, ...]) -> Issue:
     return issue
 
 
-def default_text(code: ToolErrorCode) -> str:
+def _default_text(code: ToolErrorCode) -> str:
     """The message of an issue that was given none."""
     if code is ToolErrorCode.MISSING_FIELD:
         return MISSING_TEXT
@@ -173,32 +181,24 @@ def _parts(field: str) -> tuple[str | int, ...]:
 
 
 def _clean_field(_: Issue, value: Any) -> str:
-    from toolfault.errors._grammar import clean_name
-
     return clean_name(as_text(value, LONGEST_FIELD)) or ROOT
 
 
 def _clean_loc(value: Any) -> tuple[str | int, ...]:
-    from toolfault.errors._grammar import clean_name
-
     return tuple(p if type(p) is int else clean_name(as_text(p, LONGEST_FIELD)) for p in value)
 
 
 def _clean_message(issue: Issue, value: Any) -> str:
-    return _clean_text(value, LONGEST_MESSAGE) or default_text(issue.code)
+    return _clean_text(value, LONGEST_MESSAGE) or _default_text(issue.code)
 
 
 def _clean_received(issue: Issue, value: Any) -> str | None:
-    from toolfault.errors._grammar import clean_received
-
     return clean_received(
         value, field=issue.field, received_type=issue.received_type, limit=LONGEST_RECEIVED
     )
 
 
 def _clean_text(value: Any, limit: int) -> str | None:
-    from toolfault.errors._grammar import clean_text
-
     return None if value is None else clean_text(value, limit)
 
 

@@ -1,27 +1,208 @@
-"""One failure in the words of each audience (contract.md 3.6)."""
+"""One failure in the words of each audience, and its payload for the model (contract.md 3.6, 3.7).
+
+Parts are cleaned first, then composed. The payload has 14 keys, always all of them, in 8 KiB.
+"""
 
 from __future__ import annotations
 
-from toolfault.errors._enums import Audience, ErrorCategory
-from toolfault.errors._grammar import (
-    block,
+import json
+import re
+from typing import TYPE_CHECKING
+
+from toolfault.errors._codes import (
+    CATALOGUE_HINTS,
+    FOOTER,
+    INTERNAL_TEXT,
+    MISSING_TEXT,
+    REDACTED,
+    ROOT,
+    UNAVAILABLE_TEXT,
+    UNEXPECTED_TEXT,
+    Audience,
+    ErrorCategory,
+)
+from toolfault.errors._redaction import redact_text
+from toolfault.errors._values import (
     clean_name,
     clean_received,
-    code_sentence,
-    received_suffix,
-    sentence,
+    cut,
+    first_line,
+    one_line,
+    plain,
+    snippet,
+    to_jsonable,
 )
-from toolfault.errors._leak import says_value, values_in_repr
-from toolfault.errors._redact import redact_text
-from toolfault.errors._text import cut, first_line, one_line, plain, snippet
-from toolfault.errors._words import FOOTER, INTERNAL_TEXT, REDACTED, UNAVAILABLE_TEXT
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from toolfault.errors._error import ToolError
     from toolfault.errors._issue import Issue
 
-__all__ = ["clean_context", "clean_issues", "llm_text", "rendered"]
+__all__ = [
+    "STANDARD_WORDS",
+    "bare",
+    "composed_message",
+    "llm_payload",
+    "rendered",
+    "values_in_repr",
+    "wordish",
+]
+
+# The sentences of a failure (contract.md 3.6). Parts are cleaned first, then composed.
+
+MOST_BULLETS = 20
+
+LONGEST_SHOWN_RECEIVED = 200
+
+_CODE_WORDS = {
+    "missing_field": "missing",
+    "unknown_field": "not a parameter of this tool",
+    "wrong_type": "wrong type",
+    "invalid_format": "wrong format",
+    "invalid_choice": "not one of the allowed values",
+    "field_too_large": "too large",
+    "field_too_small": "too small",
+    "malformed_json": "not valid JSON",
+    "malformed_diff": "not a valid diff",
+    "not_found": "not found",
+    "invalid_input": "not valid",
+}
+
+
+def received_suffix(received: str | None, received_type: str | None) -> str:
+    """` (received int: 9000)`, or nothing when nothing was received."""
+    if received is None:
+        return ""
+    received = cut(received, LONGEST_SHOWN_RECEIVED)
+    if is_stand_in(received, received_type):
+        return f" (received {received})"
+    return (
+        f" (received {received_type}: {received})" if received_type else f" (received: {received})"
+    )
+
+
+def is_stand_in(received: str, received_type: str | None) -> bool:
+    """Whether *received* is not a value but what stands in for one: `str, 18 characters`."""
+    if received_type is None:
+        return False
+    return received == received_type or received.startswith(f"{received_type}, ")
+
+
+def sentence(issue: Issue, context: str, *, with_received: bool = True) -> str:
+    """What is wrong, for a failure with this one *issue* (cleaned before)."""
+    if issue.message in (MISSING_TEXT, UNEXPECTED_TEXT) and not issue.is_root:
+        return f"{issue.message}: {issue.field}"
+    suffix = received_suffix(issue.received, issue.received_type) if with_received else ""
+    if issue.is_root:
+        return f"Invalid {context}: {issue.message}{suffix}"
+    return f"Invalid parameter value for {issue.field}: {issue.message}{suffix}"
+
+
+def block(issues: Sequence[Issue], context: str, total: int) -> str:
+    """All issues at once, one line each (cleaned before); *total* counts the unlisted too."""
+    lines = [f"Invalid {context} - {total} errors:"]
+    lines += [
+        f"  • {issue.field}: {issue.message}{received_suffix(issue.received, issue.received_type)}"
+        for issue in issues[:MOST_BULLETS]
+    ]
+    hidden = total - min(len(issues), MOST_BULLETS)
+    if hidden > 0:
+        lines.append(f"  … and {hidden} more errors")
+    return "\n".join([*lines, "", FOOTER])
+
+
+def code_sentence(code: str, field: str | None, context: str) -> str:
+    """A sentence made from the code alone, for readers who may see no value."""
+    words = _CODE_WORDS.get(code, code.replace("_", " "))
+    if field is None or field == ROOT:
+        return f"Invalid {context}: {words}"
+    if code == "missing_field":
+        return f"{MISSING_TEXT}: {field}"
+    if code == "unknown_field":
+        return f"{UNEXPECTED_TEXT}: {field}"
+    return f"Invalid parameter value for {field}: {words}"
+
+
+# Whether a text repeats a value: the person never reads what the model sent.
+
+# Text and numbers inside a representation; text before a colon is a key of the schema.
+_TEXT = re.compile(r"(?:'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\")(:?)")
+_NUMBER = re.compile(r"(?<![\w.'\"])-?\d+(?:\.\d+)?(?![\w'\"])")
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
+_WORD = re.compile(r"[A-Za-z]+")
+_MOST_VALUES = 50
+
+# The words that validation libraries and our own checks say in any case ("Input should be a valid
+# integer"): standing there unquoted they tell nobody that the model sent `a` or `integer`. Taken
+# from the message templates of pydantic-core; a test compares.
+_STANDARD_TEXT = """
+    a after an any are argument arguments array as ascii assertion at attribute be before boolean
+    but byte bytearray bytes callable cannot character characters check complex contain counter
+    cyclic data date dates datetime datetimes dd decimal default depth deque detected dictionary
+    digit digits discriminator docs does duration e equal error exact exceeded expected extra
+    extract extracting factory failed field fields finite float following for format found
+    fraction fractional from frozen frozendict frozenset functions future g got greater has
+    hashable have html https in info input inputs instance instead integer interpret invalid is
+    item items iterable iterating json jsonorpython keys keyword least length less library list
+    literal mapping match maximum missing mm more most multiple must no none not null number
+    object occurred of offset one only or ordereddict org over parameter parse part past pattern
+    permitted place point positional provided python raw recursion reference required rules scheme
+    sentinel set should size str strict string strings subclass syntax tag tags than the time
+    timedelta timezone to tokens total tuple unable unexpected unicode url use uses using uuid
+    valid validated validating validation validator value values version violated when with yyyy
+    zero
+"""
+STANDARD_WORDS = frozenset(_STANDARD_TEXT.split())
+
+
+def values_in_repr(received: str) -> list[str]:
+    """The plain values in the representation *received*, itself included."""
+    values = [received]
+    values += [first or second for first, second, colon in _TEXT.findall(received) if not colon]
+    values += _NUMBER.findall(received)
+    return [value for value in values[:_MOST_VALUES] if value.strip()]
+
+
+def says_value(text: str, issue: Issue) -> bool:
+    """Whether *text* repeats what was received for *issue*."""
+    received = issue.received
+    if not received or received == REDACTED:
+        return False
+    if is_stand_in(received, issue.received_type):
+        return f"<{received}>" in text
+    spoken = _told_values(text)
+    return any(
+        occurs(value, spoken if value.isalpha() else text) for value in values_in_repr(received)
+    )
+
+
+def _told_values(text: str) -> str:
+    """*text*, or only what it quotes where all its other words are standard ones."""
+    around = _QUOTED.sub(" ", text)
+    if all(word.lower() in STANDARD_WORDS for word in _WORD.findall(around)):
+        return " ".join(_QUOTED.findall(text))
+    return text
+
+
+def occurs(value: str, text: str) -> bool:
+    """Whether *value* stands in *text* by itself, not inside a longer word or number."""
+    start = text.find(value)
+    while start >= 0:
+        end = start + len(value)
+        before = text[start - 1 : start]
+        after = text[end : end + 1]
+        if not (wordish(before) and wordish(value[:1])) and not (
+            wordish(after) and wordish(value[-1:])
+        ):
+            return True
+        start = text.find(value, start + 1)
+    return False
+
+
+def wordish(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
 
 LONGEST_USER = 1_000
 LONGEST_USER_LINE = 300
@@ -254,8 +435,121 @@ def _line(text: str | None, limit: int) -> str | None:
 def _context_line(error: ToolError) -> str | None:
     if not error.retry_context:
         return None
-    import json
-
-    from toolfault.errors._payload import bounded_context
-
     return cut(json.dumps(bounded_context(error), ensure_ascii=False), LONGEST_SYSTEM_CONTEXT)
+
+
+# The machine form of a failure for the model: 14 keys, always all of them, at most 8 KiB.
+
+MOST_PAYLOAD_BYTES = 8_192
+MOST_CONTEXT_BYTES = 4_096
+_MOST_ISSUES = 20
+_SHORTEST_MESSAGE = 256
+_LONGEST_CONTEXT_TEXT = 520
+
+
+def llm_payload(error: ToolError) -> dict[str, object]:
+    """The payload of *error*; see contract.md 3.7."""
+    payload: dict[str, object] = {
+        "ok": False,
+        "success": False,
+        "tool": called(error),
+        "code": error.llm_code,
+        "category": error.category.value,
+        "message": llm_text(error),
+        "field": None,
+        "expected": None,
+        "received": None,
+        "snippet": None,
+        "issues": [],
+        "retryable": error.retryable,
+        "retry_hint": _payload_hint(error),
+        "retry_context": None,
+    }
+    if error.category is ErrorCategory.PARAMETER:
+        payload.update(_payload_details(error))
+    return _fitted(payload)
+
+
+def _payload_hint(error: ToolError) -> str | None:
+    if error.category is ErrorCategory.AVAILABILITY:
+        return None
+    if error.category is ErrorCategory.PARAMETER or error.retry_hint:
+        return shown_hint(error)
+    return CATALOGUE_HINTS.get(error.code.value)
+
+
+def _payload_details(error: ToolError) -> dict[str, object]:
+    field = clean_name(error.field) if error.field else None
+    received = clean_received(
+        error.received,
+        field=error.field,
+        received_type=error.received_type,
+        limit=LONGEST_RECEIVED,
+    )
+    return {
+        "field": field,
+        "expected": None if error.expected is None else cut(redact_text(error.expected), 500),
+        "received": received,
+        "snippet": shown_snippet(error),
+        "issues": [_payload_issue(issue) for issue in clean_issues(error)[:_MOST_ISSUES]],
+        "retry_context": bounded_context(error),
+    }
+
+
+def _payload_issue(issue: Issue) -> dict[str, str | None]:
+    return {
+        "field": issue.field,
+        "code": issue.code.value,
+        "message": issue.message,
+        "expected": issue.expected,
+        "received": issue.received,
+        "received_type": issue.received_type,
+    }
+
+
+def bounded_context(error: ToolError) -> dict[str, object] | None:
+    """The retry context as JSON values, redacted, at most 4 KiB; its last keys go first."""
+    if not error.retry_context:
+        return None
+    cleaned = to_jsonable(
+        error.retry_context, redact=True, max_items=50, max_string=_LONGEST_CONTEXT_TEXT
+    )
+    if type(cleaned) is not dict:
+        return None
+    while cleaned and _json_size(cleaned) > MOST_CONTEXT_BYTES:
+        cleaned.popitem()
+    return cleaned or None
+
+
+def _json_size(value: object) -> int:
+    """Bytes of *value* as ASCII JSON, the longest form a caller may choose."""
+    return len(json.dumps(value, allow_nan=False))
+
+
+def _fitted(payload: dict[str, object]) -> dict[str, object]:
+    """*payload* within 8 KiB: snippet, context and issues go before the message is cut."""
+    if _json_size(payload) <= MOST_PAYLOAD_BYTES:
+        return payload
+    for key in ("snippet", "retry_context"):
+        payload[key] = None
+        if _json_size(payload) <= MOST_PAYLOAD_BYTES:
+            return payload
+    issues = payload["issues"]
+    while type(issues) is list and issues:
+        issues.pop()
+        if _json_size(payload) <= MOST_PAYLOAD_BYTES:
+            return payload
+    return _with_short_texts(payload)
+
+
+def _with_short_texts(payload: dict[str, object]) -> dict[str, object]:
+    message = str(payload["message"])
+    limit = len(message)
+    while _json_size(payload) > MOST_PAYLOAD_BYTES and limit > _SHORTEST_MESSAGE:
+        limit = max(limit * 3 // 4, _SHORTEST_MESSAGE)
+        payload["message"] = fit_lines(message, limit)
+    for key in ("retry_hint", "expected", "received", "field", "tool"):
+        text = payload[key]
+        if _json_size(payload) > MOST_PAYLOAD_BYTES and type(text) is str:
+            payload[key] = plain(text, 64)
+    return payload

@@ -1,38 +1,28 @@
-"""`ToolResult`: what one call gave back, with one stored `success`."""
+"""`ToolResult`: what one call gave back, and the forms it takes for providers."""
 
 from __future__ import annotations
 
-from types import GenericAlias
+import json
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from toolfault.errors._classify import seed_code
+from toolfault.errors._codes import INTERNAL_TEXT, UNAVAILABLE_TEXT, ToolErrorCode
 from toolfault.errors._error import ToolError
 from toolfault.errors._types import is_a
+from toolfault.errors._values import clean_text, redacted_repr, to_jsonable
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any, Generic, TypeVar
-
-    T = TypeVar("T")
-    V = TypeVar("V")
-
-    class _Generic(Generic[T]):
-        """The type parameter, for type checkers."""
-
-else:
-
-    class _Generic:
-        """The type parameter at run time: `typing` costs more to import than this module."""
-
-        __slots__ = ()
-        __class_getitem__ = classmethod(GenericAlias)
-
 
 __all__ = ["ToolResult"]
+
+T = TypeVar("T")
+V = TypeVar("V")
 
 _LONGEST_MESSAGE = 8_000
 
 
-class ToolResult(_Generic["T"]):
+class ToolResult(Generic[T]):
     """The outcome of one tool call; `success` alone says whether it worked.
 
     Args:
@@ -131,8 +121,6 @@ class ToolResult(_Generic["T"]):
         if not is_a(error, str):
             exc = error if is_a(error, BaseException) else TypeError("no text and no exception")
             return cls.failure(ToolError.from_exception(tool, exc))
-        from toolfault.errors._shapes import error_of_text
-
         return ToolResult(error, success=False, error=error_of_text(tool, error))
 
     @classmethod
@@ -154,20 +142,14 @@ class ToolResult(_Generic["T"]):
 
     def to_dict(self) -> dict[str, object]:
         """The contract dict: plain JSON values, `success` and `error` always present."""
-        from toolfault.errors._shapes import contract_dict
-
         return contract_dict(self)
 
     def to_tool_message(self, call_id: str) -> dict[str, object]:
         """The `role: "tool"` message of OpenAI-style chats, with JSON content."""
-        from toolfault.errors._shapes import tool_message
-
         return tool_message(self, call_id)
 
     def to_anthropic(self, call_id: str) -> dict[str, object]:
         """The `tool_result` content block of the Anthropic Messages API."""
-        from toolfault.errors._shapes import text_content
-
         return {
             "type": "tool_result",
             "tool_use_id": call_id,
@@ -177,8 +159,6 @@ class ToolResult(_Generic["T"]):
 
     def to_mcp(self) -> dict[str, object]:
         """The result of `tools/call` in the Model Context Protocol."""
-        from toolfault.errors._shapes import text_content
-
         return {
             "content": [{"type": "text", "text": text_content(self)}],
             "isError": not self.success,
@@ -186,8 +166,6 @@ class ToolResult(_Generic["T"]):
 
     def to_openai_text(self) -> str:
         """Plain text for APIs that have no error flag: a failure starts with one prefix."""
-        from toolfault.errors._shapes import text_content
-
         text = text_content(self)
         if self.success or text[:6].lower() == "error:":
             return text
@@ -195,20 +173,124 @@ class ToolResult(_Generic["T"]):
 
     def __str__(self) -> str:
         """The value as text on success, the text for the model on failure."""
-        from toolfault.errors._shapes import text_content
-
         return text_content(self)
 
     def __repr__(self) -> str:
         if self.success and self.value is not None:
-            from toolfault.errors._repr import redacted_repr
-
             return f"ToolResult(success=True, value={redacted_repr(self.value)})"
         return f"ToolResult(success={self.success}, message={self.message[:80]!r})"
 
 
 def _fit_for_the_model(message: str) -> str:
     """The text of a failure, redacted and bounded: it is shown to the model as it is."""
-    from toolfault.errors._grammar import clean_text
-
     return clean_text(message, _LONGEST_MESSAGE)
+
+
+# The forms a `ToolResult` takes outside: the contract dict and the messages of providers.
+
+RESERVED = frozenset({"success", "error", "error_code", "error_details", "metadata"})
+_DEEPEST_DATA = 100
+
+
+def contract_dict(result: ToolResult[Any]) -> dict[str, object]:
+    """See `ToolResult.to_dict` (contract.md 3.8)."""
+    if result.success:
+        return _success_dict(result)
+    error = error_of(result)
+    payload = error.to_llm_payload()
+    shape: dict[str, object] = {"success": False, "error": result.message or INTERNAL_TEXT}
+    _merge(shape, _echo(result))
+    _merge(shape, _plain(result.error_defaults))
+    if result.value is not None:
+        _add_data(shape, to_jsonable(result.value, redact=True, max_depth=20, max_items=1_000))
+    shape["error_code"] = payload["code"]
+    shape["error_details"] = payload
+    return _with_metadata(shape, result)
+
+
+def _success_dict(result: ToolResult[Any]) -> dict[str, object]:
+    shape: dict[str, object] = {"success": True, "error": None}
+    _merge(shape, _echo(result))
+    if result.exclude_value_from_context:
+        shape["message"] = result.message
+    elif result.value is not None:
+        _add_data(shape, _data(result.value))
+    return _with_metadata(shape, result)
+
+
+def _with_metadata(shape: dict[str, object], result: ToolResult[Any]) -> dict[str, object]:
+    if result.metadata:
+        shape["metadata"] = _plain(result.metadata)
+    return shape
+
+
+def _echo(result: ToolResult[Any]) -> dict[str, object]:
+    """Echoed arguments: they came from the model and may hold a secret, so they are redacted."""
+    return _plain(result.fields, redact=True)
+
+
+def _plain(value: Mapping[str, object], *, redact: bool = False) -> dict[str, object]:
+    plain = to_jsonable(
+        dict(value), redact=redact, max_depth=_DEEPEST_DATA, max_items=None, max_string=None
+    )
+    return plain if isinstance(plain, dict) else {}
+
+
+def _data(value: object) -> object:
+    """The tool's own data: complete, only made fit for JSON."""
+    return to_jsonable(value, max_depth=_DEEPEST_DATA, max_items=None, max_string=None)
+
+
+def _merge(shape: dict[str, object], more: Mapping[str, object]) -> None:
+    shape.update({key: value for key, value in more.items() if key not in RESERVED})
+
+
+def _add_data(shape: dict[str, object], data: object) -> None:
+    """Merge a dict at the top; reserved keys of the tool move under `data`, never win."""
+    if not isinstance(data, dict):
+        shape["data"] = data
+        return
+    collided = {k: v for k, v in data.items() if k in RESERVED and shape.get(k, data) != v}
+    _merge(shape, data)
+    if not collided:
+        return
+    own = data.get("data")
+    if isinstance(own, dict):
+        shape["data"] = {**own, **collided}
+    else:
+        shape["data"] = {"data": own, **collided} if "data" in data else collided
+
+
+def error_of(result: ToolResult[Any]) -> ToolError:
+    """The failure of *result*; made from its text when it was given none."""
+    return result.error or error_of_text("unknown", result.message)
+
+
+def error_of_text(tool: str, text: str) -> ToolError:
+    """The failure that *text* for the model stands for."""
+    if text == UNAVAILABLE_TEXT:
+        return ToolError.unavailable(tool)
+    code = seed_code(text) or ("invalid_input" if text[:6].lower() == "error:" else None)
+    return ToolError(
+        tool, text, code or ToolErrorCode.INTERNAL_ERROR, llm_message=text or INTERNAL_TEXT
+    )
+
+
+def tool_message(result: ToolResult[Any], call_id: str) -> dict[str, object]:
+    """See `ToolResult.to_tool_message`."""
+    content = contract_dict(result) if result.success else error_of(result).to_llm_payload()
+    return {
+        "role": "tool",
+        "tool_call_id": call_id,
+        "content": json.dumps(content, ensure_ascii=False, allow_nan=False),
+    }
+
+
+def text_content(result: ToolResult[Any]) -> str:
+    """The result as one text: the model's text of a failure, else the value."""
+    if not result.success or result.exclude_value_from_context or result.value is None:
+        return result.message
+    data = _data(result.value)
+    if isinstance(data, str):
+        return data
+    return json.dumps(data, ensure_ascii=False, allow_nan=False)

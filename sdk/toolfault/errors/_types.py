@@ -28,12 +28,13 @@ __all__ = [
     "items_of",
     "module_name",
     "mro",
+    "name_of",
     "shape_of",
     "trusted",
 ]
 
 _mro_of = type.__dict__["__mro__"].__get__
-_name_of = type.__dict__["__name__"].__get__
+name_of = type.__dict__["__name__"].__get__
 _dict_of = type.__dict__["__dict__"].__get__
 _module_of = type.__dict__["__module__"].__get__
 
@@ -58,7 +59,7 @@ def mro(cls: type) -> tuple[type, ...]:
 
 def class_name(value: object) -> str:
     """The bare name of the class of *value*, at most 64 characters."""
-    name = _name_of(type(value))
+    name = name_of(type(value))
     return name[:64] if name.isprintable() else "object"
 
 
@@ -110,7 +111,7 @@ def trusted(value: object) -> bool:
     if module not in _TRUSTED_MODULES:
         return False
     home = sys.modules.get(module)
-    return home is not None and vars(home).get(_name_of(cls)) is cls
+    return home is not None and vars(home).get(name_of(cls)) is cls
 
 
 def has_own(value: object, method: str) -> bool:

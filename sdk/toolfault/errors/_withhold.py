@@ -8,22 +8,25 @@ values of the call: no more is known of them. What an author wrote into a failur
 
 from __future__ import annotations
 
-from toolfault.errors._jsonschema import KEYWORD_CODES
-from toolfault.errors._leak import STANDARD_WORDS, values_in_repr, wordish
-from toolfault.errors._pydantic import TYPE_CODES
-from toolfault.errors._repr import safe_repr, type_and_size
-from toolfault.errors._types import is_a, is_any, items_of
-from toolfault.errors._words import REDACTED
+import json
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
+from toolfault.errors._codes import REDACTED
+from toolfault.errors._foreign import KEYWORD_CODES, TYPE_CODES
+from toolfault.errors._redaction import without
+from toolfault.errors._render import STANDARD_WORDS, values_in_repr, wordish
+from toolfault.errors._types import is_a, is_any, items_of
+from toolfault.errors._values import safe_repr, to_jsonable, type_and_size
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from toolfault.errors._error import ToolError
     from toolfault.errors._issue import Issue
 
-__all__ = ["Withheld", "withhold"]
+__all__ = ["Withheld", "hide", "withhold"]
 
+_QUOTING = ("_message", "llm_message", "told", "retry_hint", "expected", "received", "snippet")
 _MOST_VALUES = 20_000
 _DEPTH = 16
 _FRAGMENT = 16  # characters of a value that are found wherever they stand
@@ -42,6 +45,15 @@ _WORDED = (TYPE_CODES.keys() - _OF_THE_HOST) | KEYWORD_CODES.keys()
 _QUOTING_AFTER = {"uuid_parsing": ",", "bytes_invalid_encoding": ":"}
 
 
+def hide(error: ToolError, values: Sequence[str]) -> None:
+    """Take *values* out of the texts of *error*, which whoever wrote them may quote."""
+    state = error.__dict__
+    for name in _QUOTING:
+        state[name] = without(state.get(name), values)
+    error.args = (error.tool, state["_message"])
+    state["_issues"] = tuple(issue.without(values) for issue in state["_issues"])
+
+
 def withhold(error: ToolError, arguments: object) -> Withheld:
     """Take the values of a call out of *error*, a copy; texts of its exceptions remain.
 
@@ -54,13 +66,13 @@ def withhold(error: ToolError, arguments: object) -> Withheld:
     """
     values = Withheld(arguments)
     state = error.__dict__
-    if error._from_exception:  # noqa: SLF001
+    if error.quotes_exception:
         for name in ("_message", "llm_message"):
             state[name] = values.cut_out(state[name])
     if error.told:  # frameworks quote the arguments in what they tell the model
         state["told"] = values.cut_out(error.told)
     state["_issues"] = tuple(_without_value(issue, values) for issue in state["_issues"])
-    error.received = _stand_in(error, error._stand_in)  # noqa: SLF001
+    error.received = _stand_in(error, error.stand_in)
     if error.snippet is not None:
         error.snippet = type_and_size(error.snippet)
     return values
@@ -220,8 +232,6 @@ def _same(text: str, start: int, values: str, place: int, at: int) -> bool:
 def _shown(arguments: object) -> Iterator[tuple[str, str]]:
     """The values as a text may show them, each with its stand-in."""
     if is_a(arguments, str):
-        import json
-
         text = arguments
         try:
             arguments = json.loads(text)
@@ -247,8 +257,6 @@ def _leaves(value: object, depth: int) -> Iterator[str | int | float]:
     elif is_any(value, list, tuple):
         inside = items_of(value)
     else:
-        from toolfault.errors._json import to_jsonable
-
         plain = to_jsonable(value, max_depth=_DEPTH, max_items=_MOST_VALUES, max_string=None)
         inside = () if plain is None or type(plain) is bool else (plain,)
     for member in inside:  # type: ignore[attr-defined]
@@ -263,8 +271,6 @@ def _forms(text: str) -> Iterator[str]:
     if text[4:5] == "-" and text[10:11] == "T":
         yield text.replace("T", " ", 1)  # a moment, as Python prints it
     if not text.isascii() or not text.isprintable() or "\\" in text or "'" in text or '"' in text:
-        import json
-
         yield from (repr(text)[1:-1], json.dumps(text)[1:-1])
 
 

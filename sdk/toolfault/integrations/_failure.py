@@ -161,7 +161,7 @@ def _timed_out(seen: Seen) -> ToolError:
         kind="exec",
         phase="handler",
     )
-    error._from_exception = True  # noqa: SLF001 - nobody wrote this text for a reader
+    error.quotes_exception = True  # nobody wrote this text for a reader
     return error
 
 
@@ -182,7 +182,7 @@ def _told_failure(seen: Seen) -> ToolError:
     """Return a failure of which only the text for the model is known."""
     text = seen.told or "the tool reported an error"
     error = ToolError.from_returned(str(seen.tool), {"error": text})
-    error._from_exception = True  # noqa: SLF001 - it may quote the arguments
+    error.quotes_exception = True  # it may quote the arguments
     return error.with_(kind="exec", phase="handler")
 
 
@@ -215,7 +215,7 @@ def _wrong_arguments(seen: Seen, arguments: dict[Any, Any] | None) -> ToolError 
         kind="validation",
         phase="validation",
     )
-    error._from_exception = True  # noqa: SLF001 - it may quote the arguments
+    error.quotes_exception = True  # it may quote the arguments
     return error
 
 

@@ -30,7 +30,7 @@ def _logging() -> None:
 
 def _foreign_errors() -> None:
     if "pydantic" in sys.modules:
-        import toolfault.errors._validation  # noqa: F401 - loaded, not used
+        import toolfault.errors  # noqa: F401 - loaded, not used
 
 
 def _rehearsal() -> None:

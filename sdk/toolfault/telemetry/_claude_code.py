@@ -93,7 +93,7 @@ def capture_hook(client: Client, message: Mapping[str, Any]) -> bool:
     failed = event == "PostToolUseFailure"
     error = failure_of(tool, message) if failed else None
     if error is not None:
-        error._from_exception = True  # noqa: SLF001 - Claude Code's texts quote the arguments
+        error.quotes_exception = True  # Claude Code's texts quote the arguments
     arguments = message.get("tool_input")
     duration = message.get("duration_ms")
     record = CallRecord(

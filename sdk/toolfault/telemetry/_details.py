@@ -50,7 +50,7 @@ class Details:
         )
         event["error"] = sealed
         # The result the host got names its event, so that people can find it.
-        error._event_id = event["event_id"]  # noqa: SLF001 - see ToolError.event_id
+        error.event_id = event["event_id"]
         return sealed.size
 
     def add_trace(self, event: dict[str, Any], error: ToolError | None) -> None:

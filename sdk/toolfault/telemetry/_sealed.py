@@ -93,7 +93,7 @@ def seal(
         return text if withheld is None else withheld.cut_out(text)
 
     raised = _raised(cause, clean, quoting=capture_values)
-    if kind.quotes_values and state.get("_from_exception"):
+    if kind.quotes_values and error.quotes_exception:
         # Its own text quotes the values it is about; the first line counts and names them.
         state["_message"] = raised[-1].message or kind.name
     return Sealed(twin, raised, adapter_failed, _size(twin, raised))

@@ -275,7 +275,7 @@ def torn_off(call: Call, exc: BaseException, *, passed_through: bool = False) ->
         phase=call.phase,
         cause=exc,
     )
-    error._from_exception = True  # noqa: SLF001 - nobody wrote this text for a reader
+    error.quotes_exception = True
     if passed_through:
         from toolfault.tools._reasons import PASSTHROUGH
 

@@ -1,0 +1,699 @@
+"""Redaction: what counts as a secret in this process, and texts and JSON without secrets.
+
+A value is a secret when its key says so, or when its own shape does (contract.md 3.6). What cannot
+be judged is dropped: an error while cleaning gives `[REDACTED]`, never the raw text.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+import re
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from toolfault.errors._codes import REDACTED, ConfigError
+from toolfault.errors._patterns import (
+    AUTH_SCHEME,
+    CHECKED,
+    GUARDED,
+    MIXED,
+    TOKEN,
+    confirmed,
+    is_credential,
+    is_random,
+    is_sentence,
+    is_value,
+    is_weak_key,
+    is_weak_value,
+    key_words,
+    names_secret,
+    reads_as_prose,
+)
+from toolfault.errors._types import is_any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    Redactor = Callable[[str], str]
+
+__all__ = [
+    "RedactionPolicy",
+    "configure_redaction",
+    "extend_redaction",
+    "is_secret_key",
+    "names_a_secret",
+    "redact_json",
+    "redact_name",
+    "redact_text",
+    "redaction_policy",
+    "secret_values",
+    "shown_anyway",
+    "without",
+]
+
+# What counts as a secret in this process.
+
+_MOST_CACHED_KEYS = 4_096
+_MOST_KEYS_READ = 100
+_SHORTEST_QUOTED = 4
+_LONGEST_QUOTED = 500
+_MOST_QUOTED = 20
+_NAME_KEYS = ("name", "key", "field", "header")
+
+
+class RedactionPolicy:
+    """What counts as a secret besides the built-in rules.
+
+    Args:
+        redact_keys: More keys whose values are secrets, in any spelling (`iban`, `customerName`).
+        keep_keys: Keys whose values stay although the built-in rules would take them.
+        redactor: A last step over every text, `(text) -> text`. When it raises or returns
+            something else than text, the whole text is dropped.
+
+    Raises:
+        ConfigError: A key has no letters, or *redactor* cannot be called.
+    """
+
+    __slots__ = ("_cache", "_keep", "_more", "redactor")
+
+    def __init__(
+        self,
+        *,
+        redact_keys: Iterable[str] = (),
+        keep_keys: Iterable[str] = (),
+        redactor: Redactor | None = None,
+    ) -> None:
+        if redactor is not None and not callable(redactor):
+            raise ConfigError("redactor must be a function that takes a text and returns a text")
+        self._more = _word_set(redact_keys, "redact_keys")
+        self._keep = _word_set(keep_keys, "keep_keys")
+        self._cache: dict[str, bool] = {}
+        self.redactor = redactor
+
+    def is_secret(self, key: str) -> bool:
+        """Whether the value of *key* is a secret."""
+        known = self._cache.get(key)
+        if known is None:
+            known = self._judge(key_words(key))
+            if len(self._cache) < _MOST_CACHED_KEYS and len(key) <= 64:
+                self._cache[key] = known
+        return known
+
+    def _judge(self, words: tuple[str, ...]) -> bool:
+        for more in self._more:
+            width = len(more)
+            if any(words[i : i + width] == more for i in range(len(words) - width + 1)):
+                return True
+        return words not in self._keep and names_secret(words)
+
+    def extended(self, redact_keys: Iterable[str], keep_keys: Iterable[str]) -> RedactionPolicy:
+        """The same policy with more keys.
+
+        Raises:
+            ConfigError: A key has no letters.
+        """
+        more = RedactionPolicy(redact_keys=redact_keys, keep_keys=keep_keys)
+        more._more |= self._more
+        more._keep |= self._keep
+        more.redactor = self.redactor
+        return more
+
+
+def _word_set(keys: Iterable[str], name: str) -> frozenset[tuple[str, ...]]:
+    if isinstance(keys, str):
+        raise ConfigError(f'{name} is a sequence of keys: write ("{keys[:40]}",)')
+    found = {key_words(key) for key in keys}
+    if () in found:
+        raise ConfigError(f"each of {name} needs at least one letter")
+    return frozenset(found)
+
+
+_configured = _policy = RedactionPolicy()
+_extension: tuple[Iterable[str], Iterable[str]] = ((), ())
+
+
+def configure_redaction(
+    *,
+    redact_keys: Iterable[str] = (),
+    keep_keys: Iterable[str] = (),
+    redactor: Redactor | None = None,
+) -> RedactionPolicy:
+    """Set the redaction of this process and return it; without arguments, the default one.
+
+    The keys that `toolfault.init` was given are added to it.
+
+    Raises:
+        ConfigError: An argument cannot work (see `RedactionPolicy`).
+    """
+    global _configured  # noqa: PLW0603 - one policy per process: every layer must agree
+    _configured = RedactionPolicy(redact_keys=redact_keys, keep_keys=keep_keys, redactor=redactor)
+    return extend_redaction(*_extension)
+
+
+def extend_redaction(redact_keys: Iterable[str], keep_keys: Iterable[str]) -> RedactionPolicy:
+    """Add the keys of `init` to what was configured; those of an earlier `init` are forgotten.
+
+    Raises:
+        ConfigError: A key has no letters.
+    """
+    global _extension, _policy  # noqa: PLW0603 - see above
+    _policy = _configured.extended(redact_keys, keep_keys)
+    _extension = (redact_keys, keep_keys)
+    return _policy
+
+
+def redaction_policy() -> RedactionPolicy:
+    """The redaction of this process."""
+    return _policy
+
+
+def is_secret_key(key: object) -> bool:
+    """Whether a value under *key* must not be shown (numbers, booleans and None may)."""
+    return type(key) is str and _policy.is_secret(key)
+
+
+def shown_anyway(value: object) -> bool:
+    """Whether *value* is shown under a secret key too: numbers, booleans and None are."""
+    return value is None or is_any(value, int, float)
+
+
+def names_a_secret(pairs: dict[Any, Any]) -> bool:
+    """Whether *pairs* has the shape `{"name": "password", "value": "x"}`."""
+    if dict.get(pairs, "value") is None:
+        return False
+    return any(is_secret_key(dict.get(pairs, name)) for name in _NAME_KEYS)
+
+
+def secret_values(value: object) -> list[str]:
+    """The texts of at least four characters under secret keys of *value*, at most 20.
+
+    The longest first: a secret may be the beginning of another, and what is left of that would
+    still be told.
+
+    Args:
+        value: An object, or the JSON text of one.
+    """
+    if type(value) is str:
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return []
+    return sorted(_secret_values(value, 3), key=len, reverse=True)
+
+
+def _secret_values(value: object, depth: int) -> list[str]:
+    found: list[str] = []
+    if type(value) is not dict or depth == 0:
+        return found
+    for key, item in islice(dict.items(value), _MOST_KEYS_READ):
+        if type(item) is str and is_secret_key(key) and len(item) >= _SHORTEST_QUOTED:
+            found.append(item)
+            if len(item) > _LONGEST_QUOTED:
+                found.append(item[:_LONGEST_QUOTED])  # where the text that quotes it was cut
+        else:
+            found += _secret_values(item, depth - 1)
+    return found[:_MOST_QUOTED]
+
+
+def without(text: Any, values: Sequence[str]) -> Any:
+    """*text*, or None where there is none, with `[REDACTED]` in the place of *values*."""
+    for value in values if text else ():
+        text = text.replace(value, REDACTED)
+    return text
+
+
+# Secrets in another encoding: base64, hexadecimal, percent codes, escapes, NUL-padded text.
+
+_RUN = re.compile(r"[A-Za-z0-9+/_\-]{16,}={0,2}")
+_HEX = re.compile(r"[0-9a-fA-F]{16,}")
+_PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
+_PIECE = re.compile(r"[^\s&=?/;,\"'<>(){}\[\]]+")
+_ESCAPE = re.compile(r"(?<!\\)\\{1,8}(?:u00|x)([0-9a-fA-F]{2})")
+_ENTITY = re.compile(r"&#(?:x([0-9a-fA-F]{1,4})|(\d{1,5}));")
+_PRINTABLE = re.compile(rb"(?:[\x20-\x7e\r\n\t]\x00?){8,}")
+_PADDING = re.compile("[\x00\ufffd]")
+_STANDARD = str.maketrans("-_", "+/")
+
+
+def redact_encoded(text: str, holds_secret: Callable[[str], bool]) -> str:
+    """*text* without the runs that decode to something *holds_secret* recognises."""
+    if ("\x00" in text or "\ufffd" in text) and holds_secret(_PADDING.sub("", text)):
+        # UTF-16 or NUL-padded text read as if it were bytes.
+        return REDACTED
+    if "\\" in text and _ESCAPE.search(text):
+        text = _unescaped(text, _ESCAPE, holds_secret)
+    if "&#" in text:
+        text = _unescaped(text, _ENTITY, holds_secret)
+    if "%" in text and _PERCENT.search(text):
+        text = _PIECE.sub(lambda m: _percent(m.group(), holds_secret), text)
+    return _RUN.sub(lambda m: _run(m.group(), holds_secret), text)
+
+
+def _unescaped(text: str, pattern: re.Pattern[str], holds_secret: Callable[[str], bool]) -> str:
+    decoded = pattern.sub(_character, text)
+    return REDACTED if holds_secret(decoded) and not holds_secret(text) else text
+
+
+def _character(match: re.Match[str]) -> str:
+    first = match.group(1)
+    if first is not None:
+        return chr(int(first, 16))
+    number = int(match.group(2))
+    return chr(number) if number < 0xD800 else ""
+
+
+def _percent(piece: str, holds_secret: Callable[[str], bool]) -> str:
+    if "%" not in piece:
+        return piece
+    decoded = piece
+    for _ in range(2):
+        decoded = _PERCENT.sub(lambda m: chr(int(m.group()[1:], 16)), decoded)
+        if holds_secret(decoded):
+            return REDACTED
+    return (
+        REDACTED if _RUN.sub(lambda m: _run(m.group(), holds_secret), decoded) != decoded else piece
+    )
+
+
+def _run(run: str, holds_secret: Callable[[str], bool]) -> str:
+    """*run* itself, or the mark when it is base64 or hexadecimal of a secret."""
+    return REDACTED if _decodes_to_secret(run, holds_secret, levels=2) else run
+
+
+def _decodes_to_secret(run: str, holds_secret: Callable[[str], bool], *, levels: int) -> bool:
+    for raw in _decoded(run):
+        # Random bytes rarely hold eight printable ones in a row; decoded text always does.
+        for segment in _PRINTABLE.findall(raw):
+            text = segment.decode("latin-1").replace("\x00", "")
+            if holds_secret(text):
+                return True
+            if levels > 1 and any(
+                _decodes_to_secret(inner, holds_secret, levels=levels - 1)
+                for inner in _RUN.findall(text)
+            ):
+                return True
+    return False
+
+
+def _decoded(run: str) -> Iterator[bytes]:
+    """What *run* may encode: base64 from each alignment, and hexadecimal."""
+    body = run.rstrip("=").translate(_STANDARD)
+    # The encoding may begin anywhere in the run (after a path, say).
+    for shift in range(4):
+        part = body[shift:]
+        part = part[: len(part) - 1] if len(part) % 4 == 1 else part
+        try:
+            yield binascii.a2b_base64(part + "=" * (-len(part) % 4))
+        except ValueError:
+            continue
+    for digits in _HEX.findall(run):
+        yield bytes.fromhex(digits[: len(digits) // 2 * 2])
+
+
+# Secrets that only their key gives away: `password=x`, `"token": "y"`, `Cookie: z`.
+
+_AFTER_MARK = frozenset(["", *" \t\r\n,;.)}]'\"&"])
+_PAIR = re.compile(
+    r"""(?<![A-Za-z0-9_])
+    (?:(?P<lead>[Aa][Pp][Ii]|[Aa]ccess|[Pp]rivate|[Ss]ecret|[Ss]ession|[Cc]lient|[Aa]uth)[ ])?
+    (?P<key>[A-Za-z][A-Za-z0-9_.\-]{0,63})
+    (?:(?P<close>\\{0,3}["']\]?)?(?P<sep>[ \t]{0,4}(?:=>|:=|[:=]|%3[AaDd])\s{0,4})
+      |(?P<close2>\\{0,3}["'])(?P<comma>,\s{0,2})(?=[bfru]{0,2}\\{0,3}["']))""",
+    re.VERBOSE,
+)
+_FLAG = re.compile(r"(?<![\w\-])--(?P<key>[A-Za-z][A-Za-z0-9\-]{1,40})(?P<sep> {1,2})(?=[^\s\-])")
+_TAG = re.compile(r"<(?P<key>[A-Za-z][\w.\-]{0,63})>(?=[^<\s])")
+
+_QUOTE = re.compile(r"[bfruBFRU]{0,2}(\\{0,3}[\"'])")
+_IN_DOUBLE = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_IN_SINGLE = re.compile(r"[^'\\]*(?:\\.[^'\\]*)*'", re.DOTALL)
+# An unquoted value ends at white space, a separator, or a bracket that closes the sentence.
+_BARE = re.compile(r"(?:[^\s,;&\"'<>)\]}]|[,)\]}](?![\s,;&\"'<>)\]}]|$))+")
+_SCHEME = re.compile(
+    r"(?i)(?:(?:bearer|basic|token|apikey|api-key|key|negotiate|ntlm)[ +]{1,3}|"
+    r"(?P<rest>digest|oauth|aws4-hmac-sha256|signature|hawk|hmac)\s)"
+)
+_BRACKETS = re.compile(r"[\[\]{}()]")
+_HEADER_KEYS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
+
+
+def redact_pairs(text: str, is_secret: Callable[[str], bool]) -> str:
+    """*text* without the values that belong to secret keys.
+
+    Args:
+        text: Running text, JSON, a Python representation, headers, a query or a command line.
+        is_secret: Decides about one key.
+    """
+    if ":" in text or "=" in text or "'," in text or '",' in text or "%3" in text:
+        text = _each(_PAIR, text, is_secret)
+    if "--" in text:
+        text = _each(_FLAG, text, is_secret)
+    if "</" in text:
+        text = _each(_TAG, text, is_secret)
+    return text
+
+
+def _each(pattern: re.Pattern[str], text: str, is_secret: Callable[[str], bool]) -> str:
+    parts: list[str] = []
+    done = 0
+    for match in pattern.finditer(text):
+        if match.start() < done:
+            continue
+        groups = match.groupdict()
+        key = groups["key"]
+        lead = groups.get("lead")
+        if not is_secret(f"{lead} {key}" if lead else key):
+            continue
+        quoted = bool(groups.get("close") or groups.get("close2"))
+        end = _value_end(text, match, key=key, quoted=quoted)
+        if end is None:
+            continue
+        keeps_key = quoted or pattern is not _PAIR or key.lower() in _HEADER_KEYS
+        # A secret key with a quoted name is data: it stays, and its value stays a JSON string.
+        parts.append(text[done : match.end() if keeps_key else match.start()])
+        parts.append(_mark(text, match.end(), end) if quoted else REDACTED)
+        done = end
+    if not parts:
+        return text
+    parts.append(text[done:])
+    return "".join(parts)
+
+
+def _is_done(text: str, start: int) -> bool:
+    """Whether the value at *start* is a mark and nothing more: text may be cleaned twice."""
+    end = start + len(REDACTED)
+    return text.startswith(REDACTED, start) and text[end : end + 1] in _AFTER_MARK
+
+
+def _mark(text: str, start: int, end: int) -> str:
+    """The replacement of a value in data, in the quotes the value had."""
+    opened = _QUOTE.match(text, start)
+    if opened is None:
+        return f'"{REDACTED}"'
+    quote = opened.group(1)
+    return f"{quote}{REDACTED}{quote}" if text[:end].endswith(quote) else f"{quote}{REDACTED}"
+
+
+def _value_end(text: str, match: re.Match[str], *, key: str, quoted: bool) -> int | None:
+    """Where the value after *match* ends, or None when it is not a secret."""
+    start = match.end()
+    if match.re is _TAG:
+        end = text.find("<", start)
+        return len(text) if end < 0 else end
+    if _is_done(text, start):
+        return None
+    before = text[max(0, match.start() - 16) : match.start()]
+    sep = match.groupdict().get("sep") or ""
+    opened = _QUOTE.match(text, start)
+    if opened is not None:
+        if not quoted and is_weak_key(key) and not _is_weak_text(text, opened, before, sep):
+            return None
+        return _quoted_end(text, opened)
+    first = text[start : start + 1]
+    if first in {"[", "{", "("} and not text.startswith(REDACTED, start):
+        return _bracket_end(text, start) if quoted else None
+    if not quoted and key.lower() in _HEADER_KEYS:
+        header = _header_end(text, start, key.lower())
+        if header is not None:
+            return header
+    bare = _BARE.match(text, start)
+    if bare is None or not is_value(bare.group(), key=key, before=before, sep=sep, quoted=quoted):
+        return None
+    return bare.end()
+
+
+def _is_weak_text(text: str, opened: re.Match[str], before: str, sep: str) -> bool:
+    """Whether the quoted text after a weak key looks like a credential."""
+    word = _BARE.match(text, opened.end())
+    return word is not None and is_weak_value(word.group(), before=before, sep=sep)
+
+
+def _quoted_end(text: str, opened: re.Match[str]) -> int | None:
+    quote = opened.group(1)
+    start = opened.end()
+    if quote == '"':
+        closed = _IN_DOUBLE.match(text, start)
+        end = closed.end() if closed else -1
+    elif quote == "'":
+        closed = _IN_SINGLE.match(text, start)
+        end = closed.end() if closed else -1
+    else:
+        found = text.find(quote, start)
+        end = found + len(quote) if found >= 0 else -1
+    if end < 0:
+        # The text was cut inside the value: everything to the end of the line may belong to it.
+        line = text.find("\n", start)
+        end = line if line >= 0 else len(text)
+        quote = ""
+    return None if reads_as_prose(text[start : end - len(quote)]) else end
+
+
+def _bracket_end(text: str, start: int) -> int | None:
+    """The end of a list or object, found within its first 16 brackets."""
+    depth = 0
+    for count, bracket in enumerate(_BRACKETS.finditer(text, start)):
+        depth += 1 if bracket.group() in "[{(" else -1
+        if depth == 0:
+            inside = text[start + 1 : bracket.start()]
+            return None if reads_as_prose(inside) else bracket.end()
+        if count > 16:
+            break
+    line = text.find("\n", start)
+    return line if line >= 0 else len(text)
+
+
+def _header_end(text: str, start: int, key: str) -> int | None:
+    """The end of an HTTP header value; cookies and multi-part schemes take the whole line."""
+    line = text.find("\n", start)
+    end = line if line >= 0 else len(text)
+    if key.endswith("cookie"):
+        value = text[start:end]
+        return end if "=" in value and not value.startswith(REDACTED) else None
+    scheme = _SCHEME.match(text, start)
+    if scheme is None:
+        return None
+    if scheme.group("rest"):
+        return end
+    credential = _BARE.match(text, scheme.end())
+    if credential is None or reads_as_prose(credential.group().strip(".")):
+        return None
+    return credential.end()
+
+
+# Redaction at the source: every string is cleaned before it is composed, shown or sent.
+
+# Longer text keeps its head and tail: nothing unread is ever shown, and cost stays bounded.
+WINDOW_HEAD = 24_576
+WINDOW_TAIL = 8_192
+_MARGIN = 1_024
+_EDGE = 512
+
+_USERINFO = re.compile(r"(?<=://)[^\s/?#@\"'<>]{0,512}:[^\s/?#@\"'<>]{0,512}@")
+_LONE_USERINFO = re.compile(r"(?<=://)[^\s/?#@:\"'<>]{12,512}@")
+# A password with an unescaped slash or `@` is still a password; a port and a path are none.
+_RAW_USERINFO = re.compile(
+    r"(?<=://)[^\s/?#@:\"'<>]{1,64}:(?!\d{1,5}[/?#])(?:(?!://)[^\s\"'<>]){1,256}@(?=[\w\[])"
+)
+_SIGNATURE = re.compile(
+    r"(?i)(?<![A-Za-z0-9])((?:x-amz-|x-goog-)?signature|sig|accountkey|x-amz-credential)="
+    r"[A-Za-z0-9%+/=_\-.~]{12,}"
+)
+_KEY_PROVIDED = re.compile(
+    r"(?i)(?<![A-Za-z0-9])(?:key|token|secret)s?(?: (?:provided|is|was))?:?\s{1,2}[\"'`]?"
+    r"([A-Za-z0-9_\-+/=]{20,})"
+)
+# Text without any of this cannot hold a secret; most sentences of errors are spared the rest.
+_SUSPICIOUS = re.compile(
+    r"[:=%\\<&\d\x00\ufffd]|--|['\"],|[Bb][Ee][Aa][Rr][Ee][Rr]|[Bb][Aa][Ss][Ii][Cc]|\S{16}"
+)
+_DIGITS = re.compile(r"\d[\d\- ]{3}|[A-Z]{2}\d\d")
+_PEM_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----")
+_PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----")
+
+
+def redact_text(text: str, limit: int | None = None) -> str:
+    """*text* without its secrets, cut to *limit* characters.
+
+    Without *limit*, text beyond 32 Ki characters keeps its head and its tail only. Never raises:
+    what cannot be cleaned is replaced as a whole.
+    """
+    try:
+        text = str.__str__(text)
+        if limit is not None and len(text) > limit:
+            return _shortened(_clean(_whole_words(text[: limit + _MARGIN])), limit)
+        if len(text) > WINDOW_HEAD + WINDOW_TAIL:
+            head = _clean(_whole_words(text[:WINDOW_HEAD]))
+            return f"{head}…<snip>…{_clean(_tail(text))}"
+        cleaned = _clean(text)
+        return cleaned if limit is None else _shortened(cleaned, limit)
+    except Exception:  # noqa: BLE001 - fail closed whatever went wrong
+        return REDACTED
+
+
+def redact_name(name: str) -> str:
+    """A field or tool name without credentials in it.
+
+    Names are data of the schema and stay, `password` included; a model can, however, put a
+    credential where a name belongs. No recognisable one is shorter than eight characters.
+    """
+    return name if len(name) < 8 else redact_text(name)
+
+
+def _shortened(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: max(limit - 1, 0)] + "…"
+
+
+def _whole_words(head: str) -> str:
+    """*head* without a last word that the cut may have torn apart."""
+    for back in range(1, min(_EDGE, len(head)) + 1):
+        if head[-back].isspace():
+            return head[:-back]
+    return head[:-_EDGE]
+
+
+def _tail(text: str) -> str:
+    tail = text[-WINDOW_TAIL:]
+    for ahead in range(_EDGE):
+        if tail[ahead].isspace():
+            tail = tail[ahead:]
+            break
+    else:
+        tail = tail[_EDGE:]
+    end = _PEM_END.search(tail)
+    begin = _PEM_BEGIN.search(tail)
+    if end is not None and (begin is None or begin.start() > end.start()):
+        tail = REDACTED + tail[end.end() :]
+    return tail
+
+
+def _clean(text: str) -> str:
+    if _SUSPICIOUS.search(text):
+        cleaned = _from_json(text) if text[:1] in {"{", "["} else None
+        text = _patterns(text) if cleaned is None else cleaned
+        if cleaned is None and len(text) >= 16:
+            text = redact_encoded(text, _holds_secret)
+    redactor = redaction_policy().redactor
+    if redactor is None:
+        return text
+    text = redactor(text)
+    return text if type(text) is str else REDACTED
+
+
+def _from_json(text: str) -> str | None:
+    """JSON text cleaned by its keys, or None when it is not JSON or holds nothing by key."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    cleaned, changed = redact_json(value)
+    return json.dumps(cleaned, ensure_ascii=False) if changed else None
+
+
+def _patterns(text: str) -> str:
+    """*text* without pairs, URL credentials, private keys and recognisable tokens."""
+    if "-----BEGIN" in text:
+        text = _without_pem(text)
+    if "://" in text:
+        for pattern in (_RAW_USERINFO, _USERINFO, _LONE_USERINFO):
+            text = pattern.sub(REDACTED + "@", text)
+    text = redact_pairs(text, redaction_policy().is_secret)
+    if "=" in text:
+        text = _SIGNATURE.sub(_signed, text)
+    if " " in text:
+        text = _KEY_PROVIDED.sub(_provided, text)
+    return _shapes(text)
+
+
+def _shapes(text: str) -> str:
+    text = TOKEN.sub(REDACTED, text)
+    for guard, pattern in GUARDED:
+        if guard in text:
+            text = pattern.sub(REDACTED, text)
+    lowered = text.lower()
+    if "bearer" in lowered or "basic" in lowered:
+        text = AUTH_SCHEME.sub(_scheme, text)
+    if len(text) >= 9 and _DIGITS.search(text):
+        for check, pattern in CHECKED:
+            text = _checked(text, check, pattern)
+    return _checked(text, "mixed", MIXED) if len(text) >= 40 else text
+
+
+def _checked(text: str, check: str, pattern: re.Pattern[str]) -> str:
+    """*text* without what looks like *check* and passes it."""
+    return pattern.sub(lambda m: REDACTED if confirmed(check, m.group()) else m.group(), text)
+
+
+def _signed(match: re.Match[str]) -> str:
+    return f"{match.group(1)}={REDACTED}"
+
+
+def _without_pem(text: str) -> str:
+    parts: list[str] = []
+    done = 0
+    for begin in _PEM_BEGIN.finditer(text):
+        if begin.start() < done:
+            continue
+        end = _PEM_END.search(text, begin.end())
+        parts += [text[done : begin.start()], REDACTED]
+        done = end.end() if end else len(text)
+    parts.append(text[done:])
+    return "".join(parts)
+
+
+def _scheme(match: re.Match[str]) -> str:
+    value = match.group(3)
+    return REDACTED if is_credential(match.group(1).lower(), value) else match.group()
+
+
+def _provided(match: re.Match[str]) -> str:
+    value = match.group(1)
+    return match.group().replace(value, REDACTED) if is_random(value) else match.group()
+
+
+def _holds_secret(text: str) -> bool:
+    """Whether decoded *text* holds something the plain patterns would take."""
+    return _patterns(text) != text
+
+
+# Redaction of JSON that stands in a text: by key and by text, keeping remarks and schemas.
+
+_DEEPEST = 64
+
+
+def redact_json(value: object, depth: int = 0) -> tuple[object, bool]:
+    """A cleaned copy of a JSON *value* and whether anything was taken out of it."""
+    if type(value) is str:
+        cleaned = redact_text(value)
+        return cleaned, cleaned != value
+    if depth >= _DEEPEST:
+        return REDACTED, True
+    if type(value) is dict:
+        return _redact_dict(value, depth)
+    if type(value) is list:
+        changed = False
+        items: list[object] = []
+        for item in value:
+            cleaned_item, one = redact_json(item, depth + 1)
+            items.append(cleaned_item)
+            changed = changed or one
+        return items, changed
+    return value, False
+
+
+def _redact_dict(value: dict[str, object], depth: int) -> tuple[object, bool]:
+    changed = False
+    result: dict[str, object] = {}
+    named = names_a_secret(value)
+    for key, item in value.items():
+        if (is_secret_key(key) or (named and key == "value")) and not (
+            shown_anyway(item) or is_sentence(item)
+        ):
+            one = item != REDACTED
+            cleaned: object = REDACTED
+        else:
+            cleaned, one = redact_json(item, depth + 1)
+        new_key = redact_text(key)
+        changed = changed or one or new_key != key
+        result[new_key] = cleaned
+    return result, changed
