@@ -88,6 +88,7 @@ _EXPERIMENTS: Final = {
 }
 
 _FIXES: Final = {
+    "precondition": "Models that recovered had called another tool first: say so, or do it.",
     "no known remedy": "Nothing that toolfault knows would have made these calls succeed.",
     "assumes a better wording": "Counts what is saved if this text helps as often as the others.",
     "added by hand": "Somebody added it on the page of a failure.",

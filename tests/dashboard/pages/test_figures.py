@@ -477,7 +477,8 @@ def test_fix_next(read: Reads, conn: Connection, scope: Scope):
     for card, row in zip(cards, often, strict=True):
         assert card.headings[0] == row.title.replace("\u200b", "")
         assert row.tool in card.text
-        assert ("no known remedy" if row.remedy == "open" else row.remedy) in card.text
+        known = row.remedy if row.remedy != "open" else "no known remedy"
+        assert known in card.text or "precondition" in card.text
         assert f"{plural(row.failures, 'failure')} in {plural(row.chains, 'chain')}" in card.text
         if row.saved_since is not None:
             number = plural(abs(round(row.saved_since)), "call")
