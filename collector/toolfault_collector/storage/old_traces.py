@@ -58,7 +58,14 @@ def remove_all_old_traces(engine: Engine, *, now: int) -> int:
     Each project in a transaction of its own.
     """
     with read_connection(engine) as conn:
-        projects = [row[0] for row in fetch(conn, "SELECT DISTINCT project_id FROM trace")]
+        projects = [
+            row[0]
+            for row in fetch(
+                conn,
+                "SELECT id FROM project WHERE EXISTS"
+                " (SELECT 1 FROM trace WHERE trace.project_id = project.id)",
+            )
+        ]
     removed = 0
     for project_id in projects:
         with write_transaction(engine) as conn:

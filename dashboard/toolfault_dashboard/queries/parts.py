@@ -72,7 +72,7 @@ def in_parts(
     *args: Hashable,
     outcomes: bool = False,
     together: Callable[..., _T] | None = None,
-    many: int = MANY,
+    many: int | None = None,
 ) -> list[_T]:
     """Return what ``read(conn, part, *args)`` gives for parts of *scope* that make it up.
 
@@ -85,12 +85,14 @@ def in_parts(
         outcomes: Whether outcomes of chains are counted, or hang together with what is.
         together: ``together(answers, *args)`` adds answers of *read* up to the one of all their
             parts. It changes none of them.
-        many: Calls and minutes of a window from which it is cut; fewer where counting costs more.
+        many: Calls and minutes of a window from which it is cut, where that is fewer than `MANY`
+            since counting costs more.
     """
-    if is_asked_at_once(conn, scope, many=many):
+    least = MANY if many is None else min(many, MANY)
+    if is_asked_at_once(conn, scope, many=least):
         return [read(conn, scope, *args)]
     next_question(conn)
-    versions = _versions(conn, scope.project_id, many)
+    versions = _versions(conn, scope.project_id, least)
     today = scope.now // DAY_US * DAY_US
     since, until = window(scope)
     outcomes = outcomes or scope.query.has("chain")
@@ -133,12 +135,13 @@ def keep_at_most(engine: Engine, rows: int) -> None:
         _ANSWERS[engine] = _Answers(rows)
 
 
-def is_asked_at_once(conn: Connection, scope: Scope, *, many: int = MANY) -> bool:
+def is_asked_at_once(conn: Connection, scope: Scope, *, many: int | None = None) -> bool:
     """Say whether `in_parts` reads all of *scope* at once, as it is."""
     # When a kind was first seen is told by all days, and seen from now.
     if not _may_keep(conn) or scope.query.has("first_seen"):
         return True
-    return _between(_versions(conn, scope.project_id, many), *window(scope)) < many
+    least = MANY if many is None else many
+    return _between(_versions(conn, scope.project_id, least), *window(scope)) < least
 
 
 def as_kept(conn: Connection, scopes: Sequence[Scope], ask: Callable[[], _T], *key: Hashable) -> _T:

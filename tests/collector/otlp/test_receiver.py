@@ -371,7 +371,10 @@ def test_received_requests_are_kept(own: RunningCollector, request: pytest.Fixtu
             query.where(project.c.name == request.node.name).order_by(otlp_request.c.id)
         )
         rows = found.all()
-        assert conn.execute(select(rejected_event.c.id)).all() == []
+        refused = select(rejected_event.c.id).join(
+            project, project.c.id == rejected_event.c.project_id
+        )
+        assert conn.execute(refused.where(project.c.name == request.node.name)).all() == []
     engine.dispose()
     assert len(rows) == 200
     last = rows[-1]

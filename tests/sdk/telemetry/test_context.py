@@ -79,7 +79,8 @@ def test_one_block_for_each_message_is_one_conversation(make_client: MakeClient)
     client = make_client(transport=transport)
     for error in (a_failure(), None):
         with toolfault.conversation("chat"):
-            client.on_call(a_call(error=error))
+            # One that took longer than the block would count as parallel to the call before it.
+            client.on_call(a_call(error=error, duration_ms=0.0))
     with toolfault.conversation():
         client.on_call(a_call(error=a_failure()))
     assert client.flush()
