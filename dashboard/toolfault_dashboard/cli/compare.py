@@ -72,7 +72,12 @@ def compare(  # noqa: PLR0913, PLR0917 - one argument per option
     """Compare two sides: difference with interval, and a verdict for each metric."""
     from toolfault_dashboard.analysis.gates import GateError, parse_gate
 
-    _one_of(before=before and after, change=change, variants=variants, releases=releases)
+    _one_of(
+        before=before is not None and after is not None,
+        change=change,
+        variants=variants,
+        releases=releases,
+    )
     if format not in FORMATS:
         raise WronglyUsed(f"Write --format as one of {', '.join(FORMATS)}.")
     chosen = _metrics(metrics or [])

@@ -85,6 +85,14 @@ def test_every_way_of_naming_sides_gives_the_same_numbers(
     assert found["codes"][0]["verdict"] == "improved"
 
 
+def test_an_empty_side_is_everything(compared: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """A side without conditions is all of the window, as on the page."""
+    sides = ["--before", "release:1", "--after", ""]
+    assert run(["compare", *sides, "--format", "json", "--database-url", compared]) == 0
+    rate = json.loads(capfd.readouterr().out)["effect"]["metrics"][0]
+    assert (rate["before"], rate["after"]) == (0.5, pytest.approx(0.3))
+
+
 def test_formats(compared: str, capfd: pytest.CaptureFixture[str]) -> None:
     """CSV and Markdown hold the same metrics as the table."""
     arguments = ["compare", "--change", "last", "--database-url", compared]
