@@ -34,6 +34,7 @@ class Tile:
     sub: Doc[str, "n, interval, or what else makes the figure honest."]
     href: Doc[str, "The rows behind it; empty if there is no list of them."]
     estimate: Doc[Estimate | None, "The interval of a rate, drawn; None for a count."]
+    before: Doc[str, "The figure of the period before, and the change; empty without one."] = ""
 
 
 @dataclass(frozen=True, slots=True)

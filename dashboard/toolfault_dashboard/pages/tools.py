@@ -12,23 +12,19 @@ from starlette.responses import Response
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.rates import rate
 from toolfault_dashboard.charts import estimate, sparkline
-from toolfault_dashboard.contexts import FrequencyLine, Tile, ToolContext, ToolLine, ToolsContext
+from toolfault_dashboard.contexts import FrequencyLine, ToolContext, ToolLine, ToolsContext
 from toolfault_dashboard.contexts.advice import MessageLine
-from toolfault_dashboard.formats import plural
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._columns import Columns, choice, kept_columns, redirected
 from toolfault_dashboard.pages._lines import (
     code_lines,
-    count_tile,
     exactly,
     failure_line,
     frequency_lines,
     rate_scale,
-    rate_tile,
-    recovery_tile,
-    spent_tile,
     tool_lines,
 )
+from toolfault_dashboard.pages._tiles import overview_tiles
 from toolfault_dashboard.pages._time import TOP_CODES, peak_words, time_chart
 from toolfault_dashboard.pages.breakdown import lines_of
 from toolfault_dashboard.pages.fix_next import fix_line
@@ -160,7 +156,7 @@ def tool(ask: Asked, name: str = "") -> Response:
     context = ToolContext(
         view=ask.view("/tool", name=tool),
         tool=tool,
-        tiles=_tiles(narrowed, found),
+        tiles=overview_tiles(narrowed, found),
         time=time_chart(narrowed, over_time, queries.changes(ask.conn, scope)),
         codes=code_lines(narrowed, found.summary, queries.rates_by_code(ask.conn, scope)),
         fields=_fields(narrowed, found),
@@ -224,17 +220,3 @@ def _fields(ask: Ask, found: Overview) -> tuple[FrequencyLine, ...]:
 def _known(ask: Ask, tool: str) -> bool:
     """Say whether the project has ever seen the tool, whatever the window shows."""
     return bool(queries.summary(ask.conn, ask.scope_of(exactly(Query(), "tool", tool))).calls)
-
-
-def _tiles(ask: Ask, found: Overview) -> tuple[Tile, ...]:
-    counted = found.summary
-    return (
-        count_tile(
-            "Calls", counted.calls, sub=f"in {plural(counted.conversations, 'conversation')}"
-        ),
-        count_tile("Failures", counted.failures, href=ask.link("/failures")),
-        rate_tile("Failure rate", found.failure_rate, of="call"),
-        spent_tile(counted, href=ask.link("/round-trips")),
-        recovery_tile(found.recovery_rate, counted.open),
-        rate_tile("First-try success", found.first_try, of="operation"),
-    )
