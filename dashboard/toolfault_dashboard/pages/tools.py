@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, HTTPException
+from fastapi import Query as Parameter
 from starlette.responses import Response
 
 from toolfault_dashboard import queries
@@ -59,6 +60,8 @@ _SORTS: Final[dict[str, Callable[[ToolLine], Any]]] = {
     ),
 }
 _DEFAULT_SORT: Final = "-spent"
+PAGE_ROWS: Final = 50
+_MOST_PAGES: Final = 100_000
 TOP: Final = 5
 """Models, fixes and wordings of a tool that its page shows."""
 _ASCENDING_FIRST: Final = ("name", "first_try", "recovery")
@@ -87,8 +90,8 @@ COLUMNS: Final = Columns(
 
 
 @router.get("/tools", name="tools")
-def tools(ask: Asked) -> Response:
-    """Render the table of tools, sorted as the address says."""
+def tools(ask: Asked, page: Annotated[int, Parameter(ge=1, le=_MOST_PAGES)] = 1) -> Response:
+    """Render one page of the table of tools, sorted as the address says."""
     kept = kept_columns(ask, COLUMNS)
     sort = ask.request.query_params.get("sort", "")
     if (answer := redirected(ask, "/tools", {"": COLUMNS}, sort=sort)) is not None:
@@ -104,9 +107,15 @@ def tools(ask: Asked) -> Response:
     by_name = sorted(lines, key=_SORTS["name"])
     shown = choice(ask, COLUMNS, **kept_sort)
     trends = trends_by_tool(ask.conn, ask.scope) if "trend" in shown.shown else None
+    ranked = sorted(by_name, key=_SORTS[column], reverse=chosen.startswith("-"))
+    last = max(1, -(-len(ranked) // PAGE_ROWS))
+    page = min(page, last)
     context = ToolsContext(
         view=ask.view("/tools", **kept_sort, **kept),
-        tools=tuple(sorted(by_name, key=_SORTS[column], reverse=chosen.startswith("-"))),
+        tools=tuple(ranked[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]),
+        total=len(ranked),
+        before=ask.here(page=str(page - 1)) if page > 1 else "",
+        after=ask.here(page=str(page + 1)) if page < last else "",
         scale=rate_scale(line.rate for line in lines),
         sorts={name: _sort(ask, name, chosen, **kept) for name in _SORTS},
         columns=shown,
