@@ -17,6 +17,7 @@ LEAST = {
     "/fix-next": "developer",
     "/fix-next/remove": "developer",
     "/start": "admin",
+    "/start/sessions": "admin",
     "/settings/keys": "admin",
     "/settings/keys/revoke": "admin",
     "/settings/project": "admin",
