@@ -1562,6 +1562,35 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="kinds-regress-by-old-news",
+        promise="A kind counts as regressed though all its failures happened before its fix.",
+        file="dashboard/toolfault_dashboard/search/states.py",
+        old="        table.c.occurred_at > moment,\n",
+        new="        table.c.received_at > moment,\n",
+        found_by=("tests/dashboard/queries/test_kind_states.py",),
+    ),
+    Break(
+        name="kinds-old-release-regresses",
+        promise="An agent that still runs the old release makes a fixed kind regressed.",
+        file="dashboard/toolfault_dashboard/search/states.py",
+        old="and_(table.c.release.is_not(None), ~known_before),",
+        new="table.c.release.is_not(None),",
+        found_by=(
+            (
+                "tests/dashboard/queries/test_kind_states.py"
+                "::test_an_older_release_that_still_runs_does_not_regress_a_kind"
+            ),
+        ),
+    ),
+    Break(
+        name="kinds-ignored-cost-is-lost",
+        promise="Fix next forgets what ignored kinds cost, so its list seems to cover more.",
+        file="dashboard/toolfault_dashboard/queries/fix_next.py",
+        old="        cost=found.ignored.cost\n",
+        new="        cost=0.0\n",
+        found_by=("tests/dashboard/pages/test_kind_states.py",),
+    ),
+    Break(
         name="fix-next-hides-what-is-open",
         promise="A failure without a known remedy costs nothing.",
         file="dashboard/toolfault_dashboard/analysis/opportunities.py",

@@ -117,10 +117,12 @@ class Windows:
     def opened(self, chromium: Browser, way: str) -> Visit:
         """The window of this way, with the cookies of a session and no others."""
         if way not in self._known:
-            name = "postgres_server" if way == "postgresql" else "generated_server"
+            name = "postgres_server" if way.endswith("postgresql") else "generated_server"
             server: LiveServer = self._request.getfixturevalue(name)
             self._known[way] = (
-                opened_window(chromium, server, java_script_enabled=way != "no-script"),
+                opened_window(
+                    chromium, server, java_script_enabled=not way.startswith("no-script")
+                ),
                 administrator(server),
             )
         visit, cookies = self._known[way]

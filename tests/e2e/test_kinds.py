@@ -1,0 +1,94 @@
+"""Deciding about kinds of failure in a browser: by keyboard, and without a script."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.e2e.browsing import Visit, first_failure, rows_of
+from tests.factories import change, failure
+
+pytestmark = pytest.mark.browser
+
+WITHOUT_SCRIPT = pytest.mark.parametrize(
+    "reader",
+    [
+        "no-script",
+        pytest.param("no-script-postgresql", marks=[pytest.mark.long, pytest.mark.postgres]),
+    ],
+    indirect=True,
+)
+
+
+def _kinds(visit: Visit) -> tuple[Page, str]:
+    """A list of three kinds: three times, twice and once."""
+    codes = ["wrong_type"] * 3 + ["missing_field"] * 2 + ["not_found"]
+    own, _ = visit.project(*(failure(code=code) for code in codes), change(label="new schema"))
+    return visit.go("/failures?group=kind", own), own
+
+
+def _states(page: Page, *expected: str) -> None:
+    for place, state in enumerate(expected):
+        row = rows_of(page, "Kinds of failure").nth(place)
+        expect(row.get_by_text(state, exact=True)).to_be_visible()
+
+
+def test_kinds_are_decided_about_by_keyboard(scripted: Visit):
+    """J and k move, x chooses; a, f and i decide about what is chosen, or about this row."""
+    page, _ = _kinds(scripted)
+    _states(page, "new", "new", "new")
+    page.keyboard.press("j")
+    page.keyboard.press("a")
+    expect(page.get_by_role("status")).to_have_text("1 kind changed.")
+    _states(page, "acknowledged", "new", "new")
+
+    for key in ("j", "x", "j", "x"):
+        page.keyboard.press(key)
+    expect(page.get_by_role("checkbox", name="Choose", checked=True)).to_have_count(2)
+    page.keyboard.press("i")
+    expect(page.get_by_role("status")).to_have_text("2 kinds changed.")
+    _states(page, "ignored", "ignored", "new")
+
+    for key in ("j", "j", "j", "k"):
+        page.keyboard.press(key)
+    page.get_by_label("Fixed by the change").select_option(index=1)
+    page.get_by_role("link", name="missing_field", exact=True).focus()
+    page.keyboard.press("f")
+    expect(page.get_by_role("status")).to_have_text("1 kind changed.")
+    _states(page, "ignored", "fixed", "new")
+
+    page.keyboard.press("?")
+    keys = page.get_by_role("dialog")
+    expect(keys).to_contain_text("Acknowledge, fixed, ignore")
+
+
+@WITHOUT_SCRIPT
+def test_kinds_are_decided_about_without_a_script(reader: Visit):
+    """Boxes, lists and buttons of the list; then state, owner and note on a failure's page."""
+    page, own = _kinds(reader)
+    rows = rows_of(page, "Kinds of failure")
+    rows.nth(0).get_by_role("checkbox").check()
+    rows.nth(2).get_by_role("checkbox").check()
+    page.get_by_label("Ignore until").select_option("for 7 days")
+    page.get_by_role("button", name="Ignore").click()
+    expect(page.get_by_role("status")).to_have_text("2 kinds changed.")
+    _states(page, "ignored", "new", "ignored")
+    rows.nth(1).get_by_role("checkbox").check()
+    page.get_by_role("textbox", name="Owner").fill("ana")
+    page.get_by_role("button", name="Set owner").click()
+    _states(page, "ignored", "open", "ignored")
+    expect(rows.nth(1)).to_contain_text("ana")
+
+    page = reader.go("/fix-next", own)
+    page.get_by_role("link", name="Left out: 2 kinds that somebody ignores").click()
+    expect(page.get_by_text("state:ignored").first).to_be_visible()
+
+    page = reader.go("/failures?q=state:ignored", own)
+    first_failure(page).click()
+    card = page.get_by_role("region", name="Its kind")
+    expect(card.get_by_text("Ignored until")).to_be_visible()
+    card.get_by_role("button", name="Reopen").click()
+    card.get_by_label("Note").fill("Asked the makers.")
+    card.get_by_role("button", name="Save owner and note").click()
+    expect(card.get_by_text("1 kind changed.")).to_be_visible()
+    expect(card.get_by_text("open", exact=True)).to_be_visible()
+    expect(card.get_by_label("Note")).to_have_value("Asked the makers.")
