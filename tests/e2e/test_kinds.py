@@ -85,7 +85,7 @@ def test_kinds_are_decided_about_without_a_script(reader: Visit):
     page = reader.go("/failures?q=state:ignored", own)
     first_failure(page).click()
     card = page.get_by_role("region", name="Its kind")
-    expect(card.get_by_text("Ignored until")).to_be_visible()
+    expect(card.get_by_text("Ignored until").first).to_be_visible()
     card.get_by_role("button", name="Reopen").click()
     card.get_by_label("Note").fill("Asked the makers.")
     card.get_by_role("button", name="Save owner and note").click()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, and_, exists, false, literal, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, exists, literal, or_, select
 
 from toolfault_collector.storage.tables import kind_state, signature, tool_call
 from toolfault_dashboard.queries.conditions import failures_of
@@ -71,9 +71,7 @@ def _arrived(scope: Scope, since: int) -> Any:
 def _tells() -> ColumnElement[bool]:
     """Return whether a failure makes its kind new or regressed."""
     of_kind = and_(
-        tool_call.c.project_id == signature.c.project_id,
         tool_call.c.signature_id == signature.c.id,
-        tool_call.c.success == false(),
         tool_call.c.time_source != "none",
     )
     return and_(of_kind, or_(kind_state.c.fixed_at.is_(None), seen_after_fix()))

@@ -17,7 +17,6 @@ from sqlalchemy import (
     and_,
     case,
     exists,
-    false,
     func,
     literal,
     or_,
@@ -81,9 +80,7 @@ def seen_after_fix(table: FromClause = tool_call) -> ColumnElement[bool]:
         select(literal(1))
         .select_from(older)
         .where(
-            older.c.project_id == signature.c.project_id,
             older.c.signature_id == signature.c.id,
-            older.c.success == false(),
             older.c.time_source != "none",
             older.c.occurred_at <= kind_state.c.fixed_at,
             older.c.release == table.c.release,
@@ -102,11 +99,10 @@ def seen_after_fix(table: FromClause = tool_call) -> ColumnElement[bool]:
 
 
 def _failures_after(table: FromClause, moment: ColumnElement[int]) -> list[ColumnElement[bool]]:
+    # A signature belongs to one project, and failures alone have one. Nothing more is said, so that
+    # SQLite takes the index by signature and time: of indexes it takes the one with most columns.
     return [
-        table.c.project_id == signature.c.project_id,
-        table.c.tool == signature.c.tool,
         table.c.signature_id == signature.c.id,
-        table.c.success == false(),
         table.c.time_source != "none",
         table.c.occurred_at > moment,
         # Never before the last failure: what was fixed since has none to look for.
@@ -156,7 +152,6 @@ def _new(now: int) -> ColumnElement[bool]:
         select(literal(1))
         .select_from(tool_call)
         .where(
-            tool_call.c.project_id == signature.c.project_id,
             tool_call.c.signature_id == signature.c.id,
             tool_call.c.time_source != "none",
         )

@@ -313,7 +313,12 @@ def _make_calls(*, sqlite: bool) -> None:
             *("detection", "time_source", "chain_id"),
         ),
         Index(None, "project_id", "tool", "occurred_at", "success"),
-        Index(None, "signature_id"),
+        Index(
+            "ix_tool_call_signature",
+            *("signature_id", "occurred_at"),
+            sqlite_where=text("signature_id IS NOT NULL"),
+            postgresql_where=text("signature_id IS NOT NULL"),
+        ),
         Index(None, "project_id", "chain_id"),
         Index(None, "project_id", "received_at", "id"),
         Index(

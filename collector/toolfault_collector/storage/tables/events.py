@@ -114,6 +114,7 @@ signature = Table(
 
 _ALONE: Final = text("session_id IS NULL")
 _TRACED: Final = text("trace_id IS NOT NULL")
+_SIGNED: Final = text("signature_id IS NOT NULL")
 
 tool_call = Table(
     "tool_call",
@@ -196,7 +197,13 @@ tool_call = Table(
         *("detection", "time_source", "chain_id"),
     ),
     Index(None, "project_id", "tool", "occurred_at", "success"),
-    Index(None, "signature_id"),
+    # The failures of a kind in time (`kind_state`); successes have no signature and no entry.
+    Index(
+        "ix_tool_call_signature",
+        *("signature_id", "occurred_at"),
+        sqlite_where=_SIGNED,
+        postgresql_where=_SIGNED,
+    ),
     Index(None, "project_id", "chain_id"),
     Index(None, "project_id", "received_at", "id"),  # for retention; that of calls alone as well
     Index(
