@@ -13,7 +13,18 @@ from zlib import crc32
 if TYPE_CHECKING:
     from toolfault.telemetry._conversations import Chain
 
-__all__ = ["Attempt", "Leaves", "attempt", "difference", "fingerprint", "leaves", "plain"]
+__all__ = [
+    "ATTEMPT",
+    "Attempt",
+    "Leaves",
+    "attempt",
+    "difference",
+    "fingerprint",
+    "leaves",
+    "plain",
+]
+
+ATTEMPT = "(arguments)"  # member of an unfinished event that never travels
 
 Leaves = dict[str, tuple[str, int]]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolfault.telemetry._record import Record
+from typing import NamedTuple
 
 __all__ = ["Dsn", "DsnError", "parse_dsn"]
 
@@ -13,7 +13,7 @@ class DsnError(ValueError):
     """A text is no DSN; the message says what is missing and never shows the text."""
 
 
-class Dsn(Record):
+class Dsn(NamedTuple):
     """A parsed DSN.
 
     Attributes:
