@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from toolfault.telemetry._client import Client
-from toolfault.telemetry._config import Config, resolve
+from toolfault.telemetry._config import Config, parse_dsn, resolve
 from toolfault.telemetry._context import Conversation, current_conversation, on_end
-from toolfault.telemetry._dsn import parse_dsn
 from toolfault.telemetry._exit import at_exit
 from toolfault.telemetry._guard import FAILED, guard, warn
 from toolfault.telemetry._names import name_of

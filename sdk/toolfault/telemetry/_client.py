@@ -9,13 +9,12 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from toolfault._uuid7 import text_of, uuid7
+from toolfault._uuid7 import uuid7
 from toolfault.telemetry._aggregator import CounterKey
 from toolfault.telemetry._capture import Capture
-from toolfault.telemetry._config import Config, Limits
+from toolfault.telemetry._config import Config, Dsn, Limits
 from toolfault.telemetry._context import Conversation
 from toolfault.telemetry._conversations import Tracker
-from toolfault.telemetry._dsn import Dsn
 from toolfault.telemetry._guard import FAILED, guard, warn
 from toolfault.telemetry._queue import Queue, Stats
 from toolfault.telemetry._sender import Sender
@@ -299,14 +298,13 @@ class Client:
             self._recover_at = now + self._limits.adopt_seconds
             queue.recover()
 
-    def _describe(self, key: CounterKey, segment: str) -> dict[str, Any]:
-        """Return the common members of a counter's event; of a segment's, always the same."""
+    def _describe(self, key: CounterKey) -> dict[str, Any]:
+        """Return the common members of a counter's event."""
         minute, tool, agent, model, variant, environment, release = key
         starts_at = minute * 60.0
-        new_id = _counter_id(starts_at, segment, key) if segment else self._new_id(starts_at)
         return {
             "type": "tool_call_counts",
-            "event_id": new_id,
+            "event_id": self._new_id(starts_at),
             "occurred_at": starts_at,
             "minute": starts_at,
             "tool": tool,
@@ -321,11 +319,9 @@ class Client:
 
     def _secret(self) -> bytes:
         """Key of argument fingerprints: the same in every process of a project, never sent."""
-        from hashlib import sha256
-
         if self._dsn is None:
             return os.urandom(32)
-        return sha256(f"arguments {self._dsn.key}".encode()).digest()
+        return _digest(f"arguments {self._dsn.key}")
 
     @cached_property
     def sink(self) -> str:
@@ -333,25 +329,21 @@ class Client:
 
         The key stands for the project, whose name the SDK does not know.
         """
-        from hashlib import sha256
-
         if self._dsn is None:
             where = f"process {os.getpid()} {id(self)}"
         else:
             where = f"{self._dsn.endpoint} {self._dsn.key}"
-        return sha256(f"sink {where}".encode()).hexdigest()[:16]
+        return _digest(f"sink {where}").hex()[:16]
 
     def _open_spool(self) -> Spool | None:
         root = self.config.spool_dir
         if root is None:
             return None
         try:
-            from hashlib import sha256
-
             from toolfault.telemetry._spool import Spool
 
             place = f"{self._dsn.endpoint} {self._dsn.key}" if self._dsn is not None else ""
-            return Spool(root, sha256(place.encode()).hexdigest()[:16], self._limits)
+            return Spool(root, _digest(place).hex()[:16], self._limits)
         except ImportError:
             warn("spool_dir needs file locks, which this system has not: events wait in memory")
         except OSError as error:
@@ -365,22 +357,16 @@ class Client:
         self._make()
 
 
+def _digest(text: str) -> bytes:
+    from hashlib import sha256  # with OpenSSL behind it as large as the SDK
+
+    return sha256(text.encode()).digest()
+
+
 def _encode(event: dict[str, Any]) -> bytes:
     from toolfault.telemetry._delivery import encode
 
     return encode(event)
-
-
-def _counter_id(unix_seconds: float, segment: str, key: CounterKey) -> str:
-    """Return the id of a counter made from the steps in a spool segment.
-
-    It depends on its arguments alone: the process that counts the steps again after a crash gives
-    the counter the same id, and the collector keeps one of the two.
-    """
-    from hashlib import blake2b
-
-    digest = blake2b(repr((segment, key)).encode(), digest_size=10).digest()
-    return text_of(unix_seconds, int.from_bytes(digest, "big"))
 
 
 _YIELD = 0.00005  # seconds for which captures get the lock while many conversations end

@@ -11,7 +11,7 @@ from email.utils import mktime_tz, parsedate_tz
 from typing import NamedTuple
 
 from toolfault._uuid7 import uuid7
-from toolfault.telemetry._dsn import Dsn, parse_dsn
+from toolfault.telemetry._config import Dsn, parse_dsn
 from toolfault.telemetry._event import encode_event, envelope, finish, rfc3339, sdk_info
 from toolfault.telemetry._http import HttpTransport, Proxy, open_socket, proxy_of
 from toolfault.telemetry._retry import classify_response

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from toolfault import __version__
 from toolfault.errors import redact_json
 from toolfault.telemetry._arguments import ATTEMPT, Attempt
 from toolfault.telemetry._snapshot import Snapshot, error_member
@@ -32,8 +33,6 @@ _LEVEL = 5
 
 def sdk_info() -> dict[str, str]:
     """Return name, version and runtime for the envelope."""
-    from toolfault import __version__
-
     runtime = f"{platform.python_implementation()} {platform.python_version()}"
     return {"name": "toolfault-python", "version": __version__, "runtime": runtime}
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from toolfault.telemetry._dsn import Dsn
+from toolfault.telemetry._config import Dsn
 from toolfault.telemetry._guard import guard
 from toolfault.telemetry._transport import Response, TransportError
 

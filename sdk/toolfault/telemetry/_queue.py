@@ -85,8 +85,7 @@ class Queue:
 
     Args:
         limits: Bounds.
-        describe: Makes the common members of a counter's event from its key and the name of the
-            spool segment it is counted from, ``""`` in memory.
+        describe: Makes the common members of a counter's event from its key.
         encode: Makes the body of an event.
         spool: The spool, if there is one.
 
@@ -102,7 +101,7 @@ class Queue:
     def __init__(
         self,
         limits: Limits,
-        describe: Callable[[CounterKey, str], dict[str, Any]],
+        describe: Callable[[CounterKey], dict[str, Any]],
         encode: Callable[[dict[str, Any]], bytes],
         spool: Spool | None = None,
     ) -> None:
@@ -206,7 +205,7 @@ class Queue:
             if self._spool is not None and self._spool.steps:
                 self._spool.seal("F")
                 self._arrived(self._spool.waiting, always=True)
-            for event, weight in self._aggregator.flush(lambda key: self._describe(key, "")):
+            for event, weight in self._aggregator.flush(self._describe):
                 self._keep_in_memory(Item(event, size=1_024, weight=weight))
 
     def _keep(self, item: Item) -> None:
@@ -304,11 +303,7 @@ class Queue:
         return True
 
     def _items_of(self, segment: Segment, lines: Sequence[Line]) -> list[Item]:
-        """Return the events of a segment; the steps of counters are folded here.
-
-        The ids of these counters are made from the segment's name, so that those which a process
-        had sent before it died are recognised as the same.
-        """
+        """Return the events of a segment; the steps of counters are folded here."""
         items: list[Item] = []
         aggregator = Aggregator()
         for weight, event, step in lines:
@@ -317,7 +312,11 @@ class Queue:
                 aggregator.add_step(tuple(key), *counted)
             else:
                 items.append(Item({}, weight=weight, body=event, segment=segment))
-        for counter, weight in aggregator.flush(lambda key: self._describe(key, segment.name)):
+
+        def describe(key: CounterKey) -> dict[str, Any]:
+            return {**self._describe(key), "event_id": segment.counter_id(key)}
+
+        for counter, weight in aggregator.flush(describe):
             items.append(Item(counter, weight=weight, segment=segment))
         return items
 

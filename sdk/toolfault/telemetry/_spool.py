@@ -27,8 +27,11 @@ import time
 import zlib
 from collections import deque
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from toolfault._uuid7 import text_of
+from toolfault.telemetry._aggregator import CounterKey
 from toolfault.telemetry._config import Limits
 
 __all__ = ["Line", "Segment", "Spool", "SpoolUnusableError"]
@@ -83,6 +86,15 @@ class Segment:
         self.size = self.lines = self.weight = 0
         self.left: int | None = None
 
+    def counter_id(self, key: CounterKey) -> str:
+        """Return the id of a counter made from the steps in the segment.
+
+        It depends on its arguments alone: the process that counts the steps again after a crash
+        gives the counter the same id, and the collector keeps one of the two.
+        """
+        digest = blake2b(repr((self.name, key)).encode(), digest_size=10).digest()
+        return text_of(key[0] * 60.0, int.from_bytes(digest, "big"))
+
 
 class Spool:
     """The segments of this process, and those of dead ones that it takes over.
@@ -110,7 +122,9 @@ class Spool:
         self._segments: list[Segment] = []
         self._full_until = 0.0
         self._is_closed = False
-        self._candidates: deque[str] = deque()  # tokens of processes that may be dead
+        self._candidates: deque[tuple[str, list[str]]] = (
+            deque()
+        )  # who may be dead, and what it left
         self._left: deque[Segment] = deque()  # segments of dead processes, not read yet
         self._taken: dict[str, int] = {}  # locks of dead processes, by token
 
@@ -277,32 +291,33 @@ class Spool:
     # -- dead processes ------------------------------------------------------------------------
 
     def recover(self) -> None:
-        """Look for processes that are dead and take over the segments of some."""
+        """Look for processes that may be dead, and take over what one of them left."""
         if not self._candidates:
-            found = {name.split("-")[0].split(".")[0] for name in self._names()}
-            self._candidates.extend(sorted(found - {self._token, *self._taken}))
+            found: dict[str, list[str]] = {}
+            for name in sorted(self._names()):
+                token, _, rest = name.partition("-")
+                names = found.setdefault(token.partition(".")[0], [])
+                if rest:
+                    names.append(name)
+            known = {self._token, *self._taken}
+            self._candidates.extend(pair for pair in found.items() if pair[0] not in known)
         self._take_over()
 
     def _take_over(self) -> None:
-        """Find segments of more dead processes, unless enough of them wait to be settled."""
+        """Find segments of a dead process, unless those of enough wait to be settled."""
         while (
             not self._is_closed
             and self._candidates
             and not self._left
             and len(self._taken) < _AT_ONCE
         ):
-            tokens = list(self._candidates)[:_AT_ONCE]
-            locked = {token: self._acquire(token) for token in tokens}
-            self._taken.update((t, lock) for t, lock in locked.items() if lock is not None)
-            names = sorted(name for name in self._names() if name.endswith(_SEGMENT))
-            owned = [(name.split("-")[0], name) for name in names]
-            self._left.extend(
-                Segment(name, token) for token, name in owned if locked.get(token) is not None
-            )
-            for token in tokens:
+            token, names = self._candidates[0]
+            lock = self._acquire(token)
+            if lock is not None:
+                self._taken[token] = lock
+                self._left.extend(Segment(name, token) for name in names)
                 self._release(token)  # where there is nothing of it but its lock
-            for _ in tokens:  # at last, so that there is always something left until there is not
-                self._candidates.popleft()
+            self._candidates.popleft()  # at last: until then there may be something left
         if self._is_closed:  # by another thread, meanwhile
             self._let_go()
 
