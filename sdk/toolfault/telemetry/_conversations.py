@@ -167,9 +167,6 @@ class Conversations:
         self._states: OrderedDict[str, ConversationState] = OrderedDict()
         self._left_open: OrderedDict[str, OrderedDict[str, Chain]] = OrderedDict()
 
-    def __len__(self) -> int:
-        return len(self._states)
-
     @property
     def is_full(self) -> bool:
         """Whether no further kind of call can be followed."""
