@@ -182,15 +182,16 @@ class Spool:
         segment, descriptor = self._open[kind]
         body = b"%d %s %d %s" % (segment.lines, kind.encode(), weight, payload)
         line = b"%08x %s\n" % (zlib.crc32(body), body)
+        segment.lines += 1  # first: Ctrl-C after the writing must not give its number away again
         try:
             written = os.write(descriptor, line)
         except OSError:
             written = 0
         if written != len(line):
+            segment.lines -= 1
             os.ftruncate(descriptor, segment.size)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         segment.size += written
-        segment.lines += 1
         segment.weight += weight
         if segment.size >= self._limits.segment_bytes:
             self.seal(kind)
