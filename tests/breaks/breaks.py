@@ -894,7 +894,7 @@ BREAKS: Final = (
     Break(
         name="sdk-secret-name-sent",
         promise="A token that a model used as a name leaves the process.",
-        file="sdk/toolfault/telemetry/_encode.py",
+        file="sdk/toolfault/telemetry/_event.py",
         old="name: value if name in _AS_IT_IS else redact_json(value)[0] for",
         new="name: value for",
         found_by=(
@@ -904,7 +904,7 @@ BREAKS: Final = (
     Break(
         name="sdk-secret-argument-quoted",
         promise="An exception that quotes a password leaves the process with it.",
-        file="sdk/toolfault/telemetry/_sealed.py",
+        file="sdk/toolfault/telemetry/_snapshot.py",
         old='text = str(without(text, secrets) or "")',
         new="text = str(text)",
         found_by=("tests/sdk/telemetry/test_events.py::test_a_secret_argument_leaves_in_no_text",),
@@ -920,7 +920,7 @@ BREAKS: Final = (
     Break(
         name="sdk-values-quoted-by-exceptions-sent",
         promise="An exception that quotes an argument leaves the process with its value.",
-        file="sdk/toolfault/telemetry/_sealed.py",
+        file="sdk/toolfault/telemetry/_snapshot.py",
         old="return text if withheld is None else withheld.cut_out(text)",
         new="return text",
         found_by=("tests/sdk/telemetry/test_values.py::test_texts_of_exceptions_lose_values",),
@@ -952,15 +952,15 @@ BREAKS: Final = (
     Break(
         name="sdk-firewall-costs-the-batch",
         promise="One event that a firewall does not let through costs its whole batch.",
-        file="sdk/toolfault/telemetry/_sender.py",
-        old="if len(items) > 1 and (at_fault or self._gets_through(backoff)):",
+        file="sdk/toolfault/telemetry/_delivery.py",
+        old="if len(items) > 1 and (at_fault or self._gets_through()):",
         new="if not items:",
         found_by=("tests/sdk/telemetry/test_retry.py",),
     ),
     Break(
         name="sdk-outage-costs-an-event",
         promise="An event is given up for an outage: it is never tried on the way that works.",
-        file="sdk/toolfault/telemetry/_sender.py",
+        file="sdk/toolfault/telemetry/_delivery.py",
         old="at_fault = reachable and unheard and",
         new="at_fault = unheard and",
         found_by=("tests/sdk/telemetry/test_retry.py::test_an_outage_that_ends_costs_no_event",),
@@ -968,8 +968,8 @@ BREAKS: Final = (
     Break(
         name="sdk-interrupt-not-counted",
         promise="What Ctrl-C tears off is in no number of the statistics.",
-        file="sdk/toolfault/telemetry/_outbox.py",
-        old='self.book.drop(max(stats.captured - known, 0), "interrupted")',
+        file="sdk/toolfault/telemetry/_queue.py",
+        old='self._drop(max(stats.captured - known, 0), "interrupted")',
         new="pass",
         found_by=(
             "tests/sdk/telemetry/test_host_safety.py::test_an_interrupt_of_any_call_is_counted",
@@ -1015,7 +1015,7 @@ BREAKS: Final = (
         name="sdk-endless-tools",
         promise="A model that invents names of tools fills the memory of its host.",
         file="sdk/toolfault/telemetry/_conversations.py",
-        old="return self.lanes >= self._most_lanes",
+        old="return self.kinds >= self._most_kinds",
         new="return False",
         found_by=(
             "tests/sdk/telemetry/test_folding.py::test_a_conversation_of_many_tools_is_told_in_parts",
@@ -1024,17 +1024,17 @@ BREAKS: Final = (
     Break(
         name="sdk-spool-forgets-what-is-sent",
         promise="What is being sent as the process is killed is lost.",
-        file="sdk/toolfault/telemetry/_spool.py",
-        old="return self.read >= self.size and not self.out",
-        new="return self.read >= self.size",
+        file="sdk/toolfault/telemetry/_queue.py",
+        old="            if not items:\n                spool.finish(segment)",
+        new="            spool.finish(segment)",
         found_by=("tests/sdk/telemetry/test_spool.py",),
     ),
     Break(
         name="sdk-retries-refused-batch",
         promise="A batch that the collector refuses is sent again for ever.",
         file="sdk/toolfault/telemetry/_retry.py",
-        old='return Verdict("drop", f"http_{status}")',
-        new='return Verdict("retry", f"http_{status}")',
+        old='return RetryDecision("drop", f"http_{status}")',
+        new='return RetryDecision("retry", f"http_{status}")',
         found_by=("tests/sdk/telemetry/test_retry.py",),
     ),
     Break(
@@ -1048,10 +1048,10 @@ BREAKS: Final = (
     Break(
         name="sdk-overflow-not-counted",
         promise="Events that a full queue drops are missing from the statistics.",
-        file="sdk/toolfault/telemetry/_outbox.py",
+        file="sdk/toolfault/telemetry/_queue.py",
         old=(
             "            self._bytes -= oldest.size\n"
-            '            self.book.drop(oldest.weight, "queue_overflow")\n'
+            '            self._drop(oldest.weight, "queue_overflow")\n'
         ),
         new="            self._bytes -= oldest.size\n",
         found_by=("tests/sdk/telemetry/test_delivery.py::test_drops_travel_with_the_next_batch",),
@@ -1059,7 +1059,7 @@ BREAKS: Final = (
     Break(
         name="sdk-latency-bucket-lost",
         promise="Of calls of the same length one is left in the histogram.",
-        file="sdk/toolfault/telemetry/_fold.py",
+        file="sdk/toolfault/telemetry/_aggregator.py",
         old="self.buckets[bucket] = self.buckets.get(bucket, 0) + 1",
         new="self.buckets[bucket] = 1",
         found_by=(
@@ -1069,9 +1069,9 @@ BREAKS: Final = (
     Break(
         name="sdk-calls-not-squared",
         promise="Intervals over folded conversations are too narrow.",
-        file="sdk/toolfault/telemetry/_fold.py",
-        old="row.calls_squared += calls * calls",
-        new="row.calls_squared += calls",
+        file="sdk/toolfault/telemetry/_aggregator.py",
+        old="self.calls_squared += calls * calls",
+        new="self.calls_squared += calls",
         found_by=(
             "tests/sdk/telemetry/test_folding.py::test_end_of_a_conversation_adds_to_the_counters",
         ),
@@ -1079,7 +1079,7 @@ BREAKS: Final = (
     Break(
         name="sdk-end-only-of-open-chains",
         promise="A conversation that recovered never says that it has ended.",
-        file="sdk/toolfault/telemetry/_tracker.py",
+        file="sdk/toolfault/telemetry/_conversations.py",
         old="        if state.failed:\n",
         new="        if state.open:\n",
         found_by=("tests/sdk/telemetry/test_golden.py::test_wire_is_as_frozen",),
@@ -1114,16 +1114,16 @@ BREAKS: Final = (
         name="sdk-variant-changes",
         promise="A conversation changes its arm from call to call or process to process.",
         file="sdk/toolfault/telemetry/_trials.py",
-        old='draw(conversation.id, f"variant {name}")',
-        new='draw(f"{conversation.id}{id(conversation)}", f"variant {name}")',
+        old='sample(conversation.id, f"variant {name}")',
+        new='sample(f"{conversation.id}{id(conversation)}", f"variant {name}")',
         found_by=("tests/sdk/telemetry/test_trials.py::test_arm_is_stable_in_every_process",),
     ),
     Break(
         name="sdk-capture-raises",
         promise="A fault of the SDK stops the agent that uses it.",
         file="sdk/toolfault/telemetry/_client.py",
-        old=('            self._outbox.discard("sdk_error")\n            return None\n'),
-        new=('            self._outbox.discard("sdk_error")\n            raise\n'),
+        old='                self._queue.discard("sdk_error")\n',
+        new='                self._queue.discard("sdk_error")\n                1 / 0\n',
         found_by=(
             "tests/sdk/telemetry/test_host_safety.py::test_captures_inside_captures_are_counted",
         ),

@@ -12,8 +12,12 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from toolfault.telemetry._context import Conversation, current_conversation
-from toolfault.telemetry._otel import active_span, span_ids
+from toolfault.telemetry._context import (
+    Conversation,
+    active_span,
+    current_conversation,
+    span_ids,
+)
 
 if TYPE_CHECKING:
     from toolfault.integrations._seen import Seen

@@ -9,15 +9,13 @@ What is loaded is hooked at once. The rest is hooked when it gets loaded: a find
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toolfault.telemetry._record import Record
-from toolfault.telemetry._say import debug, say
+from toolfault.telemetry._guard import debug, warn
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from types import ModuleType
-    from typing import Any
 
 __all__ = [
     "FRAMEWORKS",
@@ -116,7 +114,7 @@ def improves(framework: str) -> bool:
     return framework in _improve
 
 
-class Found(Record):
+class Found(NamedTuple):
     """What is known of one framework in this environment.
 
     Attributes:
@@ -184,7 +182,7 @@ def _install_all(names: Iterable[str]) -> None:
         modules = FRAMEWORKS.get(name)
         if modules is None:
             known = ", ".join(FRAMEWORKS)
-            say(f"there is no integration {str(name)[:64]!r}; there are: {known}")
+            warn(f"there is no integration {str(name)[:64]!r}; there are: {known}")
             continue
         for module in modules:
             if module in sys.modules:

@@ -38,7 +38,7 @@ from toolfault.integrations._failure import (
     shown,
 )
 from toolfault.telemetry._context import Conversation, current_scope
-from toolfault.telemetry._say import debug
+from toolfault.telemetry._guard import debug
 from toolfault.tools import CallRecord, mark_reported, notify
 from toolfault.tools._running import RUNNING, Frame, RunningCall, leave
 

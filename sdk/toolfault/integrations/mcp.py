@@ -23,7 +23,7 @@ from toolfault.integrations._failure import causes
 from toolfault.integrations._seen import Call, Seen, note
 from toolfault.telemetry import client
 from toolfault.telemetry._context import current_scope
-from toolfault.telemetry._say import debug
+from toolfault.telemetry._guard import debug
 from toolfault.tools import running_call
 
 __all__ = ["install", "requested"]

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from toolfault.telemetry._book import Stats
 from toolfault.telemetry._client import Client
-from toolfault.telemetry._config import Config, resolve
+from toolfault.telemetry._config import Config, parse_dsn, resolve
 from toolfault.telemetry._context import Conversation, current_conversation, on_end
-from toolfault.telemetry._dsn import parse_dsn
 from toolfault.telemetry._exit import at_exit
-from toolfault.telemetry._labels import name_of
+from toolfault.telemetry._guard import FAILED, guard, warn
+from toolfault.telemetry._names import name_of
+from toolfault.telemetry._queue import Stats
 from toolfault.telemetry._release import detect_agent, detect_release
-from toolfault.telemetry._say import debug, say
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from toolfault.errors import ToolError
     from toolfault.telemetry._transport import Transport
 
@@ -110,24 +107,22 @@ def start(
         clock: Present time.
         here: Whether the agent is this program, so that its release can be found here.
     """
-    try:
-        return _start(arguments, transport, clock, here=here)
-    except Exception:  # noqa: BLE001 - the promise to the host
-        say("init failed; nothing is sent")
-        debug("init failed")
-        return None
+    answer = guard("init failed", _start, arguments, transport, clock, here)
+    if answer is FAILED:
+        warn("init failed; nothing is sent")
+    started: Client | None = None if answer is FAILED else answer
+    return started
 
 
 def _start(
     arguments: Mapping[str, Any],
     transport: Transport | None,
     clock: Callable[[], float] | None,
-    *,
     here: bool,
 ) -> Client | None:
     config, complaints = resolve(arguments, os.environ)
     for complaint in complaints:
-        say(complaint)
+        warn(complaint)
     close()
     _set_defaults(config)
     if config.integrations:
@@ -137,10 +132,8 @@ def _start(
     dsn = None if config.dsn is None else parse_dsn(config.dsn)
     if dsn is None and transport is None:
         return None
-    config = config._replace(
-        agent=config.agent or detect_agent(os.environ),
-        release=config.release or (detect_release(os.environ) if here else None),
-    )
+    config.agent = config.agent or detect_agent(os.environ)
+    config.release = config.release or (detect_release(os.environ) if here else None)
     started = Client(config, dsn=dsn, transport=transport, clock=clock)
     swap(started)
     at_exit(close)
@@ -263,18 +256,26 @@ def capture_failure(
     running = _client
     if running is None:
         return None
-    try:
-        from toolfault.tools import report, was_reported
+    given = (running, error, tool, arguments, call_id)
+    event_id: str | None = guard("failure not captured", _capture_failure, *given, otherwise=None)
+    return event_id
 
-        if was_reported(error, tool):
-            return None
-        failure = _as_tool_error(error, tool, arguments)
-        if report(failure, tool=tool):
-            return None
-        return running.capture_failure(failure, arguments=arguments, call_id=call_id)
-    except Exception:  # noqa: BLE001 - the promise to the host
-        debug("capture_failure failed")
+
+def _capture_failure(
+    running: Client,
+    error: BaseException,
+    tool: str | None,
+    arguments: Mapping[str, Any] | str | None,
+    call_id: str | None,
+) -> str | None:
+    from toolfault.tools import report, was_reported
+
+    if was_reported(error, tool):
         return None
+    failure = _as_tool_error(error, tool, arguments)
+    if report(failure, tool=tool):
+        return None
+    return running.capture_failure(failure, arguments=arguments, call_id=call_id)
 
 
 def _as_tool_error(error: BaseException, tool: str | None, arguments: object) -> ToolError:

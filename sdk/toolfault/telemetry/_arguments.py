@@ -13,7 +13,17 @@ from zlib import crc32
 if TYPE_CHECKING:
     from toolfault.telemetry._conversations import Chain
 
-__all__ = ["Attempt", "Leaves", "attempt", "difference", "fingerprint", "leaves", "plain"]
+__all__ = [
+    "ATTEMPT",
+    "Attempt",
+    "Leaves",
+    "attempt",
+    "difference",
+    "fingerprint",
+    "leaves",
+]
+
+ATTEMPT = "(arguments)"  # member of an unfinished event that never travels
 
 Leaves = dict[str, tuple[str, int]]
 
@@ -61,16 +71,12 @@ def attempt(arguments: object, chain: Chain | None, secret: bytes) -> tuple[Atte
     return Attempt(copy, chain, secret), 2 * budget[1] + 100 * (_NODES - budget[0])
 
 
-def plain(value: object) -> Any:
+def _plain(value: object, budget: list[int], depth: int) -> Any:
     """Return ``value`` in JSON types, looking only into exact dicts, lists and tuples.
 
     Anything else an argument can be (a tensor, a generator, a lock, a subclass with methods of
     its own) is named by its type: it is never iterated, compared or printed.
     """
-    return _plain(value, [_NODES, 0], 0)
-
-
-def _plain(value: object, budget: list[int], depth: int) -> Any:
     budget[0] -= 1
     kind = type(value)
     if kind is str:

@@ -1,4 +1,4 @@
-"""From a finished call or a captured error to an event in the outbox.
+"""From a finished call or a captured error to an event in the queue.
 
 A failure comes long after the last one, when nothing of this is in the processor's caches any more;
 each function that is entered then costs some microseconds. What most events do not need is hence
@@ -9,30 +9,22 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from toolfault.telemetry._aggregator import LONGEST
 from toolfault.telemetry._config import Config
-from toolfault.telemetry._context import Scope, current_scope
-from toolfault.telemetry._conversations import Placement
-from toolfault.telemetry._fold import LONGEST
-from toolfault.telemetry._labels import (
-    change_members,
-    coercion_members,
-    labels,
-    name_of,
-    tool_name,
-)
-from toolfault.telemetry._outbox import EVENT_BYTES, Item, Outbox
-from toolfault.telemetry._say import debug
-from toolfault.telemetry._tracker import Tracker
+from toolfault.telemetry._context import Scope, active_span, current_scope, span_ids
+from toolfault.telemetry._conversations import ChainPosition, Tracker
+from toolfault.telemetry._guard import FAILED, guard
+from toolfault.telemetry._names import labels, name_of, tool_name
+from toolfault.telemetry._queue import EVENT_BYTES, Item, Queue
+from toolfault.telemetry._trials import sample
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from toolfault.errors import ToolError
-    from toolfault.telemetry._details import Details
-    from toolfault.tools import CallRecord
+    from toolfault.telemetry._snapshot import Details
+    from toolfault.tools import CallRecord, Repair
 
 __all__ = ["Capture"]
 
@@ -42,7 +34,7 @@ class Capture:
 
     Args:
         config: Settings.
-        outbox: Where events go.
+        queue: Where events go.
         tracker: Says where a call stands in its conversation.
         clock: Present time, seconds since the epoch.
         new_id: Makes ids from a time.
@@ -52,7 +44,7 @@ class Capture:
     def __init__(
         self,
         config: Config,
-        outbox: Outbox,
+        queue: Queue,
         tracker: Tracker,
         *,
         clock: Callable[[], float],
@@ -61,7 +53,7 @@ class Capture:
     ) -> None:
         self.tags: dict[str, str] = {}
         self._config = config
-        self._outbox = outbox
+        self._queue = queue
         self._tracker = tracker
         self._clock = clock
         self._new_id = new_id
@@ -81,12 +73,12 @@ class Capture:
         """
         error = record.error
         if error is not None and self._config.ignore and self._is_ignored(error):
-            self._outbox.discard("ignored")
+            self._queue.discard("ignored")
             return
         now = self._clock() if now is None else now
         scope = current_scope()
-        placement = self._tracker.place_call(record, scope, now)
-        if placement is None:
+        position = self._tracker.place_call(record, scope, now)
+        if position is None:
             return
         event = self._base("tool_call", now, scope)
         event["turn"] = record.turn or event.get("turn")
@@ -99,32 +91,32 @@ class Capture:
             event["side"] = record.side
         event["duration_ms"] = _duration(record.duration_ms)
         if record.coercions:
-            event["coercions"] = coercion_members(record.coercions)
+            event["coercions"] = _coercion_members(record.coercions)
         event["validation"] = {"mode": record.validation_mode}
         event["schema_hash"] = record.schema_hash
-        size = self._compare(event, placement, record.arguments)
+        size = self._compare(event, position, record.arguments)
         if self._samples and not self._sampled(
-            event, scope, failed=error is not None, placement=placement
+            event, scope, failed=error is not None, position=position
         ):
-            self._outbox.discard("sampled")
+            self._queue.discard("sampled")
             return
         self._send(event, error, record.arguments, size=size, adapter_failed=record.adapter_failed)
         for reported in record.reported if record.success else ():
             self.error(reported, arguments=None, call_id=record.call_id, quoted=record.arguments)
 
-    def _compare(self, event: dict[str, Any], placement: Placement, arguments: object) -> int:
+    def _compare(self, event: dict[str, Any], position: ChainPosition, arguments: object) -> int:
         """Add the attempt and its arguments; return the bytes these take in memory."""
-        event["attempt"] = placement.attempt
-        if placement.chain is not None:
-            event["chain_id"] = placement.chain.chain_id
+        event["attempt"] = position.attempt
+        if position.chain is not None:
+            event["chain_id"] = position.chain.chain_id
         event["args_recorded"] = arguments is not None
         if arguments is None:
             return 0
         details = self._details or self._load_details()
-        return details.add_arguments(event, placement.chain, arguments)
+        return details.add_arguments(event, position.chain, arguments)
 
     def _load_details(self) -> Details:
-        from toolfault.telemetry._details import Details
+        from toolfault.telemetry._snapshot import Details
 
         self._details = Details(self._make_secret(), capture_values=self._config.capture_values)
         return self._details
@@ -148,18 +140,18 @@ class Capture:
             quoted: Arguments of the call around it, which its texts may quote.
         """
         if self._is_ignored(error):
-            self._outbox.discard("ignored")
+            self._queue.discard("ignored")
             return None
         now = self._clock()
         scope = current_scope()
-        placement = self._tracker.place_error(error.tool, scope, now)
+        position = self._tracker.place_error(error.tool, scope, now)
         event = self._base("tool_error", now, scope)
         event["call_id"] = name_of(call_id)
         event["tool"] = tool_name(error.tool)
         event["tool_requested"] = tool_name(error.called)
-        size = self._compare(event, placement, arguments)
-        if self._samples and not self._sampled(event, scope, failed=True, placement=placement):
-            self._outbox.discard("sampled")
+        size = self._compare(event, position, arguments)
+        if self._samples and not self._sampled(event, scope, failed=True, position=position):
+            self._queue.discard("sampled")
             return None
         told = quoted if arguments is None else arguments
         return self._send(event, error, told, size=size, adapter_failed=False)
@@ -168,7 +160,7 @@ class Capture:
         """Capture a marker."""
         now = self._clock()
         event = {"type": "change", "event_id": self._new_id(now), "occurred_at": now}
-        event.update(change_members(label, tool=tool, kind=kind))
+        event.update(_change_members(label, tool=tool, kind=kind))
         return self._send(event, None, None, size=0, adapter_failed=False)
 
     # -- shared --------------------------------------------------------------------------------
@@ -211,24 +203,22 @@ class Capture:
         return False
 
     def _sampled(
-        self, event: dict[str, Any], scope: Scope | None, *, failed: bool, placement: Placement
+        self, event: dict[str, Any], scope: Scope | None, *, failed: bool, position: ChainPosition
     ) -> bool:
-        """Whether the conversation's lot lets the event through; its rate is noted on it.
+        """Whether chance lets the event through; its rate is noted on it.
 
         A success that belongs to a chain goes where the failures of the chain go.
         """
         config = self._config
-        if failed or placement.whole:
-            rate, lottery = config.failure_sample_rate, "failures"
+        if failed or position.whole:
+            rate, salt = config.failure_sample_rate, "failures"
         else:
-            rate, lottery = config.sample_rate, "successes"
+            rate, salt = config.sample_rate, "successes"
         if rate >= 1.0:
             return True
-        from toolfault.telemetry._sampling import draw
-
         unit = scope.conversation.id if scope is not None else event["event_id"]
         event["sample_rate"] = rate
-        return draw(unit, lottery) < rate
+        return sample(unit, salt) < rate
 
     def _send(
         self,
@@ -239,36 +229,34 @@ class Capture:
         size: int,
         adapter_failed: bool,
     ) -> str | None:
-        """Put an event into the outbox and return its id."""
+        """Put an event into the queue and return its id."""
         details = self._details or self._load_details()
         size += EVENT_BYTES
         if error is not None:
             size += details.add_error(event, error, arguments, adapter_failed=adapter_failed)
         if "opentelemetry.trace" in sys.modules:
-            details.add_trace(event, error)
+            # A span of the host may be of any make.
+            guard("no trace ids", _add_trace, event, error)
         item = Item(event, size=size)
         if self._config.before_send is not None and not self._let_through(item, error):
             return None
-        self._outbox.put(item)
+        self._queue.put(item)
         return str(event["event_id"])
 
     def _let_through(self, item: Item, error: ToolError | None) -> bool:
         """Show an event to the host's ``before_send``; an event it chokes on is not sent."""
-        from toolfault.telemetry._encode import finish
+        from toolfault.telemetry._event import finish
 
         before_send = self._config.before_send
         assert before_send is not None
         cause = error.cause if error is not None else None
         hint = {"error": error, "exception": cause, "tool": item.event.get("tool")}
-        try:
-            wire = finish(item.event)
-            answer = before_send(wire, hint)
-        except Exception:  # noqa: BLE001 - the host's function
-            debug("before_send failed")
-            self._outbox.discard("before_send_failed")
+        answer = guard("before_send failed", lambda: before_send(finish(item.event), hint))
+        if answer is FAILED:
+            self._queue.discard("before_send_failed")
             return False
         if answer is None:
-            self._outbox.discard("before_send")
+            self._queue.discard("before_send")
             return False
         item.event = answer
         return True
@@ -280,3 +268,32 @@ def _duration(milliseconds: float) -> float:
     Rounded up, a call could seem to have begun before the one it follows had ended.
     """
     return int(milliseconds * 1000.0) / 1000.0 if 0.0 <= milliseconds < LONGEST else 0.0
+
+
+def _add_trace(event: dict[str, Any], error: ToolError | None) -> None:
+    """Add the ids of the active span, and tell the span the code of the error."""
+    span = active_span()
+    if span is None:
+        return
+    ids = span_ids(span)
+    if ids is not None:
+        event["trace_id"], event["span_id"] = ids
+    if error is not None:
+        span.set_attribute("error.type", str(error.code))
+
+
+def _change_members(label: str, *, tool: str | None, kind: str) -> dict[str, Any]:
+    """Return what a marker says; an unknown kind is a manual one."""
+    return {
+        "label": name_of(label, 200) or "change",
+        "tool": name_of(tool),
+        "kind": kind if kind in ("manual", "release", "schema", "variant") else "manual",
+    }
+
+
+def _coercion_members(coercions: Sequence[Repair]) -> list[dict[str, str]]:
+    """Return at most 50 repairs: field and types, never a value."""
+    return [
+        {"field": c.field[:256], "from_type": str(c.from_type), "to_type": str(c.to_type)}
+        for c in coercions[:50]
+    ]

@@ -7,27 +7,23 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from toolfault.telemetry._book import Stats
+from toolfault._uuid7 import uuid7
+from toolfault.telemetry._aggregator import CounterKey
 from toolfault.telemetry._capture import Capture
-from toolfault.telemetry._config import Config
+from toolfault.telemetry._config import Config, Dsn, Limits
 from toolfault.telemetry._context import Conversation
-from toolfault.telemetry._dsn import Dsn
-from toolfault.telemetry._fold import RowKey
-from toolfault.telemetry._ids import counter_id, uuid7
-from toolfault.telemetry._limits import Limits
-from toolfault.telemetry._outbox import Outbox
-from toolfault.telemetry._say import debug, say
+from toolfault.telemetry._conversations import Tracker
+from toolfault.telemetry._guard import FAILED, guard, warn
+from toolfault.telemetry._queue import Queue, Stats
 from toolfault.telemetry._sender import Sender
-from toolfault.telemetry._tracker import Tracker
-from toolfault.tools import _fork
+from toolfault.tools import _fork  # noqa: F401 - a fork waits for what the sender is loading
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from toolfault.errors import ToolError
-    from toolfault.telemetry._shelf import Shelf
+    from toolfault.telemetry._delivery import Delivery
+    from toolfault.telemetry._spool import Spool
     from toolfault.telemetry._transport import Transport
     from toolfault.tools import CallRecord
 
@@ -76,15 +72,14 @@ class Client:
         self._folds = self.config.successes == "folded" and self.config.spool_dir is None
         self._inside: set[int] = set()  # threads that are in a capture, and the sender's
         self._nested: list[int] = []
-        self._shelf = self._open_shelf()
-        self._adopt_at = 0.0
-        self._outbox = Outbox(self._limits, self._describe, self._shelf)
+        self._recover_at = 0.0
+        self._queue = Queue(self._limits, self._describe, _encode, self._open_spool())
         self._tracker = Tracker(
-            self.config, self._limits, self._outbox, clock=self._clock, new_id=self._new_id
+            self.config, self._limits, self._queue, clock=self._clock, new_id=self._new_id
         )
         self._capture = Capture(
             self.config,
-            self._outbox,
+            self._queue,
             self._tracker,
             clock=self._clock,
             new_id=self._new_id,
@@ -92,13 +87,10 @@ class Client:
         )
         self._capture.tags = self._tags
         self._sender = Sender(
-            self._outbox,
+            self._queue,
             self._limits,
-            open_transport=self._open_transport,
-            encode=self._encode,
-            head=self._head,
+            deliver_by=self._delivery,
             on_tick=self._tick,
-            key=self._dsn.key if self._dsn is not None else "",
             inside=self._inside,
         )
 
@@ -108,6 +100,7 @@ class Client:
         """Capture one finished tool call; the observer of the tools layer."""
         now = None
         if self._folds and record.error is None and not record.coercions and not record.reported:
+            # What almost every call of a healthy agent goes through: no function but the needed.
             thread = threading.get_ident()
             if self._sender.is_running and thread not in self._inside:
                 try:
@@ -115,10 +108,10 @@ class Client:
                     now = self._clock()
                     if self._tracker.fold_at_once(record, now):
                         return
-                except Exception:  # noqa: BLE001 - the host's clock failed; counted below
-                    debug("not folded at once")
+                except Exception:  # noqa: BLE001, S110 - the host's clock; raised, and counted, below
+                    pass
                 except BaseException:
-                    self._outbox.mend()
+                    self._queue.mend()
                     raise
                 finally:
                     self._inside.discard(thread)
@@ -165,25 +158,25 @@ class Client:
             return None
         try:
             self._inside.add(thread)
-            return capture(*arguments)
-        except Exception:  # noqa: BLE001 - the promise to the host
-            debug("capture failed")
-            self._outbox.discard("sdk_error")
-            return None
+            answer = guard("capture failed", capture, *arguments)
+            if answer is FAILED:
+                answer = None
+                self._queue.discard("sdk_error")
         except BaseException:  # Ctrl-C, or whatever else a handler of signals raises
-            self._outbox.mend()
+            self._queue.mend()
             raise
         finally:
             self._inside.discard(thread)  # first: a call before it could be interrupted
-            if not self._sender.is_running and not self._outbox.closed:
+            if not self._sender.is_running and not self._queue.closed:
                 self._sender.start()
             if self._nested:
                 self._count_nested()
+        return answer
 
     def _count_nested(self) -> None:
-        with self._outbox.lock:
+        with self._queue.lock:
             nested, self._nested = self._nested, []
-            self._outbox.discard("reentrant", weight=len(nested))
+            self._queue.discard("reentrant", weight=len(nested))
 
     @property
     def is_capturing(self) -> bool:
@@ -192,7 +185,7 @@ class Client:
         It may hold the lock then that the sender needs: waiting for the sender would be in vain.
         So it does in the middle of a flush.
         """
-        return threading.get_ident() in self._inside or self._outbox.is_held
+        return threading.get_ident() in self._inside or self._queue.is_held
 
     # -- sending -------------------------------------------------------------------------------
 
@@ -210,29 +203,29 @@ class Client:
         try:
             return self._flush(self._limits.flush_seconds if timeout is None else timeout)
         except BaseException:
-            self._outbox.mend()
+            self._queue.mend()
             raise
 
     def _flush(self, timeout: float) -> bool:
         until = time.monotonic() + timeout
-        outbox = self._outbox
-        lost = outbox.book.lost
-        outbox.unfold()
-        if not (outbox.is_empty and not outbox.book.untold()) and not self._sender.start():
+        queue = self._queue
+        lost = queue.lost
+        queue.unfold()
+        if not (queue.is_empty and not queue.unreported()) and not self._sender.start():
             return False
-        with outbox.lock:
-            outbox.urgent += 1
-            outbox.flushes += 1
-            outbox.changed.notify_all()
+        with queue.lock:
+            queue.urgent += 1
+            queue.flushes += 1
+            queue.changed.notify_all()
             try:
-                while not outbox.is_empty and not outbox.closed:
+                while not queue.is_empty and not queue.closed:
                     left = until - time.monotonic()
                     if left <= 0:
                         return False
-                    outbox.settled.wait(left)
+                    queue.settled.wait(left)
             finally:
-                outbox.urgent -= 1
-            return outbox.book.lost == lost
+                queue.urgent -= 1
+            return queue.lost == lost
 
     def close(self, timeout: float | None = None, *, ends: bool = True) -> bool:
         """Send what is left, then stop; what could not be sent is counted as dropped.
@@ -246,29 +239,44 @@ class Client:
         Returns:
             True if nothing was left; False, and nothing is closed, in the middle of a capture.
         """
-        if self._outbox.closed:
+        if self._queue.closed:
             return True
         if self.is_capturing:
             return False
-        try:
-            if ends:
-                self._tracker.end_all()
-            self._outbox.unfold()
-            self._sender.stop(self._limits.exit_seconds if timeout is None else timeout)
-        except Exception:  # noqa: BLE001 - also at exit nothing is raised into the host
-            debug("close failed")
+        seconds = self._limits.exit_seconds if timeout is None else timeout
+        guard("close failed", self._send_rest, seconds, ends)
         if self in _clients:
             _clients.remove(self)
-        return self._outbox.close("shutdown") == 0
+        return self._queue.close("shutdown") == 0
+
+    def _send_rest(self, timeout: float, ends: bool) -> None:
+        if ends:
+            self._tracker.end_all()
+        self._queue.unfold()
+        self._sender.stop(timeout)
 
     def stats(self) -> Stats:
         """Return what became of everything captured so far."""
-        with self._outbox.lock:
+        with self._queue.lock:
             if self._nested:
                 self._count_nested()
-            return self._outbox.stats()
+            return self._queue.stats()
 
     # -- what the sender needs -----------------------------------------------------------------
+
+    def _delivery(self, sender: Sender) -> Delivery:
+        """Load what the first batch needs, and with it what the first failure does."""
+        from toolfault.telemetry._delivery import Delivery
+
+        return Delivery(
+            self._queue,
+            self.config,
+            self._limits,
+            key=self._dsn.key if self._dsn is not None else "",
+            open_transport=self._open_transport,
+            pause=sender.pause,
+            deadline=lambda: sender.deadline,
+        )
 
     def _open_transport(self) -> Transport:
         if self._own_transport is not None:
@@ -278,51 +286,25 @@ class Client:
         assert self._dsn is not None
         return HttpTransport(self._dsn)
 
-    def _encode(self, event: dict[str, Any]) -> bytes:
-        from toolfault.telemetry._encode import encode_event, finish
-
-        wire = finish(event)
-        return encode_event(wire, ascii_only=self._shelf is not None)
-
-    def _head(self) -> dict[str, Any]:
-        from toolfault.telemetry._encode import sdk_info
-        from toolfault.telemetry._time import rfc3339
-
-        config = self.config
-        resource = {
-            "agent": config.agent,
-            "environment": config.environment,
-            "release": config.release,
-        }
-        return {
-            "schema_version": 1,
-            # Real time, whatever clock events have: the collector judges a skewed clock by it.
-            "sent_at": rfc3339(time.time()),
-            "sdk": sdk_info(),
-            "resource": {name: value for name, value in resource.items() if value},
-        }
-
     def _tick(self) -> None:
         """Do what is due without a capture: idle conversations, counters, dead processes."""
         while self._tracker.end_idle():
-            self._sender.breathe()
+            time.sleep(_YIELD)
         now = time.monotonic()
-        outbox = self._outbox
-        if outbox.folded and now - outbox.folded_at >= self._limits.fold_seconds:
-            outbox.unfold()
-        if self._shelf is not None and now >= self._adopt_at:
-            self._adopt_at = now + self._limits.adopt_seconds
-            outbox.adopt()
+        queue = self._queue
+        if queue.folded and now - queue.folded_at >= self._limits.fold_seconds:
+            queue.unfold()
+        if self.config.spool_dir is not None and now >= self._recover_at:
+            self._recover_at = now + self._limits.adopt_seconds
+            queue.recover()
 
-    def _describe(self, key: RowKey, segment: str) -> dict[str, Any]:
+    def _describe(self, key: CounterKey) -> dict[str, Any]:
         """Return the common members of a counter's event."""
         minute, tool, agent, model, variant, environment, release = key
         starts_at = minute * 60.0
         return {
             "type": "tool_call_counts",
-            "event_id": counter_id(starts_at, segment, key)
-            if segment
-            else (self._new_id(starts_at)),
+            "event_id": self._new_id(starts_at),
             "occurred_at": starts_at,
             "minute": starts_at,
             "tool": tool,
@@ -337,11 +319,9 @@ class Client:
 
     def _secret(self) -> bytes:
         """Key of argument fingerprints: the same in every process of a project, never sent."""
-        from hashlib import sha256
-
         if self._dsn is None:
             return os.urandom(32)
-        return sha256(f"arguments {self._dsn.key}".encode()).digest()
+        return _digest(f"arguments {self._dsn.key}")
 
     @cached_property
     def sink(self) -> str:
@@ -349,80 +329,55 @@ class Client:
 
         The key stands for the project, whose name the SDK does not know.
         """
-        from hashlib import sha256
-
         if self._dsn is None:
             where = f"process {os.getpid()} {id(self)}"
         else:
             where = f"{self._dsn.endpoint} {self._dsn.key}"
-        return sha256(f"sink {where}".encode()).hexdigest()[:16]
+        return _digest(f"sink {where}").hex()[:16]
 
-    def _open_shelf(self) -> Shelf | None:
+    def _open_spool(self) -> Spool | None:
         root = self.config.spool_dir
         if root is None:
             return None
         try:
-            from hashlib import sha256
-
-            from toolfault.telemetry._shelf import Shelf
             from toolfault.telemetry._spool import Spool
-            from toolfault.telemetry._spool_dir import SpoolDir
 
             place = f"{self._dsn.endpoint} {self._dsn.key}" if self._dsn is not None else ""
-            name = sha256(place.encode()).hexdigest()[:16]
-            return Shelf(
-                Spool(SpoolDir(root, name), self._limits),
-                describe=self._describe,
-                encode=self._encode,
-            )
+            return Spool(root, _digest(place).hex()[:16], self._limits)
         except ImportError:
-            say("spool_dir needs file locks, which this system has not: events wait in memory")
+            warn("spool_dir needs file locks, which this system has not: events wait in memory")
         except OSError as error:
-            say(str(error))
+            warn(str(error))
         return None
-
-    def before_fork(self) -> bool:
-        """Wait until the sender imports nothing; False where that takes too long."""
-        return self._sender.importing.acquire(timeout=_FORK_WAIT)
-
-    def after_fork_in_parent(self) -> None:
-        """Let the sender go on."""
-        self._sender.importing.release()
 
     def after_fork_in_child(self) -> None:
         """Start afresh: what was captured before is the parent's to send."""
-        self._outbox.abandon()
+        self._queue.abandon()
         self._sender.abandon()
         self._make()
 
 
-_FORK_WAIT = 0.5  # seconds; the sender imports for a tenth of that
+def _digest(text: str) -> bytes:
+    from hashlib import sha256  # with OpenSSL behind it as large as the SDK
+
+    return sha256(text.encode()).digest()
+
+
+def _encode(event: dict[str, Any]) -> bytes:
+    from toolfault.telemetry._delivery import encode
+
+    return encode(event)
+
+
+_YIELD = 0.00005  # seconds for which captures get the lock while many conversations end
 _clients: list[Client] = []  # those that are not closed
-_held: list[Client] = []  # those whose sender waits for a fork to be over
-
-
-def _before_fork() -> None:
-    _held.extend(client for client in _clients if client.before_fork())
-
-
-def _after_fork_in_parent() -> None:
-    while _held:
-        _held.pop().after_fork_in_parent()
 
 
 def _after_fork_in_child() -> None:
     """Give every client of a forked child new locks, since no thread is left to release them."""
-    _held.clear()
     for client in _clients:
-        try:
-            client.after_fork_in_child()
-        except Exception:  # noqa: BLE001, PERF203 - the child must live
-            debug("fork failed")
+        guard("fork failed", client.after_fork_in_child)  # the child must live
 
 
 if hasattr(os, "register_at_fork"):
-    _fork.waits.append(_before_fork)
-    os.register_at_fork(
-        after_in_parent=_after_fork_in_parent,
-        after_in_child=_after_fork_in_child,
-    )
+    os.register_at_fork(after_in_child=_after_fork_in_child)

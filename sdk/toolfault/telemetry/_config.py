@@ -1,24 +1,18 @@
-"""Configuration: arguments over ``TOOLFAULT_*`` variables over defaults."""
+"""Settings (arguments over ``TOOLFAULT_*`` variables over defaults), the DSN, and fixed bounds."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from toolfault.telemetry._dsn import DsnError, parse_dsn
-from toolfault.telemetry._record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
-
-__all__ = ["KNOBS", "Config", "Knob", "configuration_table", "resolve"]
+__all__ = ["Config", "Dsn", "DsnError", "Limits", "parse_dsn", "resolve"]
 
 
-class Config(Record):
-    """What a host can set; frozen once the client runs.
+class Config:
+    """What a host can set; no named tuple, which takes milliseconds to make of so many fields.
 
-    Every field is described in ``KNOBS``, from which ``docs/configuration-sdk.md`` is made.
+    ``docs/configuration-sdk.md`` says what each does, and why its default is what it is.
     """
 
     dsn: str | None = None
@@ -38,28 +32,62 @@ class Config(Record):
     spool_dir: str | None = None
     integrations: tuple[str, ...] = ("auto",)
 
+    def __init__(self, **given: Any) -> None:
+        vars(self).update(given)
 
-class Knob(Record):
-    """One setting.
+
+class Limits:
+    """Bounds on memory, batches and time; the numbers are those of the wire protocol.
+
+    They are no settings: a host that has to tune them has found a defect. Tests shorten the times
+    through the ``limits`` of ``Client``.
 
     Attributes:
-        name: Argument of ``init``; the variable is ``TOOLFAULT_`` and the name in capitals.
-        read: Turns the text of the variable, or the argument, into the value.
-        form: What a value looks like, for the table and for messages.
-        does: What it sets.
-        reason: Why the default is what it is.
+        queue_events: Events kept in memory; the oldest is dropped beyond it. A replayed history
+            comes in bursts of thousands, and the bound that protects the host is the next one.
+        queue_bytes: Estimated bytes kept in memory.
+        batch_events: Events in one request; well under the collector's 1,000.
+        batch_bytes: Uncompressed bytes in one request; well under the collector's 20 MiB, so
+            that a slow link is given up on rarely and a retry repeats little.
+        event_bytes: Encoded bytes of one event; the collector refuses more.
+        batch_seconds: How long the first event of a batch waits for company.
+        request_seconds: Whole duration of one request, connecting included.
+        backoff_base: First upper bound of the random wait after a failed request, seconds.
+        backoff_cap: Largest upper bound of that wait, seconds.
+        flush_seconds: How long ``flush()`` waits when it is given no timeout.
+        exit_seconds: How long the process may be held at exit.
+        fold_seconds: How long folded successes are collected before they are queued.
+        fold_rows: Counters kept before they are queued early.
+        adopt_seconds: How often the spool is searched for what dead processes left.
+        idle_seconds: A conversation without a call for so long has ended.
+        spool_bytes: Bytes of all segments in the spool directory.
+        segment_bytes: A segment is ended at this size; it bounds what a crash sends again.
+        largest_segment: Bytes read of a segment found on disk.
+        conversations: Conversations followed at a time; the one idle longest is ended beyond it.
+        conversation_lanes: Kinds of calls (tool, agent, model, variant) followed in all of them;
+            some 450 bytes each, where a model invents long names.
     """
 
-    name: str
-    read: Callable[[Any], Any]
-    form: str
-    does: str
-    reason: str
-
-    @property
-    def variable(self) -> str | None:
-        """Name of the environment variable; None where the value cannot be text."""
-        return None if self.name == "before_send" else f"TOOLFAULT_{self.name.upper()}"
+    queue_events: int = 10_000
+    queue_bytes: int = 16 * 1024 * 1024
+    batch_events: int = 200
+    batch_bytes: int = 1024 * 1024
+    event_bytes: int = 256 * 1024
+    batch_seconds: float = 1.0
+    request_seconds: float = 10.0
+    backoff_base: float = 1.0
+    backoff_cap: float = 60.0
+    flush_seconds: float = 5.0
+    exit_seconds: float = 2.0
+    fold_seconds: float = 60.0
+    fold_rows: int = 500
+    adopt_seconds: float = 60.0
+    idle_seconds: float = 1_800.0
+    spool_bytes: int = 64 * 1024 * 1024
+    segment_bytes: int = 1024 * 1024
+    largest_segment: int = 4 * 1024 * 1024
+    conversations: int = 2_000
+    conversation_lanes: int = 20_000
 
 
 def _label(value: Any) -> str:
@@ -138,122 +166,25 @@ def _one_of(*words: str) -> Callable[[Any], str]:
     return read
 
 
-KNOBS: tuple[Knob, ...] = (
-    Knob(
-        "dsn",
-        _dsn,
-        "`http://KEY@host:port/prefix`",
-        "Where events go and the ingest key they go with.",
-        "None: the error contract works without a collector, so nothing is sent unless asked.",
-    ),
-    Knob(
-        "agent",
-        _label,
-        "text, at most 128 characters",
-        "Name of the agent; falls back to `OTEL_SERVICE_NAME`.",
-        "None: a made-up name would mix agents in every list.",
-    ),
-    Knob(
-        "environment",
-        _label,
-        "text, at most 128 characters",
-        "Deployment environment, such as `prod`.",
-        "None: guessing `prod` on a laptop would spoil the production numbers.",
-    ),
-    Knob(
-        "release",
-        _label,
-        "text, at most 128 characters",
-        "Version of the agent.",
-        "Found in CI variables, then in the git checkout: comparing releases is the point, and "
-        "people forget to set it.",
-    ),
-    Knob(
-        "successes",
-        _one_of("folded", "all"),
-        "`folded` or `all`",
-        "Whether successful calls are folded into counters per minute or sent one by one.",
-        "`folded`: the totals are exact and cost almost nothing; failures are always whole.",
-    ),
-    Knob(
-        "sample_rate",
-        _rate,
-        "number from 0 to 1",
-        "Share of conversations whose successes are sent, where successes are sent one by one.",
-        "1: exact numbers. Whole conversations are kept or left out, so chains stay whole.",
-    ),
-    Knob(
-        "failure_sample_rate",
-        _rate,
-        "number from 0 to 1",
-        "Share of conversations whose failures are sent.",
-        "1: failures are what the product is for; lower it only in a storm you cannot fix.",
-    ),
-    Knob(
-        "ignore",
-        _ignored,
-        "exception classes, error codes or tool names",
-        "Failures that are not reported; each is counted as dropped.",
-        "Empty: nothing disappears unless named.",
-    ),
-    Knob(
-        "before_send",
-        _callable,
-        "callable `(event, hint) -> event or None`",
-        "Last look at an event that is sent whole; None leaves it out.",
-        "None. If it raises, the event is dropped and counted: it may be a privacy filter.",
-    ),
-    Knob(
-        "capture_values",
-        _flag,
-        "`true` or `false`",
-        "Whether rejected values travel with failures, redacted and shortened; without it their "
-        "type and size do, in every text (`what-leaves.md`).",
-        "False: arguments are what your users said; fields, codes and near misses need no value.",
-    ),
-    Knob(
-        "redact_keys",
-        _words,
-        "comma-separated words or a list",
-        "Further names of arguments whose values are secret.",
-        "Empty: the built-in list covers the usual names.",
-    ),
-    Knob(
-        "keep_keys",
-        _words,
-        "comma-separated words or a list",
-        "Names of arguments that are not secret although they look so.",
-        "Empty: a wrong guess on this side leaks.",
-    ),
-    Knob(
-        "coerce",
-        _flag,
-        "`true` or `false`",
-        "Whether tools repair booleans, numbers and JSON given as text before validation.",
-        "False: a repair changes what a tool receives; it is opted into.",
-    ),
-    Knob(
-        "hints",
-        _one_of("derived"),
-        "`derived`",
-        "Whether messages for the model carry hints derived from the declaration.",
-        "Off: texts stay exactly as the contract writes them.",
-    ),
-    Knob(
-        "spool_dir",
-        _text,
-        "directory",
-        "Where events wait on disk, so that they survive `kill -9` of the agent.",
-        "None: writing to disk is the host's decision.",
-    ),
-    Knob(
-        "integrations",
-        _integrations,
-        "`auto`, comma-separated names or a list, or `false`",
-        "Agent frameworks whose tool calls are followed (`frameworks.md`).",
-        "`auto`: with the decorator alone, most of what frameworks refuse is never seen.",
-    ),
-)
+# How each setting is read, and what it looks like where it cannot be.
+_SETTINGS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "dsn": (_dsn, "`http://KEY@host:port/prefix`"),
+    "agent": (_label, "text, at most 128 characters"),
+    "environment": (_label, "text, at most 128 characters"),
+    "release": (_label, "text, at most 128 characters"),
+    "successes": (_one_of("folded", "all"), "`folded` or `all`"),
+    "sample_rate": (_rate, "number from 0 to 1"),
+    "failure_sample_rate": (_rate, "number from 0 to 1"),
+    "ignore": (_ignored, "exception classes, error codes or tool names"),
+    "before_send": (_callable, "callable `(event, hint) -> event or None`"),
+    "capture_values": (_flag, "`true` or `false`"),
+    "redact_keys": (_words, "comma-separated words or a list"),
+    "keep_keys": (_words, "comma-separated words or a list"),
+    "coerce": (_flag, "`true` or `false`"),
+    "hints": (_one_of("derived"), "`derived`"),
+    "spool_dir": (_text, "directory"),
+    "integrations": (_integrations, "`auto`, comma-separated names or a list, or `false`"),
+}
 
 
 def resolve(
@@ -269,32 +200,107 @@ def resolve(
     """
     values: dict[str, Any] = {}
     complaints: list[str] = []
-    for knob in KNOBS:
-        sources = [(f"init({knob.name}=...)", arguments.get(knob.name))]
-        if knob.variable is not None:
-            sources.append((knob.variable, variables.get(knob.variable) or None))
+    for name, (read, form) in _SETTINGS.items():
+        sources = [(f"init({name}=...)", arguments.get(name))]
+        if name != "before_send":  # no text can be one
+            variable = f"TOOLFAULT_{name.upper()}"
+            sources.append((variable, variables.get(variable) or None))
         for source, given in sources:
             if given is None:
                 continue
             try:
-                values[knob.name] = knob.read(given)
+                values[name] = read(given)
                 break
             except DsnError as error:
                 complaints.append(f"{source} is ignored: {error}")
             except Exception:  # noqa: BLE001 - a host object may raise anything when read
-                complaints.append(f"{source} is ignored: expected {knob.form}")
+                complaints.append(f"{source} is ignored: expected {form}")
     return Config(**values), complaints
 
 
-def configuration_table() -> str:
-    """Return the settings as a Markdown table, for the documentation."""
-    lines = [
-        "| setting | variable | form | what it sets | default, and why |",
-        "|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| `{knob.name}` | {f'`{knob.variable}`' if knob.variable else 'none'} "
-        f"| {knob.form} | {knob.does} | {knob.reason} |"
-        for knob in KNOBS
-    ]
-    return "\n".join(lines) + "\n"
+# -- the DSN --------------------------------------------------------------------------------------
+
+_HINT = "expected a DSN such as http://KEY@127.0.0.1:8321 or https://KEY@errors.example.com/prefix"
+
+
+class DsnError(ValueError):
+    """A text is no DSN; the message says what is missing and never shows the text."""
+
+
+class Dsn(NamedTuple):
+    """A parsed DSN.
+
+    Attributes:
+        scheme: ``http`` or ``https``.
+        host: Host name or address; IPv6 without brackets.
+        port: TCP port; 80 or 443 where the DSN names none.
+        path: Path prefix without a trailing slash, ``""`` for none.
+        key: Ingest key; never shown in messages.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    key: str
+
+    @property
+    def events_path(self) -> str:
+        """Path that takes batches of events."""
+        return f"{self.path}/v1/events"
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+    @property
+    def endpoint(self) -> str:
+        """The DSN without its key, safe to print."""
+        return f"{self.origin}{self.path}"
+
+    def __repr__(self) -> str:
+        return f"Dsn({self.endpoint})"
+
+
+def parse_dsn(text: str) -> Dsn:
+    """Return the parts of a DSN.
+
+    ``urllib.parse`` is not used: it would be the largest import of the SDK for one fixed form.
+
+    Raises:
+        DsnError: The text is no DSN. It may hold the key in the wrong place.
+    """
+    scheme, separator, rest = text.strip().partition("://")
+    if not separator or scheme not in ("http", "https"):
+        raise DsnError(f"DSN has no http:// or https:// at its start; {_HINT}")
+    authority, _, path = rest.partition("/")
+    key, at, address = authority.rpartition("@")
+    if not at or not key:
+        raise DsnError(f"DSN has no key before the @; {_HINT}")
+    if not key.isascii() or not key.isprintable() or " " in key or ":" in key or len(key) > 128:
+        raise DsnError(f"DSN key has characters that no key has; {_HINT}")
+    host, port = _host_and_port(address, 443 if scheme == "https" else 80)
+    if any(mark in path for mark in "?#") or not path.isascii() or not path.isprintable():
+        raise DsnError(f"DSN path has characters that a prefix cannot have; {_HINT}")
+    prefix = path.strip("/")
+    return Dsn(scheme, host, port, f"/{prefix}" if prefix else "", key)
+
+
+def _host_and_port(address: str, default: int) -> tuple[str, int]:
+    if address.startswith("["):
+        host, bracket, tail = address[1:].partition("]")
+        if not bracket:
+            raise DsnError(f"DSN has an IPv6 address without its closing bracket; {_HINT}")
+    else:
+        host, colon, tail = address.partition(":")
+        tail = colon + tail
+    if not host or not host.isascii() or not host.isprintable() or " " in host:
+        raise DsnError(f"DSN has no host after the @; {_HINT}")
+    if not tail:
+        return host, default
+    digits = tail[1:]
+    if not tail.startswith(":") or not digits.isdigit() or not 0 < int(digits) < 65536:
+        raise DsnError(f"DSN has a port that is not a number from 1 to 65535; {_HINT}")
+    return host, int(digits)

@@ -1,19 +1,29 @@
-"""The conversation in which calls happen, carried by a context variable."""
+"""The conversation, and the OpenTelemetry span, in which calls happen."""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
-from toolfault.telemetry._ids import uuid7
-from toolfault.telemetry._labels import name_of
+from toolfault._uuid7 import uuid7
+from toolfault.telemetry._names import name_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from toolfault.telemetry._conversations import State
+    from toolfault.telemetry._conversations import ConversationState
 
-__all__ = ["Conversation", "Turn", "current_conversation", "current_scope", "on_end"]
+__all__ = [
+    "Conversation",
+    "Turn",
+    "active_span",
+    "current_conversation",
+    "current_scope",
+    "on_end",
+    "span_ids",
+]
 
 
 class Scope:
@@ -98,8 +108,6 @@ class Conversation:
         tags: dict[str, str] | None = None,
         ends: bool | None = None,
     ) -> None:
-        import time
-
         self.id = name_of(conversation_id) or uuid7(time.time())
         self.model = name_of(model)
         self.agent = name_of(agent)
@@ -110,7 +118,7 @@ class Conversation:
         self.variant = self._given = name_of(variant)
         self._arms: dict[str, str] = {}
         self.rung = "explicit"  # where the id comes from, see the ladder in integrations
-        self.state: State | None = None  # what the running client knows of it
+        self.state: ConversationState | None = None  # what the running client knows of it
 
     def assign(self, name: str, arm: str) -> None:
         """Tag the further calls of the conversation with an arm of the trial ``name``."""
@@ -232,3 +240,24 @@ def _inside(scope: Scope | None, conversation_id: str) -> bool:
             return True
         scope = scope.outer
     return False
+
+
+def active_span() -> Any:
+    """Return the recording span of this context, or None.
+
+    OpenTelemetry is never imported: a host that uses it has done so already.
+    """
+    trace = sys.modules.get("opentelemetry.trace")
+    current = getattr(trace, "get_current_span", None)
+    if current is None:
+        return None
+    span = current()
+    return span if span.is_recording() else None
+
+
+def span_ids(span: Any) -> tuple[str, str] | None:
+    """Return trace and span id in hex (W3C Trace Context), or None for an invalid span."""
+    context = span.get_span_context()
+    if not context.is_valid:
+        return None
+    return f"{context.trace_id:032x}", f"{context.span_id:016x}"

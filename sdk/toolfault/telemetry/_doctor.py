@@ -7,15 +7,14 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
+from email.utils import mktime_tz, parsedate_tz
 from typing import NamedTuple
 
-from toolfault.telemetry._dsn import Dsn, parse_dsn
-from toolfault.telemetry._encode import encode_event, envelope, finish, sdk_info
-from toolfault.telemetry._http import HttpTransport, open_socket
-from toolfault.telemetry._ids import uuid7
-from toolfault.telemetry._proxy import Proxy, proxy_of
-from toolfault.telemetry._retry import judge
-from toolfault.telemetry._time import rfc3339
+from toolfault._uuid7 import uuid7
+from toolfault.telemetry._config import Dsn, parse_dsn
+from toolfault.telemetry._event import encode_event, envelope, finish, rfc3339, sdk_info
+from toolfault.telemetry._http import HttpTransport, Proxy, open_socket, proxy_of
+from toolfault.telemetry._retry import classify_response
 from toolfault.telemetry._transport import Response
 
 __all__ = ["Finding", "examine"]
@@ -141,7 +140,7 @@ def _post(transport: HttpTransport, dsn: Dsn, events: list[bytes]) -> Response:
 
 
 def _key(response: Response) -> Finding:
-    if judge(response, sent=0).action == "settle":
+    if classify_response(response, sent=0).action == "settle":
         return Finding("key", True, "accepted")
     advice = {
         401: "the collector does not know the key: copy it again, or make one there with "
@@ -154,8 +153,6 @@ def _key(response: Response) -> Finding:
 
 
 def _clock(response: Response) -> Finding:
-    from email.utils import mktime_tz, parsedate_tz
-
     parts = parsedate_tz(response.headers.get("date", ""))
     if parts is None:
         return Finding("clock", True, "the collector does not tell its time")
@@ -181,8 +178,8 @@ def _event(transport: HttpTransport, dsn: Dsn) -> Finding:
         "calls_squared": 0,
     }
     response = _post(transport, dsn, [encode_event(finish(event))])
-    verdict = judge(response, sent=1)
-    if verdict.action == "settle" and not verdict.rejected:
+    decision = classify_response(response, sent=1)
+    if decision.action == "settle" and not decision.rejected:
         return Finding("test event", True, "acknowledged")
     said = response.body[:200].decode("utf-8", "replace")
     return Finding("test event", False, f"HTTP {response.status}: {json.dumps(said)}")

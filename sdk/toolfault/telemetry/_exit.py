@@ -10,15 +10,13 @@ would be gone without a trace, so it gets a finalizer of its own. A prefork work
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import sys
 from collections.abc import Callable
+from typing import Any
 
-from toolfault.telemetry._say import debug
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from toolfault.telemetry._guard import guard
 
 __all__ = ["at_exit"]
 
@@ -54,10 +52,8 @@ def _end() -> None:
     for end in _ends:
         end()
     if interrupted:
-        try:  # contextlib would be one more import
+        with contextlib.suppress(KeyboardInterrupt):
             exec("raise KeyboardInterrupt")  # noqa: S102 - source text it must be, see above
-        except KeyboardInterrupt:
-            return
 
 
 def _after_fork_in_child() -> None:
@@ -66,10 +62,8 @@ def _after_fork_in_child() -> None:
     util: Any = sys.modules.get("multiprocessing.util")
     if util is None:
         return
-    try:
-        util.register_after_fork(_end, _finalize)  # does nothing in any other child
-    except Exception:  # noqa: BLE001 - the child must live
-        debug("worker without finalizer")
+    # Does nothing in any other child.
+    guard("worker without finalizer", lambda: util.register_after_fork(_end, _finalize))
 
 
 def _listen_to_celery() -> None:
@@ -77,11 +71,12 @@ def _listen_to_celery() -> None:
     signals: Any = sys.modules.get("celery.signals")
     if signals is None:
         return
-    try:
+
+    def connect() -> None:
         ends = signals.worker_process_shutdown
         ends.connect(_end_of_worker, weak=False, dispatch_uid="toolfault")
-    except Exception:  # noqa: BLE001 - a Celery that is loaded half, or another one
-        debug("worker without signal")
+
+    guard("worker without signal", connect)  # a Celery that is loaded half, or another one
 
 
 def _end_of_worker(**_: object) -> None:

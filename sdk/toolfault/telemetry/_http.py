@@ -1,24 +1,27 @@
-"""Batches over HTTP/1.1 of the standard library.
-
-Imported by the sender thread with its first request: ``http.client`` and ``ssl`` cost more than
-the rest of the SDK together.
-"""
+"""Batches over HTTP/1.1 of the standard library, through the proxy where the network has one."""
 
 from __future__ import annotations
 
+import base64
 import http.client
-import io
 import os
 import socket
+import threading
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
-from toolfault.telemetry._dsn import Dsn
-from toolfault.telemetry._proxy import Proxy, proxy_of, tunnel
+from toolfault.telemetry._config import Dsn
+from toolfault.telemetry._guard import guard
 from toolfault.telemetry._transport import Response, TransportError
 
-__all__ = ["HttpTransport", "open_socket"]
+if TYPE_CHECKING:
+    import ssl
+
+__all__ = ["HttpTransport", "Proxy", "open_socket", "proxy_of"]
 
 _LARGEST_ANSWER = 1024 * 1024
 
@@ -29,7 +32,7 @@ class HttpTransport:
     def __init__(self, dsn: Dsn) -> None:
         self._dsn = dsn
         self._connection: http.client.HTTPConnection | None = None
-        self._socket: _DeadlineSocket | None = None
+        self._socket: socket.socket | None = None
         self._proxy: Proxy | None = None
 
     def send(self, body: bytes, *, headers: Mapping[str, str], timeout: float) -> Response:
@@ -44,7 +47,7 @@ class HttpTransport:
             OSError: There was no readable answer within ``timeout`` seconds.
         """
         deadline = time.monotonic() + timeout
-        if self._socket is not None and not self._socket.is_silent():
+        if self._socket is not None and not _is_silent(self._socket):
             self.close()
         reused = self._connection is not None
         try:
@@ -61,51 +64,58 @@ class HttpTransport:
         if connection is not None:
             connection.close()
         if sock is not None:
-            sock.shut()
+            sock.close()
 
     def abandon(self) -> None:
-        """Let go of the descriptor in a forked child, without a word to the collector.
+        """Let go of the descriptor in a forked child and tell the collector nothing.
 
         The connection is the parent's. While the child held it too, the collector would not see
         the parent close it. Nothing is closed the usual way: the parent's sender may have held a
         lock of a reader at the fork.
         """
         sock, self._socket, self._connection = self._socket, None, None
-        if sock is not None:
-            sock.abandon()
+        descriptor = -1 if sock is None else sock.detach()
+        if descriptor >= 0:
+            os.close(descriptor)
 
     def _request(self, body: bytes, headers: Mapping[str, str], deadline: float) -> Response:
+        answer = None
         try:
-            connection = self._connected(deadline)
-            connection.request("POST", self._target(), body=body, headers=self._all(headers))
-            answer = connection.getresponse()
-            content = answer.read(_LARGEST_ANSWER)
+            connection, sock = self._connected(deadline)
+            with _ended_at(deadline, sock):
+                connection.request("POST", self._target(), body=body, headers=self._all(headers))
+                answer = connection.getresponse()
+                content = answer.read(_LARGEST_ANSWER)
         except OSError:
-            self.close()
+            self._give_up(answer)
             raise
         except (http.client.HTTPException, ValueError) as error:
-            self.close()
+            self._give_up(answer)
             raise TransportError(f"not an HTTP answer: {type(error).__name__}") from error
         if answer.will_close or not answer.isclosed() or answer.status < 200:
             # Behind an interim answer comes another, which is none to the next request.
-            self.close()
+            self._give_up(answer)
         fields = {name.lower(): value for name, value in answer.getheaders()}
         return Response(answer.status, fields, content)
 
-    def _connected(self, deadline: float) -> http.client.HTTPConnection:
+    def _give_up(self, answer: http.client.HTTPResponse | None) -> None:
+        """Close the connection, and the reader of an answer that would hold its descriptor."""
+        if answer is not None:
+            answer.close()
+        self.close()
+
+    def _connected(self, deadline: float) -> tuple[http.client.HTTPConnection, socket.socket]:
         if self._connection is None or self._socket is None:
             dsn = self._dsn
             self._proxy = proxy_of(dsn)
-            sock = open_socket(dsn, self._proxy, deadline)
+            self._socket = open_socket(dsn, self._proxy, deadline)
             # Also where it is secured: one that secures sockets itself would read the system's
             # certificates again.
-            connection = http.client.HTTPConnection(dsn.host, dsn.port)
-            connection.default_port = 443 if dsn.scheme == "https" else 80
-            self._socket = _DeadlineSocket(sock)
-            connection.sock = self._socket
-            self._connection = connection
-        self._socket.deadline = deadline
-        return self._connection
+            self._connection = http.client.HTTPConnection(dsn.host, dsn.port)
+            self._connection.default_port = 443 if dsn.scheme == "https" else 80
+            self._connection.sock = self._socket
+        self._socket.settimeout(_left(deadline))
+        return self._connection, self._socket
 
     def _target(self) -> str:
         """Return what the request line names: the whole address where a proxy reads it."""
@@ -115,10 +125,12 @@ class HttpTransport:
         return f"{dsn.origin}{dsn.events_path}"
 
     def _all(self, headers: Mapping[str, str]) -> dict[str, str]:
-        proxy = self._proxy
-        if proxy is None or proxy.authorization is None or self._dsn.scheme == "https":
+        if self._proxy is None or self._dsn.scheme == "https":
             return dict(headers)
-        return {**headers, "Proxy-Authorization": proxy.authorization}
+        return {**headers, **self._proxy.headers}
+
+
+# -- connecting -----------------------------------------------------------------------------------
 
 
 def open_socket(dsn: Dsn, proxy: Proxy | None, deadline: float) -> socket.socket:
@@ -133,16 +145,90 @@ def open_socket(dsn: Dsn, proxy: Proxy | None, deadline: float) -> socket.socket
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if dsn.scheme == "http":
             return sock
-        from toolfault.telemetry._tls import tls_context
-
-        if proxy is not None:
-            tunnel(sock, dsn, proxy, deadline)
-        context = tls_context()
-        sock.settimeout(_left(deadline))  # of the handshake as a whole
-        return context.wrap_socket(sock, server_hostname=dsn.host)
+        with _ended_at(deadline, sock):
+            if proxy is not None:
+                _tunnel(sock, dsn, proxy)
+            return _tls_context().wrap_socket(sock, server_hostname=dsn.host)
     except BaseException:
         sock.close()
         raise
+
+
+def _tunnel(sock: socket.socket, dsn: Dsn, proxy: Proxy) -> None:
+    """Have the proxy behind ``sock`` connect through to the collector (RFC 9110, 9.3.6)."""
+    host = f"[{dsn.host}]" if ":" in dsn.host else dsn.host
+    lines = [f"CONNECT {host}:{dsn.port} HTTP/1.1", f"Host: {host}:{dsn.port}"]
+    lines += [f"{name}: {value}" for name, value in proxy.headers.items()]
+    sock.sendall("\r\n".join([*lines, "", ""]).encode("latin-1"))
+    answer = http.client.HTTPResponse(sock, method="CONNECT")
+    try:
+        answer.begin()
+    except http.client.HTTPException as error:
+        raise TransportError("the proxy's answer is not HTTP") from error
+    finally:
+        answer.close()
+    if answer.status // 100 != 2:
+        told = f"{answer.status} {answer.reason}"[:60]
+        raise TransportError(f"the proxy refused to connect to {host}:{dsn.port}: {told}")
+
+
+def _tls_context() -> ssl.SSLContext:
+    """Return a context that trusts what the system trusts, or the file that SSL_CERT_FILE names.
+
+    Where the peer is gone before the handshake begins, ``wrap_socket`` of Python up to 3.12 raises
+    and leaves its socket open: it asks for the peer's name outside of the part that it cleans up
+    after. Here the name is only missing then, and the handshake, which does clean up, fails.
+    """
+    import ssl  # a Python may be built without it
+
+    context = ssl.create_default_context()
+    # Not the class of the module: gevent, and truststore, have contexts with one of their own.
+    base: Any = context.sslsocket_class
+
+    class Socket(base):  # type: ignore[misc] # the base is known at run time only
+        def getpeername(self) -> Any:
+            try:
+                return super().getpeername()
+            except OSError:
+                return None
+
+    context.sslsocket_class = Socket
+    return context
+
+
+@contextmanager
+def _ended_at(deadline: float, sock: socket.socket) -> Iterator[None]:
+    """End every read and write of the block at ``deadline``.
+
+    The timeout of a socket bounds each read: a peer that sends one byte per second would hold the
+    sender for hours. A timer shuts the connection down under it instead.
+    """
+    # With a descriptor of its own: TLS takes that of the first over.
+    twin = socket.socket(fileno=os.dup(sock.fileno()))
+    timer = threading.Timer(_left(deadline), _shut, [twin])
+    timer.daemon = True
+    guard("no timer", timer.start)  # no thread starts at the end of the interpreter
+    try:
+        yield
+    finally:
+        timer.cancel()
+        twin.close()
+
+
+def _shut(sock: socket.socket) -> None:
+    guard("already closed", sock.shutdown, socket.SHUT_RDWR)
+
+
+def _is_silent(sock: socket.socket) -> bool:
+    """Whether the other side has neither said anything nor hung up since the last answer."""
+    sock.settimeout(0.0)
+    try:
+        sock.recv(1)
+    except BlockingIOError:
+        return True
+    except OSError as error:
+        return type(error).__name__ == "SSLWantReadError"  # ssl may be missing
+    return False
 
 
 def _left(deadline: float) -> float:
@@ -152,69 +238,65 @@ def _left(deadline: float) -> float:
     return left
 
 
-class _DeadlineSocket:
-    """A socket whose reads and writes all end at one deadline.
+# -- the proxy ------------------------------------------------------------------------------------
 
-    The timeout of a socket bounds each read: a peer that sends one byte per second would hold the
-    sender for hours.
+
+class Proxy(NamedTuple):
+    """An HTTP proxy.
+
+    Attributes:
+        host: Host name or address.
+        port: TCP port.
+        authorization: Value of ``Proxy-Authorization``, or None; never shown.
     """
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
-        self._readers: list[_DeadlineReader] = []
-        self.deadline = 0.0
+    host: str
+    port: int
+    authorization: str | None
 
-    def sendall(self, data: Any) -> None:
-        self._sock.settimeout(_left(self.deadline))
-        self._sock.sendall(data)
+    @property
+    def endpoint(self) -> str:
+        """The proxy without its credentials, safe to print."""
+        return f"http://{self.host}:{self.port}"
 
-    def is_silent(self) -> bool:
-        """Whether the other side has neither said anything nor hung up since the last answer."""
-        self._sock.settimeout(0.0)
-        try:
-            self._sock.recv(1)
-        except BlockingIOError:
-            return True
-        except OSError as error:
-            return type(error).__name__ == "SSLWantReadError"  # ssl may be missing
-        return False
+    @property
+    def headers(self) -> dict[str, str]:
+        """What the proxy itself is told with a request."""
+        return {} if self.authorization is None else {"Proxy-Authorization": self.authorization}
 
-    def makefile(self, _mode: str) -> io.BufferedReader:
-        # Those of earlier answers have been closed with them.
-        self._readers = [_DeadlineReader(self, self._sock)]
-        return io.BufferedReader(self._readers[0])
-
-    def close(self) -> None:
-        self._sock.close()
-
-    def abandon(self) -> None:
-        """Close this process's copy of the descriptor."""
-        descriptor = self._sock.detach()
-        if descriptor >= 0:
-            os.close(descriptor)
-
-    def shut(self) -> None:
-        """Let go of the descriptor also where an answer that broke off still holds it."""
-        for reader in self._readers:
-            reader.close()
-        self._sock.close()
+    def __repr__(self) -> str:
+        return f"Proxy({self.endpoint})"
 
 
-class _DeadlineReader(io.RawIOBase):
-    def __init__(self, owner: _DeadlineSocket, sock: socket.socket) -> None:
-        self._owner = owner
-        self._sock = sock
-        # Its own reader keeps the descriptor open after http.client has closed the socket of an
-        # answer that announced the end of the connection.
-        self._raw = sock.makefile("rb", buffering=0)
+def proxy_of(dsn: Dsn) -> Proxy | None:
+    """Return the proxy that the environment names for ``dsn``, or None.
 
-    def readable(self) -> bool:
-        return True
+    ``urllib.request.getproxies`` knows ``HTTP_PROXY``, ``HTTPS_PROXY``, ``ALL_PROXY`` and
+    ``NO_PROXY`` in either case, and the settings of the system on macOS and Windows. The collector
+    of this machine is reached without one, as Go's ``net/http`` does it: a proxy could only reach
+    its own machine under that name.
 
-    def readinto(self, buffer: Any) -> int | None:
-        self._sock.settimeout(_left(self._owner.deadline))
-        return self._raw.readinto(buffer)
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
+    Raises:
+        TransportError: It names one that cannot be used; the message says what can.
+    """
+    host = dsn.host.lower()
+    if host in ("localhost", "::1") or host.startswith("127."):
+        return None
+    proxies = getproxies()
+    text = proxies.get(dsn.scheme) or proxies.get("all")
+    if not text or proxy_bypass(f"{dsn.host}:{dsn.port}"):
+        return None
+    try:
+        parts = urlsplit(text if "://" in text else f"http://{text}")
+        host, port = parts.hostname or "", parts.port or 80
+    except ValueError:
+        host, port, parts = "", 0, None
+    if parts is None or not host or parts.scheme != "http":
+        raise TransportError(
+            f"the proxy set for {dsn.scheme} cannot be used: expected http://host:port in "
+            f"{dsn.scheme.upper()}_PROXY, or the collector's host in NO_PROXY"
+        )
+    if parts.username is None:
+        return Proxy(host, port, None)
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return Proxy(host, port, f"Basic {base64.b64encode(pair.encode()).decode()}")

@@ -16,19 +16,21 @@ Source: OpenTelemetry protocol, "OTLP/HTTP Response" (429, 502, 503, 504 are ret
 for our own collector by 408, 500 and 507, and by what Cloudflare answers for a server behind it
 that is down ("Cloudflare 5xx errors": 520 to 530).
 
-Before a batch is dropped, and after some attempts without an answer of the collector, the sender
-sees whether an empty batch gets through; if it does, the batch is sent in halves.
+Before a batch is dropped, and after some attempts without an answer of the collector, it is tried
+whether an empty batch gets through; if it does, the batch is sent in halves.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import time
+from email.utils import mktime_tz, parsedate_tz
 from typing import Literal, NamedTuple
 
 from toolfault.telemetry._transport import Response
 
-__all__ = ["Backoff", "Verdict", "judge", "retry_after"]
+__all__ = ["Backoff", "RetryDecision", "classify_response"]
 
 Action = Literal["settle", "retry", "split", "drop"]
 
@@ -37,7 +39,7 @@ _LONGEST_WAIT = 300.0
 _LATER = frozenset({407, 429, 502, 503, 504, 507, *range(520, 531)})
 
 
-class Verdict(NamedTuple):
+class RetryDecision(NamedTuple):
     """What to do with a batch.
 
     Attributes:
@@ -55,40 +57,37 @@ class Verdict(NamedTuple):
     rejected: tuple[int, ...] = ()
 
 
-def judge(response: Response | None, *, sent: int, now: float | None = None) -> Verdict:
+def classify_response(response: Response | None, *, sent: int) -> RetryDecision:
     """Return what an answer means for the batch it answers.
 
     Args:
         response: The answer; None when there was none.
         sent: Number of events in the batch.
-        now: Present time for ``Retry-After`` dates, seconds since the epoch.
     """
     if response is None:
-        return Verdict("retry", "network_error")
+        return RetryDecision("retry", "network_error")
     status = response.status
-    wait = retry_after(response.headers.get("retry-after"), now=now)
+    wait = _retry_after(response.headers.get("retry-after"))
     if 200 <= status < 300:
         rejected = _rejected_positions(response.body, sent)
         if rejected is None:
-            return Verdict("retry", "not_an_ack", wait)
-        return Verdict("settle", rejected=rejected)
+            return RetryDecision("retry", "not_an_ack", wait)
+        return RetryDecision("settle", rejected=rejected)
     if status == 413:
-        return Verdict("split", "http_413")
+        return RetryDecision("split", "http_413")
     if status in _LATER:
-        return Verdict("retry", f"http_{status}", wait)
+        return RetryDecision("retry", f"http_{status}", wait)
     if status == 408:
-        return Verdict("retry", "http_408", wait, attempts=2)
+        return RetryDecision("retry", "http_408", wait, attempts=2)
     if status == 500:
-        return Verdict("retry", "http_500", wait, attempts=4)
+        return RetryDecision("retry", "http_500", wait, attempts=4)
     if 400 <= status < 600:
-        return Verdict("drop", f"http_{status}")
-    return Verdict("retry", "not_an_ack", wait)
+        return RetryDecision("drop", f"http_{status}")
+    return RetryDecision("retry", "not_an_ack", wait)
 
 
 def _rejected_positions(body: bytes, sent: int) -> tuple[int, ...] | None:
     """Return the refused positions of an acknowledgement, or None if it is none."""
-    import json
-
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
@@ -106,12 +105,11 @@ def _rejected_positions(body: bytes, sent: int) -> tuple[int, ...] | None:
     return tuple(positions) if accepted + duplicate + len(rejected) == sent else None
 
 
-def retry_after(value: str | None, *, now: float | None = None) -> float | None:
+def _retry_after(value: str | None) -> float | None:
     """Return the wait a ``Retry-After`` header asks for, in seconds, clamped to 1-300.
 
     Args:
         value: The header: seconds, or an HTTP date (RFC 9110, section 10.2.3).
-        now: Present time, seconds since the epoch; the system clock by default.
 
     Returns:
         The wait, or None where the header is absent or says nothing that can be read.
@@ -127,13 +125,11 @@ def retry_after(value: str | None, *, now: float | None = None) -> float | None:
         date = _http_date(text)
         if date is None:
             return None
-        seconds = date - (time.time() if now is None else now)
+        seconds = date - time.time()
     return min(max(seconds, _SHORTEST_WAIT), _LONGEST_WAIT)
 
 
 def _http_date(text: str) -> float | None:
-    from email.utils import mktime_tz, parsedate_tz
-
     try:
         parts = parsedate_tz(text)
         return None if parts is None else float(mktime_tz(parts))

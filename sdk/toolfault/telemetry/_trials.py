@@ -1,4 +1,4 @@
-"""Randomised trials: which arm of an experiment a conversation is in."""
+"""Chance by conversation: samples, and the arms of randomised trials."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import itertools
 from collections.abc import Sequence
 
 from toolfault.telemetry._context import current_conversation
-from toolfault.telemetry._sampling import draw
-from toolfault.telemetry._say import debug, say
+from toolfault.telemetry._guard import debug, warn
 
-__all__ = ["variant"]
+__all__ = ["sample", "variant"]
 
 
 def variant(
@@ -38,13 +37,13 @@ def variant(
     arms = [str(arm) for arm in variants]
     shares = _shares(arms, weights)
     if not arms or shares is None:
-        say(f"variant({str(name)[:64]!r}) cannot work: give it arms, and one weight per arm")
+        warn(f"variant({str(name)[:64]!r}) cannot work: give it arms, and one weight per arm")
         return arms[0] if arms else "control"
     conversation = current_conversation()
     if conversation is None:
         debug("variant() was asked outside a conversation")
         return arms[0]
-    lot = draw(conversation.id, f"variant {name}") * sum(shares)
+    lot = sample(conversation.id, f"variant {name}") * sum(shares)
     bounds = itertools.accumulate(shares)
     arm = next((arm for arm, bound in zip(arms, bounds, strict=True) if lot < bound), arms[-1])
     conversation.assign(str(name), arm)
@@ -61,3 +60,22 @@ def _shares(arms: Sequence[str], weights: Sequence[float] | None) -> list[float]
         return None
     usable = len(shares) == len(arms) and all(0.0 <= share < float("inf") for share in shares)
     return shares if usable and sum(shares) > 0 else None
+
+
+def sample(key: str, salt: str) -> float:
+    """Return a number from [0, 1) that depends on ``key`` and ``salt`` alone.
+
+    It is the same in every process; two salts are independent of each other. Source: BLAKE2b in
+    keyed mode (RFC 7693); the first 53 bits make a float, as ``random.random`` does.
+
+    Args:
+        key: Who draws, as a rule a conversation id.
+        salt: What is drawn for; the key of the hash.
+    """
+    from hashlib import blake2b
+
+    secret = salt.encode("utf-8", "replace")
+    if len(secret) > 64:
+        secret = blake2b(secret).digest()
+    digest = blake2b(key.encode("utf-8", "replace"), key=secret, digest_size=8).digest()
+    return (int.from_bytes(digest, "big") >> 11) / float(1 << 53)

@@ -52,7 +52,7 @@ def test_a_large_backlog_costs_little_memory(
     times: int, make_client: MakeClient, tmp_path: Path
 ) -> None:
     """What dead processes left (2 GiB in the long run) is read piece by piece: at most 64 MiB."""
-    writer = make_client(NOWHERE, spool_dir=str(tmp_path), limits=SILENT._replace(backoff_base=60))
+    writer = make_client(NOWHERE, spool_dir=str(tmp_path), limits=SILENT._replace(batch_seconds=60))
     for _ in range(160):
         writer.on_call(a_call(error=a_failure(message="x" * 3_000)))
     writer.close(0.0)

@@ -92,7 +92,8 @@ def test_damage_costs_only_the_records_it_hits(
     kind: str, times: int, make_client: MakeClient, tmp_path: Path
 ) -> None:
     """After any damage every record that is whole is sent, once, and what was lost is counted."""
-    writer = make_client(transport=Unreachable(), spool_dir=str(tmp_path), limits=SILENT)
+    together = SILENT._replace(batch_seconds=60.0)  # in one segment
+    writer = make_client(transport=Unreachable(), spool_dir=str(tmp_path), limits=together)
     for number in range(40):
         writer.on_call(a_call(error=a_failure() if number % 2 else None))
     writer.close(0.0)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import platform
+import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from toolfault import __version__
 from toolfault.errors import redact_json
-from toolfault.telemetry._arguments import Attempt
-from toolfault.telemetry._sealed import Sealed, error_member
-from toolfault.telemetry._time import rfc3339
+from toolfault.telemetry._arguments import ATTEMPT, Attempt
+from toolfault.telemetry._snapshot import Snapshot, error_member
+from toolfault.telemetry._traceback import head_and_tail
 
-__all__ = ["ATTEMPT", "encode_event", "envelope", "finish", "sdk_info"]
-
-ATTEMPT = "(arguments)"  # member of an unfinished event that never travels
+__all__ = ["encode_event", "envelope", "finish", "rfc3339", "sdk_info", "shortened"]
 
 # Ids and settings of the host, and the failure, whose parts were cleaned before they were composed
 # into texts: cleaned again, `password: should be text` would lose its words.
@@ -25,14 +25,14 @@ _KEPT = """
 """
 _AS_IT_IS = frozenset(_KEPT.split())
 
+_LATEST = 253_402_300_799  # 9999-12-31T23:59:59Z, the last second RFC 3339 can write
+_SHORTEST = 64  # characters; shorter texts of an event are never cut
 _GZIP = 31  # zlib window bits that write a gzip header (zlib manual, deflateInit2)
 _LEVEL = 5
 
 
 def sdk_info() -> dict[str, str]:
     """Return name, version and runtime for the envelope."""
-    from toolfault import __version__
-
     runtime = f"{platform.python_implementation()} {platform.python_version()}"
     return {"name": "toolfault-python", "version": __version__, "runtime": runtime}
 
@@ -48,7 +48,7 @@ def finish(event: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(compared, Attempt):
         wire.update((name, told) for name, told in compared.members().items() if told)
     error = wire.get("error")
-    if isinstance(error, Sealed):
+    if isinstance(error, Snapshot):
         wire["error"] = error_member(error)
     for name in ("occurred_at", "minute"):
         moment = wire.get(name)
@@ -59,31 +59,24 @@ def finish(event: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def encode_event(wire: Mapping[str, Any], *, ascii_only: bool = False) -> bytes:
+def encode_event(wire: Mapping[str, Any]) -> bytes:
     """Return a finished event as UTF-8 JSON.
 
     Lone surrogates become question marks, NUL becomes U+FFFD and NaN becomes text: JSON, UTF-8
     or a database cannot carry them, and none of them may cost the event.
 
-    Args:
-        wire: A finished event.
-        ascii_only: Escape everything else, as the spool needs it.
+    Control characters are escaped: the text has no line feed, as the spool needs it.
     """
     try:
-        text = _dumps(wire, ascii_only=ascii_only)
+        text = _dumps(wire)
     except (ValueError, TypeError, RecursionError):
-        text = _dumps(_plain(wire, 0), ascii_only=ascii_only)
-    if "\\u0000" in text or (ascii_only and "\\ud" in text):
-        text = _dumps(_plain(wire, 0), ascii_only=ascii_only)
+        text = _dumps(_plain(wire, 0))
+    if "\\u0000" in text:
+        text = _dumps(_plain(wire, 0))
     return text.encode("utf-8", "replace")
 
 
-_WIRE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-_ASCII = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode
-
-
-def _dumps(value: object, *, ascii_only: bool) -> str:
-    return _ASCII(value) if ascii_only else _WIRE(value)
+_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 def envelope(
@@ -132,3 +125,70 @@ def _plain(value: object, depth: int) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(member, depth + 1) for member in value[:1000]]
     return f"<{type(value).__name__}>"
+
+
+def shortened(body: bytes, limit: int) -> bytes | None:
+    """Return an encoded event within ``limit`` bytes, or None where that cannot be done.
+
+    The names of what was cut are in its member ``truncated``: a stored event is never changed
+    silently.
+
+    Args:
+        body: An encoded event.
+        limit: Bytes.
+    """
+    event = json.loads(body)
+    cut: list[str] = []
+    while len(body) > limit:
+        texts = sorted(_texts(event, "", []), key=lambda found: -len(found[1][found[2]]))
+        longest = [found for found in texts[:8] if len(found[1][found[2]]) > _SHORTEST]
+        if longest:
+            for name, holder, key in longest:
+                holder[key] = head_and_tail(holder[key], max(len(holder[key]) // 2, _SHORTEST))
+                cut.append(name)
+        elif not _drop_issues(event):
+            return None
+        event["truncated"] = sorted(set(cut))
+        body = encode_event(event)
+    return body
+
+
+def _texts(value: Any, path: str, found: list[Any]) -> list[tuple[str, Any, Any]]:
+    """Return every text with where it stands; ids are left alone, they are short."""
+    pairs = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
+    for key, member in pairs:
+        name = f"{path}.{key}" if path else str(key)
+        if isinstance(member, str):
+            found.append((name, value, key))
+        else:
+            _texts(member, name, found)
+    return found
+
+
+def _drop_issues(event: dict[str, Any]) -> bool:
+    """Halve the list of issues; False when there is nothing left to drop."""
+    error = event.get("error")
+    issues = error.get("issues") if isinstance(error, dict) else None
+    if not issues:
+        return False
+    del issues[len(issues) // 2 :]
+    return True
+
+
+def rfc3339(unix_seconds: float) -> str:
+    """Return ``unix_seconds`` as RFC 3339 UTC text with microseconds and ``Z``.
+
+    Args:
+        unix_seconds: Seconds since the epoch; times outside years 1970-9999 are clamped, since a
+            host's clock seam must not be able to break an event.
+    """
+    micros = round(min(max(unix_seconds, 0.0), float(_LATEST)) * 1_000_000)
+    seconds, fraction = divmod(micros, 1_000_000)
+    year, month, day, hour, minute, second = time.gmtime(seconds)[:6]
+    return f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}.{fraction:06d}Z"

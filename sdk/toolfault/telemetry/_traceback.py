@@ -7,11 +7,16 @@ function: no frame object, hence no local variable, outlives the capture.
 
 from __future__ import annotations
 
+import sys
 from types import TracebackType
 from typing import NamedTuple
 
-__all__ = ["Frame", "Raised", "raised_chain", "traceback_text"]
+from toolfault.errors import redact_text, redaction_policy
 
+__all__ = ["Frame", "Raised", "head_and_tail", "raised_chain", "traceback_text", "walk"]
+
+_LINES_KEPT = 2_000
+_LINE_CHARS = 500
 _FRAMES_KEPT = 100
 _FRAMES_WALKED = 2_000
 _CHAIN_KEPT = 8
@@ -88,8 +93,6 @@ def traceback_text(chain: tuple[Raised, ...]) -> str:
     Args:
         chain: Exceptions, oldest first, their messages redacted.
     """
-    from toolfault.telemetry._source import source_line
-
     parts: list[str] = []
     for raised in chain:
         if raised.frames:
@@ -99,7 +102,7 @@ def traceback_text(chain: tuple[Raised, ...]) -> str:
             if index == half:
                 parts.append(f"  [... {raised.omitted} frames ...]\n")
             parts.append(f'  File "{file}", line {line}, in {function}\n')
-            source = source_line(file, line)
+            source = _source_line(file, line)
             if source:
                 parts.append(f"    {source}\n")
         builtin = raised.module in ("builtins", "__main__")
@@ -117,3 +120,38 @@ def head_and_tail(text: str, limit: int) -> str:
     marker = f"\n[... {len(text) - limit} characters ...]\n"
     head = (limit - len(marker)) // 3
     return text[:head] + marker + text[len(text) - (limit - len(marker) - head) :]
+
+
+_lines: dict[tuple[str, int], tuple[object, str]] = {}
+
+
+def _source_line(file: str, number: int) -> str:
+    """Return one line of source, redacted, without margins; empty where it cannot be had.
+
+    ``linecache`` reads and keeps whole files in the host's memory; here a file is read up to the
+    line asked for, and a bounded number of lines is remembered.
+    """
+    policy = redaction_policy()
+    known = _lines.get((file, number))
+    if known is None or known[0] is not policy:
+        if len(_lines) >= _LINES_KEPT:
+            _lines.clear()
+        known = _lines[(file, number)] = (policy, redact_text(_read(file, number)))
+    return known[1]
+
+
+def _read(file: str, number: int) -> str:
+    # Interactive cells and generated code exist only where somebody put them.
+    linecache = sys.modules.get("linecache")
+    if linecache is not None and file in linecache.cache:
+        text = linecache.getline(file, number)
+        return text.strip()[:_LINE_CHARS] if isinstance(text, str) else ""
+    if file.startswith("<"):
+        return ""
+    try:
+        with open(file, "rb") as lines:  # noqa: PTH123 - no pathlib in the SDK
+            for _ in range(number - 1):
+                lines.readline(1 << 16)
+            return lines.readline(1 << 16).decode("utf-8", "replace").strip()[:_LINE_CHARS]
+    except OSError:
+        return ""

@@ -1,19 +1,11 @@
-"""Small members of events, within the bounds of the protocol (contract.md 3.9)."""
+"""Names that hosts and models give: text, without secrets, within the bounds of the protocol."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from toolfault.tools._observe import Repair
-
-__all__ = ["change_members", "coercion_members", "labels", "name_of", "tool_name"]
-
-_KINDS = ("manual", "release", "schema", "variant")
+__all__ = ["labels", "name_of", "tool_name"]
 
 
 def name_of(value: object, limit: int = 128) -> str | None:
@@ -27,7 +19,7 @@ def name_of(value: object, limit: int = 128) -> str | None:
         return value[:limit] or None
     if type(value) in (int, float, bool):
         return str(value)[:limit]
-    from toolfault.errors import safe_repr, safe_text
+    from toolfault.errors import safe_repr, safe_text  # an agent without failures never loads it
 
     return safe_text(value if isinstance(value, str) else safe_repr(value), limit)
 
@@ -57,20 +49,3 @@ def labels(tags: Mapping[str, str]) -> dict[str, str]:
         name = "".join(c if c.isascii() and (c.isalnum() or c in "_.-") else "_" for c in text)
         kept[name] = name_of(value, 256) or ""
     return kept
-
-
-def change_members(label: str, *, tool: str | None, kind: str) -> dict[str, Any]:
-    """Return what a marker says; an unknown kind is a manual one."""
-    return {
-        "label": name_of(label, 200) or "change",
-        "tool": name_of(tool),
-        "kind": kind if kind in _KINDS else "manual",
-    }
-
-
-def coercion_members(coercions: Sequence[Repair]) -> list[dict[str, str]]:
-    """Return at most 50 repairs: field and types, never a value."""
-    return [
-        {"field": c.field[:256], "from_type": str(c.from_type), "to_type": str(c.to_type)}
-        for c in coercions[:50]
-    ]

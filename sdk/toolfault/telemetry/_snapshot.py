@@ -8,8 +8,9 @@ Nothing leaves the process or reaches the disk before it was redacted.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolfault.errors import (
     REDACTED,
@@ -29,9 +30,13 @@ from toolfault.errors import (
     withhold,
     without,
 )
-from toolfault.telemetry._frames import Raised, head_and_tail, raised_chain, traceback_text, walk
+from toolfault.telemetry._arguments import ATTEMPT, attempt
+from toolfault.telemetry._traceback import Raised, head_and_tail, raised_chain, traceback_text, walk
 
-__all__ = ["Sealed", "error_member", "seal"]
+if TYPE_CHECKING:
+    from toolfault.telemetry._conversations import Chain
+
+__all__ = ["Details", "Snapshot", "error_member"]
 
 _ISSUES = 50
 _MESSAGE = 8_000
@@ -43,7 +48,7 @@ _NEVER_SECRET = frozenset({"int", "float", "bool", "NoneType", "Decimal"})
 _PLAIN_STR = BaseException.__str__
 
 
-class Sealed(NamedTuple):
+class Snapshot(NamedTuple):
     """A failure waiting for the sender.
 
     Attributes:
@@ -59,9 +64,9 @@ class Sealed(NamedTuple):
     size: int
 
 
-def seal(
+def take_snapshot(
     error: ToolError, arguments: object, *, adapter_failed: bool, capture_values: bool
-) -> Sealed:
+) -> Snapshot:
     """Put ``error`` aside: everything that could change or be freed later is copied now.
 
     Args:
@@ -84,7 +89,7 @@ def seal(
     twin.args = (error.tool, "")
     cause = error.__cause__
     if cause is None:
-        return Sealed(twin, (), adapter_failed, _size(twin, ()))
+        return Snapshot(twin, (), adapter_failed, _size(twin, ()))
     kind = _kind_of(cause)
     state["_exception_type"] = kind.full_name
 
@@ -96,7 +101,7 @@ def seal(
     if kind.quotes_values and error.quotes_exception:
         # Its own text quotes the values it is about; the first line counts and names them.
         state["_message"] = raised[-1].message or kind.name
-    return Sealed(twin, raised, adapter_failed, _size(twin, raised))
+    return Snapshot(twin, raised, adapter_failed, _size(twin, raised))
 
 
 class _Kind(NamedTuple):
@@ -170,11 +175,11 @@ def _first_line_of(error: Any, *, quoting: bool) -> str:
 
 
 def _size(error: ToolError, raised: tuple[Raised, ...]) -> int:
-    """Return an estimate of the memory a sealed failure takes, bytes: some 15 % above the truth.
+    """Return an estimate of the memory a snapshot failure takes, bytes: some 15 % above the truth.
 
     The constants are what tracemalloc sees for failures with and without issues and frames.
     """
-    size = _SEALED_BYTES + _bytes(error.__dict__["_message"])
+    size = _SNAPSHOT_BYTES + _bytes(error.__dict__["_message"])
     size += _bytes(error.snippet) + _bytes(error.received)
     for issue in error.__dict__["_issues"]:
         size += _ISSUE_BYTES + _bytes(issue.message) + _bytes(issue.received)
@@ -189,15 +194,15 @@ def _bytes(text: str | None) -> int:
     return len(text) if text.isascii() else 4 * len(text)
 
 
-_SEALED_BYTES = 1_400
+_SNAPSHOT_BYTES = 1_400
 _ISSUE_BYTES = 400
 _RAISED_BYTES = 200
 _FRAME_BYTES = 140
 
 
-def error_member(sealed: Sealed) -> dict[str, Any]:
+def error_member(snapshot: Snapshot) -> dict[str, Any]:
     """Return the ``error`` member of an event, every string cleaned and within its limit."""
-    error = sealed.error
+    error = snapshot.error
     member: dict[str, Any] = {
         "code": str(error.code),
         "category": str(error.category),
@@ -213,9 +218,9 @@ def error_member(sealed: Sealed) -> dict[str, Any]:
         "issues": [_issue(issue) for issue in error.issues[:_ISSUES]],
         "issues_total": error.issues_total or None,
         "renderings": error.renderings(),
-        "exception": _exception(sealed.raised),
+        "exception": _exception(snapshot.raised),
         "fingerprint": error.fingerprint,
-        "adapter_failed": sealed.adapter_failed or None,
+        "adapter_failed": snapshot.adapter_failed or None,
         **_received(error),
     }
     return {name: value for name, value in member.items() if value is not None and value != []}
@@ -236,8 +241,6 @@ def _received(error: ToolError) -> dict[str, Any]:
 
 def _bounded(context: dict[str, object] | None) -> dict[str, Any] | None:
     """Return a retry context within 4 KiB; its last members go first."""
-    import json
-
     left = dict(context or {})
     while left and len(json.dumps(left)) > _CONTEXT:
         left.popitem()
@@ -275,3 +278,36 @@ def _exception(raised: tuple[Raised, ...]) -> dict[str, Any] | None:
 
 def _clean(text: str | None, limit: int) -> str | None:
     return None if text is None else safe_text(redact_text(text, limit))
+
+
+class Details:
+    """Adds to an event what its arguments and its error tell.
+
+    Args:
+        secret: Key of argument fingerprints.
+        capture_values: Whether values of arguments may travel.
+    """
+
+    def __init__(self, secret: bytes, *, capture_values: bool) -> None:
+        self._secret = secret
+        self._capture_values = capture_values
+
+    def add_arguments(self, event: dict[str, Any], chain: Chain | None, arguments: object) -> int:
+        """Put the arguments aside in the event and return the bytes they take in memory."""
+        event[ATTEMPT], size = attempt(arguments, chain, self._secret)
+        return size
+
+    def add_error(
+        self, event: dict[str, Any], error: ToolError, arguments: object, *, adapter_failed: bool
+    ) -> int:
+        """Put the failure aside in the event and return the bytes it takes in memory."""
+        snapshot = take_snapshot(
+            error,
+            arguments,
+            adapter_failed=adapter_failed,
+            capture_values=self._capture_values,
+        )
+        event["error"] = snapshot
+        # The result the host got names its event, so that people can find it.
+        error.event_id = event["event_id"]
+        return snapshot.size
