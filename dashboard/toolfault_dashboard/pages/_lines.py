@@ -13,6 +13,7 @@ from toolfault_dashboard.contexts.failures import ChainLine, FailureLine
 from toolfault_dashboard.formats import count, percent, percent_interval, plural
 from toolfault_dashboard.glossary import CODES
 from toolfault_dashboard.pages._ask import Ask
+from toolfault_dashboard.policy import allows
 from toolfault_dashboard.queries import ToolRates
 from toolfault_dashboard.queries.rows import (
     ChainGroup,
@@ -25,6 +26,7 @@ from toolfault_dashboard.queries.rows import (
 from toolfault_dashboard.search import Clause, Pattern, Query, QueryError, parse
 
 __all__ = [
+    "alert_about",
     "argument_of",
     "chain_line",
     "code_lines",
@@ -243,3 +245,10 @@ def rate_tile(label: str, found: Rate, *, of: str, ofs: str | None = None, href:
         href=href,
         estimate=estimate(found.value, found.low, found.high, scale=1.0),
     )
+
+
+def alert_about(ask: Ask, query: Query) -> str:
+    """Return where an alert about *query* is made; "" where the reader's role may not."""
+    if not allows(ask.viewer.role, "developer"):
+        return ""
+    return ask.link("/alert", query.without("since", "until"), window="")

@@ -20,6 +20,13 @@ from toolfault_collector.storage.tables.accounts import (
     saved_view,
     user_account,
 )
+from toolfault_collector.storage.tables.alerts import (
+    alert_channel,
+    alert_lease,
+    alert_message,
+    alert_rule,
+    alert_state,
+)
 from toolfault_collector.storage.tables.common import metadata
 from toolfault_collector.storage.tables.events import (
     call_counts,
@@ -28,6 +35,7 @@ from toolfault_collector.storage.tables.events import (
     conversation,
     conversation_end,
     day_version,
+    drop_counts,
     event_key,
     failure_counts,
     issue,
@@ -45,6 +53,11 @@ from toolfault_collector.storage.tables.otlp import (
 )
 
 __all__ = [
+    "alert_channel",
+    "alert_lease",
+    "alert_message",
+    "alert_rule",
+    "alert_state",
     "api_key",
     "audit_log",
     "call_counts",
@@ -53,6 +66,7 @@ __all__ = [
     "conversation",
     "conversation_end",
     "day_version",
+    "drop_counts",
     "event_key",
     "failure_counts",
     "issue",
