@@ -6,7 +6,7 @@ import secrets
 import time
 from typing import Final
 
-from sqlalchemy import Connection, Engine, text, update
+from sqlalchemy import Connection, Engine, select, text, update
 
 from toolfault_collector.clock import SECOND_US
 from toolfault_collector.storage.dialect import insert_ignore
@@ -66,13 +66,11 @@ class Lease:
         lease, until = alert_lease.c, now + int(self._seconds * SECOND_US)
         row = {"holder": self.holder, "expires_at": until}
         mine = (lease.holder == self.holder) | (lease.expires_at <= now)
-        taken = conn.execute(
-            update(alert_lease).where(lease.name == _NAME, mine).values(row)
-        ).rowcount
-        if not taken:
-            new = insert_ignore(conn, alert_lease).values(name=_NAME, **row)
-            taken = conn.execute(new).rowcount
-        if taken != 1:
+        conn.execute(update(alert_lease).where(lease.name == _NAME, mine).values(row))
+        # The first server of all; another may do the same, and one of them finds it done.
+        conn.execute(insert_ignore(conn, alert_lease).values(name=_NAME, **row))
+        holder = conn.execute(select(lease.holder).where(lease.name == _NAME)).scalar_one()
+        if holder != self.holder:
             self._renewed = None
             raise LeaseLost
         self._renewed = began

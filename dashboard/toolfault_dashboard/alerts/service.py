@@ -149,7 +149,9 @@ class AlertService:
         if rule.condition == "digest":
             return bool(row.problem) or last_due(rule, now) > row.evaluated_at
         by_waiting = rule.condition in _BY_WAITING
-        return seen != row.seen or by_waiting or bool(row.firing or row.pending)
+        # What a snooze held back is told when it is over, though nothing more arrives.
+        held_back = rule.snoozed_until > row.evaluated_at
+        return seen != row.seen or by_waiting or held_back or bool(row.firing or row.pending)
 
     def _evaluate(self, row: RuleRow, seen: str) -> None:
         now, rule = self._clock(), row.rule
@@ -169,6 +171,7 @@ class AlertService:
             problem = str(error)
         figure = measured.figure
         known = (row.seen, row.figure, row.problem) == (seen, figure, problem)
+        known = known and not row.evaluated_at < rule.snoozed_until <= now
         if known and not due and advance(rule, before, measured, now)[0] == before:
             return  # nothing to write
         with write_transaction(self._engine) as conn:
