@@ -43,9 +43,13 @@ _KINDS: Final = ("ingest", "read")
 ACTS: Final = 50  # of the audit log; `toolfault audit` lists all
 ROLE_MEANINGS: Final = (
     ("viewer", "what users were told; counts, rates and chains", "saved views of their own"),
-    ("developer", "also what the model was told, sent and received", "changes, Fix next"),
-    ("operator", "everything, also tracebacks, users and rejected events", "changes, Fix next"),
-    ("admin", "everything", "keys, people and roles, retention and prices"),
+    (
+        "developer",
+        "also what the model was told, sent and received",
+        "changes, Fix next, alert rules",
+    ),
+    ("operator", "everything, also tracebacks, users and rejected events", "as a developer"),
+    ("admin", "everything", "keys, people and roles, retention and prices, alert channels"),
 )
 """Role, what it sees, what it may write."""
 

@@ -181,7 +181,7 @@ def test_what_is_older_than_the_rule_and_what_is_too_few_is_not_told() -> None:
 def test_what_passes(condition: ConditionName, figure: Figure, fires: bool) -> None:
     """The near end of the interval must be beyond the threshold, of enough calls."""
     rule, states = _rule(condition), dict[str, State]()
-    said = []
+    said: list[object] = []
     for minutes in (0, 10):
         now = START + minutes * MINUTE_US
         states, notices = advance(rule, states, Measured(figure), now)

@@ -74,9 +74,12 @@ def test_a_kind_is_told_once_however_often_it_is_retried(office: Office) -> None
 
     def attempts(conversation: str, number: int) -> None:
         at = office.now - SECOND_US
-        person = {"error": {"audience": "user"}}
+        for_person = {"audience": "user"}
         office.store(
-            *(failure(session_id=conversation, at=at + each, **person) for each in range(number))
+            *(
+                failure(session_id=conversation, at=at + each, error=for_person)
+                for each in range(number)
+            )
         )
 
     attempts("a", 3)
