@@ -32,6 +32,7 @@ from toolfault_dashboard import signin
 from toolfault_dashboard.alerts.service import AlertService
 from toolfault_dashboard.api import create_api
 from toolfault_dashboard.exports.downloads import Running
+from toolfault_dashboard.local_sessions import Importing
 from toolfault_dashboard.lockout import Lockout
 from toolfault_dashboard.pages import ROUTERS
 from toolfault_dashboard.pages._ask import Services
@@ -108,6 +109,7 @@ def create_app(
         settings=settings,
         waits=Waits(),
         running=Running(),
+        importing=Importing(collector.engine),
     )
     app.include_router(create_router(collector))
     for router in ROUTERS:

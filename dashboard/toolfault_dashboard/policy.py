@@ -172,6 +172,7 @@ POLICY: Final[tuple[Rule, ...]] = (
     _rule("/range", "viewer"),
     _rule("/start", "viewer"),
     _rule("/start", "admin", _WRITE),
+    _rule("/start/sessions", "admin", _WRITE),
     _rule("/help", "viewer"),
     _rule("/sign-out", "viewer", _WRITE),
 )

@@ -168,11 +168,13 @@ def test_headings_of_a_table_stand_beside_each_other_in_line(scripted: Visit, wi
 
 
 def test_pages_without_a_session_and_errors_are_accessible(scripted: Visit):
-    """Sign-in, not found and a query that cannot be read pass axe too."""
+    """Sign-in, not found and a query that cannot be read pass axe too, and fit a phone."""
+    scripted.page.set_viewport_size(PHONE)
     for path in ("/nothing", "/failures?q=tol:x"):
-        assert _violations(scripted.go(path)) == []
+        assert _violations(scripted.go(path)) + _beyond(scripted.page) == []
     scripted.context.clear_cookies()
-    assert _violations(scripted.go("/")) == []
+    assert _violations(scripted.go("/")) + _beyond(scripted.page) == []
+    scripted.page.set_viewport_size(WIDE)
     scripted.refused(404, 400)
 
 

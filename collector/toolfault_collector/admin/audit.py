@@ -40,6 +40,7 @@ ACTIONS: Final = (
     "rejects_retried",
     "repaired",
     "role_changed",
+    "sessions_imported",
     "settings_changed",
     "signed_in",
     "signed_out",

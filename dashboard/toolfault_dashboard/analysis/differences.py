@@ -10,6 +10,7 @@ from statistics import NormalDist
 from toolfault_dashboard.analysis.estimates import Estimate
 from toolfault_dashboard.analysis.rates import (
     Interval,
+    Rate,
     critical_t,
     critical_value,
     effective_interval,
@@ -18,6 +19,7 @@ from toolfault_dashboard.analysis.rates import (
 __all__ = [
     "Difference",
     "chance_of",
+    "change_of_rate",
     "difference_of_means",
     "difference_of_rates",
     "pooled_p_value",
@@ -76,8 +78,7 @@ def difference_of_rates(
         for side, effect in zip((before, after), effects, strict=True)
     )
     value = q - p
-    low = value - sqrt((q - right.low) ** 2 + (left.high - p) ** 2)
-    high = value + sqrt((right.high - q) ** 2 + (p - left.low) ** 2)
+    ends = _combined(p, left, q, right)
     # Under no difference both sides have the same share, so its variance is taken at the mean.
     spread = sum(
         _spread(side, effect if effect is not None else shared, (p + q) / 2)
@@ -86,8 +87,8 @@ def difference_of_rates(
     clustered = any(effect > 1.0 for effect in known)
     return Difference(
         value=value,
-        low=max(-1.0, low),
-        high=min(1.0, high),
+        low=ends.low,
+        high=ends.high,
         smallest_detectable=_smallest(spread, confidence),
         clustered=clustered,
         method=(
@@ -97,6 +98,30 @@ def difference_of_rates(
             else "Newcombe's hybrid score interval"
         ),
     )
+
+
+def change_of_rate(before: Rate, after: Rate) -> Interval | None:
+    """Return the interval of after - before for two rates that have intervals of their own.
+
+    It is as wide as the intervals beside which it stands make it (Newcombe's hybrid score method,
+    as in `difference_of_rates`): a reader who sees both rates and the change sees one claim.
+
+    Returns:
+        The 95 % interval, or None where a rate has no value.
+    """
+    p, q = before.value, after.value
+    ends = (before.low, before.high, after.low, after.high)
+    if p is None or q is None or None in ends:
+        return None
+    low, high, new_low, new_high = (end for end in ends if end is not None)
+    return _combined(p, Interval(low, high), q, Interval(new_low, new_high))
+
+
+def _combined(p: float, left: Interval, q: float, right: Interval) -> Interval:
+    """Return the interval of q - p, whose own intervals are *right* and *left*."""
+    low = q - p - sqrt((q - right.low) ** 2 + (left.high - p) ** 2)
+    high = q - p + sqrt((right.high - q) ** 2 + (p - left.low) ** 2)
+    return Interval(max(-1.0, low), min(1.0, high))
 
 
 def difference_of_means(

@@ -113,7 +113,10 @@ class ToolsContext:
     """`tools.html`."""
 
     view: Doc[View, "The query bar."]
-    tools: Doc[tuple[ToolLine, ...], "All tools of the view."]
+    tools: Doc[tuple[ToolLine, ...], "The tools of this page."]
+    total: Doc[int, "All tools of the view."]
+    before: Doc[str, "Address of the page before; empty on the first."]
+    after: Doc[str, "Address of the page after; empty on the last."]
     columns: Doc[ColumnChoice, "Columns of the table."]
     trends: Doc[
         dict[str, tuple[str, str]],

@@ -12,6 +12,7 @@ from toolfault_dashboard.contexts.failures import ChainLine, FailureLine
 from toolfault_dashboard.contexts.frequency import FrequencyLine, ToolLine
 from toolfault_dashboard.contexts.shell import ColumnChoice, Link, View
 from toolfault_dashboard.contexts.times import TimeChart
+from toolfault_dashboard.local_sessions import LocalSessions
 from toolfault_dashboard.queries.rows import Funnel, RoundTripBin
 
 __all__ = [
@@ -34,6 +35,7 @@ class Tile:
     sub: Doc[str, "n, interval, or what else makes the figure honest."]
     href: Doc[str, "The rows behind it; empty if there is no list of them."]
     estimate: Doc[Estimate | None, "The interval of a rate, drawn; None for a count."]
+    before: Doc[str, "The figure of the period before, and the change; empty without one."] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,10 @@ class StartContext:
     placeholder: Doc[str, "The DSN with KEY in place of a key."]
     may_create: Doc[bool, "Whether this person may create a key."]
     failures: Doc[str, "Address of the Failures page, for after the first event."]
+    sessions: Doc[
+        LocalSessions | None, "Claude Code's on the server's machine, for who may import."
+    ]
+    importing: Doc[str, "How far the import of these is; empty where none was started."]
 
 
 @dataclass(frozen=True, slots=True)

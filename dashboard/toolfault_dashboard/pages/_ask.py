@@ -24,6 +24,7 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.contexts import TEMPLATES, Chip, Link, View
 from toolfault_dashboard.exports.downloads import Running
 from toolfault_dashboard.formats import shown_in
+from toolfault_dashboard.local_sessions import Importing
 from toolfault_dashboard.lockout import Lockout
 from toolfault_dashboard.pages._shell import clock_of, shell_of
 from toolfault_dashboard.pages._waits import Waits
@@ -75,6 +76,7 @@ class Services:
     settings: Settings
     waits: Waits
     running: Running  # downloads of the pages
+    importing: Importing  # of sessions on this machine
 
 
 @dataclass(frozen=True)

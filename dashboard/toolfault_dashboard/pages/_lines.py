@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Final
 
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.charts import estimate, nice_ceiling
-from toolfault_dashboard.contexts import FrequencyLine, Tile, ToolLine
+from toolfault_dashboard.contexts import FrequencyLine, ToolLine
 from toolfault_dashboard.contexts.failures import ChainLine, FailureLine
-from toolfault_dashboard.formats import count, percent, percent_interval, plural
 from toolfault_dashboard.glossary import CODES
 from toolfault_dashboard.pages._ask import Ask
 from toolfault_dashboard.policy import allows
@@ -31,16 +29,12 @@ __all__ = [
     "chain_line",
     "code_lines",
     "cost_rank",
-    "count_tile",
     "exactly",
     "failure_line",
     "frequency_lines",
     "narrowed_by",
     "rate_scale",
-    "rate_tile",
-    "recovery_tile",
     "rows_behind",
-    "spent_tile",
     "tool_lines",
 ]
 
@@ -201,50 +195,9 @@ def _tool_line(
     )
 
 
-def count_tile(label: str, value: int, *, sub: str = "", href: str = "") -> Tile:
-    """Return a tile of a plain count."""
-    return Tile(label=label, value=count(value), unit="", sub=sub, href=href, estimate=None)
-
-
-def spent_tile(found: Summary, *, href: str = "") -> Tile:
-    """Return the tile of the calls that failures cost; what was given up is never free."""
-    return count_tile(
-        "Calls spent",
-        found.calls_spent,
-        sub=f"{plural(found.round_trips, 'round trip')}; {count(found.abandoned)} abandoned",
-        href=href,
-    )
-
-
 def cost_rank(line: ToolLine) -> tuple[int, int, int, str]:
     """Return what tools are ranked by: calls spent, then chains given up, then failures."""
     return (-line.calls_spent, -line.outcomes[2], -line.failures, line.name)
-
-
-def recovery_tile(found: Rate, still_open: int, *, href: str = "") -> Tile:
-    """Return the tile of the recovery rate, with the chains that it does not know about yet.
-
-    A recovered chain is closed at once, an abandoned one after half an hour of silence: of the
-    newest chains those that are closed have mostly recovered.
-    """
-    tile = rate_tile("Recovered", found, of="closed chain", href=href)
-    more = f", {plural(still_open, 'chain')} open" if still_open else ""
-    return replace(tile, sub=tile.sub + more)
-
-
-def rate_tile(label: str, found: Rate, *, of: str, ofs: str | None = None, href: str = "") -> Tile:
-    """Return a tile of a rate with its n and interval, or "not enough data"."""
-    if found.value is None:
-        return Tile(label, "–", "", f"no {ofs or f'{of}s'} yet: not enough data", "", None)
-    return Tile(
-        label=label,
-        value=percent(found.value),
-        unit="",
-        sub=f"95%: {percent_interval(found)}, n\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
-        f"{plural(found.n, of, ofs)}",
-        href=href,
-        estimate=estimate(found.value, found.low, found.high, scale=1.0),
-    )
 
 
 def alert_about(ask: Ask, query: Query) -> str:

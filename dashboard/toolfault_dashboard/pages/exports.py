@@ -22,6 +22,7 @@ from toolfault_dashboard.alerts.store import (
 )
 from toolfault_dashboard.alerts.wording import rule_in_words
 from toolfault_dashboard.analysis.by_code import CodeEffect
+from toolfault_dashboard.analysis.differences import change_of_rate
 from toolfault_dashboard.analysis.effect import MetricEffect
 from toolfault_dashboard.analysis.rates import Rate, rate
 from toolfault_dashboard.exports.tables import table_stream
@@ -117,33 +118,46 @@ def _rate_columns(name: str) -> tuple[str, ...]:
 def overview(ask: Ask) -> RowStream:
     """Write the headline figures of the overview."""
     found = queries.overview(ask.conn, ask.scope)
-    counted = found.summary
-    rows: list[tuple[Any, ...]] = [
-        (name, getattr(counted, name), None, None, None)
-        for name in (
-            "conversations",
-            "calls",
-            "failures",
-            "chains",
-            "recovered",
-            "switched",
-            "abandoned",
-            "open",
-            "round_trips",
-            "calls_spent",
-            "mean_failures_before_recovery",
-        )
-    ]
-    for name, each in (
-        ("failure_rate", found.failure_rate),
-        ("recovery_rate", found.recovery_rate),
-        ("first_try_success", found.first_try),
+    period = queries.period_before(ask.conn, ask.scope)
+    then = None if period is None else queries.overview(ask.conn, period.scope)
+    rows: list[tuple[Any, ...]] = []
+    for name in (
+        "conversations",
+        "calls",
+        "failures",
+        "chains",
+        "recovered",
+        "switched",
+        "abandoned",
+        "open",
+        "round_trips",
+        "calls_spent",
+        "mean_failures_before_recovery",
     ):
-        rows.append((name, *_rate_cells(each)))
+        was = None if then is None else getattr(then.summary, name)
+        rows.append((name, getattr(found.summary, name), None, None, None, was, None, None))
+    for name, attribute in (
+        ("failure_rate", "failure_rate"),
+        ("recovery_rate", "recovery_rate"),
+        ("first_try_success", "first_try"),
+    ):
+        now: Rate = getattr(found, attribute)
+        before: Rate | None = None if then is None else getattr(then, attribute)
+        ends = None if before is None else change_of_rate(before, now)
+        rows.append(
+            (
+                name,
+                *_rate_cells(now),
+                None if before is None else before.value,
+                None if ends is None else ends.low,
+                None if ends is None else ends.high,
+            )
+        )
+    numbers = ("before", "change_low", "change_high")
     return _table(
-        ("figure", "value", "low", "high", "n"),
+        ("figure", "value", "low", "high", "n", *numbers),
         rows,
-        numbers=("value", "low", "high"),
+        numbers=("value", "low", "high", *numbers),
         integers=("n",),
     )
 

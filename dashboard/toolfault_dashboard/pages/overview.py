@@ -6,24 +6,19 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from toolfault_dashboard import queries
-from toolfault_dashboard.contexts import OverviewContext, Tile
-from toolfault_dashboard.formats import plural
-from toolfault_dashboard.pages._ask import Ask, Asked
+from toolfault_dashboard.contexts import OverviewContext
+from toolfault_dashboard.pages._ask import Asked
 from toolfault_dashboard.pages._kinds import new_kinds
 from toolfault_dashboard.pages._lines import (
     code_lines,
     cost_rank,
-    count_tile,
     failure_line,
-    rate_tile,
-    recovery_tile,
-    spent_tile,
     tool_lines,
 )
+from toolfault_dashboard.pages._tiles import overview_tiles
 from toolfault_dashboard.pages._time import TOP_CODES, time_chart
 from toolfault_dashboard.pages.start import is_empty, start_page
 from toolfault_dashboard.policy import allows
-from toolfault_dashboard.queries.rows import Overview
 
 __all__ = ["router"]
 
@@ -47,7 +42,7 @@ def overview(ask: Asked) -> Response:
     costly = sorted(lines, key=cost_rank)
     context = OverviewContext(
         view=ask.view("/"),
-        tiles=_tiles(ask, found),
+        tiles=overview_tiles(ask, found),
         time=time_chart(ask, over_time, queries.changes(ask.conn, ask.scope)),
         tools=tuple(line for line in costly if line.failures)[:_SHOWN],
         tools_total=len(lines),
@@ -73,26 +68,3 @@ def overview(ask: Asked) -> Response:
         },
     )
     return ask.render("overview.html", context, title="Overview")
-
-
-def _tiles(ask: Ask, found: Overview) -> tuple[Tile, ...]:
-    counted = found.summary
-    return (
-        count_tile(
-            "Calls",
-            counted.calls,
-            sub=f"in {plural(counted.conversations, 'conversation')}",
-            href=ask.link("/tools"),
-        ),
-        count_tile(
-            "Failures",
-            counted.failures,
-            sub=f"{plural(len(counted.codes), 'code')}, "
-            f"{plural(sum(1 for each in counted.tools.values() if each.failures), 'tool')}",
-            href=ask.link("/failures"),
-        ),
-        rate_tile("Failure rate", found.failure_rate, of="call"),
-        spent_tile(counted, href=ask.link("/round-trips")),
-        recovery_tile(found.recovery_rate, counted.open, href=ask.link("/round-trips")),
-        rate_tile("First-try success", found.first_try, of="operation"),
-    )

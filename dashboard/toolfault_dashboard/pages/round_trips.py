@@ -26,11 +26,15 @@ from toolfault_dashboard.pages._columns import (
 from toolfault_dashboard.pages._lines import (
     argument_of,
     chain_line,
-    count_tile,
     exactly,
+    tool_lines,
+)
+from toolfault_dashboard.pages._tiles import (
+    before,
+    count_tile,
     rate_tile,
     recovery_tile,
-    tool_lines,
+    tile,
 )
 from toolfault_dashboard.queries.rows import (
     OUTCOMES,
@@ -118,7 +122,7 @@ def round_trips(ask: Asked) -> Response:
     more = [name for name in chosen(ask, CHAIN_COLUMNS) if name in _MORE]
     context = RoundTripsContext(
         view=ask.view("/round-trips", **kept),
-        tiles=_tiles(found),
+        tiles=_tiles(ask, found),
         funnel=found.funnel,
         steps=_steps(ask, found),
         chart=_chart(bins) if found.funnel.chains else None,
@@ -215,11 +219,32 @@ def _cell(row: ChainRow, name: str) -> str:
     return str(getattr(row, name) or "")
 
 
-def _tiles(found: RoundTrips) -> tuple[Tile, ...]:
-    funnel = found.funnel
+def _tiles(ask: Ask, found: RoundTrips) -> tuple[Tile, ...]:
+    """Return the headline figures, those that can be compared beside the period before."""
+    spent, recovered, first_retry, *others = _tiles_of(found)
+    earlier = before(ask)
+    if earlier is None:
+        return (spent, recovered, first_retry, *others)
+    then = queries.round_trips(ask.conn, earlier.scope)
+    return (
+        earlier.beside_count(spent, then.calls_spent),
+        earlier.beside_rate(recovered, found.recovery_rate, then.recovery_rate),
+        earlier.beside_rate(first_retry, found.first_retry_rate, then.first_retry_rate),
+        *(earlier.beside(other, value) for other, value in zip(others, _costs(then), strict=True)),
+    )
+
+
+def _costs(found: RoundTrips) -> tuple[str, str, str]:
+    """Return the time lost, the repeats and the serial discoveries of all tools."""
     lost = sum(group.time_lost_ms for group in found.by_tool)
     repeats = sum(group.identical_repeats for group in found.by_tool)
     serial = sum(group.serial_discovery for group in found.by_tool)
+    return duration(lost) if lost else "–", count(repeats), count(serial)
+
+
+def _tiles_of(found: RoundTrips) -> tuple[Tile, ...]:
+    funnel = found.funnel
+    lost, repeats, serial = _costs(found)
     trips = found.round_trips / funnel.chains if funnel.chains else None
     return (
         count_tile(
@@ -236,16 +261,13 @@ def _tiles(found: RoundTrips) -> tuple[Tile, ...]:
             found.first_retry_rate,
             of="retried chain",
         ),
-        Tile(
+        tile(
             "Time lost",
-            duration(lost) if lost else "–",
-            "",
-            "first failure to last call" if lost else "no times recorded",
-            "",
-            None,
+            lost,
+            sub="no times recorded" if lost == "–" else "first failure to last call",
         ),
-        count_tile("Same again", repeats, sub="retries with the same arguments"),
-        count_tile("Serial discovery", serial, sub="chains that met issues one by one"),
+        tile("Same again", repeats, sub="retries with the same arguments"),
+        tile("Serial discovery", serial, sub="chains that met issues one by one"),
     )
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastapi import APIRouter
+from fastapi import APIRouter, HTTPException
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 from starlette.responses import RedirectResponse, Response
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.contexts import StartContext
+from toolfault_dashboard.local_sessions import sessions_here
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.policy import allows
 from toolfault_dashboard.recording import create_ingest_key
@@ -46,6 +47,8 @@ def start_page(ask: Ask, *, key: str = "", empty: bool = True) -> Response:
         placeholder=_dsn(ask, _PLACEHOLDER),
         may_create=allows(ask.viewer.role, "admin"),
         failures=ask.link("/failures", ""),
+        sessions=sessions_here() if allows(ask.viewer.role, "admin") else None,
+        importing=ask.services.importing.said(_project(ask)),
     )
     return ask.render("start.html", context, title="Send data")
 
@@ -85,6 +88,16 @@ def create_key(ask: Asked) -> Response:
         samesite="strict",
     )
     return answer
+
+
+@router.post(f"{_PATH}/sessions", name="import_sessions")
+def import_sessions(ask: Asked) -> Response:
+    """Import the sessions of Claude Code that lie on the server's machine, after this page."""
+    sessions = sessions_here()
+    if sessions is None:
+        raise HTTPException(404, "There are no sessions of Claude Code on the server's machine.")
+    ask.services.importing.start(sessions, _project(ask), actor=ask.viewer.name)
+    return RedirectResponse(ask.link(_PATH, "", window=""), status_code=303)
 
 
 def _cookie(ask: Ask) -> str:

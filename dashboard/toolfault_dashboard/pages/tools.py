@@ -4,32 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, HTTPException
+from fastapi import Query as Parameter
 from starlette.responses import Response
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.rates import rate
 from toolfault_dashboard.charts import estimate, sparkline
-from toolfault_dashboard.contexts import FrequencyLine, Tile, ToolContext, ToolLine, ToolsContext
+from toolfault_dashboard.contexts import FrequencyLine, ToolContext, ToolLine, ToolsContext
 from toolfault_dashboard.contexts.advice import MessageLine
-from toolfault_dashboard.formats import plural
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._columns import Columns, choice, kept_columns, redirected
 from toolfault_dashboard.pages._lines import (
     alert_about,
     code_lines,
-    count_tile,
     exactly,
     failure_line,
     frequency_lines,
     rate_scale,
-    rate_tile,
-    recovery_tile,
-    spent_tile,
     tool_lines,
 )
+from toolfault_dashboard.pages._tiles import overview_tiles
 from toolfault_dashboard.pages._time import TOP_CODES, peak_words, time_chart
 from toolfault_dashboard.pages.breakdown import lines_of
 from toolfault_dashboard.pages.fix_next import fix_line
@@ -64,6 +61,8 @@ _SORTS: Final[dict[str, Callable[[ToolLine], Any]]] = {
     ),
 }
 _DEFAULT_SORT: Final = "-spent"
+PAGE_ROWS: Final = 50
+_MOST_PAGES: Final = 100_000
 TOP: Final = 5
 """Models, fixes and wordings of a tool that its page shows."""
 _ASCENDING_FIRST: Final = ("name", "first_try", "recovery")
@@ -92,8 +91,8 @@ COLUMNS: Final = Columns(
 
 
 @router.get("/tools", name="tools")
-def tools(ask: Asked) -> Response:
-    """Render the table of tools, sorted as the address says."""
+def tools(ask: Asked, page: Annotated[int, Parameter(ge=1, le=_MOST_PAGES)] = 1) -> Response:
+    """Render one page of the table of tools, sorted as the address says."""
     kept = kept_columns(ask, COLUMNS)
     sort = ask.request.query_params.get("sort", "")
     if (answer := redirected(ask, "/tools", {"": COLUMNS}, sort=sort)) is not None:
@@ -109,9 +108,15 @@ def tools(ask: Asked) -> Response:
     by_name = sorted(lines, key=_SORTS["name"])
     shown = choice(ask, COLUMNS, **kept_sort)
     trends = trends_by_tool(ask.conn, ask.scope) if "trend" in shown.shown else None
+    ranked = sorted(by_name, key=_SORTS[column], reverse=chosen.startswith("-"))
+    last = max(1, -(-len(ranked) // PAGE_ROWS))
+    page = min(page, last)
     context = ToolsContext(
         view=ask.view("/tools", **kept_sort, **kept),
-        tools=tuple(sorted(by_name, key=_SORTS[column], reverse=chosen.startswith("-"))),
+        tools=tuple(ranked[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]),
+        total=len(ranked),
+        before=ask.here(page=str(page - 1)) if page > 1 else "",
+        after=ask.here(page=str(page + 1)) if page < last else "",
         scale=rate_scale(line.rate for line in lines),
         sorts={name: _sort(ask, name, chosen, **kept) for name in _SORTS},
         columns=shown,
@@ -161,7 +166,7 @@ def tool(ask: Asked, name: str = "") -> Response:
     context = ToolContext(
         view=ask.view("/tool", name=tool),
         tool=tool,
-        tiles=_tiles(narrowed, found),
+        tiles=overview_tiles(narrowed, found),
         time=time_chart(narrowed, over_time, queries.changes(ask.conn, scope)),
         codes=code_lines(narrowed, found.summary, queries.rates_by_code(ask.conn, scope)),
         fields=_fields(narrowed, found),
@@ -226,17 +231,3 @@ def _fields(ask: Ask, found: Overview) -> tuple[FrequencyLine, ...]:
 def _known(ask: Ask, tool: str) -> bool:
     """Say whether the project has ever seen the tool, whatever the window shows."""
     return bool(queries.summary(ask.conn, ask.scope_of(exactly(Query(), "tool", tool))).calls)
-
-
-def _tiles(ask: Ask, found: Overview) -> tuple[Tile, ...]:
-    counted = found.summary
-    return (
-        count_tile(
-            "Calls", counted.calls, sub=f"in {plural(counted.conversations, 'conversation')}"
-        ),
-        count_tile("Failures", counted.failures, href=ask.link("/failures")),
-        rate_tile("Failure rate", found.failure_rate, of="call"),
-        spent_tile(counted, href=ask.link("/round-trips")),
-        recovery_tile(found.recovery_rate, counted.open),
-        rate_tile("First-try success", found.first_try, of="operation"),
-    )

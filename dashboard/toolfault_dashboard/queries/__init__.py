@@ -52,6 +52,7 @@ from toolfault_dashboard.queries.kinds import (
 from toolfault_dashboard.queries.matrices import Matrix, MatrixCell, MatrixTool, matrix
 from toolfault_dashboard.queries.messages import MessageGroup, MessageRow, message_efficacy
 from toolfault_dashboard.queries.over_time import Bucket, failures_over_time
+from toolfault_dashboard.queries.periods import period_before
 from toolfault_dashboard.queries.prices import prices_of
 from toolfault_dashboard.queries.projects import project_by_name, projects
 from toolfault_dashboard.queries.round_trips import (
@@ -141,6 +142,7 @@ __all__ = [
     "message_efficacy",
     "new_signatures",
     "overview",
+    "period_before",
     "prices_of",
     "project_by_name",
     "projects",

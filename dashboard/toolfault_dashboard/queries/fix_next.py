@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sqlalchemy import Connection, false, func, select, true, union_all
+from sqlalchemy import Connection
 
 from toolfault_collector.clock import DAY_US
-from toolfault_collector.storage.tables import call_counts, tool_call
 from toolfault_dashboard.analysis.fixes import (
     Fix,
     Outline,
@@ -27,6 +26,7 @@ from toolfault_dashboard.queries.changes import changes
 from toolfault_dashboard.queries.effects import sides_of_change
 from toolfault_dashboard.queries.fix_evidence import answers, evidence
 from toolfault_dashboard.queries.messages import wordings
+from toolfault_dashboard.queries.periods import first_call
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.summaries import calls_by, chain_totals
@@ -147,7 +147,7 @@ def _weeks(conn: Connection, scope: Scope, first_at: int | None) -> float | None
     A project that began two days ago has two days of a window of two weeks.
     """
     since, until = window(scope)
-    began = [at for at in (first_at, _first_call(conn, scope)) if at is not None]
+    began = [at for at in (first_at, first_call(conn, scope)) if at is not None]
     if not began:
         return None
     begin = max(min(began), since if since is not None else 0)
@@ -156,27 +156,6 @@ def _weeks(conn: Connection, scope: Scope, first_at: int | None) -> float | None
         return None
     # What happened within hours says little about a week.
     return max((end - begin) / WEEK, 1 / 7)
-
-
-def _first_call(conn: Connection, scope: Scope) -> int | None:
-    """Return when the first call of the project with a time ended, or None."""
-    earliest = [
-        select(tool_call.c.occurred_at.label("at"))
-        .where(
-            tool_call.c.project_id == scope.project_id,
-            tool_call.c.success == success,
-            tool_call.c.time_source != "none",
-        )
-        .order_by(tool_call.c.occurred_at)
-        .limit(1)
-        .subquery()
-        for success in (false(), true())
-    ]
-    counted = select(func.min(call_counts.c.minute)).where(
-        call_counts.c.project_id == scope.project_id
-    )
-    found = conn.execute(union_all(*(select(each.c.at) for each in earliest), counted))
-    return min((at for at in found.scalars() if at is not None), default=None)
 
 
 def _rank(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import uuid
+from contextlib import contextmanager
 from urllib.parse import urlencode
 
 import pytest
@@ -13,11 +15,13 @@ from sqlalchemy import text
 from tests.dashboard.addresses import COMPARED
 from tests.dashboard.api.serving import key_of
 from tests.dashboard.generated import NOW
-from tests.dashboard.pages.conftest import Browser
+from tests.dashboard.pages.conftest import Browser, open_browser
 from tests.dashboard.pages.places import GENERATED, details, generated
 
-from toolfault_collector.clock import DAY_US
-from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.admin.projects import ensure_project
+from toolfault_collector.clock import DAY_US, SECOND_US, format_time
+from toolfault_collector.storage.engine import open_engine, write_transaction
+from toolfault_collector.storage.store import store_events
 from toolfault_dashboard.formats import plural
 
 
@@ -157,3 +161,35 @@ def test_the_columns_of_two_tables_do_not_meet(browser: Browser):
     form = next(each for each in chains.forms if each.buttons == ("Show",))
     assert form.fields["by"] == "code"
     assert form.fields["cols"] == "abandoned"
+
+
+def test_many_tools_are_on_pages_that_follow_each_other(sqlite_url: str) -> None:
+    """Each tool is on exactly one page, in the order of the address; the file has them all."""
+    engine = open_engine(sqlite_url)
+    events = [
+        {
+            "type": "tool_call",
+            "event_id": str(uuid.uuid5(uuid.NAMESPACE_URL, str(number))),
+            "occurred_at": format_time(NOW - number * SECOND_US),
+            "tool": f"server__tool_{number:03}",
+            "success": True,
+        }
+        for number in range(120)
+    ]
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "p")
+        store_events(conn, project, events, received_at=NOW, time_policy="import")
+    with contextmanager(open_browser)(engine) as browser:
+        names: list[str] = []
+        address = "/tools?sort=-name"
+        while address:
+            page = browser.page(address).main
+            names += page.table("Tool").column("Tool")
+            assert page.lead.startswith("120 tools ")
+            address = next((link.href for link in page.links if link.text == "Next"), "")
+        file = browser.get(page.files[0]).text
+        beyond = browser.page("/tools?page=99").main.table("Tool").rows
+    engine.dispose()
+    assert names == [f"server__tool_{number:03}" for number in reversed(range(120))]
+    assert len(file.splitlines()) == 121
+    assert len(beyond) == 20

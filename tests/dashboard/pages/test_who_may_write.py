@@ -23,6 +23,7 @@ LEAST = {
     "/settings/channels/remove": "admin",
     "/settings/channels/test": "admin",
     "/start": "admin",
+    "/start/sessions": "admin",
     "/settings/keys": "admin",
     "/settings/keys/revoke": "admin",
     "/settings/project": "admin",

@@ -1,0 +1,61 @@
+"""The period before a window: as long as the window is, and just before it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sqlalchemy import Connection, false, func, select, true, union_all
+
+from toolfault_collector.storage.tables import call_counts, tool_call
+from toolfault_dashboard.queries.projects import has_untimed
+from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.windows import between, window
+
+__all__ = ["Period", "first_call", "period_before"]
+
+
+class Period(NamedTuple):
+    """A scope whose window has both ends, and how long that is in microseconds."""
+
+    scope: Scope
+    length: int
+
+
+def period_before(conn: Connection, scope: Scope) -> Period | None:
+    """Return the period before the window of *scope*.
+
+    Returns:
+        None where the window has no beginning; where the project has no data of the whole period
+        (one that began last week has not doubled its calls); and where it has calls without a time,
+        which are in every window.
+    """
+    since, until = window(scope)
+    if since is None or has_untimed(conn, scope.project_id):
+        return None
+    end = scope.now if until is None else min(until, scope.now)
+    length = end - since
+    first_at = first_call(conn, scope)
+    if length <= 0 or first_at is None or first_at > since - length:
+        return None
+    return Period(between(scope, since - length, since), length)
+
+
+def first_call(conn: Connection, scope: Scope) -> int | None:
+    """Return when the first call of the project with a time ended, in microseconds, or None."""
+    earliest = [
+        select(tool_call.c.occurred_at.label("at"))
+        .where(
+            tool_call.c.project_id == scope.project_id,
+            tool_call.c.success == success,
+            tool_call.c.time_source != "none",
+        )
+        .order_by(tool_call.c.occurred_at)
+        .limit(1)
+        .subquery()
+        for success in (false(), true())
+    ]
+    counted = select(func.min(call_counts.c.minute)).where(
+        call_counts.c.project_id == scope.project_id
+    )
+    found = conn.execute(union_all(*(select(each.c.at) for each in earliest), counted))
+    return min((at for at in found.scalars() if at is not None), default=None)
