@@ -42,6 +42,7 @@ from toolfault_dashboard.queries.frequencies import (
     frequency,
     new_signatures,
 )
+from toolfault_dashboard.queries.kind_news import KindNews, kinds_since
 from toolfault_dashboard.queries.kinds import (
     KIND_ORDERS,
     KindOrder,
@@ -92,6 +93,7 @@ __all__ = [
     "Dimension",
     "FixList",
     "FixRow",
+    "KindNews",
     "KindOrder",
     "KindRow",
     "Kinds",
@@ -137,6 +139,7 @@ __all__ = [
     "iter_failures",
     "iter_issues",
     "kinds",
+    "kinds_since",
     "matrix",
     "message_efficacy",
     "new_signatures",
