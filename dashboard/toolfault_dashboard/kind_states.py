@@ -15,6 +15,8 @@ from sqlalchemy import Connection, Engine, delete, insert, select
 from toolfault_collector.admin.audit import note
 from toolfault_collector.storage.engine import write_transaction
 from toolfault_collector.storage.tables import audit_log, kind_state, signature
+from toolfault_dashboard.queries.detected import PREFIX
+from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.search.states import MOST_IGNORED
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "Decision",
     "KindAct",
     "decide",
+    "fixed_by",
     "history_of",
     "state_of",
 ]
@@ -128,6 +131,24 @@ def decide(
                 fingerprint=fingerprint, tool=tool, code=code, **told,
             )  # fmt: skip
     return changed
+
+
+def fixed_by(change: ChangeRow, release: str | None = None) -> Decision:
+    """Return the decision that kinds are fixed since *change*, by it.
+
+    Args:
+        change: A change of the project, recorded or detected.
+        release: The release that has the fix; None for that of the change, if it is one.
+    """
+    detected = change.event_id.startswith(f"{PREFIX}:")
+    named = change.event_id.split(":", 3)[-1] if detected else change.label
+    return Decision(
+        state="fixed",
+        fixed_at=change.occurred_at,
+        fixed_by=None if detected else change.event_id,
+        fixed_label=change.label,
+        fixed_release=release or (named[:128] if change.kind == "release" else None),
+    )
 
 
 def state_of(conn: Connection, project_id: int, fingerprint: str) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from toolfault_dashboard.cli import (
     figures,
     imports,
     keys,
+    kinds,
     projects,
     rejects,
     report,
@@ -88,6 +89,7 @@ keys.register(app)
 projects.register(app)
 rejects.register(app)
 changes.register(app)
+kinds.register(app)
 compare.register(app)
 database.register(app)
 care.register(app)

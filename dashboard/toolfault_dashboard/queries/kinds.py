@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from sqlalchemy import Connection, and_, case, func, select
+from sqlalchemy import ColumnElement, Connection, and_, case, func, select
 
 from toolfault_collector.storage.tables import chain, kind_state, signature, tool_call
 from toolfault_dashboard.analysis.weights import whole
@@ -22,7 +22,16 @@ from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause, Pattern
 from toolfault_dashboard.search.states import kinds_with_state, state_at
 
-__all__ = ["KIND_ORDERS", "KindOrder", "KindRow", "Kinds", "fields_in_words", "kinds"]
+__all__ = [
+    "KIND_ORDERS",
+    "KindOrder",
+    "KindRow",
+    "Kinds",
+    "fields_in_words",
+    "ignored_kinds",
+    "kinds",
+    "states_of",
+]
 
 KindOrder = Literal["failures", "calls", "first", "last"]
 KIND_ORDERS: Final[tuple[KindOrder, ...]] = get_args(KindOrder)
@@ -104,6 +113,35 @@ def kinds(
         bucket=bucket,
         starts=starts,
     )
+
+
+def states_of(conn: Connection, scope: Scope, numbers: Collection[int]) -> dict[int, str]:
+    """Return the state of each of some kinds, by the number of its signature."""
+    wanted = sorted(numbers)
+    found: dict[int, str] = {}
+    for start in range(0, len(wanted), 500):
+        found |= _states(conn, scope, signature.c.id.in_(wanted[start : start + 500]))
+    return found
+
+
+def ignored_kinds(conn: Connection, scope: Scope) -> frozenset[int]:
+    """Return the numbers of the signatures whose kind is ignored.
+
+    None where the query of *scope* asks for states itself: then it says what is wanted.
+    """
+    if scope.query.has("state"):
+        return frozenset()
+    found = _states(conn, scope, kind_state.c.state == "ignored")
+    return frozenset(number for number, state in found.items() if state == "ignored")
+
+
+def _states(conn: Connection, scope: Scope, which: ColumnElement[bool]) -> dict[int, str]:
+    rows = conn.execute(
+        select(signature.c.id, state_at(scope.now))
+        .select_from(kinds_with_state())
+        .where(signature.c.project_id == scope.project_id, which)
+    )
+    return {int(number): str(state) for number, state in rows}
 
 
 def _counted(conn: Connection, scope: Scope) -> _Counted:
