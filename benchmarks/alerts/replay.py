@@ -6,7 +6,8 @@ Each project is a history of conversations on an SQLite file: calls of one conve
 (its failure rate is drawn from a beta distribution), traffic falls at night and at weekends, and
 eight incidents lie on days that chance chooses, each of which one condition is made for. Every rule
 has the defaults and the threshold that its form suggests after 20 days in which nothing happens.
-The 90 days that follow are replayed by the state machine of the server, at the moments of a preview.
+The 90 days that follow are replayed by the state machine of the server, at the moments that a
+preview looks at.
 
 An alarm is false if it begins while no incident goes on and none ended within its rule's window.
 Prints a table; nothing is left behind.

@@ -497,6 +497,16 @@ class Reader:
         """Return what to mend next, most round trips saved first."""
         return self._table("/fix-next", "rows", {"q": query, "limit": limit})
 
+    def kinds(self, query: str = "", *, order: str = "failures", limit: int = 1_000) -> Rows:
+        """Return the kinds of failure of *query* with their state and owner.
+
+        Args:
+            query: What to count; ``state:regressed`` for example.
+            order: Most first: ``failures`` or ``calls`` spent; or newest ``first`` or ``last``.
+            limit: Most rows.
+        """
+        return self._table("/kinds", "rows", {"q": query, "order": order, "limit": limit})
+
     def changes(self, query: str = "", *, detected: bool = False) -> Rows:
         """Return the changes, newest first; *detected* adds those that nobody recorded."""
         return self._table("/changes", "changes", {"q": query, "detected": detected})

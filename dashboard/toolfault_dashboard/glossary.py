@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["AUDIENCES", "CATEGORIES", "CODES", "GLOSSARY", "OUTCOMES", "REMEDIES", "meaning"]
+__all__ = [
+    "AUDIENCES",
+    "CATEGORIES",
+    "CODES",
+    "GLOSSARY",
+    "KIND_STATES",
+    "OUTCOMES",
+    "REMEDIES",
+    "meaning",
+]
 
 _WORDS: Final = {
     "tool call": "One attempt of a model to use a tool.",
@@ -33,7 +42,6 @@ _WORDS: Final = {
     " table says nothing else, it allows for the likeness of calls of one conversation.",
     "kind of failure": "Failures with the same tool, code, arguments and exception.",
     "signature": "The fingerprint of a kind of failure; it holds no values.",
-    "new": "A kind of failure that was first seen within the last day.",
     "derived": "A transcript holds the text that the model saw. The importer chose code and "
     "category by a rule, and made the texts for other audiences: nobody was told these.",
     "detection": "How a failure was recognised: the sender said so, or a rule found it in a text.",
@@ -42,6 +50,18 @@ _WORDS: Final = {
     "near miss": "A rejected value that a known remedy would have accepted.",
     "change": "A moment at which something was improved; before is compared with after.",
     "remedy": "A way of accepting what is now rejected.",
+}
+
+KIND_STATES: Final = {
+    "new": "A kind of failure that was first seen within the last 7 days (or what Settings says) "
+    "and that nobody has touched.",
+    "open kind": "A kind of failure about which nothing is decided.",
+    "acknowledged": "Somebody knows of this kind of failure and looks after it.",
+    "fixed kind": "Somebody said that this kind of failure is fixed, and it was not seen since.",
+    "regressed": "This kind of failure was seen again after its fix.",
+    "ignored": "Somebody decided that this kind of failure is not to be mended: until a date, for "
+    "a number of further failures, or for good.",
+    "owner": "Who looks after a kind of failure.",
 }
 
 _CHAINS: Final = {
@@ -184,8 +204,8 @@ REMEDIES: Final = {
 _REMEDIES: Final = {name: f"{words[0].upper()}{words[1:]}." for name, words in REMEDIES.items()}
 
 GLOSSARY: Final = {
-    **_WORDS, **CATEGORIES, **_AUDIENCES, **OUTCOMES, **_CHAINS, **_MESSAGES, **_EXPERIMENTS,
-    **_FIXES, **_REMEDIES, **_ALERTS, **_SETTINGS,
+    **_WORDS, **KIND_STATES, **CATEGORIES, **_AUDIENCES, **OUTCOMES, **_CHAINS, **_MESSAGES,
+    **_EXPERIMENTS, **_FIXES, **_REMEDIES, **_ALERTS, **_SETTINGS,
 }  # fmt: skip
 """Every term of the pages in one table: what Help lists, and what badges and headings explain."""
 

@@ -106,6 +106,7 @@ POLICY: Final[tuple[Rule, ...]] = (
     *_table("over-time"),
     *_page("failures"),
     *_table("kinds"),
+    _rule("/kinds", "developer", _WRITE),
     _rule("/failures/{event_id}", "viewer"),
     *_page("round-trips"),
     *_table("chains"),

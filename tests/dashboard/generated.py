@@ -10,12 +10,14 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, func, select
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, MINUTE_US, SECOND_US, format_time, parse_time
-from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
+from toolfault_collector.storage.tables import signature, tool_call
+from toolfault_dashboard.kind_states import Decision, decide
 
 __all__ = ["NOW", "events", "fill", "sampled"]
 
@@ -261,3 +263,23 @@ def fill(engine: Engine, projects: Mapping[str, int] = PROJECTS) -> None:
             untimed = _untimed(seed + 1)
             receipt = store_events(conn, project_id, untimed, received_at=NOW, time_policy="import")
             assert not receipt.rejected, receipt.rejected
+        _decide(engine, project_id)
+
+
+def _decide(engine: Engine, project_id: int) -> None:
+    """Give three kinds a state of their own: one has an owner, one is fixed, one came back."""
+    with read_connection(engine) as conn:
+        found = conn.execute(
+            select(signature.c.fingerprint, func.max(tool_call.c.occurred_at))
+            .join(tool_call, tool_call.c.signature_id == signature.c.id)
+            .where(tool_call.c.project_id == project_id, tool_call.c.time_source != "none")
+            .group_by(signature.c.fingerprint)
+            .order_by(func.count().desc(), signature.c.fingerprint)
+        ).all()
+    owned, (fixed, last_at), (back, back_at) = found[2][0], found[4], found[1]
+    for kind, decision in (
+        (owned, Decision(state="acknowledged", owner="ana", note="The makers know.")),
+        (fixed, Decision(state="fixed", owner="bob", fixed_at=last_at)),
+        (back, Decision(state="fixed", fixed_at=back_at - DAY_US, fixed_label="stricter schema")),
+    ):
+        decide(engine, project_id, [kind], decision, actor="ana", now=NOW)

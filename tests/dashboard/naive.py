@@ -29,6 +29,8 @@ COLUMNS = {
 } | {
     "duration": "duration_ms",
     "time": "time_source",
+    "state": "kind_state",
+    "owner": "kind_owner",
 }
 
 
@@ -122,12 +124,33 @@ def load(conn: Connection, project: int, now: int) -> Tables:
         row.setdefault("retry", False)
         opened = chains.get(row["chain_id"])
         row["chain_outcome"] = opened["outcome_now"] if opened else None
+    _set_states(
+        calls, _records(conn, "SELECT * FROM kind_state WHERE project_id = :p", project), now
+    )
     return Tables(
         calls=calls,
         chains=chains,
         counts=_records(conn, "SELECT * FROM call_counts WHERE project_id = :p", project),
         changes=_records(conn, "SELECT * FROM change WHERE project_id = :p", project),
     )
+
+
+def _set_states(calls: list[dict[str, Any]], decided: list[dict[str, Any]], now: int) -> None:
+    """Give every failure the state and owner of its kind; nobody named a release or ignored one."""
+    kinds = {row["fingerprint"]: row for row in decided}
+    own: dict[str, list[dict[str, Any]]] = {}
+    for row in calls:
+        row["kind_state"], row["kind_owner"] = None, None
+        if not row["success"] and row["fingerprint"]:
+            own.setdefault(row["fingerprint"], []).append(row)
+    for kind, failures in own.items():
+        timed = [row["occurred_at"] for row in failures if row["time_source"] != "none"]
+        new = bool(timed) and failures[0]["first_seen"] > now - 7 * 24 * 60 * MINUTE_US
+        row = kinds.get(kind, {"state": "new" if new else "open", "owner": None})
+        back = row["state"] == "fixed" and any(at > row["fixed_at"] for at in timed)
+        for failure in failures:
+            failure["kind_state"] = "regressed" if back else row["state"]
+            failure["kind_owner"] = row["owner"]
 
 
 def beside(call: Mapping[str, Any], failure: Mapping[str, Any]) -> bool:

@@ -88,6 +88,15 @@ def _rows(project_id: int) -> dict[str, dict[str, Any]]:
             "shared": True,
             "created_at": at,
         },
+        "kind_state": {
+            "project_id": project_id,
+            "fingerprint": "f" * 32,
+            "state": "ignored",
+            "owner": WEIRD,
+            "note": WEIRD,
+            "changed_by": "ada",
+            "changed_at": at,
+        },
         "picked_fix": {
             "project_id": project_id,
             "tool": "search",

@@ -30,6 +30,7 @@ ACTIONS: Final = (
     "exported",
     "fix_picked",
     "fix_unpicked",
+    "kind_changed",
     "key_created",
     "key_revoked",
     "key_rotated",

@@ -14,11 +14,21 @@ from toolfault_collector.admin.audit import note
 from toolfault_collector.settings import Settings
 from toolfault_collector.storage.tables import project
 
-__all__ = ["MOST_CALLS", "MOST_DAYS", "ProjectSettings", "change_settings", "kept", "settings_of"]
+__all__ = [
+    "MOST_CALLS",
+    "MOST_DAYS",
+    "MOST_NEW_DAYS",
+    "ProjectSettings",
+    "change_settings",
+    "kept",
+    "settings_of",
+]
 
 MOST_DAYS = 36_500
 MOST_CALLS = 1_000_000_000_000
 LONGEST_PRICES = 8_192
+MOST_NEW_DAYS = 365
+_NAMES = ("retention_days", "retention_calls", "token_prices", "new_kind_days")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +39,18 @@ class ProjectSettings:
         retention_days: Keep what was received in the last so many days; 0 keeps everything.
         retention_calls: Keep about so many calls; 0 sets no limit.
         token_prices: Prices of a million tokens by model, as ``TOOLFAULT_TOKEN_PRICES`` has them.
+        new_kind_days: For how many days a kind of failure counts as new; None for 7.
     """
 
     retention_days: int | None = None
     retention_calls: int | None = None
     token_prices: str | None = None
+    new_kind_days: int | None = None
 
 
 def settings_of(conn: Connection, project_id: int) -> ProjectSettings:
     """Return what is stored for a project; nothing for one that is not there."""
-    columns = (project.c.retention_days, project.c.retention_calls, project.c.token_prices)
+    columns = [project.c[name] for name in _NAMES]
     row = conn.execute(select(*columns).where(project.c.id == project_id)).one_or_none()
     return ProjectSettings() if row is None else ProjectSettings(*row)
 
@@ -61,7 +73,7 @@ def change_settings(
     before = settings_of(conn, project_id)
     changed = {
         name: getattr(wanted, name)
-        for name in ("retention_days", "retention_calls", "token_prices")
+        for name in _NAMES
         if getattr(wanted, name) != getattr(before, name)
     }
     if not changed:
@@ -90,6 +102,9 @@ def _check(wanted: ProjectSettings) -> None:
         raise ValueError(message)
     if not 0 <= (wanted.retention_calls or 0) <= MOST_CALLS:
         message = f"Keep between 0 and {MOST_CALLS} calls."
+        raise ValueError(message)
+    if wanted.new_kind_days is not None and not 1 <= wanted.new_kind_days <= MOST_NEW_DAYS:
+        message = f"A kind of failure is new for 1 to {MOST_NEW_DAYS} days."
         raise ValueError(message)
     if len(wanted.token_prices or "") > LONGEST_PRICES:
         message = f"The prices have more than {LONGEST_PRICES} characters."

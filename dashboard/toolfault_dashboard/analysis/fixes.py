@@ -51,6 +51,7 @@ class Fix:
     cost: float = 0.0  # calls spent that belong to its failures
     round_trips: int = 0  # round trips among them
     abandoned: int = 0  # chains that were abandoned
+    kinds: frozenset[int] = frozenset()  # numbers of the signatures of its failures
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class Tally:
         abandoned: Those of them that were abandoned.
         cost: Calls spent that belong to the failures.
         round_trips: Round trips among them.
+        kinds: Numbers of the signatures of the failures.
     """
 
     failures: int = 0
@@ -82,6 +84,7 @@ class Tally:
     saved: dict[str, float] = field(default_factory=dict)
     chains: set[str] = field(default_factory=set)
     abandoned: set[str] = field(default_factory=set)
+    kinds: set[int] = field(default_factory=set)
     last_at: int | None = None
 
     def count(self, each: Opportunity) -> None:
@@ -95,6 +98,8 @@ class Tally:
             self.chains.add(each.chain_id)
             if each.abandoned:
                 self.abandoned.add(each.chain_id)
+        if each.kind is not None:
+            self.kinds.add(each.kind)
         self.last_at = _later(self.last_at, each.occurred_at)
 
 
@@ -246,6 +251,7 @@ def fix_of(
         cost=sum(each.tally.cost for each in group),
         round_trips=sum(each.tally.round_trips for each in group),
         abandoned=abandoned,
+        kinds=frozenset().union(*(each.tally.kinds for each in group)),
     )
 
 

@@ -48,6 +48,7 @@ class FixFailure(NamedTuple):
     occurred_at: int | None
     issues: tuple[FixIssue, ...]
     round_trip: bool = True  # False: the model had not seen the chain's error when it issued it
+    kind: int | None = None  # number of its signature
 
 
 class FixKey(NamedTuple):
@@ -69,6 +70,7 @@ class Opportunity(NamedTuple):
         cost: Calls spent that belong to the failure.
         round_trips: Round trips among them.
         abandoned: Whether its chain was abandoned.
+        kind: Number of the failure's signature.
     """
 
     key: FixKey
@@ -79,6 +81,7 @@ class Opportunity(NamedTuple):
     cost: float = 0.0
     round_trips: int = 0
     abandoned: bool = False
+    kind: int | None = None
 
 
 _HAS_DEFAULTS: Final = re.compile(r"\b(int|integer|float|number|bool|boolean)\b", re.IGNORECASE)
@@ -133,6 +136,7 @@ def _opportunity(failure: FixFailure, key: FixKey, trips: int) -> Opportunity:
         cost,
         trips,
         failure.abandoned,
+        failure.kind,
     )
 
 

@@ -13,6 +13,7 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.api.answers import Json
 from toolfault_dashboard.api.reader import Asked
 from toolfault_dashboard.api.shapes import model_of
+from toolfault_dashboard.queries.kinds import KindOrder, Kinds
 from toolfault_dashboard.queries.pages import MAX_LIMIT
 from toolfault_dashboard.queries.rows import ChainDetail, ChainPage, FailureDetail, FailurePage
 
@@ -26,6 +27,8 @@ Cursor = Annotated[
 Limit = Annotated[
     int, Query(ge=1, description=f"Rows of the page; more than {MAX_LIMIT} are cut to that.")
 ]
+
+Rows = Annotated[int, Query(ge=1, le=10_000, description="Most rows.")]
 
 
 def _page(request: Request, page: FailurePage | ChainPage) -> Response:
@@ -54,6 +57,12 @@ def failure(asked: Asked, event_id: str) -> Any:
     if found is None:
         raise Problem(404, "unknown_failure", "There is no failure of that id in this project.")
     return Json(found)
+
+
+@router.get("/kinds", operation_id="list_kinds", response_model=model_of(Kinds))
+def kinds(asked: Asked, order: KindOrder = "failures", limit: Rows = 50) -> Any:
+    """List kinds of failure with their state, owner, failures and calls spent."""
+    return Json(queries.kinds(asked.conn, asked.scope, order=order, limit=limit))
 
 
 @router.get("/chains", operation_id="list_chains", response_model=model_of(ChainPage))

@@ -24,6 +24,7 @@ from toolfault_dashboard.cli import (
     figures,
     imports,
     keys,
+    kinds,
     projects,
     rejects,
     report,
@@ -90,6 +91,7 @@ projects.register(app)
 rejects.register(app)
 changes.register(app)
 alerts.register(app)
+kinds.register(app)
 compare.register(app)
 database.register(app)
 care.register(app)

@@ -29,6 +29,7 @@ _FIRST: dict[str, tuple[str, ...]] = {
     "issues": ("occurred_at", "tool", "field", "code", "expected", "received_type"),
     "chains": ("started_at", "tool", "outcome", "failures", "calls_spent", "first_code"),
     "changes": ("occurred_at", "tool", "label", "kind"),
+    "kinds": ("state", "owner", "tool", "code", "fields", "failures", "calls_spent"),
     "fixes": ("title", "saved", "failures", "abandoned", "per_week", "mended_by"),
     "messages": ("tool", "code", "failures", "recovery", "message"),
 }

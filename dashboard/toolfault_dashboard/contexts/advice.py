@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated as Doc
 
 from toolfault_dashboard.charts import Estimate
-from toolfault_dashboard.contexts.shell import ColumnChoice, View
+from toolfault_dashboard.contexts.shell import ColumnChoice, Link, View
 from toolfault_dashboard.picked_fixes import PickedFix
 from toolfault_dashboard.queries.fix_next import FixRow
 from toolfault_dashboard.queries.messages import MessageRow
@@ -55,6 +55,9 @@ class FixNextContext:
     fixes: Doc[tuple[FixLine, ...], "What to mend, most calls saved first."]
     rare: Doc[tuple[FixLine, ...], "What was seen once or twice, beside that."]
     covered: Doc[str, "How many of all calls spent the lists cover, as a sentence."]
+    ignored: Doc[
+        Link | None, "What is left out since it is ignored, and its cost; None if nothing."
+    ]
     picked: Doc[tuple[PickedLine, ...], "What people added by hand, newest first."]
     done: Doc[str, "What was just done, as a sentence; else empty."]
     mended: Doc[tuple[FixLine, ...], "What has not come back since a change."]

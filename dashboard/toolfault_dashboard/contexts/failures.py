@@ -22,6 +22,7 @@ __all__ = [
     "ChainLine",
     "ConversationContext",
     "ConversationStep",
+    "Deciding",
     "FacetGroup",
     "FacetLine",
     "FailureContext",
@@ -88,13 +89,21 @@ class FilterForm:
 
 
 @dataclass(frozen=True, slots=True)
+class Deciding:
+    """What a reader may decide about kinds of failure, and where that is sent."""
+
+    form: Doc[str, "Where the form is sent."]
+    changes: Doc[tuple[tuple[str, str], ...], "What may have fixed them: event id and words."]
+    ends: Doc[tuple[tuple[str, str], ...], "When ignoring may end: value and words."]
+
+
+@dataclass(frozen=True, slots=True)
 class KindLine:
     """The failures of one signature, as one row."""
 
     row: Doc[KindRow, "What was counted."]
     href: Doc[str, "These failures, as a list."]
     share: Doc[float, "Share of the failures of the view, 0 to 1."]
-    new: Doc[bool, "Whether it was first seen within the last day."]
     drawn: Doc[str, "When they happened: the path of a drawing; empty where no times are known."]
     peak: Doc[str, "When most of them happened, in words; empty where no times are known."]
 
@@ -105,6 +114,9 @@ class KindsTable:
 
     lines: Doc[tuple[KindLine, ...], "The kinds, in the order that the address asks for."]
     new: Doc[Link, "The kinds that are new since a day ago; current where the query asks so."]
+    columns: Doc[ColumnChoice, "The columns that can be chosen."]
+    deciding: Doc[Deciding | None, "What can be decided about them; None if the role may not."]
+    done: Doc[str, "What was just done, as a sentence; else empty."]
     groups: Doc[int, "Kinds in all."]
     buckets: Doc[int, "How many moments each drawing has."]
     per: Doc[str, "What one bar of a drawing is: `hour`, `day` or `week`."]
@@ -234,6 +246,11 @@ class FailureContext:
     copies: Doc[tuple[tuple[str, str, str], ...], "The failure elsewhere: id, label, text to copy."]
     payload: Doc[str, "What the reader may see, as JSON."]
     issues_csv: Doc[str, "Its issues as CSV."]
+    deciding: Doc[Deciding | None, "What can be decided about its kind; None if nothing."]
+    history: Doc[
+        tuple[tuple[int, str, str], ...], "What was decided: when, by whom, and what in words."
+    ]
+    done: Doc[str, "What was just decided, as a sentence; else empty."]
     values_withheld: Doc[bool, "Whether its sender told type and size in the place of values."]
 
 

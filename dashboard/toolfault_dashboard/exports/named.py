@@ -9,7 +9,15 @@ from sqlalchemy import Connection
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.exports.tables import table_stream
-from toolfault_dashboard.queries import CostRow, FixRow, MessageRow, RowStream, Scope, SilentRow
+from toolfault_dashboard.queries import (
+    CostRow,
+    FixRow,
+    KindRow,
+    MessageRow,
+    RowStream,
+    Scope,
+    SilentRow,
+)
 from toolfault_dashboard.queries.rows import ChainGroup, ChangeRow, FrequencyRow
 
 __all__ = ["TABLE_NAMES", "TableName", "named_table"]
@@ -33,6 +41,7 @@ TableName = Literal[
     "field_patterns",
     "fields",
     "fixes",
+    "kinds",
     "messages",
     "models",
     "releases",
@@ -97,6 +106,11 @@ def _fixes(conn: Connection, scope: Scope) -> RowStream:
     return table_stream(queries.fix_next(conn, scope).rows, FixRow)
 
 
+def _kinds(conn: Connection, scope: Scope) -> RowStream:
+    found = queries.kinds(conn, scope, drawn=False)
+    return table_stream(found.rows, KindRow, without=frozenset({"counts"}))
+
+
 def _changes(conn: Connection, scope: Scope) -> RowStream:
     return table_stream(queries.changes(conn, scope), ChangeRow)
 
@@ -118,6 +132,7 @@ _TABLES: Final[dict[str, _Rows]] = {
     "field_patterns": _frequency("field_pattern"),
     "fields": _frequency("field"),
     "fixes": _fixes,
+    "kinds": _kinds,
     "messages": _messages,
     "models": _frequency("model"),
     "releases": _frequency("release"),

@@ -4,21 +4,62 @@ from __future__ import annotations
 
 from typing import Final, cast, get_args
 
-from toolfault_collector.clock import DAY_US
 from toolfault_dashboard import queries
 from toolfault_dashboard.charts import sparkline
 from toolfault_dashboard.contexts import Link
-from toolfault_dashboard.contexts.failures import KindLine, KindsTable
+from toolfault_dashboard.contexts.failures import Deciding, KindLine, KindsTable
+from toolfault_dashboard.formats import plural, timestamp
 from toolfault_dashboard.pages._ask import Ask
+from toolfault_dashboard.pages._columns import Columns, choice, kept_columns
 from toolfault_dashboard.pages._lines import rows_behind
 from toolfault_dashboard.pages._time import peak_words
+from toolfault_dashboard.policy import allows
 from toolfault_dashboard.queries import KIND_ORDERS, KindOrder, KindRow, Kinds
 from toolfault_dashboard.search import parse
 
-__all__ = ["by_kind", "chosen_order", "kept_kinds", "kind_tabs", "kinds_table", "new_kinds"]
+__all__ = [
+    "ENDS",
+    "KIND_COLUMNS",
+    "by_kind",
+    "chosen_order",
+    "deciding",
+    "done",
+    "kept_kinds",
+    "kind_tabs",
+    "kinds_table",
+    "new_kinds",
+]
 
 ROWS: Final = 50
 _DEFAULT: Final[KindOrder] = "failures"
+_CHANGES: Final = 20  # that a form offers; older ones are named on the command line
+
+KIND_COLUMNS: Final = Columns(
+    "kcols",
+    {
+        "owner": "Owner",
+        "calls": "Calls spent",
+        "share": "Share",
+        "drawn": "By time",
+        "first": "First seen",
+        "last": "Last seen",
+        "fixed": "Fixed by",
+        "note": "Note",
+    },
+    usual=("owner", "calls", "drawn", "first", "last"),
+)
+"""Columns of the kinds that can be chosen; the address holds which."""
+
+ENDS: Final = {
+    "": "for good",
+    "7d": "for 7 days",
+    "30d": "for 30 days",
+    "90d": "for 90 days",
+    "10": "until 10 more failures",
+    "100": "until 100 more failures",
+    "1000": "until 1,000 more failures",
+}
+"""When ignoring may end: days, or further failures."""
 
 
 def by_kind(ask: Ask) -> bool:
@@ -37,7 +78,8 @@ def kept_kinds(ask: Ask) -> dict[str, str]:
     if not by_kind(ask):
         return {}
     order = chosen_order(ask)
-    return {"group": "kind"} | ({"sort": order} if order != _DEFAULT else {})
+    sort = {"sort": order} if order != _DEFAULT else {}
+    return {"group": "kind"} | sort | kept_columns(ask, KIND_COLUMNS)
 
 
 def kind_tabs(ask: Ask, **kept: str) -> tuple[Link, ...]:
@@ -57,6 +99,9 @@ def kinds_table(ask: Ask, **kept: str) -> tuple[KindsTable, int]:
     table = KindsTable(
         lines=tuple(_line(ask, found, row) for row in found.rows),
         new=new_kinds(ask, **kept),
+        columns=choice(ask, KIND_COLUMNS, **kept),
+        deciding=deciding(ask, **kept),
+        done=done(ask),
         groups=found.groups,
         buckets=len(found.starts),
         per=found.bucket,
@@ -80,12 +125,37 @@ def new_kinds(ask: Ask, **kept: str) -> Link:
     return Link("New since a day ago", ask.link("/failures", query, **kept), chosen)
 
 
+def deciding(ask: Ask, **kept: str) -> Deciding | None:
+    """Return what the reader may decide about kinds, or None; *kept* leads back to the page."""
+    if ask.project is None or not allows(ask.viewer.role, "developer"):
+        return None
+    changes = queries.changes(ask.conn, ask.scope_of(parse("")))[:_CHANGES]
+    return Deciding(
+        form=ask.link("/kinds", **kept),
+        changes=tuple(
+            (each.event_id, f"by {each.label}, {timestamp(each.occurred_at)[:10]}")
+            for each in changes
+        ),
+        ends=tuple(ENDS.items()),
+    )
+
+
+def done(ask: Ask) -> str:
+    """Return what was just decided, as a sentence; empty if nothing was."""
+    number = ask.request.query_params.get("done", "")
+    if not (number.isascii() and number.isdecimal() and len(number) <= 4):
+        return ""
+    changed = int(number)
+    return (
+        f"{plural(changed, 'kind')} changed." if changed else "Nothing was different from before."
+    )
+
+
 def _line(ask: Ask, found: Kinds, row: KindRow) -> KindLine:
     return KindLine(
         row=row,
         href=rows_behind(ask, row.query),
         share=row.failures / found.failures if found.failures else 0.0,
-        new=row.first_at is not None and row.first_at >= ask.now - DAY_US,
         drawn=sparkline(row.counts),
         peak=peak_words(found.bucket, found.starts, row.counts, ask.now),
     )

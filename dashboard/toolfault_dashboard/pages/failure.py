@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Final
 from urllib.parse import quote
@@ -13,9 +14,11 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.inference import is_stand_in
 from toolfault_dashboard.contexts import AudienceText, FailureContext
 from toolfault_dashboard.contexts.failures import Remedy
-from toolfault_dashboard.formats import duration
+from toolfault_dashboard.formats import duration, when
 from toolfault_dashboard.glossary import AUDIENCES, CATEGORIES, CODES, REMEDIES
+from toolfault_dashboard.kind_states import history_of
 from toolfault_dashboard.pages._ask import Ask, Asked, curl, python
+from toolfault_dashboard.pages._kinds import deciding, done
 from toolfault_dashboard.pages._lines import exactly
 from toolfault_dashboard.pages._steps import outcome_meaning, steps_of
 from toolfault_dashboard.pages.fix_next import near_misses
@@ -67,9 +70,38 @@ def failure(ask: Asked, event_id: str) -> Response:
         copies=_copies(ask, detail),
         payload=pretty_json(_payload(detail)),
         issues_csv=ask.link("/issues.csv", exactly(parse(""), "event", row.event_id), window="all"),
+        deciding=deciding(ask, event=row.event_id) if detail.signature else None,
+        history=_history(ask, detail),
+        done=done(ask),
         values_withheld=_withholds_values(detail),
     )
     return ask.render("failure.html", context, title=f"{row.code} in {row.tool}")
+
+
+def _history(ask: Ask, detail: FailureDetail) -> tuple[tuple[int, str, str], ...]:
+    """Return what people decided about the kind, newest first; for those who may decide too."""
+    if ask.project is None or detail.signature is None or not allows(ask.viewer.role, "developer"):
+        return ()
+    acts = history_of(ask.conn, ask.project.id, detail.signature.fingerprint)
+    return tuple((act.at, act.actor, _in_words(act.detail)) for act in acts)
+
+
+def _in_words(changed: Mapping[str, object]) -> str:
+    """Say what an act changed: its names and values, moments as dates."""
+    left_out = {"fingerprint", "tool", "code", "fixed_by", "ignored_at"}
+    words = [
+        f"{name.replace('_', ' ')} {_written(name, value)}"
+        for name, value in changed.items()
+        if name not in left_out and (value is not None or name in {"owner", "note"})
+    ]
+    return ", ".join(words)
+
+
+def _written(name: str, value: object) -> str:
+    if value is None:
+        return "removed"
+    moment = name in {"fixed_at", "ignored_until"} and isinstance(value, int)
+    return when(value) + " UTC" if moment and isinstance(value, int) else str(value)
 
 
 def _whose_code(detail: FailureDetail) -> str:

@@ -19,7 +19,13 @@ from toolfault_dashboard.pages._columns import (
     kept_columns,
     redirected,
 )
-from toolfault_dashboard.pages._kinds import by_kind, kept_kinds, kind_tabs, kinds_table
+from toolfault_dashboard.pages._kinds import (
+    KIND_COLUMNS,
+    by_kind,
+    kept_kinds,
+    kind_tabs,
+    kinds_table,
+)
 from toolfault_dashboard.pages._lines import alert_about, failure_line
 from toolfault_dashboard.queries.rows import Facet, FailurePage, FailureRow
 from toolfault_dashboard.search import Clause, Pattern, Query, QueryError, parse
@@ -70,9 +76,10 @@ def failures(ask: Asked) -> Response:
     given = ask.request.query_params
     if "form" in given:
         return RedirectResponse(ask.link("/failures", _from_form(ask), **_kept(ask)), 303)
-    if (answer := redirected(ask, "/failures", {"": COLUMNS})) is not None:
-        return answer
     kept, shown = _kept(ask), chosen(ask, COLUMNS)
+    tables = {"": KIND_COLUMNS if by_kind(ask) else COLUMNS}
+    if (answer := redirected(ask, "/failures", tables, **kept)) is not None:
+        return answer
     kinds: KindsTable | None = None
     if by_kind(ask):
         kinds, total = kinds_table(ask, **kept)

@@ -12,6 +12,7 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.inference import inferred_remedies
 from toolfault_dashboard.analysis.opportunities import FixKey
 from toolfault_dashboard.analysis.remedies import advice
+from toolfault_dashboard.contexts import Link
 from toolfault_dashboard.contexts.advice import FixLine, FixNextContext, PickedLine
 from toolfault_dashboard.formats import count, decimal, plural
 from toolfault_dashboard.pages._ask import Ask, Asked
@@ -67,6 +68,7 @@ def fix_next(ask: Asked) -> Response:
         fixes=often or unmended,
         rare=tuple(line for line in unmended if line.row.failures < FEW) if often else (),
         covered=_covered(found),
+        ignored=_ignored(ask, found),
         mended=tuple(line for row, line in lines if row.mended_by is not None),
         picked=tuple(_picked(ask, each, numbered, weekly=weekly) for each in picked),
         done=_DONE.get(ask.request.query_params.get("done", ""), ""),
@@ -186,6 +188,16 @@ def _covered(found: FixList) -> str:
     listed, total = (round(sum(row.cost for row in found.rows)), round(found.cost))
     spent = f"{plural(total, 'call')} spent"
     return f"What is listed covers {count(listed)} of the {spent} after them."
+
+
+def _ignored(ask: Ask, found: FixList) -> Link | None:
+    """Return the link to what is left out because somebody ignores it, with what that costs."""
+    if not found.ignored_kinds:
+        return None
+    kinds, failures = plural(found.ignored_kinds, "kind"), plural(found.ignored_failures, "failure")
+    cost = plural(round(found.ignored_cost), "call")
+    words = f"Left out: {kinds} that somebody ignores, with {failures} and {cost} spent after them"
+    return Link(words, ask.link("/fix-next", ask.query.and_(parse("state:ignored"))), current=False)
 
 
 def _is_weekly(found: FixList) -> bool:

@@ -32,6 +32,7 @@ from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._forms import Submitted
 from toolfault_dashboard.policy import ROLES
 from toolfault_dashboard.render import query_string
+from toolfault_dashboard.search.states import NEW_DAYS
 
 __all__ = ["router"]
 
@@ -95,6 +96,14 @@ def _settings(stored: ProjectSettings, server: Settings) -> tuple[SettingLine, .
             _written(stored.retention_calls),
             str(server.retention_calls or "0, no limit"),
             "Deletes the oldest conversations beyond about so many calls. 0 = no limit.",
+            number=True,
+        ),
+        SettingLine(
+            "new_kind_days",
+            "A kind is new for (days)",
+            _written(stored.new_kind_days),
+            str(NEW_DAYS),
+            "Kinds of failure count as new for so many days, unless somebody touches them.",
             number=True,
         ),
         SettingLine(
@@ -217,6 +226,7 @@ def change(ask: Asked, form: Submitted) -> Response:
             retention_days=_whole(form.get("retention_days", "")),
             retention_calls=_whole(form.get("retention_calls", "")),
             token_prices=form.get("token_prices", "").strip() or None,
+            new_kind_days=_whole(form.get("new_kind_days", "")),
         )
         parse_prices(wanted.token_prices or "")
         with write_transaction(ask.services.engine) as conn:

@@ -42,6 +42,7 @@ from toolfault_dashboard.queries.frequencies import (
     frequency,
     new_signatures,
 )
+from toolfault_dashboard.queries.kind_news import KindNews, kinds_since
 from toolfault_dashboard.queries.kinds import (
     KIND_ORDERS,
     KindOrder,
@@ -93,6 +94,7 @@ __all__ = [
     "Dimension",
     "FixList",
     "FixRow",
+    "KindNews",
     "KindOrder",
     "KindRow",
     "Kinds",
@@ -138,6 +140,7 @@ __all__ = [
     "iter_failures",
     "iter_issues",
     "kinds",
+    "kinds_since",
     "matrix",
     "message_efficacy",
     "new_signatures",

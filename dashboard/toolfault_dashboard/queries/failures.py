@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func, select, tuple_
 
-from toolfault_collector.storage.tables import chain, message, signature, tool_call
+from toolfault_collector.storage.tables import chain, kind_state, message, signature, tool_call
 from toolfault_dashboard.queries.chains import chain_detail
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.found import found
@@ -23,6 +23,7 @@ from toolfault_dashboard.queries.rows import (
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import seen, sees
 from toolfault_dashboard.search.outcomes import outcome_at
+from toolfault_dashboard.search.states import kinds_with_state, state_at
 
 __all__ = ["count_failures", "failure_detail", "failure_list", "failures_statement"]
 
@@ -272,6 +273,17 @@ def _signature(conn: Connection, scope: Scope, signature_id: int | None) -> Sign
         .where(signature.c.project_id == scope.project_id, signature.c.id == signature_id)
         .group_by(*signature.c)
     ).one()
+    decided = kind_state.c
+    life = conn.execute(
+        select(
+            state_at(scope.now).label("state"),
+            *(decided[name] for name in ("owner", "note")),
+            *(decided[name] for name in ("fixed_at", "fixed_label", "fixed_release")),
+            *(decided[name] for name in ("ignored_until", "ignored_count")),
+        )
+        .select_from(kinds_with_state())
+        .where(signature.c.id == signature_id)
+    ).one()
     return SignatureRow(
         fingerprint=row.fingerprint,
         tool=row.tool,
@@ -281,4 +293,12 @@ def _signature(conn: Connection, scope: Scope, signature_id: int | None) -> Sign
         first_at=row.first_at,
         last_at=row.last_at,
         failures=row.failures,
+        state=life.state,
+        owner=life.owner or "",
+        note=life.note or "",
+        fixed_at=life.fixed_at,
+        fixed_by=life.fixed_label or "",
+        fixed_release=life.fixed_release or "",
+        ignore_ends_at=life.ignored_until,
+        ignore_ends_after=life.ignored_count,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -40,19 +40,36 @@ MOST_FAILURES: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True)
+class Ignored:
+    """What failures of ignored kinds come to."""
+
+    kinds: frozenset[int] = frozenset()  # those that were seen, by the number of their signature
+    failures: int = 0
+    cost: float = 0.0  # calls spent that belong to them
+
+    def and_(self, other: Ignored) -> Ignored:
+        """Return both together."""
+        return Ignored(
+            self.kinds | other.kinds, self.failures + other.failures, self.cost + other.cost
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """What the failures of a scope could have been spared by.
 
     Attributes:
         groups: What was found, added up by fix, in one or several parts.
         found: The opportunities themselves, of the tools that were asked for.
-        failures: How many were looked at.
+        ignored: What belongs to failures of kinds that are ignored, which no group has.
+        failures: How many were looked at, those of ignored kinds among them.
         first_at: When the first of them ended; None where none has a time.
         complete: Whether they are all failures of the scope, or only its newest.
     """
 
     groups: Mapping[FixKey, list[Tallied]]
     found: Mapping[FixKey, list[Opportunity]]
+    ignored: Ignored
     failures: int
     first_at: int | None
     complete: bool
@@ -64,6 +81,7 @@ class _Part:
 
     tallied: Mapping[FixKey, Tallied]
     found: Mapping[FixKey, list[Opportunity]]
+    ignored: Ignored
     beyond: list[FixFailure] = field(default_factory=list)
     failures: int = 0
     first_at: int | None = None
@@ -72,22 +90,28 @@ class _Part:
         return self.failures
 
 
-def evidence(conn: Connection, scope: Scope, tools: Collection[str]) -> Evidence:
+def evidence(
+    conn: Connection, scope: Scope, tools: Collection[str], ignored: frozenset[int] = frozenset()
+) -> Evidence:
     """Read the failures of *scope*, or the newest of them.
+
+    What a failure cost is worked out among all of them, then those of ignored kinds are set apart:
+    so the costs of both add up to those of all.
 
     Args:
         conn: Open connection.
         scope: Which failures.
         tools: Whose opportunities are wanted one by one.
+        ignored: Kinds to set apart, by the number of their signature.
     """
     wanted = tuple(sorted(tools))
     # Of few days nothing is kept, and so nothing needs counting before.
     if is_asked_at_once(conn, scope) or count_failures(conn, scope) > MOST_FAILURES:
-        parts = [_read(conn, scope, wanted, most=MOST_FAILURES)]
+        parts = [_read(conn, scope, wanted, ignored, most=MOST_FAILURES)]
     else:
-        parts = in_parts(conn, scope, _read, wanted, outcomes=True)
+        parts = in_parts(conn, scope, _read, wanted, ignored, outcomes=True)
     if any(part.beyond for part in parts):
-        parts.append(_of([each for part in parts for each in part.beyond], wanted))
+        parts.append(_of([each for part in parts for each in part.beyond], wanted, ignored))
     found: defaultdict[FixKey, list[Opportunity]] = defaultdict(list)
     groups: defaultdict[FixKey, list[Tallied]] = defaultdict(list)
     for part in parts:
@@ -99,21 +123,27 @@ def evidence(conn: Connection, scope: Scope, tools: Collection[str]) -> Evidence
     return Evidence(
         groups=groups,
         found=found,
+        ignored=reduce(Ignored.and_, (part.ignored for part in parts), Ignored()),
         failures=failures,
         complete=failures < MOST_FAILURES or count_failures(conn, scope) == failures,
         first_at=min((at for part in parts if (at := part.first_at) is not None), default=None),
     )
 
 
-def answers(conn: Connection, scope: Scope) -> list[Mapping[WordingKey, Tallied]]:
+def answers(
+    conn: Connection, scope: Scope, ignored: frozenset[int] = frozenset()
+) -> list[Mapping[WordingKey, Tallied]]:
     """Return the failures after which the model read their message, by wording.
 
-    In one or several parts; each of them as if it saved one call.
+    In one or several parts; each of them as if it saved one call. Those of the kinds *ignored* are
+    left out.
     """
-    return in_parts(conn, scope, _answers, outcomes=True)
+    return in_parts(conn, scope, _answers, ignored, outcomes=True)
 
 
-def _answers(conn: Connection, scope: Scope) -> Mapping[WordingKey, Tallied]:
+def _answers(
+    conn: Connection, scope: Scope, ignored: frozenset[int]
+) -> Mapping[WordingKey, Tallied]:
     each = next_calls(scope).c
     read = (
         select(
@@ -123,25 +153,36 @@ def _answers(conn: Connection, scope: Scope) -> Mapping[WordingKey, Tallied]:
             each.session_id,
             each.chain_id,
             each.at,
+            each.signature_id,
         )
         .join_from(each.id.table, message, message.c.id == each.message_id)
         .where(each.answered == 1)
     )
     found: defaultdict[WordingKey, Tally] = defaultdict(Tally)
-    for tool, code, digest, conversation, chain_id, at in conn.execute(read):
+    for tool, code, digest, conversation, chain_id, at, kind in conn.execute(read):
+        if kind in ignored:
+            continue
         key = FixKey(tool, "", "reword", digest)
-        found[tool, code, digest].count(Opportunity(key, conversation, chain_id, 1.0, at))
+        one = Opportunity(key, conversation, chain_id, 1.0, at, kind=kind)
+        found[tool, code, digest].count(one)
     return {key: tallied(tally) for key, tally in found.items()}
 
 
-def _of(failures: Iterable[FixFailure], tools: Collection[str]) -> _Part:
+def _of(failures: Iterable[FixFailure], tools: Collection[str], ignored: frozenset[int]) -> _Part:
     """Return the opportunities of *failures*, which are counted elsewhere."""
-    found = opportunities(failures)
+    everything = opportunities(failures)
+    found = [each for each in everything if each.kind not in ignored] if ignored else everything
+    left_out = [each for each in everything if each.kind in ignored] if ignored else []
     apart: defaultdict[FixKey, list[Opportunity]] = defaultdict(list)
     for each in found:
         if each.key.tool in tools:
             apart[each.key].append(each)
-    return _Part(tallies(found), apart)
+    of_ignored = Ignored(
+        frozenset(each.kind for each in left_out if each.kind is not None),
+        len(left_out),
+        sum(each.cost for each in left_out),
+    )
+    return _Part(tallies(found), apart, of_ignored)
 
 
 class _Row(NamedTuple):
@@ -161,10 +202,16 @@ class _Row(NamedTuple):
     occurred_at: int | None
     other_calls: int
     abandoned: bool | None
+    kind: int | None
 
 
 def _read(
-    conn: Connection, scope: Scope, tools: tuple[str, ...], *, most: int | None = None
+    conn: Connection,
+    scope: Scope,
+    tools: tuple[str, ...],
+    ignored: frozenset[int],
+    *,
+    most: int | None = None,
 ) -> _Part:
     since, until = window(scope)
     inside: list[FixFailure] = []
@@ -180,7 +227,7 @@ def _read(
         )
         (beyond if goes_beyond and most is None else inside).append(failure)
     first_at = min((row.occurred_at for row in rows if row.occurred_at is not None), default=None)
-    found = _of(inside, tools)
+    found = _of(inside, tools, ignored)
     return replace(found, beyond=beyond, failures=len(rows), first_at=first_at)
 
 
@@ -253,6 +300,7 @@ def _rows(conn: Connection, scope: Scope, most: int | None) -> Any:
                 "other_calls"
             ),
             outcome_in(scope.now, ("abandoned",)).label("abandoned"),
+            tool_call.c.signature_id,
         )
         .select_from(source)
         .where(_which(scope, most))
@@ -296,4 +344,5 @@ def _failure(row: _Row, issues: tuple[FixIssue, ...]) -> FixFailure:
         occurred_at=row.occurred_at,
         issues=issues,
         round_trip=bool(row.round_trip),
+        kind=row.kind,
     )

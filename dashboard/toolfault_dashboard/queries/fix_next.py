@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -25,6 +25,7 @@ from toolfault_dashboard.analysis.wordings import gains
 from toolfault_dashboard.queries.changes import changes
 from toolfault_dashboard.queries.effects import sides_of_change
 from toolfault_dashboard.queries.fix_evidence import answers, evidence
+from toolfault_dashboard.queries.kinds import ignored_kinds, states_of
 from toolfault_dashboard.queries.messages import wordings
 from toolfault_dashboard.queries.periods import first_call
 from toolfault_dashboard.queries.rows import ChangeRow
@@ -38,6 +39,7 @@ from toolfault_dashboard.search import Clause, Moment, Pattern, Query, QueryErro
 __all__ = ["FixList", "FixRow", "costliest_fixes", "fix_next"]
 
 WEEK: Final = 7 * DAY_US
+_URGENT_FIRST: Final = ("regressed", "new", "open", "acknowledged", "fixed", "ignored")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ class FixRow:
     high: float | None
     estimated: bool  # assumes something beyond the counts (a better wording)
     query: str  # clauses that lead to the failures behind it
+    states: str  # of the kinds behind it: "1 regressed, 2 open"
     last_at: int | None
     mended_by: str | None  # label of a change of the tool after which it did not come back
     changed_by: str | None  # label of the latest change of the tool in the window
@@ -71,15 +74,22 @@ class FixRow:
 
 @dataclass(frozen=True, slots=True)
 class FixList:
-    """What to fix next, most calls saved first; what is mended already comes last."""
+    """What to fix next, most calls saved first; what is mended already comes last.
+
+    Failures of kinds that are ignored are in no row. A query that asks for states itself gets what
+    it asks for.
+    """
 
     rows: tuple[FixRow, ...]
-    cost: float  # calls spent after all failures that were looked at
+    cost: float  # calls spent after all failures that were looked at, ignored ones too
     weeks: float | None
     failures: int  # looked at
     complete: bool  # all failures of the scope were looked at, else its newest
     unweighed: bool = False  # calls were sampled: figures are of rows, not of what they stand for
     looked_from: int | None = None  # where not all were: since when, and so are the weeks
+    ignored_kinds: int = 0  # kinds left out since they are ignored
+    ignored_failures: int = 0  # their failures
+    ignored_cost: float = 0.0  # calls spent after these
 
 
 def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> FixList:
@@ -91,50 +101,53 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> Fix
     if not sees(scope, "near_miss"):
         raise QueryError("Your role may not see what would have been accepted.")
     changed = _changed(conn, scope)
-    found = evidence(conn, scope, changed.keys())
+    ignored = ignored_kinds(conn, scope)
+    found = evidence(conn, scope, changed.keys(), ignored)
     if not found.complete and found.first_at is not None:
         # What was not looked at must not make a week look calm: the window is the shorter one.
         scope = _from(scope, found.first_at)
         changed = _changed(conn, scope)
     weeks = _weeks(conn, scope, found.first_at)
     since = _savings(conn, scope, found.found, changed)
-    reworded = _rewordings(conn, scope)
+    reworded = _rewordings(conn, scope, ignored)
     groups = {**found.groups, **reworded}
     # Ranked by what costs little to know: of thousands of fixes a reader sees fifty.
     ranked = sorted(groups, key=lambda key: _rank(key, outline(groups[key]), changed))
+    fixes = [fix_of(key, groups[key], weeks=weeks) for key in ranked[:limit]]
+    states = states_of(conn, scope, frozenset().union(*(fix.kinds for fix in fixes)))
     return FixList(
         rows=tuple(
-            _row(
-                fix_of(key, groups[key], weeks=weeks),
-                changed,
-                since.get(key),
-                estimated=key in reworded,
-            )
-            for key in ranked[:limit]
+            _row(fix, states, changed, since.get(fix.key), estimated=fix.key in reworded)
+            for fix in fixes
         ),
-        cost=sum(each.tally.cost for group in groups.values() for each in group),
+        cost=found.ignored.cost
+        + sum(each.tally.cost for group in groups.values() for each in group),
         weeks=weeks,
         failures=found.failures,
         complete=found.complete,
         looked_from=None if found.complete else found.first_at,
         unweighed=sampling(conn, scope.project_id).calls,
+        ignored_kinds=len(found.ignored.kinds),
+        ignored_failures=found.ignored.failures,
+        ignored_cost=found.ignored.cost,
     )
 
 
 def costliest_fixes(conn: Connection, scope: Scope, *, limit: int) -> tuple[FixRow, ...]:
-    """Return what cost most in the scope, as `fix_next` ranks it, by three statements at most.
+    """Return what cost most in the scope, as `fix_next` ranks it, by four statements at most.
 
-    Without what takes further questions: rates per week, better wordings, and what changes of the
-    tool have mended.
+    Without what takes further questions: rates per week, better wordings, states of kinds, and what
+    changes of the tool have mended.
 
     Raises:
         QueryError: The reader may not see which remedies would have helped.
     """
     if not sees(scope, "near_miss"):
         raise QueryError("Your role may not see what would have been accepted.")
-    groups = evidence(conn, scope, ()).groups
+    groups = evidence(conn, scope, (), ignored_kinds(conn, scope)).groups
     ranked = sorted(groups, key=lambda key: _rank(key, outline(groups[key]), {}))
-    return tuple(_row(fix_of(key, groups[key], weeks=None), {}, None) for key in ranked[:limit])
+    fixes = [fix_of(key, groups[key], weeks=None) for key in ranked[:limit]]
+    return tuple(_row(fix, {}, {}, None) for fix in fixes)
 
 
 def _from(scope: Scope, at: int) -> Scope:
@@ -165,7 +178,9 @@ def _rank(
     return mended, -found.saved, -found.abandoned, -found.failures, key
 
 
-def _rewordings(conn: Connection, scope: Scope) -> dict[FixKey, list[Tallied]]:
+def _rewordings(
+    conn: Connection, scope: Scope, ignored: frozenset[int]
+) -> dict[FixKey, list[Tallied]]:
     """Messages after which the model fails again more often than after the others.
 
     What a better wording would save is estimated: as many of its failures would have been fixed
@@ -175,7 +190,7 @@ def _rewordings(conn: Connection, scope: Scope) -> dict[FixKey, list[Tallied]]:
     rows = [each for each in wordings(conn, scope) if each.answered.rows]
     # Rows, not what they stand for: a fix is about what was sent.
     found: defaultdict[FixKey, list[Tallied]] = defaultdict(list)
-    parts = answers(conn, scope)
+    parts = answers(conn, scope, ignored)
     of_rows = gains([(row.fixed.rows, row.answered.rows) for row in rows])
     for row, gain in zip(rows, of_rows, strict=True):
         if gain is None:
@@ -225,7 +240,12 @@ def _operations(conn: Connection, scope: Scope) -> int:
 
 
 def _row(
-    fix: Fix, changed: Mapping[str, ChangeRow], since: Since | None, *, estimated: bool = False
+    fix: Fix,
+    states: Mapping[int, str],
+    changed: Mapping[str, ChangeRow],
+    since: Since | None,
+    *,
+    estimated: bool = False,
 ) -> FixRow:
     key = fix.key
     said = advice(key)
@@ -248,6 +268,7 @@ def _row(
         high=fix.high,
         estimated=estimated,
         query=_evidence(key),
+        states=_in_words(states[kind] for kind in fix.kinds if kind in states),
         last_at=fix.last_at,
         mended_by=_mended_by(key.tool, fix.last_at, changed),
         changed_by=None if change is None else change.label,
@@ -255,6 +276,12 @@ def _row(
         saved_since_low=since.low if since else None,
         saved_since_high=since.high if since else None,
     )
+
+
+def _in_words(states: Iterable[str]) -> str:
+    """Write states of kinds with their numbers: ``1 regressed, 2 open``."""
+    counted = Counter(states)
+    return ", ".join(f"{counted[state]} {state}" for state in _URGENT_FIRST if counted[state])
 
 
 def _mended_by(tool: str, last_at: int | None, changed: Mapping[str, ChangeRow]) -> str | None:

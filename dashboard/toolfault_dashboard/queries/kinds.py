@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
-from sqlalchemy import Connection, case, func, select
+from sqlalchemy import ColumnElement, Connection, and_, case, func, select
 
-from toolfault_collector.storage.tables import signature, tool_call
+from toolfault_collector.storage.tables import chain, kind_state, signature, tool_call
+from toolfault_dashboard.analysis.weights import whole
 from toolfault_dashboard.queries.buckets import Bucket, bucket_of, bucket_start, buckets
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.parts import in_parts
 from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.spent import calls_spent
+from toolfault_dashboard.queries.weighing import chain_weight, sampling
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause, Pattern
+from toolfault_dashboard.search.states import kinds_with_state, state_at
 
-__all__ = ["KIND_ORDERS", "KindOrder", "KindRow", "Kinds", "fields_in_words", "kinds"]
+__all__ = [
+    "KIND_ORDERS",
+    "KindOrder",
+    "KindRow",
+    "Kinds",
+    "fields_in_words",
+    "ignored_kinds",
+    "kinds",
+    "states_of",
+]
 
-KindOrder = Literal["failures", "first", "last"]
+KindOrder = Literal["failures", "calls", "first", "last"]
 KIND_ORDERS: Final[tuple[KindOrder, ...]] = get_args(KindOrder)
 
 
@@ -32,10 +45,18 @@ class KindRow:
     tool: str
     code: str
     fields: str  # arguments and their issue codes, in words; "" where none is named
+    state: str  # new, open, acknowledged, fixed, ignored or regressed; "" without a fingerprint
+    owner: str
+    note: str
     query: str  # clauses that select exactly these failures within the scope
     failures: int
+    calls_spent: int  # of the chains that these failures opened
     first_at: int | None  # ever seen, not only in the scope; None where the source has no times
     last_at: int | None  # last failure within the scope
+    fixed_at: int | None
+    fixed_by: str  # label of the change that fixed it; "" where none was named
+    ignore_ends_at: int | None
+    ignore_ends_after: int | None  # further failures that end the ignoring
     counts: tuple[int, ...]  # failures per bucket of ``Kinds.starts``
 
 
@@ -50,8 +71,16 @@ class Kinds:
     starts: tuple[int, ...]  # start of each bucket
 
 
-# Of a signature's id: failures, first and last of them that has a time.
-_Counted = dict[int | None, tuple[int, int | None, int | None]]
+class _Sum(NamedTuple):
+    """What was counted of one signature."""
+
+    failures: int = 0
+    first: int | None = None  # first and last failure that has a time
+    last: int | None = None
+    spent: float = 0.0
+
+
+_Counted = dict[int | None, _Sum]  # by the signature's id
 
 
 def kinds(
@@ -67,7 +96,7 @@ def kinds(
     Args:
         conn: Open connection.
         scope: What to count.
-        order: Most failures first, or those that were first or last seen last.
+        order: Most failures or calls spent first, or those that were first or last seen last.
         limit: Most rows; None returns all.
         drawn: Whether the rows have counts per bucket.
     """
@@ -80,62 +109,117 @@ def kinds(
     return Kinds(
         rows=tuple(_row(counted[each], known.get(each), counts[each]) for each in shown),
         groups=len(counted),
-        failures=sum(failures for failures, _, _ in counted.values()),
+        failures=sum(each.failures for each in counted.values()),
         bucket=bucket,
         starts=starts,
     )
 
 
+def states_of(conn: Connection, scope: Scope, numbers: Collection[int]) -> dict[int, str]:
+    """Return the state of each of some kinds, by the number of its signature."""
+    wanted = sorted(numbers)
+    found: dict[int, str] = {}
+    for start in range(0, len(wanted), 500):
+        found |= _states(conn, scope, signature.c.id.in_(wanted[start : start + 500]))
+    return found
+
+
+def ignored_kinds(conn: Connection, scope: Scope) -> frozenset[int]:
+    """Return the numbers of the signatures whose kind is ignored.
+
+    None where the query of *scope* asks for states itself: then it says what is wanted.
+    """
+    if scope.query.has("state"):
+        return frozenset()
+    found = _states(conn, scope, kind_state.c.state == "ignored")
+    return frozenset(number for number, state in found.items() if state == "ignored")
+
+
+def _states(conn: Connection, scope: Scope, which: ColumnElement[bool]) -> dict[int, str]:
+    rows = conn.execute(
+        select(signature.c.id, state_at(scope.now))
+        .select_from(kinds_with_state())
+        .where(signature.c.project_id == scope.project_id, which)
+    )
+    return {int(number): str(state) for number, state in rows}
+
+
 def _counted(conn: Connection, scope: Scope) -> _Counted:
     found: _Counted = {}
-    for part in in_parts(conn, scope, _by_signature):
-        for number, (failures, first, last) in part.items():
-            known = found.get(number, (0, None, None))
-            found[number] = (
-                known[0] + failures,
-                min((each for each in (known[1], first) if each is not None), default=None),
-                max((each for each in (known[2], last) if each is not None), default=None),
+    sampled = sampling(conn, scope.project_id).failures
+    for part in in_parts(conn, scope, _by_signature, sampled):
+        for number, each in part.items():
+            known = found.get(number, _Sum())
+            found[number] = _Sum(
+                known.failures + each.failures,
+                min((at for at in (known.first, each.first) if at is not None), default=None),
+                max((at for at in (known.last, each.last) if at is not None), default=None),
+                known.spent + each.spent,
             )
     return found
 
 
-def _by_signature(conn: Connection, scope: Scope) -> _Counted:
+def _by_signature(conn: Connection, scope: Scope, sampled: bool) -> _Counted:
     timed = case((tool_call.c.time_source != "none", tool_call.c.occurred_at))
+    opened = and_(
+        tool_call.c.chain_id == tool_call.c.event_id,
+        chain.c.project_id == tool_call.c.project_id,
+        chain.c.chain_id == tool_call.c.chain_id,
+    )
+    spent = chain_weight() * calls_spent() if sampled else calls_spent()
     rows = conn.execute(
-        select(tool_call.c.signature_id, func.count(), func.min(timed), func.max(timed))
+        select(
+            tool_call.c.signature_id,
+            func.count(),
+            func.min(timed),
+            func.max(timed),
+            func.coalesce(func.sum(spent), 0),
+        )
+        .select_from(tool_call.outerjoin(chain, opened))
         .where(failures_of(scope))
         .group_by(tool_call.c.signature_id)
     )
-    return {number: (failures, first, last) for number, failures, first, last in rows}
+    return {
+        number: _Sum(failures, first, last, float(calls))
+        for number, failures, first, last, calls in rows
+    }
 
 
 def _signatures(conn: Connection, scope: Scope, counted: _Counted) -> dict[int | None, Any]:
     """Return the signatures of the project, or those that were counted where these are few."""
-    table = signature.c
-    statement = select(
-        table.id, table.fingerprint, table.tool, table.code, table.fields, table.first_at
-    ).where(table.project_id == scope.project_id)
+    table, decided = signature.c, kind_state.c
+    statement = (
+        select(
+            *(table[name] for name in ("id", "fingerprint", "tool", "code", "fields", "first_at")),
+            state_at(scope.now).label("state"),
+            *(decided[name] for name in ("owner", "note", "fixed_at", "fixed_label")),
+            *(decided[name] for name in ("ignored_until", "ignored_count")),
+        )
+        .select_from(kinds_with_state())
+        .where(table.project_id == scope.project_id)
+    )
     if len(counted) <= 500:
         statement = statement.where(table.id.in_([each for each in counted if each is not None]))
     return {row.id: row for row in conn.execute(statement)}
 
 
-def _rank(
-    order: KindOrder, counted: tuple[int, int | None, int | None], row: Any
-) -> tuple[float, int, str]:
-    failures, first, last = counted
+def _rank(order: KindOrder, counted: _Sum, row: Any) -> tuple[float, int, str]:
     name = "" if row is None else row.fingerprint
     if order == "failures":
-        return (-failures, -(last or 0), name)
-    moment = last if order == "last" else None if first is None or row is None else row.first_at
-    return (-(moment or 0), -failures, name)
+        return (-counted.failures, -(counted.last or 0), name)
+    if order == "calls":
+        return (-counted.spent, -counted.failures, name)
+    moment = counted.last if order == "last" else _first_at(counted, row)
+    return (-(moment or 0), -counted.failures, name)
 
 
-def _axis(
-    scope: Scope, counted: Iterable[tuple[int, int | None, int | None]]
-) -> tuple[Bucket, tuple[int, ...]]:
+def _first_at(counted: _Sum, row: Any) -> int | None:
+    return None if counted.first is None or row is None else row.first_at
+
+
+def _axis(scope: Scope, counted: Iterable[_Sum]) -> tuple[Bucket, tuple[int, ...]]:
     """Return the buckets of the window; where it is open, from the first failure to the last."""
-    spans = [(first, last) for _, first, last in counted if first is not None and last is not None]
+    spans = [(e.first, e.last) for e in counted if e.first is not None and e.last is not None]
     if not spans:
         return "day", ()
     earliest, latest = min(first for first, _ in spans), max(last for _, last in spans)
@@ -180,18 +264,25 @@ def _per_bucket(
     return {(each, bucket_start(at, bucket)): failures for each, at, failures in rows}
 
 
-def _row(counted: tuple[int, int | None, int | None], row: Any, counts: tuple[int, ...]) -> KindRow:
-    failures, first, last = counted
+def _row(counted: _Sum, row: Any, counts: tuple[int, ...]) -> KindRow:
     fingerprint = "" if row is None else row.fingerprint
     return KindRow(
         fingerprint=fingerprint,
         tool="" if row is None else row.tool,
         code="" if row is None else row.code,
         fields="" if row is None else fields_in_words(row.fields),
+        state="" if row is None else row.state,
+        owner=(row and row.owner) or "",
+        note=(row and row.note) or "",
         query=str(Clause("signature", (Pattern((fingerprint,)),))),
-        failures=failures,
-        first_at=None if first is None or row is None else row.first_at,
-        last_at=last,
+        failures=counted.failures,
+        calls_spent=whole(counted.spent),
+        first_at=_first_at(counted, row),
+        last_at=counted.last,
+        fixed_at=row and row.fixed_at,
+        fixed_by=(row and row.fixed_label) or "",
+        ignore_ends_at=row and row.ignored_until,
+        ignore_ends_after=row and row.ignored_count,
         counts=counts,
     )
 

@@ -181,9 +181,10 @@ def _beside(following: FromClause) -> ColumnElement[bool]:
 def next_calls(scope: Scope, *, sampled: bool = False) -> Subquery:
     """Return the failures of the scope with what came next in their chain.
 
-    Columns: id, tool, code, message_id, session_id, chain_id, at (None for untimed ones); ``asked``
-    (0 or 1: the model saw this error and either answered or its chain is over), ``answered`` and
-    ``fixed`` (0 or 1); ``weight``, what it stands for, where failures may be *sampled*.
+    Columns: id, tool, code, message_id, signature_id, session_id, chain_id, at (None for untimed
+    ones); ``asked`` (0 or 1: the model saw this error and either answered or its chain is over),
+    ``answered`` and ``fixed`` (0 or 1); ``weight``, what it stands for, where failures may be
+    *sampled*.
     """
     following = tool_call.alias("following")
     beside = _beside(following)
@@ -223,6 +224,7 @@ def next_calls(scope: Scope, *, sampled: bool = False) -> Subquery:
             func.coalesce(tool_call.c.tool, "").label("tool"),
             tool_call.c.code,
             tool_call.c.message_id,
+            tool_call.c.signature_id,
             tool_call.c.session_id,
             tool_call.c.chain_id,
             case((tool_call.c.time_source != "none", tool_call.c.occurred_at)).label("at"),

@@ -37,7 +37,7 @@ from toolfault_dashboard.queries.patience import counting, day_counted, next_que
 from toolfault_dashboard.queries.projects import written
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import between, window
-from toolfault_dashboard.search import Moment
+from toolfault_dashboard.search import Moment, is_of_all_days
 
 __all__ = ["as_kept", "in_parts", "is_asked_at_once", "keep_at_most"]
 
@@ -137,8 +137,7 @@ def keep_at_most(engine: Engine, rows: int) -> None:
 
 def is_asked_at_once(conn: Connection, scope: Scope, *, many: int | None = None) -> bool:
     """Say whether `in_parts` reads all of *scope* at once, as it is."""
-    # When a kind was first seen is told by all days, and seen from now.
-    if not _may_keep(conn) or scope.query.has("first_seen"):
+    if not _may_keep(conn) or is_of_all_days(scope.query):
         return True
     least = MANY if many is None else many
     return _between(_versions(conn, scope.project_id, least), *window(scope)) < least
@@ -175,7 +174,7 @@ def _may_keep(conn: Connection) -> bool:
 def _is_fixed(scope: Scope) -> bool:
     ends = [clause for clause in scope.query.clauses if clause.key in {"since", "until"}]
     moments = [clause.values[0] for clause in ends]
-    if scope.query.has("first_seen"):
+    if is_of_all_days(scope.query):
         return False
     return {clause.key for clause in ends} == {"since", "until"} and all(
         isinstance(each, Moment) and each.at is not None for each in moments

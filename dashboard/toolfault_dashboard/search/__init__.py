@@ -7,7 +7,13 @@ failures_where(...), chains_where(...), calls_where(...), counts_where(...)   # 
 
 from toolfault_dashboard.search.ast import TEXT, Clause, NumberRange, Pattern, Query
 from toolfault_dashboard.search.errors import QueryError
-from toolfault_dashboard.search.keys import KEYS, Key, arms_of, not_restricting_calls
+from toolfault_dashboard.search.keys import (
+    KEYS,
+    Key,
+    arms_of,
+    is_of_all_days,
+    not_restricting_calls,
+)
 from toolfault_dashboard.search.parser import parse
 from toolfault_dashboard.search.times import Moment, parse_moment
 
@@ -22,6 +28,7 @@ __all__ = [
     "Query",
     "QueryError",
     "arms_of",
+    "is_of_all_days",
     "not_restricting_calls",
     "parse",
     "parse_moment",

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from toolfault_collector.chains.fold import LOOK_BACK
-from toolfault_dashboard.search.ast import TEXT, Query
+from toolfault_dashboard.search.ast import TEXT, Pattern, Query
+from toolfault_dashboard.search.states import KIND_STATES
 
 __all__ = [
     "ALIASES",
@@ -26,6 +27,7 @@ __all__ = [
     "Key",
     "Kind",
     "arms_of",
+    "is_of_all_days",
     "not_restricting_calls",
 ]
 
@@ -172,6 +174,14 @@ _TABLE: Final = (
     ),
     Key("signature", "pattern", "Fingerprint of failures that are the same.", "signature:9f3c*"),
     Key(
+        "state",
+        "choice",
+        "State of the kind of failure.",
+        "state:regressed",
+        choices=KIND_STATES,
+    ),
+    Key("owner", "pattern", "Owner of the kind of failure.", "owner:ana"),
+    Key(
         "message",
         "message",
         "Normalised message: its digest or its text.",
@@ -199,6 +209,27 @@ RESTRICTING_CALLS: Final = frozenset(name for name, key in KEYS.items() if key.r
 
 ALIASES: Final = {"env": "environment", "session": "conversation"}
 """Names of the wire that people type; the canonical text uses the key."""
+
+
+_OF_ALL_DAYS: Final = frozenset({"first_seen", "state", "owner"})
+
+
+def is_of_all_days(query: Query) -> bool:
+    """Say whether a condition of *query* hangs on more than the failures of its window.
+
+    When a kind was first seen, and what state it is in, is told by all days, seen from now.
+    """
+    return any(
+        clause.key in _OF_ALL_DAYS
+        or (
+            clause.key == "has"
+            and any(
+                isinstance(value, Pattern) and value.exact in _OF_ALL_DAYS
+                for value in clause.values
+            )
+        )
+        for clause in query.clauses
+    )
 
 
 def arms_of(variant: str) -> tuple[str, ...]:

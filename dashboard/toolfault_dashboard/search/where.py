@@ -26,7 +26,14 @@ from sqlalchemy import (
 )
 
 from toolfault_collector.clock import MINUTE_US
-from toolfault_collector.storage.tables import call_counts, chain, message, signature, tool_call
+from toolfault_collector.storage.tables import (
+    call_counts,
+    chain,
+    kind_state,
+    message,
+    signature,
+    tool_call,
+)
 from toolfault_dashboard.search import of_issues
 from toolfault_dashboard.search.ast import TEXT, Clause, NumberRange, Pattern, Query
 from toolfault_dashboard.search.keys import KEYS, TAG_PREFIX
@@ -38,6 +45,7 @@ from toolfault_dashboard.search.sql import (
     patterns_of,
     rare,
 )
+from toolfault_dashboard.search.states import kinds_with_state, state_at
 from toolfault_dashboard.search.times import Moment
 
 __all__ = ["calls_where", "chains_where", "counts_where", "failures_where"]
@@ -230,6 +238,9 @@ def _call_clause(clause: Clause, table: FromClause, project_id: int, now: int) -
         return _moment(clause, table.c.occurred_at, now)
     if clause.key == "first_seen":
         return _first_seen(clause, table, project_id, now)
+    if clause.key == "state":
+        in_state = state_at(now).in_(_names(clause))
+        return _signed(clause, _of_kinds(table, project_id, in_state))
     return _signed(clause, _call_condition(clause, table, project_id, now))
 
 
@@ -253,7 +264,7 @@ def _call_condition(clause: Clause, table: FromClause, project_id: int, now: int
     if key == "chain":
         return _outcome_of_call(clause, table, now)
     if key == "has":
-        return or_(*(_carries(name, table) for name in _names(clause)))
+        return or_(*(_carries(name, table, project_id) for name in _names(clause)))
     if key in _KEPT_APART:
         return _KEPT_APART[key](table, patterns_of(clause), project_id)
     return of_issues.condition(table, key, patterns_of(clause))
@@ -279,6 +290,19 @@ def _first_seen(clause: Clause, table: FromClause, project_id: int, now: int) ->
     return and_(table.c.time_source != "none", table.c.signature_id.in_(new))
 
 
+def _of_kinds(table: FromClause, project_id: int, condition: _Condition) -> _Condition:
+    """Return the condition for failures of the kinds that *condition* is true of."""
+    found = select(signature.c.id).select_from(kinds_with_state())
+    return table.c.signature_id.in_(found.where(signature.c.project_id == project_id, condition))
+
+
+def _owner(table: FromClause, patterns: tuple[Pattern, ...], project_id: int) -> _Condition:
+    found = _of_kinds(table, project_id, or_(*matches_any(kind_state.c.owner, patterns)))
+    if any(pattern.exact == "" for pattern in patterns):
+        return or_(table.c.signature_id.is_(None), found)
+    return found
+
+
 def _message(table: FromClause, patterns: tuple[Pattern, ...], project_id: int) -> _Condition:
     found = select(message.c.id).where(
         message.c.project_id == project_id,
@@ -299,12 +323,15 @@ def _or_nothing(
 
 _KEPT_APART: Final[dict[str, Callable[[FromClause, tuple[Pattern, ...], int], _Condition]]] = {
     "signature": _signature,
+    "owner": _owner,
     "message": _message,
 }
 """Keys of tables that hold each value once per project."""
 
 
-def _carries(name: str, table: FromClause) -> _Condition:
+def _carries(name: str, table: FromClause, project_id: int) -> _Condition:
+    if name == "owner":
+        return _of_kinds(table, project_id, kind_state.c.owner.is_not(None))
     if name in _CALL_COLUMNS or name == "code":
         column = table.c[_CALL_COLUMNS.get(name, name)]
         return and_(column.is_not(None), column != "")
@@ -315,6 +342,7 @@ def _carries(name: str, table: FromClause) -> _Condition:
         "attempt": table.c.attempt,
         "duration": table.c.duration_ms,
         "signature": table.c.signature_id,
+        "state": table.c.signature_id,
         "message": table.c.message_id,
     }[name]
     return column.is_not(None)

@@ -91,7 +91,7 @@
    * text can be selected by dragging. */
   doc.addEventListener("click", (event) => {
     const link = event.target.closest("[data-rows] tbody tr")?.querySelector("a.row-link");
-    if (!link || event.target.closest("a, button, summary, pre") || String(getSelection())) return;
+    if (!link || event.target.closest("a, button, summary, pre, input, label") || String(getSelection())) return;
     link.dispatchEvent(new MouseEvent("click", event)); // with Ctrl and Shift as they were
   });
 
@@ -173,7 +173,7 @@
   doc.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     const typing = event.target.closest("input, textarea, select, [contenteditable]");
-    if (typing) {
+    if (typing && typing.type !== "checkbox") {
       if (event.key === "Escape") event.target.blur();
       return;
     }
@@ -190,6 +190,8 @@
     else if (event.key === "j" || event.key === "k") done = step(event.key === "j" ? 1 : -1);
     else if (/^[1-9]$/.test(event.key)) done = jump(Number(event.key));
     else if (event.key === "g") { leader = true; setTimeout(() => { leader = false; }, 1500); }
+    else if (event.key === "x") done = choose(rowHere());
+    else if (press(event.key)) done = true;
     else if (event.key === "?" && keys) { keys.showModal(); done = true; }
     if (done) event.preventDefault();
   });
@@ -203,6 +205,23 @@
     links[Math.min(links.length - 1, Math.max(0, next))].focus();
     return true;
   };
+
+  /* Rows that can be chosen: x chooses the row of the focus, and the letter of a button of the form
+   * presses it, for that row where none is chosen. */
+  const rowHere = () => doc.activeElement?.closest("tbody tr");
+  const choose = (row) => {
+    const box = row?.querySelector(".choose input");
+    if (box) box.checked = !box.checked;
+    return Boolean(box);
+  };
+  const press = (key) => {
+    const button = doc.querySelector(`[data-press="${CSS.escape(key)}"]`);
+    if (!button) return false;
+    if (!doc.querySelector(".choose input:checked") && !choose(rowHere())) return false;
+    button.click();
+    return true;
+  };
+  for (const hint of doc.querySelectorAll("[data-keys-hint]")) hint.hidden = false;
 
   /* 1 to 9 go to a part of the page: its headings, in order. */
   const jump = (number) => {

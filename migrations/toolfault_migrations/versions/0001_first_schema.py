@@ -38,6 +38,7 @@ _WIDTH: Final = 4_194_304
 # Children after their parents.
 _TABLES: Final = (
     *("project", "api_key", "user_account", "login_session", "saved_view", "picked_fix"),
+    "kind_state",
     *("quota_bucket", "audit_log", "change", "conversation", "conversation_end", "tool_call"),
     *("event_key", "issue", "chain", "message", "signature", "call_counts", "failure_counts"),
     *("day_version", "drop_counts", "rejected_event"),
@@ -94,6 +95,7 @@ def _make_accounts() -> None:
         Column("retention_days", Integer),
         Column("retention_calls", BigInteger),
         Column("token_prices", Text),
+        Column("new_kind_days", Integer),
         sqlite_autoincrement=True,
     )
     op.create_table(
@@ -151,6 +153,23 @@ def _make_accounts() -> None:
         Column("added_by", String(128), nullable=False),
         Column("added_at", BigInteger, nullable=False),
         UniqueConstraint("project_id", "tool", "field", "remedy"),
+    )
+    op.create_table(
+        "kind_state",
+        Column("project_id", Integer, ForeignKey("project.id"), primary_key=True),
+        Column("fingerprint", String(32), primary_key=True),
+        Column("state", String(16), nullable=False),
+        Column("owner", String(128)),
+        Column("note", Text),
+        Column("changed_by", String(128), nullable=False),
+        Column("changed_at", BigInteger, nullable=False),
+        Column("fixed_at", BigInteger),
+        Column("fixed_by", String(36)),
+        Column("fixed_label", String(200)),
+        Column("fixed_release", String(128)),
+        Column("ignored_at", BigInteger),
+        Column("ignored_until", BigInteger),
+        Column("ignored_count", Integer),
     )
     op.create_table(
         "quota_bucket",

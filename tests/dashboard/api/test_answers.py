@@ -53,6 +53,10 @@ ANSWERS: dict[str, tuple[str, Ask]] = {
         "/silent-successes",
         lambda c, s: {"rows": queries.silent_successes(c, s)},
     ),
+    "list_kinds": (
+        "/kinds?order=calls&limit=7",
+        lambda c, s: queries.kinds(c, s, order="calls", limit=7),
+    ),
     "get_fix_next": ("/fix-next?limit=5", lambda c, s: queries.fix_next(c, s, limit=5)),
     "get_round_trips_by": (
         "/round-trips/model",

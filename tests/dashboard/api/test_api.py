@@ -33,6 +33,7 @@ PATHS = (
     "/facets",
     "/messages",
     "/fix-next",
+    "/kinds",
     "/silent-successes",
     "/changes",
     "/experiments",
@@ -146,6 +147,7 @@ def test_operations_are_named_for_ever(schema: dict[str, Any]) -> None:
         "list_changes",
         "list_experiments",
         "list_failures",
+        "list_kinds",
         "send_events",
     ]
     assert schema["openapi"].startswith("3.1")

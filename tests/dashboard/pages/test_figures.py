@@ -229,8 +229,14 @@ def test_failures(read: Reads, conn: Connection, scope: Scope):
 
 def test_kinds(read: Reads, conn: Connection, scope: Scope):
     """Kinds of failures are those of the query, with their shares."""
-    page, found = read("/failures?group=kind"), queries.kinds(conn, scope, limit=50)
+    columns = "kcols=owner,calls,share,fixed,note"
+    page = read(f"/failures?group=kind&{columns}")
+    found = queries.kinds(conn, scope, limit=50)
     rows = page.table("Kind").rows
+    are(rows, "State", [row.state or "–" for row in found.rows])
+    are(rows, "Owner", [row.owner or "–" for row in found.rows])
+    are(rows, "Calls spent", [row.calls_spent for row in found.rows])
+    are(rows, "Note", [row.note or "–" for row in found.rows])
     are(rows, "Failures", [row.failures for row in found.rows])
     are(rows, "Share", [percent(row.failures / found.failures) for row in found.rows])
     for row, each in zip(rows, found.rows, strict=True):

@@ -21,7 +21,7 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.formats import plural
 
 MOST = 16
-MOST_OF_TOOL = 22
+MOST_OF_TOOL = 23
 MOST_OF_PREVIEW = 16 + 8 * 121
 
 

@@ -15,7 +15,14 @@ from toolfault_collector.admin.keys import KeyKind
 from toolfault_dashboard import contexts
 from toolfault_dashboard.analysis.effect import Verdict
 from toolfault_dashboard.contexts import TEMPLATES, Shell
-from toolfault_dashboard.glossary import AUDIENCES, CATEGORIES, OUTCOMES, REMEDIES, meaning
+from toolfault_dashboard.glossary import (
+    AUDIENCES,
+    CATEGORIES,
+    KIND_STATES,
+    OUTCOMES,
+    REMEDIES,
+    meaning,
+)
 from toolfault_dashboard.render import PACKAGE, environment
 
 MODULES = (
@@ -97,7 +104,7 @@ def test_the_frame_reads_only_fields_of_its_context():
 
 # What a badge without a fixed text shows, and all that it may be.
 SHOWN = {
-    "name": (*CATEGORIES, *AUDIENCES, *OUTCOMES, *get_args(Verdict)),
+    "name": (*CATEGORIES, *AUDIENCES, *OUTCOMES, *get_args(Verdict), *KIND_STATES),
     "kind": get_args(KeyKind),
     "state": ("active", "invited", "disabled", "firing", "pending", "quiet", "snoozed"),
     "remedy": (*REMEDIES, "default", "describe", "all_at_once", "reword", "expose"),

@@ -14,6 +14,7 @@ LEAST = {
     "/views": "viewer",
     "/views/delete": "viewer",
     "/changes": "developer",
+    "/kinds": "developer",
     "/fix-next": "developer",
     "/fix-next/remove": "developer",
     "/alerts": "developer",

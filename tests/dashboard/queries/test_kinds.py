@@ -29,8 +29,13 @@ from toolfault_dashboard.search import parse
         "first_seen:20d",
         "first_seen:2026-11-01 tool:search",
         "tool:x",
+        "state:regressed",
+        "state:new,open since:9d",
+        "-state:open -owner:a*",
+        'owner:"" has:owner',
+        "-has:owner has:state",
     ],
-    ["since:14d -code:timeout"],
+    ['since:14d -code:timeout -state:new owner:a*,""'],
 )
 def test_kinds_are_what_a_recount_by_signature_gives(
     conn: Connection, project: int, stored: Tables, text: str
@@ -48,6 +53,11 @@ def test_kinds_are_what_a_recount_by_signature_gives(
         timed = [each["occurred_at"] for each in own if each["time_source"] != "none"]
         assert row.last_at == max(timed, default=None)
         assert {(each["tool"], each["code"]) for each in own} == {(row.tool, row.code)}
+        assert {(each["kind_state"] or "", each["kind_owner"] or "") for each in own} == {
+            (row.state, row.owner)
+        }
+        opened = [stored.chains[c["event_id"]] for c in own if c["event_id"] in stored.chains]
+        assert row.calls_spent == sum(chain["spent"] for chain in opened)
         named = {issue["field_pattern"] for issue in own[0]["issues"] if issue["field_pattern"]}
         assert set(filter(None, row.fields.split(", "))) == named
         placed = Counter(start_of(at, found.bucket) for at in timed)
@@ -81,7 +91,12 @@ def test_the_order_is_the_one_that_was_asked_for(conn: Connection, scope: Scope,
     """Most failures, newest first sight or newest last sight first; a limit cuts that order."""
     rows = queries.kinds(conn, scope, order=order).rows
     keys = [
-        {"failures": row.failures, "first": row.first_at or 0, "last": row.last_at or 0}[order]
+        {
+            "failures": row.failures,
+            "calls": row.calls_spent,
+            "first": row.first_at or 0,
+            "last": row.last_at or 0,
+        }[order]
         for row in rows
     ]
     assert keys == sorted(keys, reverse=True)

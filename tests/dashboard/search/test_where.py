@@ -150,7 +150,7 @@ def test_every_key_selects_something_and_not_everything(
             "event": stored.failures(parse(""), NOW)[0]["event_id"], "conversation": "conv-*",
             "time": "none", "category": "parameter", "audience": "user", "chain": "recovered",
             "message": "*light*", "user": "u-7", "tool": "search", "near_miss": "any",
-            "signature": "a*,b*", "code": "timeout", "own_code": "timeout",
+            "signature": "a*,b*", "state": "regressed", "code": "timeout", "own_code": "timeout",
                 "detection": "soft*", "issue": "wrong_type",
         }  # fmt: skip
         query = parse(f"{name}:{values.get(name, '*')}")

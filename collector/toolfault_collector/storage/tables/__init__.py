@@ -13,6 +13,7 @@ from __future__ import annotations
 from toolfault_collector.storage.tables.accounts import (
     api_key,
     audit_log,
+    kind_state,
     login_session,
     picked_fix,
     project,
@@ -70,6 +71,7 @@ __all__ = [
     "event_key",
     "failure_counts",
     "issue",
+    "kind_state",
     "login_session",
     "message",
     "metadata",

@@ -22,6 +22,7 @@ from toolfault_collector.storage.tables.common import id_column, metadata, proje
 __all__ = [
     "api_key",
     "audit_log",
+    "kind_state",
     "login_session",
     "picked_fix",
     "project",
@@ -40,6 +41,7 @@ project = Table(
     Column("retention_days", Integer),  # 0 keeps everything
     Column("retention_calls", BigInteger),  # 0 sets no limit
     Column("token_prices", Text),
+    Column("new_kind_days", Integer),  # how long a kind of failure counts as new
     # The number of a deleted project never comes back: what was counted of it stays in memory.
     sqlite_autoincrement=True,
 )
@@ -107,6 +109,29 @@ picked_fix = Table(
     Column("added_by", String(128), nullable=False),
     Column("added_at", BigInteger, nullable=False),
     UniqueConstraint("project_id", "tool", "field", "remedy"),
+)
+
+# What somebody decided about a kind of failure: one row for each kind that was ever touched. What
+# follows from it (regressed, an ignore that has run out) is worked out when it is read.
+kind_state = Table(
+    "kind_state",
+    metadata,
+    Column("project_id", Integer, ForeignKey("project.id"), primary_key=True),
+    Column("fingerprint", String(32), primary_key=True),  # as in signature, which it outlives
+    Column("state", String(16), nullable=False),  # open | acknowledged | fixed | ignored
+    Column("owner", String(128)),
+    Column("note", Text),
+    Column("changed_by", String(128), nullable=False),
+    Column("changed_at", BigInteger, nullable=False),
+    # Of what is fixed: since when, by which change, and the release that change names.
+    Column("fixed_at", BigInteger),
+    Column("fixed_by", String(36)),
+    Column("fixed_label", String(200)),
+    Column("fixed_release", String(128)),
+    # Of what is ignored: since when, and until which moment or how many further failures.
+    Column("ignored_at", BigInteger),
+    Column("ignored_until", BigInteger),
+    Column("ignored_count", Integer),
 )
 
 audit_log = Table(

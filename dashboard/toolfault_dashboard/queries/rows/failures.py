@@ -61,6 +61,14 @@ class SignatureRow:
     first_at: int | None
     last_at: int | None
     failures: int
+    state: str  # new, open, acknowledged, fixed, ignored or regressed
+    owner: str
+    note: str
+    fixed_at: int | None
+    fixed_by: str  # label of the change that fixed it; "" where none was named
+    fixed_release: str
+    ignore_ends_at: int | None
+    ignore_ends_after: int | None  # further failures
 
 
 @dataclass(frozen=True, slots=True)
