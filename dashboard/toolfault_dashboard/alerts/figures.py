@@ -6,6 +6,7 @@ comparison's side, kinds those of the list of kinds.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from sqlalchemy import Connection
@@ -21,7 +22,7 @@ from toolfault_dashboard.queries.alerting import dropped, newest_beginnings, rou
 from toolfault_dashboard.queries.kinds import KindRow
 from toolfault_dashboard.queries.rows import Overview
 from toolfault_dashboard.queries.summaries import calls_by
-from toolfault_dashboard.queries.windows import between
+from toolfault_dashboard.queries.windows import between, window
 from toolfault_dashboard.search import parse
 
 __all__ = ["BEFORE_US", "MOST_KINDS", "measure", "scope_of"]
@@ -100,8 +101,10 @@ def _calls(conn: Connection, scope: Scope) -> int:
 
 
 def _kinds(conn: Connection, rule: Rule, scope: Scope) -> tuple[Sighting, ...]:
+    """Return the kinds that *rule* is about, but for those that a person set aside."""
+    scope = scope.narrowed("-state:ignored")
     if rule.condition == "new_kind":
-        return _new_kinds(conn, scope)
+        return _new_kinds(conn, scope) + _came_back(conn, scope)
     scope = scope.narrowed("audience:user")
     began = newest_beginnings(conn, scope)
     rows = queries.kinds(conn, scope, limit=MOST_KINDS, drawn=False).rows
@@ -114,6 +117,26 @@ def _new_kinds(conn: Connection, scope: Scope) -> tuple[Sighting, ...]:
     fresh = scope.narrowed(f"first_seen:{begin.values[0]}")
     rows = queries.kinds(conn, fresh, order="first", limit=MOST_KINDS, drawn=False).rows
     return tuple(_sighting(row, row.first_at) for row in rows if row.first_at is not None)
+
+
+def _came_back(conn: Connection, scope: Scope) -> tuple[Sighting, ...]:
+    """Return the kinds that came back after their fix within the window."""
+    begin, _ = window(scope)
+    assert begin is not None, "a rule has a window"
+    news = {
+        each.fingerprint: each.occurred_at
+        for each in queries.kinds_since(conn, scope, begin)
+        if each.state == "regressed"
+    }
+    if not news:
+        return ()
+    back = scope.narrowed("state:regressed")
+    rows = queries.kinds(conn, back, limit=MOST_KINDS, drawn=False).rows
+    return tuple(
+        replace(_sighting(row, news[row.fingerprint]), came_back=True)
+        for row in rows
+        if row.fingerprint in news
+    )
 
 
 def _sighting(row: KindRow, began_at: int) -> Sighting:

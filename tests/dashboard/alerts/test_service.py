@@ -28,6 +28,7 @@ from toolfault_dashboard.alerts.store import (
     rule_rows,
     snooze_rule,
 )
+from toolfault_dashboard.kind_states import Decision, decide
 
 
 def test_a_rising_rate_is_told_once_and_its_end_once(office: Office) -> None:
@@ -129,6 +130,44 @@ def test_a_new_kind_is_told_and_an_old_one_is_not(office: Office) -> None:
     assert told.data["title"] == "New failure: http_request fails with not_found (url) [demo]"
     assert "3 failures" in told.data["text"]
     assert "signature:" in told.data["query"]
+
+
+def test_a_kind_that_came_back_is_told_again_and_an_ignored_one_is_not(office: Office) -> None:
+    """Fixed and seen again: one more message. Set aside: none, new or not."""
+    office.channel()
+    office.rule(condition="new_kind", last="24h")
+    service = office.service()
+    office.later(1)
+    office.calls(failed=1, succeeded=0)
+    service.run_once()
+    (first,) = office.receiver.deliveries
+    kind = first.data["subject"]
+
+    office.later(2)
+    _decide(office, kind, Decision(state="fixed"))
+    office.later(2)
+    service.run_once()
+    assert len(office.receiver.deliveries) == 1
+    office.calls(failed=2, succeeded=0)
+    office.later(2)
+    service.run_once()
+    office.later(2)
+    service.run_once()
+    assert [each.data["title"].split(":")[0] for each in office.receiver.deliveries] == [
+        "New failure",
+        "Back after its fix",
+    ]
+    _decide(office, kind, Decision(state="fixed"))
+    office.later(2)
+    office.calls(failed=2, succeeded=0)
+    _decide(office, kind, Decision(state="ignored"))
+    office.later(2)
+    service.run_once()
+    assert len(office.receiver.deliveries) == 2
+
+
+def _decide(office: Office, kind: str, decision: Decision) -> None:
+    decide(office.engine, office.project, [kind], decision, actor="ada", now=office.now)
 
 
 def test_silence_and_drops_are_told_though_nothing_arrives(office: Office) -> None:
