@@ -20,6 +20,7 @@ from toolfault_dashboard.analysis.rates import Rate, critical_t
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.alerting import dropped, newest_beginnings, round_trips_of
 from toolfault_dashboard.queries.kinds import KindRow
+from toolfault_dashboard.queries.projects import has_untimed
 from toolfault_dashboard.queries.rows import Overview
 from toolfault_dashboard.queries.summaries import calls_by
 from toolfault_dashboard.queries.windows import between, window
@@ -37,14 +38,18 @@ MOST_KINDS: Final = 200
 _CONFIDENCE: Final = 0.95
 
 
-def scope_of(rule: Rule, now: int) -> Scope:
-    """Return the rows that *rule* is about at *now*: its query within its window.
+def scope_of(conn: Connection, rule: Rule, begin: int, end: int) -> Scope:
+    """Return the rows that *rule* is about from *begin* to *end* (microseconds).
+
+    What has no time, as in some transcripts, is in no window: it stands where it was imported.
 
     Raises:
         QueryError: The query cannot be read any more, or names what its maker may not see.
     """
-    whole = Scope(rule.project_id, parse(rule.query), now, rule.audience)
-    return between(whole, now - rule.window_us, now)
+    whole = Scope(rule.project_id, parse(rule.query), end, rule.audience)
+    if has_untimed(conn, rule.project_id):
+        whole = whole.narrowed("-time:none")
+    return between(whole, begin, end)
 
 
 def measure(conn: Connection, rule: Rule, now: int) -> Measured:
@@ -59,11 +64,12 @@ def measure(conn: Connection, rule: Rule, now: int) -> Measured:
         QueryError: As `scope_of`.
         TooSlow: It takes longer than the connection's deadline.
     """
-    scope = scope_of(rule, now)
+    scope = scope_of(conn, rule, now - rule.window_us, now)
     if rule.asks.kind == "kinds":
         return Measured(sightings=_kinds(conn, rule, scope))
     if rule.condition == "no_data":
-        earlier = between(scope, now - rule.window_us - BEFORE_US, now - rule.window_us)
+        begin = now - rule.window_us
+        earlier = scope_of(conn, rule, begin - BEFORE_US, begin)
         return Measured(_count(_calls(conn, scope), _calls(conn, earlier)))
     if rule.condition == "sender_drops":
         lost = dropped(conn, rule.project_id, now - rule.window_us, now)

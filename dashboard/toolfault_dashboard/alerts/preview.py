@@ -11,17 +11,17 @@ from sqlalchemy import Connection
 
 from toolfault_collector.clock import DAY_US
 from toolfault_dashboard.alerts.evaluation import Figure, Measured, Notice, State, advance
-from toolfault_dashboard.alerts.figures import measure
+from toolfault_dashboard.alerts.figures import measure, scope_of
 from toolfault_dashboard.alerts.rules import HOLD_US, HOUR_US, Rule
-from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.alerting import failures_per_hour
-from toolfault_dashboard.queries.windows import between
-from toolfault_dashboard.search import parse
+from toolfault_dashboard.queries.weighing import sampling
 
-__all__ = ["DAYS", "Firing", "Preview", "moments", "preview", "replay", "suggested"]
+__all__ = ["DAYS", "SECONDS", "Firing", "Preview", "moments", "preview", "suggested"]
 
 DAYS: Final = 30
-_SECONDS: Final = 4.0
+SECONDS: Final = 2.0
+"""How long a page looks at the past."""
+
 _LONGEST_STEP: Final = 6 * HOUR_US
 
 
@@ -74,39 +74,76 @@ def preview(
     now: int,
     *,
     days: int = DAYS,
-    seconds: float = _SECONDS,
+    seconds: float = SECONDS,
     clock: Callable[[], float] = time.monotonic,
 ) -> Preview:
     """Say when *rule* would have fired in the last *days*.
 
-    It looks from now backwards until *seconds* are over, so that of a large project the newest
-    days are shown. A moment without a failure in its window is not asked about where failures are
-    what it takes.
+    How many moments fit into *seconds* is told by how long the figure of now takes; of a large
+    project the newest days are looked at. A moment whose failures are too few to pass the
+    threshold is not measured while the rule is quiet, as that cannot change anything.
 
     Raises:
         QueryError: The query cannot be read, or names what the reader may not see.
     """
     if rule.asks.kind == "digest":
         return Preview((), now, 0, 0, Measured(), complete=True)
-    at = moments(rule, now, days)
-    hours = _failing_hours(conn, rule, at[0] - rule.window_us, now)
-    found: list[tuple[int, Measured]] = []
-    until = clock() + seconds
-    for moment in reversed(at):
-        if found and clock() > until:
-            break
-        idle = hours is not None and not _any_in(hours, moment - rule.window_us, moment)
-        empty = idle and moment != now
-        found.append((moment, _nothing(rule) if empty else measure(conn, rule, moment)))
-    found.reverse()
+    began = clock()
+    latest = measure(conn, rule, now)
+    each = max(clock() - began, 1e-4)
+    every = moments(rule, now, days)
+    at = every[-max(2, int(min(seconds / each, len(every)))) :]
     return Preview(
-        firings=tuple(replay(rule, found)),
-        begin=found[0][0],
-        moments=len(found),
+        firings=tuple(_replay(conn, rule, at, latest)),
+        begin=at[0],
+        moments=len(at),
         step=at[1] - at[0],
-        now=found[-1][1],
-        complete=len(found) == len(at),
+        now=latest,
+        complete=len(at) == len(every),
     )
+
+
+def _replay(conn: Connection, rule: Rule, at: list[int], latest: Measured) -> list[Firing]:
+    """Return when *rule* fires at the moments *at*, oldest first; *latest* is measured already."""
+    # Nothing from before the first moment is news, as for a rule that is made then.
+    rule = replace(rule, created_at=at[0], snoozed_until=0)
+    hours = _failures(conn, rule, at[0] - rule.window_us, at[-1])
+    needed = _needed(rule, sampled=sampling(conn, rule.project_id).calls)
+    states: dict[str, State] = {}
+    firings: list[Firing] = []
+    for moment in at:
+        quiet = all(state.phase != "firing" for state in states.values())
+        few = hours is not None and _within(hours, moment - rule.window_us, moment) < needed
+        if moment == at[-1]:
+            found = latest
+        else:
+            found = _nothing(rule) if quiet and few else measure(conn, rule, moment)
+        states, notices = advance(rule, states, found, moment)
+        for notice in notices:
+            if notice.event == "firing":
+                firings.append(Firing(moment, None, notice))
+            else:
+                firings[-1] = replace(firings[-1], ended_at=moment)
+    return firings
+
+
+def _needed(rule: Rule, *, sampled: bool) -> float:
+    """Return how many failures a window must have for *rule* to pass, at least.
+
+    The figure itself must pass, of as many as the floor asks for. Of sampled calls rows say
+    little, and kinds begin with their first failure: there one is enough.
+    """
+    if sampled or rule.asks.kind == "kinds":
+        return 1
+    least, threshold = rule.least, rule.threshold
+    if rule.condition == "failure_rate":
+        return least * threshold
+    if rule.condition == "first_try_success":
+        return least * (1 - threshold)
+    if rule.condition == "round_trips_per_operation":
+        # A round trip fails, or ends a chain that began with a failure.
+        return least * threshold / 2
+    return least  # closed chains, each begun by a failure
 
 
 def suggested(conn: Connection, rule: Rule, now: int) -> tuple[Figure | None, float]:
@@ -132,36 +169,19 @@ def _round(threshold: float) -> float:
     return max(0.01, round(threshold, 2))
 
 
-def replay(rule: Rule, measured: list[tuple[int, Measured]]) -> list[Firing]:
-    """Return when *rule* fires on what was *measured*, oldest first."""
-    # Nothing from before the first moment is news, as for a rule that is made then.
-    rule = replace(rule, created_at=measured[0][0], snoozed_until=0)
-    states: dict[str, State] = {}
-    firings: list[Firing] = []
-    for at, each in measured:
-        states, notices = advance(rule, states, each, at)
-        for notice in notices:
-            if notice.event == "firing":
-                firings.append(Firing(at, None, notice))
-            else:
-                firings[-1] = replace(firings[-1], ended_at=at)
-    return firings
-
-
-def _failing_hours(conn: Connection, rule: Rule, begin: int, end: int) -> set[int] | None:
-    """Return the hours in which something of the rule failed; None where that decides nothing."""
+def _failures(conn: Connection, rule: Rule, begin: int, end: int) -> dict[int, int] | None:
+    """Return the failures of the rule by hour; None where they decide nothing."""
     if rule.asks.kind == "none" or rule.condition == "sender_drops":
         return None
-    whole = Scope(rule.project_id, parse(rule.query), end, rule.audience)
-    return set(failures_per_hour(conn, between(whole, begin, end)))
+    return failures_per_hour(conn, scope_of(conn, rule, begin, end))
 
 
-def _any_in(hours: set[int], begin: int, end: int) -> bool:
-    return any(hour in hours for hour in range(begin - begin % HOUR_US, end, HOUR_US))
+def _within(hours: dict[int, int], begin: int, end: int) -> int:
+    return sum(hours.get(hour, 0) for hour in range(begin - begin % HOUR_US, end, HOUR_US))
 
 
 def _nothing(rule: Rule) -> Measured:
-    """Return what is measured where nothing failed, as far as a state machine asks."""
+    """Return a measurement that does not pass, and ends nothing that goes on."""
     return Measured() if rule.asks.kind == "kinds" else Measured(Figure(None, None, None, 0))
 
 

@@ -57,6 +57,7 @@ def test_every_limit_is_the_one_that_is_written_down() -> None:
         f"at {hours.DIGEST_HOUR}:00",
         f"a lease of {lease.LEASE_SECONDS:.0f} seconds",
         f"in the last {preview.DAYS} days",
+        f"On a page it has {preview.SECONDS:.0f} seconds",
         f"may take {service.RULE_SECONDS:.0f} seconds (a digest {service.DIGEST_SECONDS:.0f})",
         f"at most {store.MOST_RULES} rules and {store.MOST_CHANNELS} channels",
         f"at most {store.MOST_PER_MINUTE} messages a minute",

@@ -22,7 +22,6 @@ from toolfault_dashboard.formats import plural
 
 MOST = 16
 MOST_OF_TOOL = 23
-MOST_OF_PREVIEW = 16 + 8 * 121
 
 
 @pytest.mark.parametrize("path", LISTS)
@@ -80,16 +79,13 @@ def test_a_long_message_is_cut_and_opens_in_full(own_browser: Browser):
 
 
 def _most(address: str) -> int:
-    if address.startswith("/alert?"):
-        return MOST_OF_PREVIEW
     return MOST_OF_TOOL if "/tool?" in address else MOST
 
 
 def test_no_page_asks_the_database_often(browser: Browser):
     """A page needs at most sixteen statements, whatever its address asks for.
 
-    That of a tool needs some more, since it shows fixes, messages and models too. The preview of
-    an alert asks as often as it looks at a moment.
+    That of a tool needs some more, since it shows fixes, messages and models too.
     """
     paths = (*LISTS, *details(browser.engine), *variants(browser.engine))
     needed = {address: len(browser.count(address)) for address in map(generated, paths)}
