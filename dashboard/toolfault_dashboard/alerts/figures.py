@@ -18,12 +18,18 @@ from toolfault_dashboard.alerts.rules import Rule
 from toolfault_dashboard.analysis.estimates import Estimate
 from toolfault_dashboard.analysis.rates import Rate, critical_t
 from toolfault_dashboard.queries import Scope
-from toolfault_dashboard.queries.alerting import dropped, newest_beginnings, round_trips_of
+from toolfault_dashboard.queries.alerting import (
+    came_back,
+    decided_states,
+    dropped,
+    newest_beginnings,
+    round_trips_of,
+)
 from toolfault_dashboard.queries.kinds import KindRow
 from toolfault_dashboard.queries.projects import has_untimed
 from toolfault_dashboard.queries.rows import Overview
 from toolfault_dashboard.queries.summaries import calls_by
-from toolfault_dashboard.queries.windows import between, window
+from toolfault_dashboard.queries.windows import between
 from toolfault_dashboard.search import parse
 
 __all__ = ["BEFORE_US", "MOST_KINDS", "measure", "scope_of"]
@@ -108,9 +114,11 @@ def _calls(conn: Connection, scope: Scope) -> int:
 
 def _kinds(conn: Connection, rule: Rule, scope: Scope) -> tuple[Sighting, ...]:
     """Return the kinds that *rule* is about, but for those that a person set aside."""
-    scope = scope.narrowed("-state:ignored")
+    decided = decided_states(conn, rule.project_id)
+    if "ignored" in decided:
+        scope = scope.narrowed("-state:ignored")
     if rule.condition == "new_kind":
-        return _new_kinds(conn, scope) + _came_back(conn, scope)
+        return _new_kinds(conn, scope) + (_regressed(conn, scope) if "fixed" in decided else ())
     scope = scope.narrowed("audience:user")
     began = newest_beginnings(conn, scope)
     rows = queries.kinds(conn, scope, limit=MOST_KINDS, drawn=False).rows
@@ -125,23 +133,17 @@ def _new_kinds(conn: Connection, scope: Scope) -> tuple[Sighting, ...]:
     return tuple(_sighting(row, row.first_at) for row in rows if row.first_at is not None)
 
 
-def _came_back(conn: Connection, scope: Scope) -> tuple[Sighting, ...]:
-    """Return the kinds that came back after their fix within the window."""
-    begin, _ = window(scope)
-    assert begin is not None, "a rule has a window"
-    news = {
-        each.fingerprint: each.occurred_at
-        for each in queries.kinds_since(conn, scope, begin)
-        if each.state == "regressed"
-    }
-    if not news:
+def _regressed(conn: Connection, scope: Scope) -> tuple[Sighting, ...]:
+    """Return the kinds that were seen again after their fix, and in the window."""
+    began = came_back(conn, scope.project_id)
+    if not began:
         return ()
     back = scope.narrowed("state:regressed")
     rows = queries.kinds(conn, back, limit=MOST_KINDS, drawn=False).rows
     return tuple(
-        replace(_sighting(row, news[row.fingerprint]), came_back=True)
+        replace(_sighting(row, began[row.fingerprint]), came_back=True)
         for row in rows
-        if row.fingerprint in news
+        if row.fingerprint in began
     )
 
 

@@ -19,7 +19,7 @@ from toolfault_dashboard.queries.weighing import sampling
 __all__ = ["DAYS", "SECONDS", "Firing", "Preview", "moments", "preview", "suggested"]
 
 DAYS: Final = 30
-SECONDS: Final = 2.0
+SECONDS: Final = 4.0
 """How long a page looks at the past."""
 
 _LONGEST_STEP: Final = 6 * HOUR_US
@@ -79,9 +79,10 @@ def preview(
 ) -> Preview:
     """Say when *rule* would have fired in the last *days*.
 
-    How many moments fit into *seconds* is told by how long the figure of now takes; of a large
-    project the newest days are looked at. A moment whose failures are too few to pass the
-    threshold is not measured while the rule is quiet, as that cannot change anything.
+    How many moments fit into *seconds* is told by how long the figure of now takes. Where not all
+    do, they lie twice as far apart; of a large project the newest days are looked at. A moment
+    whose failures are too few to pass the threshold is not measured while the rule is quiet, as
+    that cannot change anything.
 
     Raises:
         QueryError: The query cannot be read, or names what the reader may not see.
@@ -92,7 +93,10 @@ def preview(
     latest = measure(conn, rule, now)
     each = max(clock() - began, 1e-4)
     every = moments(rule, now, days)
-    at = every[-max(2, int(min(seconds / each, len(every)))) :]
+    fitting = max(2, int(min(seconds / each, len(every))))
+    if fitting < len(every) and rule.window_us >= 4 * (every[1] - every[0]):
+        every = every[::-2][::-1]  # windows still overlap by half
+    at = every[-fitting:]
     return Preview(
         firings=tuple(_replay(conn, rule, at, latest)),
         begin=at[0],

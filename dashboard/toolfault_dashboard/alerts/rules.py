@@ -226,7 +226,8 @@ def read_rule(
     if condition is None:
         raise ValueError(f"Choose what to watch: {', '.join(get_args(ConditionName))}.")
     query = _query(form.get("q", "").strip(), condition)
-    name = form.get("name", "").strip() or _name(condition, query)
+    threshold = _threshold(form.get("threshold", "").strip(), condition)
+    name = form.get("name", "").strip() or _name(condition, threshold, query)
     if len(name) > _LONGEST_NAME or not name.isprintable():
         raise ValueError(f"Give the rule a name of at most {_LONGEST_NAME} characters.")
     window = form.get("last") or condition.window
@@ -242,7 +243,7 @@ def read_rule(
         condition=condition.name,
         query=query,
         audience=audience,
-        threshold=_threshold(form.get("threshold", "").strip(), condition),
+        threshold=threshold,
         least=_least(form.get("least", "").strip(), condition),
         window_us=WINDOWS[window],
         channel_id=int(channel) if channel else None,
@@ -252,8 +253,11 @@ def read_rule(
     )
 
 
-def _name(condition: Condition, query: str) -> str:
-    return f"{condition.label} ({query or 'everything'})"[:_LONGEST_NAME]
+def _name(condition: Condition, threshold: float, query: str) -> str:
+    words = condition.label
+    if condition.kind in ("above", "below") and condition.threshold:
+        words += f" {threshold:.0%}" if condition.share else f" {threshold:g}"
+    return f"{words} ({query or 'everything'})"[:_LONGEST_NAME]
 
 
 def _query(text: str, condition: Condition) -> str:

@@ -9,6 +9,7 @@ from toolfault_collector.storage.tables import (
     chain,
     day_version,
     drop_counts,
+    kind_state,
     signature,
     tool_call,
 )
@@ -18,8 +19,17 @@ from toolfault_dashboard.queries.buckets import bucket_of, bucket_start
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.sides import side_of
+from toolfault_dashboard.search.states import kinds_with_state, seen_after_fix
 
-__all__ = ["arrivals", "dropped", "failures_per_hour", "newest_beginnings", "round_trips_of"]
+__all__ = [
+    "arrivals",
+    "came_back",
+    "decided_states",
+    "dropped",
+    "failures_per_hour",
+    "newest_beginnings",
+    "round_trips_of",
+]
 
 _ROUND_TRIPS = next(each for each in METRICS if each.name == "round_trips_per_operation")
 
@@ -40,6 +50,31 @@ def newest_beginnings(conn: Connection, scope: Scope) -> dict[str, int]:
             )
         )
         .where(failures_of(scope))
+        .group_by(signature.c.fingerprint)
+    )
+    return {fingerprint: int(at) for fingerprint, at in rows}
+
+
+def decided_states(conn: Connection, project_id: int) -> frozenset[str]:
+    """Return the states that somebody gave any kind of the project: most have none."""
+    decided = select(kind_state.c.state).where(kind_state.c.project_id == project_id).distinct()
+    return frozenset(conn.execute(decided).scalars())
+
+
+def came_back(conn: Connection, project_id: int) -> dict[str, int]:
+    """Return, by fingerprint, when a kind was first seen after its fix, in microseconds.
+
+    Only kinds that are regressed: a newer fix takes the moment back.
+    """
+    same = tool_call.c.signature_id == signature.c.id
+    rows = conn.execute(
+        select(signature.c.fingerprint, func.min(tool_call.c.occurred_at))
+        .select_from(kinds_with_state().join(tool_call, same))
+        .where(
+            signature.c.project_id == project_id,
+            kind_state.c.state == "fixed",
+            seen_after_fix(),
+        )
         .group_by(signature.c.fingerprint)
     )
     return {fingerprint: int(at) for fingerprint, at in rows}
