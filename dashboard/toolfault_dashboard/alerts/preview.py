@@ -79,10 +79,10 @@ def preview(
 ) -> Preview:
     """Say when *rule* would have fired in the last *days*.
 
-    How many moments fit into *seconds* is told by how long the figure of now takes. Where not all
-    do, they lie twice as far apart; of a large project the newest days are looked at. A moment
-    whose failures are too few to pass the threshold is not measured while the rule is quiet, as
-    that cannot change anything.
+    How many moments fit into *seconds* is told by how long the figure of now takes: where not all
+    do, they lie twice as far apart. They are measured from now backwards until the time is over,
+    so of a large project the newest days are looked at. A moment whose failures are too few to
+    pass the threshold is measured only if the rule fires by then: else it cannot change anything.
 
     Raises:
         QueryError: The query cannot be read, or names what the reader may not see.
@@ -93,12 +93,19 @@ def preview(
     latest = measure(conn, rule, now)
     each = max(clock() - began, 1e-4)
     every = moments(rule, now, days)
-    fitting = max(2, int(min(seconds / each, len(every))))
-    if fitting < len(every) and rule.window_us >= 4 * (every[1] - every[0]):
+    if seconds / each < len(every) and rule.window_us >= 4 * (every[1] - every[0]):
         every = every[::-2][::-1]  # windows still overlap by half
-    at = every[-fitting:]
+    known = {now: latest}
+    telling = _telling(conn, rule, every)
+    at = every[-2:]
+    for number in range(len(every) - 1, 0, -1):
+        if clock() - began > seconds:
+            break
+        at, moment = every[number - 1 :], every[number - 1]
+        if moment in telling:
+            known[moment] = measure(conn, rule, moment)
     return Preview(
-        firings=tuple(_replay(conn, rule, at, latest)),
+        firings=tuple(_replay(conn, rule, at, known)),
         begin=at[0],
         moments=len(at),
         step=at[1] - at[0],
@@ -107,21 +114,31 @@ def preview(
     )
 
 
-def _replay(conn: Connection, rule: Rule, at: list[int], latest: Measured) -> list[Firing]:
-    """Return when *rule* fires at the moments *at*, oldest first; *latest* is measured already."""
+def _telling(conn: Connection, rule: Rule, at: list[int]) -> set[int]:
+    """Return the moments at which *rule* may pass, by how much failed in their windows."""
+    if rule.asks.kind == "none" or rule.condition == "sender_drops":
+        return set(at)
+    hours = failures_per_hour(conn, scope_of(conn, rule, at[0] - rule.window_us, at[-1]))
+    needed = _needed(rule, sampled=sampling(conn, rule.project_id).calls)
+    return {each for each in at if _within(hours, each - rule.window_us, each) >= needed}
+
+
+def _replay(
+    conn: Connection, rule: Rule, at: list[int], known: dict[int, Measured]
+) -> list[Firing]:
+    """Return when *rule* fires at the moments *at*, oldest first.
+
+    Those that are not *known* cannot pass: what they are counts only while it fires.
+    """
     # Nothing from before the first moment is news, as for a rule that is made then.
     rule = replace(rule, created_at=at[0], snoozed_until=0)
-    hours = _failures(conn, rule, at[0] - rule.window_us, at[-1])
-    needed = _needed(rule, sampled=sampling(conn, rule.project_id).calls)
     states: dict[str, State] = {}
     firings: list[Firing] = []
     for moment in at:
-        quiet = all(state.phase != "firing" for state in states.values())
-        few = hours is not None and _within(hours, moment - rule.window_us, moment) < needed
-        if moment == at[-1]:
-            found = latest
-        else:
-            found = _nothing(rule) if quiet and few else measure(conn, rule, moment)
+        found = known.get(moment)
+        if found is None:
+            fires = rule.asks.kind != "kinds" and states.get("", State()).phase == "firing"
+            found = measure(conn, rule, moment) if fires else _nothing(rule)
         states, notices = advance(rule, states, found, moment)
         for notice in notices:
             if notice.event == "firing":
@@ -171,13 +188,6 @@ def suggested(conn: Connection, rule: Rule, now: int) -> tuple[Figure | None, fl
 
 def _round(threshold: float) -> float:
     return max(0.01, round(threshold, 2))
-
-
-def _failures(conn: Connection, rule: Rule, begin: int, end: int) -> dict[int, int] | None:
-    """Return the failures of the rule by hour; None where they decide nothing."""
-    if rule.asks.kind == "none" or rule.condition == "sender_drops":
-        return None
-    return failures_per_hour(conn, scope_of(conn, rule, begin, end))
 
 
 def _within(hours: dict[int, int], begin: int, end: int) -> int:

@@ -29,6 +29,7 @@ from toolfault_dashboard.formats import percent
 from toolfault_dashboard.queries.alerting import newest_beginnings
 
 PROJECT = "project=generated"
+NOTHING = f"{PROJECT}&q=tool:nothing"  # whose preview looks at no moment
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def test_the_link_on_a_list_carries_its_scope_and_the_form_shows_what_it_measure
 def test_every_condition_has_a_form_that_can_be_saved(developer: Browser):
     """Its defaults are taken as they stand; the rule is listed, in the file too."""
     for condition in CONDITIONS:
-        page = _save(developer, f"/alert?{PROJECT}&condition={condition}")
+        page = developer.post(f"/alerts?{PROJECT}", {"condition": condition}).main
     listed = page.table("Rule", "State").rows
     names = sorted(row["Rule"].text.partition(")")[0] + ")" for row in listed)
     assert all(any(name.startswith(each.label) for name in names) for each in CONDITIONS.values())
@@ -80,7 +81,7 @@ def test_every_condition_has_a_form_that_can_be_saved(developer: Browser):
 
 def test_a_rule_is_changed_snoozed_and_removed(developer: Browser):
     """Each is said, listed and written down; a new name leaves the rule what it is."""
-    page = _save(developer, f"/alert?{PROJECT}", name="mine", quiet="22:00-07:00")
+    page = _save(developer, f"/alert?{NOTHING}", name="mine", quiet="22:00-07:00")
     page = _save(developer, page.table("Rule").rows[0]["Rule"].href, name="ours", threshold="35")
     assert "ours" in page.table("Rule").rows[0]["Rule"].text
     assert "above 35.0%" in page.table("Rule").rows[0]["Rule"].text
@@ -151,7 +152,7 @@ def test_another_condition_gets_its_own_fields_before_it_is_saved(developer: Bro
 
 def test_a_rule_and_a_channel_of_another_project_are_not_found(own_browser: Browser):
     """No number of one project leads anywhere under the other."""
-    _save(own_browser, f"/alert?{PROJECT}", name="mine")
+    _save(own_browser, f"/alert?{NOTHING}", name="mine")
     with write_transaction(own_browser.engine) as conn:
         number = str(conn.execute(text("SELECT id FROM alert_rule")).scalar_one())
     form = {"name": "c", "kind": "webhook", "url": "https://93.184.215.14/x"}
@@ -224,7 +225,7 @@ def test_the_command_lists_previews_and_tests(
     developer: Browser, capfd: pytest.CaptureFixture[str]
 ):
     """Rules with their figure, when one would have fired, and why a channel is not there."""
-    _save(developer, f"/alert?{PROJECT}&condition=failure_rate", name="loud", threshold="1")
+    _save(developer, f"/alert?{NOTHING}&condition=failure_rate", name="loud", threshold="1")
     url = developer.engine.url.render_as_string(hide_password=False)
     where = ["--database-url", url, "--project", "generated"]
     assert run(["alerts", "list", *where]) == 0
