@@ -11,7 +11,7 @@ import signal
 import threading
 from typing import Final
 
-__all__ = ["POINTS", "REMOVAL_POINTS", "reach"]
+__all__ = ["ALERT_POINTS", "POINTS", "REMOVAL_POINTS", "reach"]
 
 # In the order in which a batch passes them; COMMIT lies between "inserted" and "committed".
 POINTS: Final = (
@@ -26,6 +26,8 @@ POINTS: Final = (
 )
 # Of retention: before and after the commit of each of its transactions.
 REMOVAL_POINTS: Final = ("removed", "removal_committed")
+# Of alerts: a message is decided, about to be sent, sent, and marked as sent.
+ALERT_POINTS: Final = ("alert_decided", "alert_sending", "alert_sent", "alert_marked")
 
 _NAME, _, _COUNT = os.environ.get("TOOLFAULT_FAILPOINT", "").partition(":")
 _left: Final = threading.Semaphore(int(_COUNT or 1) - 1)

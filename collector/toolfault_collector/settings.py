@@ -6,10 +6,11 @@ from this class.
 
 from __future__ import annotations
 
+from ipaddress import ip_network
 from typing import Literal
 
 import platformdirs
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 __all__ = ["Settings", "default_database_url", "settings_table"]
@@ -133,8 +134,24 @@ class Settings(BaseSettings):
     """Address of a trace in your tracing product, with `{trace_id}` and, if wanted, `{span_id}`:
     the ids of a failure then lead there. Empty shows them as text."""
 
+    public_url: str = Field(default="", pattern=r"^(https?://\S+)?$")
+    """Address at which people reach the dashboard; alerts then link to it. Empty leaves links
+    out: the server cannot know by which name it is reached."""
+
+    alert_networks: str = Field(default="", pattern=r"^[0-9a-fA-F.:/, ]*$")
+    """Private networks that the channels of alerts may reach, such as `10.0.0.0/8,127.0.0.1/32`.
+    Empty refuses all of them: whoever makes a channel could otherwise send requests to machines
+    that only this server reaches."""
+
     stop_seconds: float = Field(default=8.0, gt=0)
     """How long running requests may take to finish after SIGTERM; supervisors kill after 10."""
+
+    @field_validator("alert_networks")
+    @classmethod
+    def _are_networks(cls, text: str) -> str:
+        for each in filter(None, (part.strip() for part in text.split(","))):
+            ip_network(each, strict=False)
+        return text
 
 
 def settings_table() -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -28,6 +29,7 @@ from toolfault_collector.settings import Settings
 from toolfault_collector.storage.engine import read_connection
 from toolfault_collector.storage.schema import prepare
 from toolfault_dashboard import signin
+from toolfault_dashboard.alerts.service import AlertService
 from toolfault_dashboard.api import create_api
 from toolfault_dashboard.exports.downloads import Running
 from toolfault_dashboard.local_sessions import Importing
@@ -50,6 +52,9 @@ from toolfault_dashboard.search import QueryError
 from toolfault_dashboard.security import FormBodies, Gate, PageFaults, SameOrigin, SecurityHeaders
 from toolfault_dashboard.warming import start_warming
 
+# A message under way may take longer; it is then sent again by whoever goes on.
+ALERTS_STOP_SECONDS: Final = 2.0
+
 __all__ = ["NoAccount", "create_app", "sign_in_url"]
 
 
@@ -63,6 +68,7 @@ def create_app(
     collector: Collector | None = None,
     clock: Callable[[], int] = now_us,
     ahead: bool = False,
+    alerting: bool = False,
 ) -> FastAPI:
     """Return the whole server; its lifespan starts and stops the collector.
 
@@ -71,9 +77,11 @@ def create_app(
         collector: The collector to serve, if it exists already.
         clock: Returns microseconds since the epoch, UTC; pages measure "7 days ago" from it.
         ahead: Whether to ask the questions of large projects' pages before a reader does.
+        alerting: Whether to evaluate the rules of alerts and to send their messages.
     """
     collector = collector or Collector(settings)
     keep_at_most(collector.engine, settings.kept_rows)
+    service = AlertService(collector.engine, settings, clock=clock)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -82,8 +90,11 @@ def create_app(
             await run_in_threadpool(_refuse_open_server, collector.engine, settings.host, clock())
             if ahead:
                 start_warming(collector.engine, clock, collector.stopping.is_set)
+            if alerting:
+                service.start()
             yield
         finally:
+            await run_in_threadpool(service.stop, ALERTS_STOP_SECONDS)
             await run_in_threadpool(collector.stop)
 
     app = FastAPI(

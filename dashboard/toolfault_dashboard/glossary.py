@@ -119,6 +119,16 @@ _FIXES: Final = {
     "expose": "Offering a tool under the name that the model keeps calling.",
 }
 
+_ALERTS: Final = {
+    "firing": "The condition of the rule holds, and its message was decided.",
+    "pending": "The condition holds, but not for ten minutes yet.",
+    "quiet": "The condition does not hold.",
+    "snoozed": "The rule says nothing for a while; what still fires afterwards is told then.",
+    "works": "The last message was taken.",
+    "fails": "The last message was not taken; it is tried again.",
+    "not used yet": "Nothing has been sent there.",
+}
+
 _SETTINGS: Final = {
     "ingest": "A key that sends data and reads none.",
     "read": "A key that reads data and sends none.",
@@ -195,7 +205,7 @@ _REMEDIES: Final = {name: f"{words[0].upper()}{words[1:]}." for name, words in R
 
 GLOSSARY: Final = {
     **_WORDS, **KIND_STATES, **CATEGORIES, **_AUDIENCES, **OUTCOMES, **_CHAINS, **_MESSAGES,
-    **_EXPERIMENTS, **_FIXES, **_REMEDIES, **_SETTINGS,
+    **_EXPERIMENTS, **_FIXES, **_REMEDIES, **_ALERTS, **_SETTINGS,
 }  # fmt: skip
 """Every term of the pages in one table: what Help lists, and what badges and headings explain."""
 

@@ -1846,4 +1846,32 @@ BREAKS: Final = (
         new='        raise BadBody(400, "unreadable") from None\n',
         found_by=("tests/collector/otlp/test_receiver.py",),
     ),
+    # Alerts.
+    Break(
+        name="alerts-far-end",
+        promise="A rule compares the figure, not the near end of its interval.",
+        file="dashboard/toolfault_dashboard/alerts/evaluation.py",
+        old="        return figure.low > rule.threshold\n",
+        new="        return figure.value > rule.threshold\n",
+        found_by=("tests/dashboard/alerts/test_evaluation.py",),
+    ),
+    Break(
+        name="alerts-chain-told-twice",
+        promise="Every attempt of a chain is told anew.",
+        file="dashboard/toolfault_dashboard/alerts/evaluation.py",
+        old="        if sighting.began_at <= max(state.told_until, rule.created_at):\n",
+        new="        if sighting.began_at <= rule.created_at:\n",
+        found_by=(
+            "tests/dashboard/alerts/test_evaluation.py",
+            "tests/dashboard/alerts/test_service.py",
+        ),
+    ),
+    Break(
+        name="alerts-private-address",
+        promise="A name that turns to a private address when it is connected to is reached.",
+        file="dashboard/toolfault_dashboard/alerts/addresses.py",
+        old='_EVENTS: Final = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})\n',
+        new="_EVENTS: Final = frozenset[str]()\n",
+        found_by=("tests/dashboard/alerts/test_channels.py",),
+    ),
 )

@@ -135,13 +135,17 @@ class Form:
     buttons: tuple[str, ...]
     ticked: tuple[tuple[str, str], ...]
     pressed: tuple[str, ...]
+    sends_to: Mapping[str, str]  # of buttons with an address of their own: by its path
 
 
 def _value(tag: Tag) -> str:
     if tag.name == "select":
         options = tag.find_all("option")
         chosen = [each for each in options if each.has_attr("selected")] or options[:1]
-        return _attribute(chosen[0], "value") or _said(chosen[0]) if chosen else ""
+        if not chosen:
+            return ""
+        own = chosen[0].has_attr("value")
+        return _attribute(chosen[0], "value") if own else _said(chosen[0])
     return tag.get_text() if tag.name == "textarea" else _attribute(tag, "value")
 
 
@@ -160,6 +164,7 @@ def _form(tag: Tag) -> Form:
     return Form(
         _attribute(tag, "action"), _attribute(tag, "method"), fields,
         tuple(map(_said, buttons)), tuple(ticked), tuple(filter(None, pressed)),
+        {to.partition("?")[0]: to for each in buttons if (to := _attribute(each, "formaction"))},
     )  # fmt: skip
 
 

@@ -18,6 +18,13 @@ __all__ = ["ACTIONS", "Act", "acts", "note"]
 
 ACTIONS: Final = (
     "access_ended",
+    "alert_changed",
+    "alert_made",
+    "alert_removed",
+    "alert_snoozed",
+    "channel_made",
+    "channel_removed",
+    "channel_tested",
     "database_restored",
     "database_upgraded",
     "exported",

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import structlog
@@ -34,6 +34,7 @@ from toolfault_collector.protocol.receipt import Receipt
 from toolfault_collector.protocol.refused import with_bodies
 from toolfault_collector.protocol.submission import Submission
 from toolfault_collector.settings import Settings
+from toolfault_collector.storage.drops import count_drops
 from toolfault_collector.storage.engine import (
     is_replaced,
     is_sqlite,
@@ -394,6 +395,8 @@ class Writer:
         failpoints.reach("begun")
         stored = store_group(conn, resolve(conn, submissions), limits=self._limits)
         used = self._note_keys(conn, submissions)
+        told = [(each.project_id, each.received_at, each.dropped) for each in submissions]
+        count_drops(conn, [each for each in told if each[2]])
         failpoints.reach("inserted")
         return stored, used
 
@@ -448,7 +451,8 @@ class Writer:
                 return errors[0]  # nothing of it can be stored by this version: its sender keeps it
             refused = [submission.unstorable(unit) for unit, _ in bad]
             refused = with_bodies(refused, submission.resource)
-            total.add(*self._attempt([submission.of_units([], [*submission.rejected, *refused])]))
+            rest = submission.of_units([], [*submission.rejected, *refused])
+            total.add(*self._attempt([replace(rest, dropped=submission.dropped)]))
         except Exception as error:  # noqa: BLE001 - the waiting must be answered
             return StoreUnavailable(classify(error), partly=total.accepted > 0)
         return total

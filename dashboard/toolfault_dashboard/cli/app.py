@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from toolfault_dashboard.cli import (
+    alerts,
     care,
     changes,
     compare,
@@ -89,6 +90,7 @@ keys.register(app)
 projects.register(app)
 rejects.register(app)
 changes.register(app)
+alerts.register(app)
 kinds.register(app)
 compare.register(app)
 database.register(app)

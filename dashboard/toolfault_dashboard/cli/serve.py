@@ -89,7 +89,11 @@ def serve(
             typer.echo(f"`{link_command(address)}` prints a new sign-in link.")
 
     try:
-        run(create_app(settings, collector=collector, ahead=True), settings, on_bound=say)
+        run(
+            create_app(settings, collector=collector, ahead=True, alerting=True),
+            settings,
+            on_bound=say,
+        )
     except OSError as error:
         raise Failed(
             f"Cannot listen on {settings.host}:{settings.port}: {error.strerror};"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from toolfault_dashboard.contexts.advice import FixNextContext, MessagesContext
+from toolfault_dashboard.contexts.alerts import AlertContext, AlertsContext
 from toolfault_dashboard.contexts.breakdown import BreakdownContext
 from toolfault_dashboard.contexts.changes import (
     ChangeContext,
@@ -74,6 +75,8 @@ from toolfault_dashboard.contexts.views import ViewsContext
 
 __all__ = [
     "TEMPLATES",
+    "AlertContext",
+    "AlertsContext",
     "ArmLine",
     "ArmMetricLine",
     "AudienceText",
@@ -149,6 +152,8 @@ TEMPLATES: Final[dict[str, type]] = {
     "fix_next.html": FixNextContext,
     "messages.html": MessagesContext,
     "views.html": ViewsContext,
+    "alerts.html": AlertsContext,
+    "alert.html": AlertContext,
     "live.html": LiveContext,
     "rejected.html": RejectedContext,
     "received.html": ReceivedContext,

@@ -139,6 +139,7 @@ class FailuresContext:
     facets_counted: Doc[int, "Failures, the newest, that the other facets count."]
     pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]
     csv: Doc[str, "This list as CSV."]
+    alert: Doc[str, "Where an alert about this list is made; empty where the role may not."]
     columns: Doc[ColumnChoice, "The columns that can be added."]
     cells: Doc[tuple[tuple[str, ...], ...], "What the added columns hold, row by row."]
 

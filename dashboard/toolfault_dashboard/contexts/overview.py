@@ -122,5 +122,6 @@ class ToolContext:
     messages: Doc[tuple[MessageLine, ...], "Its most frequent messages, the same."]
     failures: Doc[int, "Its failures."]
     links: Doc[
-        dict[str, str], "Addresses: tools, failures, round_trips, models, fixes, messages, csv."
+        dict[str, str],
+        "Addresses: tools, failures, round_trips, models, fixes, messages, alert, csv.",
     ]

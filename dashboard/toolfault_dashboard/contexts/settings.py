@@ -7,6 +7,7 @@ from typing import Annotated as Doc
 
 from toolfault_collector.admin.audit import Act
 from toolfault_collector.admin.keys import ApiKey
+from toolfault_dashboard.alerts.store import ChannelRow
 from toolfault_dashboard.queries.counted import CountedLine
 from toolfault_dashboard.queries.received import Reached, ReceivedRow
 from toolfault_dashboard.queries.rejected import RejectedRow
@@ -60,9 +61,11 @@ class SettingsContext:
     server: Doc[
         tuple[tuple[str, str, str], ...], "What the environment decides: name, value, variable."
     ]
-    links: Doc[dict[str, str], "Addresses of the tables as CSV: keys, people, audit."]
+    channels: Doc[tuple[ChannelRow, ...], "Where alerts are sent, without what is secret."]
+    links: Doc[dict[str, str], "Addresses of the tables as CSV: keys, channels, people, audit."]
     secret: Doc[str, "A key or sign-in link just made, shown this once; else empty."]
     secret_title: Doc[str, "What the secret is, in words."]
+    secret_hint: Doc[str, "What becomes of it."]
     done: Doc[str, "What was just done, as a sentence; else empty."]
     problem: Doc[str, "Why something was not done; else empty."]
 

@@ -42,13 +42,14 @@ def weekly_report(week: Week, project: str, format: ReportFormat) -> str:  # noq
 
 
 def _parts(week: Week) -> list[_Part]:
+    each = week.period
     return [
-        _Part("This week", ("figure", "this week", "the week before"), _figures(week)),
-        _Part("Against the week before", HEADINGS, comparison_lines(week.against_last)),
+        _Part(f"This {each}", ("figure", f"this {each}", f"the {each} before"), _figures(week)),
+        _Part(f"Against the {each} before", HEADINGS, comparison_lines(week.against_last)),
         _Part("Codes", ("code", "failures", "of calls", "95 % interval"), _rates(week.codes)),
         _Part("Tools", ("tool", "failures", "of calls", "95 % interval"), _rates(week.tools)),
         _Part(
-            "New this week",
+            f"New this {each}",
             ("signature", "tool", "code", "failures"),
             [(row.name[:12], row.tool, row.code, row.failures) for row in week.new],
         ),

@@ -8,6 +8,7 @@ from fastapi import APIRouter
 
 from toolfault_dashboard.pages import (
     access,
+    alerts,
     breakdown,
     chain,
     changes,
@@ -63,6 +64,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     messages.router,
     live.router,
     views.router,
+    alerts.router,
     received.router,
     rejected.router,
     settings.router,

@@ -11,6 +11,7 @@ from toolfault_dashboard.contexts import FrequencyLine, ToolLine
 from toolfault_dashboard.contexts.failures import ChainLine, FailureLine
 from toolfault_dashboard.glossary import CODES
 from toolfault_dashboard.pages._ask import Ask
+from toolfault_dashboard.policy import allows
 from toolfault_dashboard.queries import ToolRates
 from toolfault_dashboard.queries.rows import (
     ChainGroup,
@@ -23,6 +24,7 @@ from toolfault_dashboard.queries.rows import (
 from toolfault_dashboard.search import Clause, Pattern, Query, QueryError, parse
 
 __all__ = [
+    "alert_about",
     "argument_of",
     "chain_line",
     "code_lines",
@@ -196,3 +198,10 @@ def _tool_line(
 def cost_rank(line: ToolLine) -> tuple[int, int, int, str]:
     """Return what tools are ranked by: calls spent, then chains given up, then failures."""
     return (-line.calls_spent, -line.outcomes[2], -line.failures, line.name)
+
+
+def alert_about(ask: Ask, query: Query) -> str:
+    """Return where an alert about *query* is made; "" where the reader's role may not."""
+    if not allows(ask.viewer.role, "developer"):
+        return ""
+    return ask.link("/alert", query.without("since", "until"), window="")

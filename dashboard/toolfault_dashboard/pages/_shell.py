@@ -45,6 +45,7 @@ NAVIGATION: Final[tuple[tuple[str, tuple[_Entry, ...]], ...]] = (
             ("Messages", "/messages", "messages", "m", ()),
             ("Changes", "/changes", "changes", "n", ("/changes/", "/compare")),
             ("Experiments", "/experiments", "experiments", "e", ("/experiment",)),
+            ("Alerts", "/alerts", "alerts", "a", ("/alert",)),
             ("Views", "/views", "views", "v", ()),
         ),
     ),

@@ -13,6 +13,14 @@ from fastapi import APIRouter
 from toolfault_collector.admin.audit import acts
 from toolfault_collector.admin.keys import list_keys
 from toolfault_dashboard import queries, signin
+from toolfault_dashboard.alerts.store import (
+    AlertMessage,
+    ChannelRow,
+    channel_rows,
+    message_history,
+    rule_rows,
+)
+from toolfault_dashboard.alerts.wording import rule_in_words
 from toolfault_dashboard.analysis.by_code import CodeEffect
 from toolfault_dashboard.analysis.differences import change_of_rate
 from toolfault_dashboard.analysis.effect import MetricEffect
@@ -440,3 +448,43 @@ def received(ask: Ask) -> RowStream:
 def counted(ask: Ask) -> RowStream:
     """Write the calls that metrics counted, by metric and tool, beside those that are stored."""
     return table_stream(counted_lines(ask.conn, ask.scope_of(parse(""))), CountedLine)
+
+
+@_serve("alerts")
+def alerts(ask: Ask) -> RowStream:
+    """Write the rules of the project with what was measured last."""
+    rows = rule_rows(ask.conn, ask.project.id) if ask.project else []
+    figures = ("value", "low", "high", "n")
+    return _table(
+        ("name", "condition", "query", "firing", "pending", *figures, "evaluated_at", "problem"),
+        (
+            (
+                row.rule.name,
+                rule_in_words(row.rule),
+                row.rule.query,
+                row.firing,
+                row.pending,
+                *(getattr(row.figure, name, None) for name in figures),
+                row.evaluated_at or None,
+                row.problem,
+            )
+            for row in rows
+        ),
+        times=("evaluated_at",),
+        numbers=("value", "low", "high"),
+        integers=("firing", "pending", "n"),
+    )
+
+
+@_serve("alert-history")
+def alert_history(ask: Ask) -> RowStream:
+    """Write what the rules of the project said, newest first."""
+    rows = message_history(ask.conn, ask.project.id, limit=_ACTS) if ask.project else ()
+    return table_stream(rows, AlertMessage)
+
+
+@_serve("channels")
+def channels(ask: Ask) -> RowStream:
+    """Write the channels of the project, without their addresses and secrets."""
+    rows = channel_rows(ask.conn, ask.project.id) if ask.project else ()
+    return table_stream(rows, ChannelRow)

@@ -26,7 +26,7 @@ from toolfault_dashboard.pages._kinds import (
     kind_tabs,
     kinds_table,
 )
-from toolfault_dashboard.pages._lines import failure_line
+from toolfault_dashboard.pages._lines import alert_about, failure_line
 from toolfault_dashboard.queries.rows import Facet, FailurePage, FailureRow
 from toolfault_dashboard.search import Clause, Pattern, Query, QueryError, parse
 from toolfault_dashboard.search.ast import Value
@@ -107,6 +107,7 @@ def failures(ask: Asked) -> Response:
             else "",
         },
         csv=kinds.csv if kinds else ask.export("/failures.csv"),
+        alert=alert_about(ask, ask.query),
         columns=choice(ask, COLUMNS),
         cells=tuple(tuple(_cell(row, name) for name in shown) for row in page.rows),
     )

@@ -21,6 +21,9 @@ from toolfault_collector.retention.policy import Limits, prune_projects, why_ref
 from toolfault_collector.settings import Settings
 from toolfault_collector.storage.engine import read_connection, write_transaction
 from toolfault_dashboard import signin
+from toolfault_dashboard.alerts.addresses import networks_of
+from toolfault_dashboard.alerts.service import send_test
+from toolfault_dashboard.alerts.store import channel_rows, make_channel, remove_channel
 from toolfault_dashboard.analysis.prices import ENVIRONMENT as PRICES
 from toolfault_dashboard.analysis.prices import parse_prices
 from toolfault_dashboard.contexts.settings import ProjectLine, SettingLine, SettingsContext
@@ -35,14 +38,19 @@ __all__ = ["router"]
 
 router = APIRouter()
 
-_FILES: Final = ("keys", "people", "audit")
+_FILES: Final = ("keys", "channels", "people", "audit")
+_HASHED: Final = "It is shown this once and kept as a hash only."
 _KINDS: Final = ("ingest", "read")
 ACTS: Final = 50  # of the audit log; `toolfault audit` lists all
 ROLE_MEANINGS: Final = (
     ("viewer", "what users were told; counts, rates and chains", "saved views of their own"),
-    ("developer", "also what the model was told, sent and received", "changes, Fix next"),
-    ("operator", "everything, also tracebacks, users and rejected events", "changes, Fix next"),
-    ("admin", "everything", "keys, people and roles, retention and prices"),
+    (
+        "developer",
+        "also what the model was told, sent and received",
+        "changes, Fix next, alert rules",
+    ),
+    ("operator", "everything, also tracebacks, users and rejected events", "as a developer"),
+    ("admin", "everything", "keys, people and roles, retention and prices, alert channels"),
 )
 """Role, what it sees, what it may write."""
 
@@ -61,6 +69,12 @@ def _server(settings: Settings, left: int | None) -> tuple[tuple[str, str, str],
     return (
         ("Quota of a project", in_force, "TOOLFAULT_QUOTA_EVENTS_PER_MINUTE"),
         ("Trace links", settings.trace_url or "none", "TOOLFAULT_TRACE_URL"),
+        ("Links in alerts", settings.public_url or "none", "TOOLFAULT_PUBLIC_URL"),
+        (
+            "Private networks for alerts",
+            settings.alert_networks or "none",
+            "TOOLFAULT_ALERT_NETWORKS",
+        ),
     )
 
 
@@ -112,6 +126,7 @@ def _page(
     ask: Ask,
     *,
     secret: tuple[str, str] = ("", ""),
+    hint: str = _HASHED,
     done: str = "",
     problem: str = "",
     status: int = 200,
@@ -119,6 +134,7 @@ def _page(
     # A snapshot of its own: the request's began before what was just written.
     with read_connection(ask.services.engine) as conn:
         keys = list_keys(conn, ask.project.id) if ask.project else []
+        channels = channel_rows(conn, ask.project.id) if ask.project else ()
         accounts = signin.accounts(conn)
         log = acts(conn, limit=ACTS)
         stored = settings_of(conn, ask.project.id) if ask.project else ProjectSettings()
@@ -137,6 +153,7 @@ def _page(
             for each in sorted(ask.projects, key=lambda each: each.name)
         ),
         keys=tuple(keys),
+        channels=channels,
         accounts=accounts,
         roles=ROLES,
         acts=tuple(log),
@@ -146,6 +163,7 @@ def _page(
         links={name: ask.link(f"/{name}.csv", "", window="") for name in _FILES},
         secret_title=secret[0],
         secret=secret[1],
+        secret_hint=hint,
         done=done,
         problem=problem,
     )
@@ -248,6 +266,72 @@ def _outlook(ask: Ask, wanted: ProjectSettings) -> str:
         return "Saved. Nothing is older than that."
     conversations, gone = plural(old.conversations, "conversation"), plural(old.calls, "call")
     return f"Saved. {conversations} with {gone} will be removed within five minutes."
+
+
+@router.post("/settings/channels", name="make_channel")
+def add_channel(ask: Asked, form: Submitted) -> Response:
+    """Add a channel; its address is not shown again, the secret of a webhook this once."""
+    if ask.project is None:
+        raise HTTPException(404, "There is no project yet.")
+    name = form.get("name", "").strip()
+    try:
+        secret = make_channel(
+            ask.services.engine,
+            ask.project.id,
+            name=name,
+            kind=form.get("kind", ""),
+            url=form.get("url", "").strip(),
+            allowed=networks_of(ask.services.settings.alert_networks),
+            actor=ask.viewer.name,
+            now=ask.now,
+        )
+    except ValueError as error:
+        return _page(ask, problem=str(error), status=422)
+    if not secret:
+        return _page(ask, done=f"The channel {name} is added. Send a test to see that it works.")
+    hint = "Its receiver checks signatures with it. It is shown this once."
+    return _page(ask, secret=(f"Signing secret of the webhook {name}", secret), hint=hint)
+
+
+@router.post("/settings/channels/remove", name="remove_channel")
+def end_channel(ask: Asked, form: Submitted) -> Response:
+    """Remove a channel of this project with what waits for it."""
+    project, number = _of_project(ask, form)
+    try:
+        remove_channel(ask.services.engine, project, number, actor=ask.viewer.name)
+    except LookupError:
+        raise HTTPException(404, "There is no such channel in this project.") from None
+    except ValueError as error:
+        return _page(ask, problem=str(error), status=422)
+    return _page(ask, done="The channel is removed, with the messages that waited for it.")
+
+
+@router.post("/settings/channels/test", name="test_channel")
+def test_channel(ask: Asked, form: Submitted) -> Response:
+    """Send a test message now, and say how that went."""
+    project, number = _of_project(ask, form)
+    try:
+        problem = send_test(
+            ask.services.engine,
+            ask.services.settings,
+            project,
+            number,
+            actor=ask.viewer.name,
+            now=ask.now,
+        )
+    except LookupError:
+        raise HTTPException(404, "There is no such channel in this project.") from None
+    if problem is not None:
+        return _page(ask, problem=f"The test was not sent. {problem}", status=422)
+    return _page(ask, done="The test is sent.")
+
+
+def _of_project(ask: Ask, form: dict[str, str]) -> tuple[int, int]:
+    """Return the project and the number of the channel that a form names."""
+    number = form.get("id", "")
+    if ask.project is None or not number.isdecimal() or len(number) > 18:
+        raise HTTPException(404, "There is no such channel in this project.")
+    return ask.project.id, int(number)
 
 
 @router.post("/settings/people", name="invite")

@@ -18,6 +18,7 @@ from toolfault_dashboard.contexts.advice import MessageLine
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._columns import Columns, choice, kept_columns, redirected
 from toolfault_dashboard.pages._lines import (
+    alert_about,
     code_lines,
     exactly,
     failure_line,
@@ -179,6 +180,7 @@ def tool(ask: Asked, name: str = "") -> Response:
             "fixes": narrowed.link("/fix-next") if _may_fix(ask) else "",
             "messages": narrowed.link("/messages") if _may_fix(ask) else "",
             "tools": ask.link("/tools"),
+            "alert": alert_about(ask, query),
             "failures": narrowed.link("/failures"),
             "round_trips": narrowed.link("/round-trips"),
             "csv": narrowed.export("/failures.csv"),

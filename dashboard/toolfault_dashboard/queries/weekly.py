@@ -24,7 +24,7 @@ TOP = 10
 
 @dataclass(frozen=True, slots=True)
 class Week:
-    """Seven days and the seven days before them."""
+    """So many days and as many before them: a week, or one day."""
 
     begin: int
     end: int
@@ -37,26 +37,41 @@ class Week:
     fixes: tuple[FixRow, ...]
     fixes_of: int | None  # failures that they are of, the newest, where not all were looked at
     changes: tuple[ChangeRow, ...]
+    days: int = 7
+
+    @property
+    def period(self) -> str:
+        """What it is called: this week, or this day."""
+        return "week" if self.days == 7 else "day"
 
 
-def weekly(conn: Connection, scope: Scope, *, end: int | None = None) -> Week:
-    """Return the seven days that end at *end* (microseconds; by default now) for *scope*."""
+def weekly(conn: Connection, scope: Scope, *, end: int | None = None, days: int = 7) -> Week:
+    """Return the *days* that end at *end* (microseconds; by default now) for *scope*.
+
+    Args:
+        conn: Open connection.
+        scope: What to report; its own window is left out.
+        end: Where they end.
+        days: 7, or 1 for a daily report.
+    """
     end = scope.now if end is None else end
-    begin = end - 7 * DAY_US
-    this, last = _between(scope, begin, end), _between(scope, begin - 7 * DAY_US, begin)
+    begin = end - days * DAY_US
+    this, last = _between(scope, begin, end), _between(scope, begin - days * DAY_US, begin)
+    period = "week" if days == 7 else "day"
     fixes = fix_next(conn, this, limit=TOP)
     return Week(
         begin=begin,
         end=end,
         this=overview(conn, this),
         last=overview(conn, last),
-        against_last=effect(conn, last, this, labels=("the week before", "this week")),
+        against_last=effect(conn, last, this, labels=(f"the {period} before", f"this {period}")),
         codes=frequency(conn, this, "code", limit=TOP).rows,
         tools=frequency(conn, this, "tool", limit=TOP).rows,
         new=new_signatures(conn, this, begin, limit=TOP),
         fixes=fixes.rows,
         fixes_of=None if fixes.complete else fixes.failures,
         changes=changes(conn, this),
+        days=days,
     )
 
 

@@ -41,8 +41,9 @@ _TABLES: Final = (
     "kind_state",
     *("quota_bucket", "audit_log", "change", "conversation", "conversation_end", "tool_call"),
     *("event_key", "issue", "chain", "message", "signature", "call_counts", "failure_counts"),
-    *("day_version", "rejected_event"),
+    *("day_version", "drop_counts", "rejected_event"),
     *("trace", "trace_batch", "otlp_request", "metric_calls", "metric_series"),
+    *("alert_channel", "alert_rule", "alert_state", "alert_message", "alert_lease"),
 )
 
 
@@ -55,6 +56,7 @@ def upgrade() -> None:
     _make_chains(sqlite=sqlite)
     _make_counts()
     _make_otlp()
+    _make_alerts()
     if not sqlite:
         _make_partitions()
 
@@ -484,6 +486,13 @@ def _make_counts() -> None:
         Column("version", BigInteger, nullable=False),
     )
     op.create_table(
+        "drop_counts",
+        Column("project_id", Integer, ForeignKey("project.id"), primary_key=True),
+        Column("period", BigInteger, primary_key=True),
+        Column("reason", String(64), primary_key=True),
+        Column("events", BigInteger, nullable=False),
+    )
+    op.create_table(
         "rejected_event",
         _id(),
         _project(),
@@ -549,6 +558,92 @@ def _make_otlp() -> None:
         Column("ended_at", BigInteger, nullable=False),
         Column("calls", BigInteger, nullable=False),
         Index(None, "ended_at"),
+    )
+
+
+def _make_alerts() -> None:
+    op.create_table(
+        "alert_channel",
+        _id(),
+        _project(),
+        Column("name", String(128), nullable=False),
+        Column("kind", String(16), nullable=False),
+        Column("url", Text, nullable=False),
+        Column("secret", String(128)),
+        Column("created_by", String(128), nullable=False),
+        Column("created_at", BigInteger, nullable=False),
+        Column("failures", Integer, nullable=False),
+        Column("error", String(256)),
+        Column("retry_at", BigInteger, nullable=False),
+        Column("sent_at", BigInteger),
+        UniqueConstraint("project_id", "name"),
+    )
+    op.create_table(
+        "alert_rule",
+        _id(),
+        _project(),
+        Column("name", String(128), nullable=False),
+        Column("condition", String(24), nullable=False),
+        Column("query", Text, nullable=False),
+        Column("audience", String(8), nullable=False),
+        Column("threshold", Float, nullable=False),
+        Column("least", Integer, nullable=False),
+        Column("window_us", BigInteger, nullable=False),
+        Column("channel_id", BigInteger, ForeignKey("alert_channel.id")),
+        Column("quiet", String(16), nullable=False),
+        Column("zone", String(64), nullable=False),
+        Column("snoozed_until", BigInteger, nullable=False),
+        Column("created_by", String(128), nullable=False),
+        Column("created_at", BigInteger, nullable=False),
+        Column("evaluated_at", BigInteger, nullable=False),
+        Column("seen", String(64), nullable=False),
+        Column("figure", JSON),
+        Column("problem", String(256)),
+        UniqueConstraint("project_id", "name"),
+    )
+    op.create_table(
+        "alert_state",
+        _project(),
+        Column(
+            "rule_id",
+            BigInteger,
+            ForeignKey("alert_rule.id", ondelete="CASCADE"),
+            primary_key=True,
+        ),
+        Column("subject", String(64), primary_key=True),
+        Column("phase", String(8), nullable=False),
+        Column("since", BigInteger, nullable=False),
+        Column("clear_since", BigInteger),
+        Column("told", Boolean, nullable=False),
+        Column("told_until", BigInteger, nullable=False),
+    )
+    op.create_table(
+        "alert_message",
+        _id(),
+        _project(),
+        Column("message_id", String(36), nullable=False, unique=True),
+        Column("rule_id", BigInteger, nullable=False),
+        Column("rule_name", String(128), nullable=False),
+        Column("channel_id", BigInteger, ForeignKey("alert_channel.id", ondelete="SET NULL")),
+        Column("channel_name", String(128), nullable=False),
+        Column("event", String(8), nullable=False),
+        Column("subject", String(64), nullable=False),
+        Column("title", Text, nullable=False),
+        Column("body", Text, nullable=False),
+        Column("query", Text, nullable=False),
+        Column("decided_at", BigInteger, nullable=False),
+        Column("not_before", BigInteger, nullable=False),
+        Column("attempts", Integer, nullable=False),
+        Column("sent_at", BigInteger),
+        Column("error", String(256)),
+        Index(None, "sent_at", "not_before"),
+        Index(None, "project_id", "decided_at"),
+    )
+    op.create_table(
+        "alert_lease",
+        Column("name", String(16), primary_key=True),
+        Column("holder", String(64), nullable=False),
+        Column("expires_at", BigInteger, nullable=False),
     )
 
 

@@ -83,10 +83,16 @@ def open_browser(
     now: int = NOW,
     quota: int = 0,
     trace_url: str = "",
+    alert_networks: str = "",
 ) -> Iterator[Browser]:
     """Yield the application on *engine*, signed in as *role* (None: not at all)."""
     url = engine.url.render_as_string(hide_password=False)
-    settings = Settings(database_url=url, quota_events_per_minute=quota, trace_url=trace_url)
+    settings = Settings(
+        database_url=url,
+        quota_events_per_minute=quota,
+        trace_url=trace_url,
+        alert_networks=alert_networks,
+    )
     app = create_app(settings, collector=Collector(settings, engine=engine), clock=lambda: now)
     statements: list[str] = []
 

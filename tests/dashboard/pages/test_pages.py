@@ -78,6 +78,10 @@ def test_a_long_message_is_cut_and_opens_in_full(own_browser: Browser):
     assert opened.endswith("...")
 
 
+def _most(address: str) -> int:
+    return MOST_OF_TOOL if "/tool?" in address else MOST
+
+
 def test_no_page_asks_the_database_often(browser: Browser):
     """A page needs at most sixteen statements, whatever its address asks for.
 
@@ -85,7 +89,7 @@ def test_no_page_asks_the_database_often(browser: Browser):
     """
     paths = (*LISTS, *details(browser.engine), *variants(browser.engine))
     needed = {address: len(browser.count(address)) for address in map(generated, paths)}
-    most = {address: MOST_OF_TOOL if "/tool?" in address else MOST for address in needed}
+    most = {address: _most(address) for address in needed}
     assert {address: n for address, n in needed.items() if n > most[address]} == {}
 
 
@@ -95,8 +99,7 @@ def test_every_page_and_a_file_on_postgres(filled_postgres: str, browser: Browse
     engine = open_engine(filled_postgres)
     with contextmanager(open_browser)(engine) as other:
         for path in map(generated, (*LISTS, *details(engine))):
-            most = MOST_OF_TOOL if "/tool?" in path else MOST
-            assert len(other.count(path)) <= most, path
+            assert len(other.count(path)) <= _most(path), path
         # PostgreSQL itself refuses this character.
         assert other.get(generated("/conversation?name=a%00b")).status_code == 404
         for path in ("/failures", "/tools", "/failures?group=kind"):

@@ -27,6 +27,7 @@ from toolfault_dashboard.render import PACKAGE, environment
 
 MODULES = (
     "advice",
+    "alerts",
     "changes",
     "experiments",
     "failures",
@@ -105,7 +106,7 @@ def test_the_frame_reads_only_fields_of_its_context():
 SHOWN = {
     "name": (*CATEGORIES, *AUDIENCES, *OUTCOMES, *get_args(Verdict), *KIND_STATES),
     "kind": get_args(KeyKind),
-    "state": ("active", "invited", "disabled"),
+    "state": ("active", "invited", "disabled", "firing", "pending", "quiet", "snoozed"),
     "remedy": (*REMEDIES, "default", "describe", "all_at_once", "reword", "expose"),
 }
 

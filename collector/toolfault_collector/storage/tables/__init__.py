@@ -21,6 +21,13 @@ from toolfault_collector.storage.tables.accounts import (
     saved_view,
     user_account,
 )
+from toolfault_collector.storage.tables.alerts import (
+    alert_channel,
+    alert_lease,
+    alert_message,
+    alert_rule,
+    alert_state,
+)
 from toolfault_collector.storage.tables.common import metadata
 from toolfault_collector.storage.tables.events import (
     call_counts,
@@ -29,6 +36,7 @@ from toolfault_collector.storage.tables.events import (
     conversation,
     conversation_end,
     day_version,
+    drop_counts,
     event_key,
     failure_counts,
     issue,
@@ -46,6 +54,11 @@ from toolfault_collector.storage.tables.otlp import (
 )
 
 __all__ = [
+    "alert_channel",
+    "alert_lease",
+    "alert_message",
+    "alert_rule",
+    "alert_state",
     "api_key",
     "audit_log",
     "call_counts",
@@ -54,6 +67,7 @@ __all__ = [
     "conversation",
     "conversation_end",
     "day_version",
+    "drop_counts",
     "event_key",
     "failure_counts",
     "issue",

@@ -35,6 +35,7 @@ __all__ = [
     "conversation",
     "conversation_end",
     "day_version",
+    "drop_counts",
     "event_key",
     "failure_counts",
     "issue",
@@ -394,4 +395,14 @@ rejected_event = Table(
     Column("body", Text),  # redacted and capped, so that it can be retried after an upgrade
     Index(None, "project_id", "received_at"),
     Index(None, "project_id", "event_id"),  # a resend keeps nothing twice
+)
+
+# What senders say they lost, by the hour in which they said it.
+drop_counts = Table(
+    "drop_counts",
+    metadata,
+    Column("project_id", Integer, ForeignKey("project.id"), primary_key=True),
+    Column("period", BigInteger, primary_key=True),  # start of the hour
+    Column("reason", String(64), primary_key=True),
+    Column("events", BigInteger, nullable=False),
 )

@@ -1,0 +1,77 @@
+"""Making an alert in a browser: from a tool to a rule, with its preview, on both engines."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+from tests.e2e.browsing import Visit, rows_of
+
+pytestmark = pytest.mark.browser
+
+
+def _fits(page: Page) -> list[str]:
+    """The rules of axe that the page breaks, and whether it is wider than its window."""
+    options = {"resultTypes": ["violations"]}
+    found: list[Any] = Axe().run(page, options=options).response["violations"]
+    wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    return [rule["id"] for rule in found] + ([f"{wide} px too wide"] if wide > 0 else [])
+
+
+@pytest.mark.parametrize(
+    "reader",
+    ["script", "no-script", pytest.param("postgresql", marks=pytest.mark.postgres)],
+    indirect=True,
+)
+def test_tell_me_when_this_tool_breaks(reader: Visit, request: pytest.FixtureRequest) -> None:
+    """From the page of a tool: the form knows it, previews another condition, and is saved."""
+    scripted = request.node.callspec.params["reader"] != "no-script"
+    page = reader.go("/tool?name=search")
+    page.get_by_role("link", name="Alert me about this").click()
+    expect(page.get_by_label("Only calls that match")).to_have_value("tool:search")
+    expect(page.get_by_role("region", name="Preview")).to_contain_text("It would")
+    page.get_by_label("Alert me when").select_option("user_failures")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_role("region", name="Preview")).to_contain_text("kind")
+    name = f"people needed, {request.node.callspec.id}"
+    page.get_by_label("Name (empty for what it watches)").fill(name)
+    if scripted:
+        assert _fits(page) == []
+    page.get_by_role("button", name="Save the alert").click()
+    expect(page.get_by_role("status")).to_contain_text("The rule is saved")
+    row = rows_of(page, "Rules").filter(has_text=name)
+    expect(row).to_contain_text("tool:search")
+    if scripted:
+        assert _fits(page) == []
+    row.get_by_role("button", name=re.compile("^Snooze")).click()
+    expect(rows_of(page, "Rules").filter(has_text=name)).to_contain_text("snoozed until")
+    row.get_by_role("button", name=re.compile("^Remove")).click()
+    expect(page.get_by_role("status")).to_contain_text("The rule is removed")
+
+
+def test_a_channel_is_added_tested_and_removed(scripted: Visit) -> None:
+    """Its address is asked for and never shown; a private one is refused with what to do."""
+    page = scripted.go("/settings")
+    page.get_by_label("Name", exact=True).first.fill("hook")
+    page.get_by_label("Sort").select_option("webhook")
+    page.get_by_label("Address").fill("http://127.0.0.1:1/secret-path")
+    page.get_by_role("button", name="Add the channel").click()
+    expect(page.get_by_role("alert")).to_contain_text("TOOLFAULT_ALERT_NETWORKS")
+    scripted.refused(422)
+    page.get_by_label("Name", exact=True).first.fill("hook")
+    page.get_by_label("Sort").select_option("webhook")
+    page.get_by_label("Address").fill("https://no-such-host.invalid/secret-path")
+    page.get_by_role("button", name="Add the channel").click()
+    expect(page.get_by_role("status").first).to_contain_text("whsec_")
+    row = rows_of(page, "Channels").filter(has_text="hook")
+    row.get_by_role("button", name=re.compile("^Send a test")).click()
+    expect(page.get_by_role("alert")).to_contain_text("It could not be reached")
+    scripted.refused(422)
+    expect(rows_of(page, "Channels").filter(has_text="hook")).to_contain_text("fails")
+    assert "secret-path" not in page.content()
+    assert _fits(page) == []
+    row.get_by_role("button", name=re.compile("^Remove")).click()
+    expect(page.get_by_role("status")).to_contain_text("The channel is removed")
