@@ -8,7 +8,7 @@ from typing import Final
 
 from toolfault_dashboard.analysis.opportunities import FixKey
 
-__all__ = ["Advice", "advice"]
+__all__ = ["REMEDIES", "Advice", "advice"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,12 @@ _CHOICES: Final = {
     "close_choice": "Accept a close choice",
     "fold_case": "Ignore upper and lower case",
 }
+
+REMEDIES: Final = frozenset(
+    {*_TYPES, *_CHOICES, "clamp", "alias", "default", "describe", "open"}
+    | {"all_at_once", "reword", "expose"}
+)
+"""Remedies that are known by name; a sender may name others."""
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 

@@ -17,6 +17,7 @@ import typer
 from toolfault_dashboard.cli import (
     care,
     changes,
+    coding_agents,
     compare,
     database,
     demo,
@@ -89,6 +90,7 @@ projects.register(app)
 rejects.register(app)
 changes.register(app)
 compare.register(app)
+coding_agents.register(app)
 database.register(app)
 care.register(app)
 
