@@ -1644,6 +1644,14 @@ BREAKS: Final = (
         found_by=("tests/dashboard/api/test_api.py",),
     ),
     Break(
+        name="patch-that-refuses-still",
+        promise="The patch for a pydantic model refuses what the model sent, as before.",
+        file="dashboard/toolfault_dashboard/analysis/patches.py",
+        old='"Annotated[int, Field(strict=False)]"',
+        new='"Annotated[int, Field(strict=True)]"',
+        found_by=("tests/dashboard/analysis/test_patches.py",),
+    ),
+    Break(
         name="agent-reads-unmarked-ids",
         promise="An id that a sender chose stands in an answer to a coding agent like one of ours.",
         file="dashboard/toolfault_dashboard/mcp/untrusted.py",

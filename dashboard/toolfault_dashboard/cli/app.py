@@ -22,6 +22,7 @@ from toolfault_dashboard.cli import (
     database,
     demo,
     figures,
+    fix_next,
     imports,
     keys,
     projects,
@@ -91,6 +92,7 @@ rejects.register(app)
 changes.register(app)
 compare.register(app)
 coding_agents.register(app)
+fix_next.register(app)
 database.register(app)
 care.register(app)
 

@@ -34,7 +34,6 @@ _AgentOption = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the commands to *app*."""
     app.command("mcp")(mcp)
-    app.command("fix-next")(fix_next)
     app.command("kinds")(kinds)
     app.command("kind")(kind)
     app.command("chain")(chain)
@@ -61,20 +60,6 @@ def mcp(
                 return _answered(conn, number, name, arguments, now_us())
 
         serve_stdio(ask)
-
-
-def fix_next(
-    context: typer.Context,
-    query: QueryArgument = None,
-    cursor: CursorOption = "",
-    format: _AgentOption = "agent",  # noqa: A002 - the option
-    project: ProjectOption = None,
-    database_url: DatabaseOption = None,
-) -> None:
-    """Rank what to mend by the calls it would have saved, with a patch for each."""
-    _only_agent(format)
-    given = {"query": " ".join(query or ()), "cursor": cursor}
-    print_answer(context, database_url, project, "fix_next", given)
 
 
 def kinds(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated as Doc
 
+from toolfault_dashboard.analysis.patches import Patch
 from toolfault_dashboard.charts import Estimate
 from toolfault_dashboard.contexts.shell import ColumnChoice, View
 from toolfault_dashboard.picked_fixes import PickedFix
@@ -37,6 +38,7 @@ class FixLine:
     """One thing to mend."""
 
     row: Doc[FixRow, "What was found."]
+    patches: Doc[tuple[Patch, ...], "Ways to mend it; none where no remedy is known."]
     share: Doc[float, "The calls it saves as a share of those of the first line, 0 to 1."]
     saved: Doc[str, "Calls per week, or in the window where these are few, in words."]
     interval: Doc[str, "Their interval; empty where there is none."]

@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 from toolfault_collector.clock import format_time
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.effect import MetricEffect, Side
+from toolfault_dashboard.analysis.patches import PatchKind, patches
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.remedies import REMEDIES
 from toolfault_dashboard.mcp.answers import Answer, following, start_of, written
@@ -251,10 +252,19 @@ def fix(each: FixRow) -> dict[str, Any]:
         "tool": each.tool,
         "argument": each.field,
         "title": each.title,
-        "patch": each.code,
         "mended_by": each.mended_by,
+        **{_PATCH[patch.kind]: patch.text for patch in patches(each.key)},
     }
     return row(figures, texts)
+
+
+_PATCH: Final[Mapping[PatchKind, str]] = {
+    "SDK": "patch",
+    "pydantic": "patch_of_pydantic",
+    "JSON schema": "patch_of_json_schema",
+    "description": "better_description",
+    "message": "better_message",
+}
 
 
 def _kinds(conn: Connection, scope: Scope, given: _Kinds) -> Answer:

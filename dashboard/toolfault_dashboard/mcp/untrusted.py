@@ -27,7 +27,11 @@ LONGEST_NAME: Final = 80
 
 LONGEST: Final[Mapping[str, int]] = {
     "message_to_model": 600,
-    "patch": 700,
+    "patch": 300,
+    "patch_of_pydantic": 300,
+    "patch_of_json_schema": 400,
+    "better_description": 200,
+    "better_message": 200,
     "change": 300,  # the id of a change that nobody recorded names what is new
     "title": 240,
     "argument_changes": 240,

@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.inference import inferred_remedies
 from toolfault_dashboard.analysis.opportunities import FixKey
+from toolfault_dashboard.analysis.patches import patches
 from toolfault_dashboard.analysis.remedies import advice
 from toolfault_dashboard.contexts.advice import FixLine, FixNextContext, PickedLine
 from toolfault_dashboard.formats import count, decimal, plural
@@ -156,6 +157,7 @@ def _line(
 ) -> FixLine:
     return FixLine(
         row=row,
+        patches=patches(row.key),
         share=row.saved / most if most else 0.0,
         saved=_saved(row, weekly=weekly),
         interval=_interval(row, weekly=weekly),

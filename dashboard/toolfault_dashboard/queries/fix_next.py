@@ -68,6 +68,11 @@ class FixRow:
     saved_since_low: float | None
     saved_since_high: float | None
 
+    @property
+    def key(self) -> FixKey:
+        """What would be changed."""
+        return FixKey(self.tool, self.field, self.remedy, self.detail)
+
 
 @dataclass(frozen=True, slots=True)
 class FixList:
