@@ -1644,6 +1644,14 @@ BREAKS: Final = (
         found_by=("tests/dashboard/api/test_api.py",),
     ),
     Break(
+        name="prediction-of-an-earlier-change",
+        promise="A change from before a fix was picked counts as what its prediction led to.",
+        file="dashboard/toolfault_dashboard/predictions.py",
+        old="if change is None or change.occurred_at < picked.added_at:",
+        new="if change is None:",
+        found_by=("tests/dashboard/queries/test_predictions.py",),
+    ),
+    Break(
         name="patch-that-refuses-still",
         promise="The patch for a pydantic model refuses what the model sent, as before.",
         file="dashboard/toolfault_dashboard/analysis/patches.py",

@@ -29,6 +29,8 @@ class PickedLine:
     row: Doc[PickedFix, "What is stored."]
     title: Doc[str, "What to do, one sentence."]
     place: Doc[str, "Where the ranking of the view has it, in words."]
+    predicted: Doc[str, "What it was predicted to save when it was added, in words."]
+    realised: Doc[str, "What it has saved since its tool was changed, and whether that was right."]
     failure: Doc[str, "The failure it was seen on."]
     href: Doc[str, "The failures behind it; empty if no query can name them."]
 
