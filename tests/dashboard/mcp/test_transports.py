@@ -102,6 +102,7 @@ async def test_every_tool_over_stdio(url: str, server: LiveServer, tmp_path: Pat
     assert said["overview"]["failures"] == _failures(url)
 
 
+@pytest.mark.long
 async def test_a_second_server_answers_the_next_request(
     url: str, server: LiveServer, tmp_path: Path
 ):
