@@ -81,7 +81,17 @@ def outcomes(conn: Connection, scope: Scope, picked: Sequence[PickedFix]) -> tup
     for change in queries.changes(conn, scope):
         if change.tool is not None:
             changed.setdefault(change.tool, change)
-    return tuple(_outcome(conn, scope, each, changed.get(each.tool)) for each in picked)
+    asked: dict[str, _Since] = {}
+    found: list[Outcome] = []
+    for each in picked:
+        latest = changed.get(each.tool)
+        if latest is None or latest.occurred_at < each.added_at:
+            found.append(Outcome(each, "not changed yet"))
+            continue
+        if each.tool not in asked:
+            asked[each.tool] = _Since(conn, scope, latest)
+        found.append(_outcome(each, latest, asked[each.tool]))
+    return tuple(found)
 
 
 def held(found: Iterable[Outcome]) -> Rate:
@@ -90,14 +100,18 @@ def held(found: Iterable[Outcome]) -> Rate:
     return rate(sum(known), len(known))
 
 
-def _outcome(
-    conn: Connection, scope: Scope, picked: PickedFix, change: ChangeRow | None
-) -> Outcome:
-    if change is None or change.occurred_at < picked.added_at:
-        return Outcome(picked, "not changed yet")
-    own = _of_tool(scope, picked.tool)
-    row = _row(queries.fix_next(conn, own).rows, picked.tool, picked.field, picked.remedy)
-    n = operations(conn, queries.sides_of_change(own, change)[1])
+class _Since:
+    """What is known of one tool since its change, asked once for all fixes of it."""
+
+    def __init__(self, conn: Connection, scope: Scope, change: ChangeRow) -> None:
+        own = _of_tool(scope, change.tool or "")
+        self.rows = queries.fix_next(conn, own).rows
+        self.operations = operations(conn, queries.sides_of_change(own, change)[1])
+
+
+def _outcome(picked: PickedFix, change: ChangeRow, since: _Since) -> Outcome:
+    row = _row(since.rows, picked.tool, picked.field, picked.remedy)
+    n = since.operations
     usual, low, high = picked.predicted_operations, picked.predicted_low, picked.predicted_high
     if (
         row is None

@@ -1647,8 +1647,8 @@ BREAKS: Final = (
         name="prediction-of-an-earlier-change",
         promise="A change from before a fix was picked counts as what its prediction led to.",
         file="dashboard/toolfault_dashboard/predictions.py",
-        old="if change is None or change.occurred_at < picked.added_at:",
-        new="if change is None:",
+        old="if latest is None or latest.occurred_at < each.added_at:",
+        new="if latest is None:",
         found_by=("tests/dashboard/queries/test_predictions.py",),
     ),
     Break(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
@@ -15,6 +16,12 @@ from toolfault_collector.storage.engine import read_connection
 from toolfault_dashboard.mcp.tools import answered
 from toolfault_dashboard.policy import KEY_AUDIENCE
 from toolfault_dashboard.queries.deadline import deadline
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    from toolfault_dashboard.mcp.sdk import Ask
 
 __all__ = ["McpEndpoint"]
 
@@ -43,10 +50,8 @@ class McpEndpoint:
             Problem: 401 without a read key, 403 with a key of another kind.
         """
         key = await admit(self._keys, scope, Headers(scope=scope), kind="read")
-        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-
-        from toolfault_dashboard.mcp.sdk import create_server
-
+        # In a thread: loading takes a second or two, in which others send and read.
+        create_server, manager_of = await run_in_threadpool(_sdk)
         project_id = key.project_id
 
         def ask(name: str, arguments: Mapping[str, Any]) -> str:
@@ -56,8 +61,14 @@ class McpEndpoint:
                 )
 
         # A manager may be run once; without sessions it holds nothing that a next one would miss.
-        manager = StreamableHTTPSessionManager(
-            create_server(ask), json_response=True, stateless=True
-        )
+        manager = manager_of(create_server(ask), json_response=True, stateless=True)
         async with manager.run():
             await manager.handle_request(scope, receive, send)
+
+
+def _sdk() -> tuple[Callable[[Ask], Server[Any]], type[StreamableHTTPSessionManager]]:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    from toolfault_dashboard.mcp.sdk import create_server
+
+    return create_server, StreamableHTTPSessionManager
