@@ -17,6 +17,7 @@ from sqlalchemy import Engine
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
@@ -34,6 +35,7 @@ from toolfault_dashboard.api import create_api
 from toolfault_dashboard.exports.downloads import Running
 from toolfault_dashboard.local_sessions import Importing
 from toolfault_dashboard.lockout import Lockout
+from toolfault_dashboard.mcp.http import McpEndpoint
 from toolfault_dashboard.pages import ROUTERS
 from toolfault_dashboard.pages._ask import Services
 from toolfault_dashboard.pages._waits import Waits
@@ -115,6 +117,8 @@ def create_app(
     for router in ROUTERS:
         app.include_router(router)
     app.mount("/api/v1", create_api(collector.engine, collector.keys, clock), name="api")
+    mcp = McpEndpoint(collector.engine, collector.keys, clock)
+    app.router.routes.append(Route("/mcp", mcp, methods=["POST"], name="mcp"))
     app.mount("/static", _Static(packages=[(PACKAGE, "static")]), name="static")
     _add_layers(app, collector.engine, clock)
     # Outermost: what a proxy says of its client decides whether a cookie is for https alone.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Final
 
 from sqlalchemy import Connection, Engine, delete, insert, select
@@ -11,9 +11,20 @@ from toolfault_collector.admin.audit import note
 from toolfault_collector.storage.engine import write_transaction
 from toolfault_collector.storage.tables import picked_fix
 
-__all__ = ["PickedFix", "pick_fix", "picked_fixes", "unpick_fix"]
+__all__ = ["PickedFix", "Prediction", "pick_fix", "picked_fixes", "unpick_fix"]
 
 _MOST: Final = 200  # of one project; a longer list says nothing about what is next
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a fix would save, as it was known when somebody picked it."""
+
+    per_week: float  # calls
+    low: float
+    high: float
+    n: int  # failures that it rests on
+    operations: float  # of the tool, a week: what the saving is a part of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +38,25 @@ class PickedFix:
     event_id: str  # the failure it was seen on
     added_by: str
     added_at: int
+    predicted_per_week: float | None = None  # calls saved; None: not enough data to predict
+    predicted_low: float | None = None
+    predicted_high: float | None = None
+    predicted_n: int | None = None  # failures that the prediction rests on
+    predicted_operations: float | None = None  # of the tool, a week, at that time
 
 
 def picked_fixes(conn: Connection, project_id: int) -> tuple[PickedFix, ...]:
     """Return what was picked in a project, newest first."""
     fix = picked_fix.c
     rows = conn.execute(
-        select(fix.id, fix.tool, fix.field, fix.remedy, fix.event_id, fix.added_by, fix.added_at)
+        select(*(fix[each.name] for each in fields(PickedFix)))
         .where(fix.project_id == project_id)
         .order_by(fix.added_at.desc(), fix.id.desc())
     )
     return tuple(PickedFix(*row) for row in rows)
 
 
-def pick_fix(
+def pick_fix(  # noqa: PLR0913 - one argument per column
     engine: Engine,
     project_id: int,
     *,
@@ -50,6 +66,7 @@ def pick_fix(
     event_id: str,
     actor: str,
     now: int,
+    prediction: Prediction | None = None,
 ) -> None:
     """Put a remedy on Fix next; one that stands there already stays as it is.
 
@@ -62,6 +79,7 @@ def pick_fix(
         event_id: The failure it was seen on.
         actor: Who wants it.
         now: Microseconds since the epoch.
+        prediction: What it would save; None where there is too little data to say.
 
     Raises:
         ValueError: There are too many already.
@@ -84,6 +102,7 @@ def pick_fix(
                 event_id=event_id,
                 added_by=actor[:128],
                 added_at=now,
+                **_columns(prediction),
             )
         )
         note(
@@ -95,6 +114,12 @@ def pick_fix(
             field=field,
             remedy=remedy,
         )
+
+
+def _columns(prediction: Prediction | None) -> dict[str, float]:
+    if prediction is None:
+        return {}
+    return {f"predicted_{name}": value for name, value in asdict(prediction).items()}
 
 
 def unpick_fix(engine: Engine, project_id: int, number: int, *, actor: str) -> bool:

@@ -14,6 +14,7 @@ from starlette.routing import compile_path
 
 __all__ = [
     "DOWNLOADS",
+    "KEY_AUDIENCE",
     "POLICY",
     "ROLES",
     "Access",
@@ -38,9 +39,14 @@ _SEES: Final[dict[Role, Audience]] = {
     "admin": "system",
 }
 
-Access = Literal["public", "ingest", "api", "viewer", "developer", "operator", "admin"]
+KEY_AUDIENCE: Final[Audience] = "llm"
+"""What a read key sees: it is handed to scripts, notebooks and coding agents, so no tracebacks and
+no users."""
+
+Access = Literal["public", "ingest", "api", "key", "viewer", "developer", "operator", "admin"]
 """``public``: everyone. ``ingest``: the route itself checks an ingest key. ``api``: the route
-itself checks a read key, or a session stands behind it. A role: a session of at least that role."""
+itself checks a read key, or a session stands behind it. ``key``: the route itself checks a read
+key, and a session is none. A role: a session of at least that role."""
 
 DOWNLOADS: Final[tuple[Literal["csv", "ndjson", "parquet"], ...]] = ("csv", "ndjson", "parquet")
 """Formats in which every table can be downloaded."""
@@ -56,7 +62,7 @@ def sees(role: Role) -> Audience:
 
 def allows(role: Role, access: Access) -> bool:
     """Say whether a session of *role* reaches a route of *access*."""
-    if access in ("public", "ingest", "api"):
+    if access in ("public", "ingest", "api", "key"):
         return True
     return ROLES.index(role) >= ROLES.index(access)
 
@@ -94,6 +100,7 @@ POLICY: Final[tuple[Rule, ...]] = (
     _rule("/metrics", "public"),  # counters of this process, nothing stored
     # Reading for programs: the API checks a read key, or the session that the gate recognised.
     _rule("/api/v1/{path:path}", "api"),
+    _rule("/mcp", "key", _WRITE),  # of coding agents; nothing is written
     # Without a session.
     _rule("/static/{path:path}", "public"),
     _rule("/sign-in", "public"),
@@ -194,4 +201,4 @@ def other_method_access(path: str) -> Access | None:
 
 def is_machine_path(path: str) -> bool:
     """Say whether programs, not browsers, call this path, so that a sign-in page is no answer."""
-    return path.startswith(("/v1/", "/api/")) or path in ("/healthz", "/readyz", "/metrics")
+    return path.startswith(("/v1/", "/api/")) or path in ("/healthz", "/readyz", "/metrics", "/mcp")

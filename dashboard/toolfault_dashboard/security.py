@@ -246,7 +246,7 @@ class Gate:
         rule = rule_for(scope["method"], scope["path"])
         state = scope.setdefault("state", {})
         state["viewer"] = None
-        if rule is not None and rule.access == "ingest":
+        if rule is not None and rule.access in ("ingest", "key"):
             await self._app(scope, receive, send)
             return
         viewer = state["viewer"] = await run_in_threadpool(self._viewer, scope)
@@ -266,7 +266,7 @@ class Gate:
         """Return the answer to a request that must not pass, None for one that may."""
         path = request.url.path
         access = rule.access if rule is not None else other_method_access(path)
-        if access in ("public", "ingest", "api"):
+        if access in ("public", "ingest", "api", "key"):
             return None  # the route checks its own key, or answers 405
         if viewer is None and not is_machine_path(path):
             return _ask_to_sign_in(request, self._error_page)

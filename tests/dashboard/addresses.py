@@ -16,7 +16,7 @@ LISTS: Final = tuple(
     rule.path
     for rule in POLICY
     if "GET" in rule.methods
-    and rule.access not in ("public", "ingest", "api")
+    and rule.access not in ("public", "ingest", "api", "key")
     and not set("{.") & set(rule.path)
     and rule.path not in _OF_SOMETHING | _NO_PAGES | _LABORIOUS
 )

@@ -8,7 +8,7 @@ from typing import Final
 
 from toolfault_dashboard.analysis.opportunities import FixKey
 
-__all__ = ["Advice", "advice"]
+__all__ = ["REMEDIES", "Advice", "advice", "plain_name"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,12 @@ _CHOICES: Final = {
     "fold_case": "Ignore upper and lower case",
 }
 
+REMEDIES: Final = frozenset(
+    {*_TYPES, *_CHOICES, "clamp", "alias", "default", "describe", "open"}
+    | {"all_at_once", "reword", "expose"}
+)
+"""Remedies that are known by name; a sender may name others."""
+
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -42,7 +48,7 @@ def advice(key: FixKey) -> Advice:
 
     Names come from data: what is no plain identifier appears in no code, only in words.
     """
-    field = _leaf(key.field)
+    field = plain_name(key.field)
     if key.remedy in _TYPES:
         title, kind = _TYPES[key.remedy]
         return Advice(f"{title} in {_shown(key)}", f"{field}: {kind}")
@@ -57,7 +63,7 @@ def advice(key: FixKey) -> Advice:
             f"{field}: Annotated[int, BeforeValidator(lambda value: min(max(value, LOW), HIGH))]",
         )
     if key.remedy == "alias":
-        other = _leaf(key.detail)
+        other = plain_name(key.detail)
         return Advice(
             f"Accept {key.detail!r} as a name of {_shown(key)}",
             f'{field}: T = Field(validation_alias=AliasChoices("{field}", "{other}"))',
@@ -78,7 +84,7 @@ def advice(key: FixKey) -> Advice:
 
 
 def _of_tool(key: FixKey) -> Advice:
-    tool = _leaf(key.tool)
+    tool = plain_name(key.tool)
     if key.remedy == "all_at_once":
         return Advice(
             f"Report every problem of a call of {key.tool} at once",
@@ -101,6 +107,7 @@ def _shown(key: FixKey) -> str:
     return f"{key.tool}.{key.field}" if key.field else key.tool
 
 
-def _leaf(name: str) -> str:
+def plain_name(name: str) -> str:
+    """Return the last part of a dotted *name* where it is a plain identifier, else ``NAME``."""
     last = name.rsplit(".", 1)[-1]
     return last if _NAME.fullmatch(last) else "NAME"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request
 from sqlalchemy import Connection, Engine
@@ -14,16 +14,13 @@ from toolfault_collector.http.auth import admit
 from toolfault_collector.http.problems import Problem
 from toolfault_collector.storage.engine import read_connection
 from toolfault_dashboard import queries
-from toolfault_dashboard.policy import sees
+from toolfault_dashboard.policy import KEY_AUDIENCE, sees
 from toolfault_dashboard.queries import Audience, Scope
 from toolfault_dashboard.queries.deadline import deadline
 from toolfault_dashboard.queries.statements import keep_no_long_statements
 from toolfault_dashboard.search import parse
 
-__all__ = ["KEY_AUDIENCE", "Asked", "Question", "Reader", "Services", "Text", "read_from"]
-
-KEY_AUDIENCE: Final[Audience] = "llm"
-"""What a read key sees: it is handed to scripts and notebooks, so no tracebacks and no users."""
+__all__ = ["Asked", "Question", "Reader", "Services", "Text", "read_from"]
 
 Text = Annotated[
     str,

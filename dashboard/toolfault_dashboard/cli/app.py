@@ -18,10 +18,12 @@ from toolfault_dashboard.cli import (
     alerts,
     care,
     changes,
+    coding_agents,
     compare,
     database,
     demo,
     figures,
+    fix_next,
     imports,
     keys,
     kinds,
@@ -93,6 +95,8 @@ changes.register(app)
 alerts.register(app)
 kinds.register(app)
 compare.register(app)
+coding_agents.register(app)
+fix_next.register(app)
 database.register(app)
 care.register(app)
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from toolfault_dashboard.cli.coding_agents import CursorOption, print_answer
 from toolfault_dashboard.cli.options import (
     DatabaseOption,
     Failed,
@@ -35,10 +36,20 @@ def list_(
         bool,
         typer.Option("--detected", help="Also new releases, schemas and variants."),
     ] = False,
+    format: Annotated[  # noqa: A002 - the option
+        str, typer.Option("--format", help="table or agent.")
+    ] = "table",
+    cursor: CursorOption = "",
     project: ProjectOption = None,
     database_url: DatabaseOption = None,
 ) -> None:
     """List the changes, newest first."""
+    if format not in ("table", "agent"):
+        raise WronglyUsed("Write --format as table or agent.")
+    if format == "agent":
+        given = {"query": " ".join(query or ()), "detected": detected, "cursor": cursor}
+        print_answer(context, database_url, project, "changes", given)
+        return
     from toolfault_collector.clock import format_time
     from toolfault_dashboard import queries
     from toolfault_dashboard.cli.tables import print_table

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-FORMATS = ("table", "json", "csv", "markdown")
+FORMATS = ("table", "json", "csv", "markdown", "agent")
 
 
 def register(app: typer.Typer) -> None:
@@ -180,6 +180,7 @@ def _print(found: Comparison, metrics: Sequence[str], format: str) -> None:  # n
         comparison_markdown,
         trial_lines,
     )
+    from toolfault_dashboard.mcp.tools import comparison_text
 
     kept = tuple(metric for metric in found.effect.metrics if metric.metric in metrics)
     found = replace(found, effect=replace(found.effect, metrics=kept))
@@ -192,6 +193,8 @@ def _print(found: Comparison, metrics: Sequence[str], format: str) -> None:  # n
         for chunk in write(table_stream(kept, MetricEffect), "csv"):
             sys.stdout.buffer.write(chunk)
         sys.stdout.buffer.flush()
+    elif format == "agent":
+        typer.echo(comparison_text(found))
     elif format == "markdown":
         typer.echo(comparison_markdown(found), nl=False)
     else:

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from toolfault_dashboard.cli.options import DatabaseOption, ProjectOption, QueryArgument, reading
+from toolfault_dashboard.cli.coding_agents import CursorOption, print_answer
+from toolfault_dashboard.cli.options import (
+    DatabaseOption,
+    ProjectOption,
+    QueryArgument,
+    WronglyUsed,
+    reading,
+)
 
 if TYPE_CHECKING:
     from toolfault_dashboard.exports import Format
@@ -46,13 +53,23 @@ def summary(
     query: QueryArgument = None,
     project: ProjectOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    format: Annotated[  # noqa: A002 - the option
+        str, typer.Option("--format", help="table, json or agent.")
+    ] = "table",
+    cursor: CursorOption = "",
     database_url: DatabaseOption = None,
 ) -> None:
     """Count calls, failures, chains and round trips."""
     from toolfault_dashboard import queries
 
+    if format not in ("table", "json", "agent"):
+        raise WronglyUsed("Write --format as one of table, json, agent.")
+    if format == "agent":
+        given = {"query": " ".join(query or ()), "cursor": cursor}
+        print_answer(context, database_url, project, "overview", given)
+        return
     with reading(context, database_url, project, query) as (conn, scope):
-        if as_json:
+        if as_json or format == "json":
             found = queries.summary(conn, scope)
             typer.echo(json.dumps(asdict(found), ensure_ascii=False))
             return
@@ -62,7 +79,7 @@ def summary(
     print_overview(overview)
 
 
-def errors(
+def errors(  # noqa: PLR0913, PLR0917 - one argument per option
     context: typer.Context,
     query: QueryArgument = None,
     project: ProjectOption = None,
@@ -70,11 +87,16 @@ def errors(
     output: OutputOption = None,
     raw: RawOption = False,
     excel: ExcelOption = False,
+    cursor: CursorOption = "",
     database_url: DatabaseOption = None,
 ) -> None:
-    """Write every failure of the query, newest first."""
+    """Write every failure of the query, newest first; --format agent writes a page of them."""
     from toolfault_dashboard import queries
 
+    if format == "agent":
+        given = {"query": " ".join(query or ()), "cursor": cursor}
+        print_answer(context, database_url, project, "search", given)
+        return
     chosen = _format(format)
     with reading(context, database_url, project, query) as (conn, scope):
         export(queries.iter_failures(conn, scope), chosen, output, raw=raw, excel=excel)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated as Doc
 
+from toolfault_dashboard.analysis.patches import Patch
 from toolfault_dashboard.charts import Estimate
 from toolfault_dashboard.contexts.shell import ColumnChoice, Link, View
 from toolfault_dashboard.picked_fixes import PickedFix
@@ -28,6 +29,8 @@ class PickedLine:
     row: Doc[PickedFix, "What is stored."]
     title: Doc[str, "What to do, one sentence."]
     place: Doc[str, "Where the ranking of the view has it, in words."]
+    predicted: Doc[str, "What it was predicted to save when it was added, in words."]
+    realised: Doc[str, "What it has saved since its tool was changed, and whether that was right."]
     failure: Doc[str, "The failure it was seen on."]
     href: Doc[str, "The failures behind it; empty if no query can name them."]
 
@@ -37,6 +40,7 @@ class FixLine:
     """One thing to mend."""
 
     row: Doc[FixRow, "What was found."]
+    patches: Doc[tuple[Patch, ...], "Ways to mend it; none where no remedy is known."]
     share: Doc[float, "The calls it saves as a share of those of the first line, 0 to 1."]
     saved: Doc[str, "Calls per week, or in the window where these are few, in words."]
     interval: Doc[str, "Their interval; empty where there is none."]

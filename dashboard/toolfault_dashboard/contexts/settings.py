@@ -58,6 +58,7 @@ class SettingsContext:
         tuple[tuple[str, str, str], ...], "Each role: its name, what it sees, what it may write."
     ]
     settings: Doc[tuple[SettingLine, ...], "Retention and prices of the project."]
+    predictions: Doc[str, "How well predictions of Fix next held, as a sentence."]
     server: Doc[
         tuple[tuple[str, str, str], ...], "What the environment decides: name, value, variable."
     ]

@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.inference import inferred_remedies
 from toolfault_dashboard.analysis.opportunities import FixKey
+from toolfault_dashboard.analysis.patches import patches
 from toolfault_dashboard.analysis.remedies import advice
 from toolfault_dashboard.contexts import Link
 from toolfault_dashboard.contexts.advice import FixLine, FixNextContext, PickedLine
@@ -19,6 +20,7 @@ from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._forms import Submitted
 from toolfault_dashboard.pages._lines import rows_behind
 from toolfault_dashboard.picked_fixes import PickedFix, pick_fix, picked_fixes, unpick_fix
+from toolfault_dashboard.predictions import Outcome, outcomes, predicted
 from toolfault_dashboard.queries.fix_next import FixList, FixRow
 from toolfault_dashboard.queries.fix_next import fix_next as find
 from toolfault_dashboard.queries.rows import CalledFirst, FailureDetail
@@ -70,7 +72,10 @@ def fix_next(ask: Asked) -> Response:
         covered=_covered(found),
         ignored=_ignored(ask, found),
         mended=tuple(line for row, line in lines if row.mended_by is not None),
-        picked=tuple(_picked(ask, each, numbered, weekly=weekly) for each in picked),
+        picked=tuple(
+            _picked(ask, each, numbered, weekly=weekly)
+            for each in outcomes(ask.conn, ask.scope_of(parse("")), picked)
+        ),
         done=_DONE.get(ask.request.query_params.get("done", ""), ""),
         failures=found.failures,
         complete=found.complete,
@@ -90,10 +95,12 @@ def pick(ask: Asked, form: Submitted) -> Response:
         raise HTTPException(404, "There is no failure with this id in this project.")
     if (field, remedy) not in {(each.field_pattern, name) for each, name in near_misses(detail)}:
         raise HTTPException(422, "This failure names no such remedy.")
+    tool = detail.row.tool
+    prediction = predicted(ask.conn, ask.scope_of(parse("")), tool=tool, field=field, remedy=remedy)
     try:
         pick_fix(
-            ask.services.engine, ask.project.id, tool=detail.row.tool, field=field, remedy=remedy,
-            event_id=event, actor=ask.viewer.name, now=ask.now,
+            ask.services.engine, ask.project.id, tool=tool, field=field, remedy=remedy,
+            event_id=event, actor=ask.viewer.name, now=ask.now, prediction=prediction,
         )  # fmt: skip
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
@@ -132,7 +139,8 @@ def near_misses(detail: FailureDetail) -> tuple[tuple[IssueRow, str], ...]:
     )
 
 
-def _picked(ask: Ask, row: PickedFix, ranked: Sequence[FixRow], *, weekly: bool) -> PickedLine:
+def _picked(ask: Ask, found: Outcome, ranked: Sequence[FixRow], *, weekly: bool) -> PickedLine:
+    row = found.picked
     here = (row.tool, row.field, row.remedy)
     place = next(
         (
@@ -148,8 +156,30 @@ def _picked(ask: Ask, row: PickedFix, ranked: Sequence[FixRow], *, weekly: bool)
         row=row,
         title=advice(FixKey(*here)).title,
         place=place,
+        predicted=_predicted(row),
+        realised=_realised(found),
         failure=ask.link(f"/failures/{row.event_id}", "", window=""),
         href=rows_behind(ask, query),
+    )
+
+
+def _predicted(row: PickedFix) -> str:
+    if row.predicted_per_week is None:
+        return "not enough data"
+    return (
+        f"{decimal(row.predicted_per_week, 1)} calls a week"
+        f" (95%: {decimal(row.predicted_low, 1)} to {decimal(row.predicted_high, 1)};"
+        f" n = {plural(row.predicted_n or 0, 'failure')})"
+    )
+
+
+def _realised(found: Outcome) -> str:
+    if found.saved is None:
+        return found.verdict
+    return (
+        f"{found.verdict}: {decimal(found.saved, 1)} calls a week since “{found.change}”"
+        f" (95%: {decimal(found.low, 1)} to {decimal(found.high, 1)};"
+        f" n = {plural(found.n or 0, 'operation')})"
     )
 
 
@@ -158,6 +188,7 @@ def _line(
 ) -> FixLine:
     return FixLine(
         row=row,
+        patches=patches(row.key),
         share=row.saved / most if most else 0.0,
         saved=_saved(row, weekly=weekly),
         interval=_interval(row, weekly=weekly),

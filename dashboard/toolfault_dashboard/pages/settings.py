@@ -27,11 +27,14 @@ from toolfault_dashboard.alerts.store import channel_rows, make_channel, remove_
 from toolfault_dashboard.analysis.prices import ENVIRONMENT as PRICES
 from toolfault_dashboard.analysis.prices import parse_prices
 from toolfault_dashboard.contexts.settings import ProjectLine, SettingLine, SettingsContext
-from toolfault_dashboard.formats import count, plural
+from toolfault_dashboard.formats import count, percent, percent_interval, plural
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._forms import Submitted
+from toolfault_dashboard.picked_fixes import picked_fixes
 from toolfault_dashboard.policy import ROLES
+from toolfault_dashboard.predictions import held, outcomes
 from toolfault_dashboard.render import query_string
+from toolfault_dashboard.search import parse
 from toolfault_dashboard.search.states import NEW_DAYS
 
 __all__ = ["router"]
@@ -122,6 +125,22 @@ def _written(value: object) -> str:
     return "" if value is None else str(value)
 
 
+def _predictions(ask: Ask) -> str:
+    picked = picked_fixes(ask.conn, ask.project.id) if ask.project else ()
+    found = held(outcomes(ask.conn, ask.scope_of(parse("")), picked))
+    if not found.n:
+        added = plural(len(picked), "fix", "fixes")
+        return (
+            f"Not enough data: of {added} that people added to Fix next, none has a prediction and"
+            " a change of its tool since, with enough calls after it."
+        )
+    return (
+        f"{count(found.count)} of {plural(found.n, 'prediction')} held:"
+        f" {percent(found.value)} (95%: {percent_interval(found)}). A prediction holds when what"
+        " was saved a week since the change of the tool lies within its interval."
+    )
+
+
 def _page(
     ask: Ask,
     *,
@@ -159,6 +178,7 @@ def _page(
         acts=tuple(log),
         role_meanings=ROLE_MEANINGS,
         settings=_settings(stored, ask.services.settings),
+        predictions=_predictions(ask),
         server=_server(ask.services.settings, left),
         links={name: ask.link(f"/{name}.csv", "", window="") for name in _FILES},
         secret_title=secret[0],

@@ -36,7 +36,7 @@ from toolfault_dashboard.queries.weighing import sampling
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause, Moment, Pattern, Query, QueryError
 
-__all__ = ["FixList", "FixRow", "costliest_fixes", "fix_next"]
+__all__ = ["FixList", "FixRow", "costliest_fixes", "fix_next", "operations"]
 
 WEEK: Final = 7 * DAY_US
 _URGENT_FIRST: Final = ("regressed", "new", "open", "acknowledged", "fixed", "ignored")
@@ -70,6 +70,11 @@ class FixRow:
     saved_since: float | None  # calls spared since then, against going on as before
     saved_since_low: float | None
     saved_since_high: float | None
+
+    @property
+    def key(self) -> FixKey:
+        """What would be changed."""
+        return FixKey(self.tool, self.field, self.remedy, self.detail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +225,13 @@ def _savings(
     changed: Mapping[str, ChangeRow],
 ) -> dict[FixKey, Since]:
     """Return what the fixes of changed tools have saved since."""
-    operations = {
-        tool: [_operations(conn, side) for side in sides_of_change(scope, changed[tool])]
+    counted = {
+        tool: [operations(conn, side) for side in sides_of_change(scope, changed[tool])]
         for tool in {key.tool for key in groups} & changed.keys()
     }
     sums = {
         key: saved_since(
-            group, changed[key.tool].occurred_at, (operations[key.tool][0], operations[key.tool][1])
+            group, changed[key.tool].occurred_at, (counted[key.tool][0], counted[key.tool][1])
         )
         for key, group in groups.items()
         if key.tool in changed
@@ -234,7 +239,7 @@ def _savings(
     return {key: since for key, since in sums.items() if since is not None}
 
 
-def _operations(conn: Connection, scope: Scope) -> int:
+def operations(conn: Connection, scope: Scope) -> int:
     """Return the calls that are no retries: a fix does away with retries, not with these."""
     return (calls_by(conn, scope, "tool").total() - chain_totals(conn, scope).round_trips).whole
 

@@ -152,6 +152,11 @@ def _make_accounts() -> None:
         Column("event_id", String(36), nullable=False),
         Column("added_by", String(128), nullable=False),
         Column("added_at", BigInteger, nullable=False),
+        Column("predicted_per_week", Float),
+        Column("predicted_low", Float),
+        Column("predicted_high", Float),
+        Column("predicted_n", Integer),
+        Column("predicted_operations", Float),
         UniqueConstraint("project_id", "tool", "field", "remedy"),
     )
     op.create_table(

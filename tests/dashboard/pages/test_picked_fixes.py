@@ -17,6 +17,7 @@ from tests.dashboard.reading import Page
 from toolfault_collector.storage.engine import open_engine, read_connection
 from toolfault_collector.storage.tables import issue, picked_fix, tool_call
 from toolfault_dashboard import queries
+from toolfault_dashboard.analysis.patches import patches
 from toolfault_dashboard.policy import Role
 
 GENERATED = "project=generated"
@@ -79,6 +80,8 @@ def test_a_near_miss_goes_to_the_list_and_off_it(developer: Browser):
     card = listed.section("Added by hand")
     (line,) = card.tables[0].rows
     assert line["Added by"].text == "developer"
+    assert "95%" in line["Predicted"].text or line["Predicted"].text == "not enough data"
+    assert line["Saved since the change"].text == "not changed yet"
     assert developer.page(line["Seen on"].href)
     again = developer.page(f"/failures/{row.event_id}?{GENERATED}")
     assert "added by developer" in again.text
@@ -116,6 +119,45 @@ def test_the_ranking_names_who_added_a_line(developer: Browser):
     assert place.startswith(f"number {rank + 1}: ")
     with developer.engine.begin() as conn:
         conn.execute(picked_fix.delete())
+
+
+def test_settings_say_how_well_predictions_held(developer: Browser):
+    """Nothing is known of a list without a change; one that was right is one of one."""
+    for admin in open_browser(developer.engine):
+        title = "Predictions of Fix next"
+        assert "Not enough data" in admin.page(f"/settings?{GENERATED}").section(title).text
+        with read_connection(developer.engine) as conn:
+            scope = scope_of(developer.engine)
+            row = next(
+                each
+                for each in queries.fix_next(conn, scope).rows
+                if each.field and each.saved_since is not None
+            )
+        with developer.engine.begin() as conn:
+            conn.execute(
+                picked_fix.insert().values(
+                    project_id=1, tool=row.tool, field=row.field, remedy=row.remedy, event_id="x",
+                    added_by="grace", added_at=0, predicted_per_week=0.0, predicted_low=-1e9,
+                    predicted_high=1e9, predicted_n=9, predicted_operations=50.0,
+                )
+            )  # fmt: skip
+        assert "1 of 1 prediction held: 100%" in admin.page(f"/settings?{GENERATED}").text
+        (line,) = admin.page(f"/fix-next?{GENERATED}").section("Added by hand").tables[0].rows
+        assert line["Predicted"].text.startswith("0.0 calls a week (95%: ")
+        assert line["Saved since the change"].text.startswith("held: ")
+    with developer.engine.begin() as conn:
+        conn.execute(picked_fix.delete())
+
+
+def test_a_fix_shows_its_patches(developer: Browser):
+    """Each way to carry out a fix stands under How, to be copied."""
+    with read_connection(developer.engine) as conn:
+        rows = queries.fix_next(conn, scope_of(developer.engine)).rows
+    row = next(each for each in rows if each.mended_by is None and len(patches(each.key)) > 1)
+    card = developer.page(f"/fix-next?{GENERATED}&window=all").section(row.title)
+    for patch in patches(row.key):
+        assert patch.kind in card.text
+        assert patch.text.splitlines()[0] in card.text
 
 
 @pytest.mark.parametrize(

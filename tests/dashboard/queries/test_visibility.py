@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine
 from tests.dashboard.generated import NOW
+from tests.dashboard.mcp.asking import text_of
 from tests.dashboard.pages.test_roles import CANARIES, RANK, _events
 
 from toolfault_collector.admin.projects import ensure_project
@@ -66,6 +67,9 @@ def _answers(conn: Connection, scope: Scope) -> dict[str, str]:
         asked[f"chain {row.event_id}"] = lambda c, s, row=row: queries.chain_detail(
             c, s, row.chain_id or ""
         )
+    tools = ("overview", "fix_next", "kinds", "search", "changes")
+    for tool in tools:
+        asked[f"mcp {tool}"] = lambda c, s, tool=tool: text_of(c, s.project_id, tool, s.audience)
     found: dict[str, str] = {}
     for name, ask in asked.items():
         try:

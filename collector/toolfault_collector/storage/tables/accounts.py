@@ -108,6 +108,12 @@ picked_fix = Table(
     Column("event_id", String(36), nullable=False),  # the failure it was seen on
     Column("added_by", String(128), nullable=False),
     Column("added_at", BigInteger, nullable=False),
+    # What was predicted then; NULL where the project had too little data to predict anything.
+    Column("predicted_per_week", Float),  # calls saved a week
+    Column("predicted_low", Float),
+    Column("predicted_high", Float),
+    Column("predicted_n", Integer),  # failures that the prediction rests on
+    Column("predicted_operations", Float),  # of the tool, a week
     UniqueConstraint("project_id", "tool", "field", "remedy"),
 )
 

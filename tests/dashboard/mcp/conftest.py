@@ -1,0 +1,32 @@
+"""The generated history, and an empty database for a whole module."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from toolfault_collector.storage.engine import open_engine
+from toolfault_collector.storage.schema import prepare
+
+
+@pytest.fixture(scope="module")
+def history(filled_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """The generated history, which nobody changes."""
+    path = tmp_path_factory.mktemp("mcp") / "toolfault.db"
+    shutil.copyfile(filled_sqlite, path)
+    engine = open_engine(f"sqlite:///{path}")
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def module_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """An empty database."""
+    engine = open_engine(f"sqlite:///{tmp_path_factory.mktemp('empty') / 'toolfault.db'}")
+    prepare(engine, migrate=True)
+    yield engine
+    engine.dispose()

@@ -1,0 +1,196 @@
+"""The official client lists and calls every tool, over both transports and both eras."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import uvicorn
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from sqlalchemy import Engine
+from tests.dashboard.generated import NOW
+from tests.dashboard.mcp.asking import text_of
+from tests.live_server import LiveServer, live_server
+from tests.running import new_key
+
+from toolfault_collector.admin.projects import find_project
+from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_dashboard.mcp.sdk import create_server
+from toolfault_dashboard.mcp.tools import TOOLS, answered
+
+pytestmark = pytest.mark.slow
+MODES = ("auto", "legacy")
+
+
+@pytest.fixture(scope="module")
+def url(filled_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """URL of the generated history; a key is added and nothing else."""
+    path = tmp_path_factory.mktemp("transports") / "toolfault.db"
+    shutil.copyfile(filled_sqlite, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture(scope="module")
+def server(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A real server on the history."""
+    with live_server(tmp_path_factory.mktemp("server"), database_url=url) as running:
+        yield running
+
+
+@asynccontextmanager
+async def _over_http(address: str, key: str, mode: str = "auto") -> AsyncIterator[Client]:
+    async with AsyncExitStack() as stack:
+        headers = {"Authorization": f"Bearer {key}"}
+        http = await stack.enter_async_context(httpx2.AsyncClient(headers=headers, timeout=60))
+        transport = streamable_http_client(f"{address}/mcp", http_client=http)
+        yield await stack.enter_async_context(Client(transport, mode=mode))
+
+
+async def _every_tool(client: Client) -> dict[str, Any]:
+    """What each tool answers, by its name; the list comes from the server."""
+    listed = [tool.name for tool in (await client.list_tools()).tools]
+    assert listed == list(TOOLS)
+    kinds = await _call(client, "kinds")
+    found = await _call(client, "search")
+    given = {
+        "kind": {"kind": kinds["kinds"][0]["kind"]},
+        "chain": {"chain": next(row["chain"] for row in found["rows"] if "chain" in row)},
+        "compare": {"before": "until:2026-11-10", "after": "since:2026-11-10"},
+    }
+    return {name: await _call(client, name, **given.get(name, {})) for name in listed}
+
+
+async def _call(client: Client, name: str, **arguments: str) -> dict[str, Any]:
+    result = await client.call_tool(name, arguments)
+    (block,) = result.content
+    assert not result.is_error, block
+    return dict(json.loads(block.text))  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_every_tool_over_http(url: str, server: LiveServer, mode: str):
+    """A client of either era gets the figures of the key's project from a real server."""
+    async with _over_http(server.address, _key(url), mode) as client:
+        said = await _every_tool(client)
+        refused = await client.call_tool("kind", {"kind": "x"})
+    assert said["overview"]["failures"] == said["search"]["failures"] == _failures(url)
+    assert refused.is_error
+
+
+@pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.long)])
+async def test_every_tool_over_stdio(url: str, server: LiveServer, tmp_path: Path, mode: str):
+    """The installed command answers on standard output and writes nothing else there."""
+    parameters = StdioServerParameters(
+        command=server.command[0],
+        args=["mcp", "--project", "generated"],
+        env={"TOOLFAULT_DATABASE_URL": url},
+        cwd=tmp_path,
+    )
+    async with Client(parameters, mode=mode) as client:
+        said = await _every_tool(client)
+    assert said["overview"]["failures"] == _failures(url)
+
+
+@pytest.mark.long
+async def test_a_second_server_answers_the_next_request(
+    url: str, server: LiveServer, tmp_path: Path
+):
+    """Nothing is kept between two requests: behind a balancer any server answers any of them."""
+    key = _key(url)
+    with live_server(tmp_path, database_url=url) as second:
+        turns = [server.address, second.address]
+
+        async def balanced(request: httpx2.Request) -> None:
+            turns.append(turns.pop(0))
+            request.url = httpx2.URL(f"{turns[0]}/mcp")
+
+        async with (
+            httpx2.AsyncClient(
+                headers={"Authorization": f"Bearer {key}"},
+                event_hooks={"request": [balanced]},
+                timeout=60,
+            ) as http,
+            Client(streamable_http_client(f"{turns[0]}/mcp", http_client=http)) as client,
+        ):
+            said = await _every_tool(client)
+    assert said["overview"]["failures"] == _failures(url)
+
+
+async def test_a_server_in_the_stateless_mode_of_the_sdk(history: Engine):
+    """The same tools work in a server that the SDK itself serves without sessions."""
+    with read_connection(history) as conn:
+        project = find_project(conn, "generated")
+        assert project is not None
+        expected = json.loads(text_of(conn, project, "overview"))
+
+    def ask(name: str, arguments: Any) -> str:
+        with read_connection(history) as conn:
+            return answered(conn, project, name, arguments, now=NOW, audience="llm")
+
+    app = create_server(ask).streamable_http_app(stateless_http=True, json_response=True)
+    with _serving(app) as address:
+        for mode in MODES:
+            async with Client(streamable_http_client(f"{address}/mcp"), mode=mode) as client:
+                assert (await _every_tool(client))["overview"] == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "status", "code"),
+    [
+        (lambda _: "none", 401, "unauthorized"),
+        (lambda _: "tf_read_wrong", 401, "unauthorized"),
+        (lambda url: new_key(url, project="generated", kind="ingest"), 403, "wrong_key_kind"),
+    ],
+)
+def test_a_wrong_key_is_refused(
+    url: str, server: LiveServer, key: Callable[[str], str], status: int, code: str
+):
+    """Only a read key is let in, by the same words as at the API."""
+    headers = {"Authorization": f"Bearer {key(url)}"}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    answer = httpx2.post(f"{server.address}/mcp", json=body, headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+
+
+def test_a_server_that_no_agent_asks_does_not_load_the_sdk():
+    """The application is made without the SDK, so that no start waits for it."""
+    code = "import sys, toolfault_dashboard.app; sys.exit('mcp' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def _key(url: str) -> str:
+    return new_key(url, project="generated", kind="read")
+
+
+def _failures(url: str) -> int:
+    engine = open_engine(url)
+    with read_connection(engine) as conn:
+        project = find_project(conn, "generated")
+        assert project is not None
+        said = json.loads(text_of(conn, project, "overview"))
+    engine.dispose()
+    return int(said["failures"])
+
+
+@contextmanager
+def _serving(app: Any) -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
