@@ -22,6 +22,7 @@ from toolfault_collector.storage.tables.accounts import (
 )
 from toolfault_collector.storage.tables.common import metadata
 from toolfault_collector.storage.tables.events import (
+    OVERNIGHT,
     call_counts,
     chain,
     change,
@@ -45,6 +46,7 @@ from toolfault_collector.storage.tables.otlp import (
 )
 
 __all__ = [
+    "OVERNIGHT",
     "api_key",
     "audit_log",
     "call_counts",
