@@ -1772,6 +1772,20 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="compare-overlap-is-one-side",
+        promise="The calls on both sides of a comparison are those of one side.",
+        file="dashboard/toolfault_dashboard/queries/effects.py",
+        old="both = replace(before, query=before.query.and_(after.query))",
+        new="both = before",
+        found_by=(
+            (
+                "tests/dashboard/queries/test_overlap.py"
+                "::test_the_overlap_is_the_calls_that_both_sides_match"
+                "[sqlite-tool:search since:20d-until:6d-window1]"
+            ),
+        ),
+    ),
+    Break(
         name="projects-delete-leaves-rows",
         promise="A deleted project leaves rows behind.",
         file="collector/toolfault_collector/admin/projects.py",
