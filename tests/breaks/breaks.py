@@ -1815,6 +1815,46 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="intervals-each-day-is-a-conversation",
+        promise="Each day of a conversation counts as a conversation of its own.",
+        file="dashboard/toolfault_dashboard/queries/clusters.py",
+        old="if name in spans and not _lies_within(own, spans[name])",
+        new="if name in spans and _lies_within(own, spans[name])",
+        found_by=(
+            (
+                "tests/dashboard/queries/test_clusters.py"
+                "::test_moments_of_days_are_those_of_the_whole_window[sqlite-1]"
+            ),
+        ),
+    ),
+    Break(
+        name="intervals-counted-successes-are-left-out",
+        promise="A tool whose calls were all counted is missing from the calls of a conversation.",
+        file="dashboard/toolfault_dashboard/queries/clusters.py",
+        old="    if not of_tools:\n        cells, more",
+        new="    if of_tools:\n        cells, more",
+        found_by=(
+            (
+                "tests/dashboard/queries/test_clusters.py"
+                "::test_each_conversation_counts_with_all_its_calls[sqlite]"
+            ),
+        ),
+    ),
+    Break(
+        name="compare-overlap-is-one-side",
+        promise="The calls on both sides of a comparison are those of one side.",
+        file="dashboard/toolfault_dashboard/queries/effects.py",
+        old="both = replace(before, query=before.query.and_(after.query))",
+        new="both = before",
+        found_by=(
+            (
+                "tests/dashboard/queries/test_overlap.py"
+                "::test_the_overlap_is_the_calls_that_both_sides_match"
+                "[sqlite-tool:search since:20d-until:6d-window1]"
+            ),
+        ),
+    ),
+    Break(
         name="projects-delete-leaves-rows",
         promise="A deleted project leaves rows behind.",
         file="collector/toolfault_collector/admin/projects.py",

@@ -9,13 +9,11 @@ where f is what is counted in a conversation and n the number of its calls.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-from toolfault_dashboard.analysis.metrics import Metric
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from toolfault_dashboard.analysis.columns import CodeColumns
-    from toolfault_dashboard.analysis.sides import SideData
+    from toolfault_dashboard.analysis.columns import CodeColumns, Columns, Floats
 
 __all__ = ["NO_MOMENTS", "Moments", "call_moments", "code_moments"]
 
@@ -98,57 +96,47 @@ class Moments(NamedTuple):
 NO_MOMENTS: Final = Moments()
 
 
-def call_moments(metric: Metric, side: SideData, *, by_tool: bool = False) -> dict[str, Moments]:
-    """Return the moments of a metric of calls, by tool or, under "", of all together.
-
-    Of conversations without a failure it is known how many there are, and the sum of their squared
-    calls.
+def call_moments(
+    cells: Columns, pairs: Sequence[tuple[Floats, Floats]], *, by_tool: bool = False
+) -> list[dict[str, Moments]]:
+    """Return the moments of each of *pairs*, by tool or, under "", of all cells together.
 
     Args:
-        metric: One whose denominator is calls or operations.
-        side: What each conversation did.
+        cells: What conversations did.
+        pairs: What is counted of each cell, and of how many (`Metric.numerator`, `denominator`).
         by_tool: Whether to tell tools apart.
     """
     import numpy as np
     import pandas as pd
 
-    cells = side.columns
+    if not len(cells):
+        return [{} for _ in pairs]
     places: dict[str, int] = {}
     own = [places.setdefault(tool if by_tool else "", len(places)) for tool, *_ in cells.strata]
-    frame = pd.DataFrame(
+    keys = [np.asarray(own, dtype=np.int64)[cells.stratum], cells.conversation]
+    frame = pd.DataFrame({2 * at + end: column for at, pair in enumerate(pairs)
+                          for end, column in enumerate(pair)})  # fmt: skip
+    talks = frame.groupby(keys, sort=False).sum()
+    sums: dict[tuple[int, int], Any] = {}
+    for at in range(len(pairs)):
+        f, n = (talks[2 * at + end].to_numpy() for end in (0, 1))
+        for number, each in enumerate(((f != 0) | (n != 0), f * f, f * n, n * n)):
+            sums[at, number] = each.astype(np.float64)
+    by_name = pd.DataFrame(sums).groupby(talks.index.get_level_values(0)).sum()
+    names, rows = list(places), by_name.to_numpy().reshape(len(by_name), len(pairs), 4)
+    return [
         {
-            "name": np.asarray(own, dtype=np.int64)[cells.stratum],
-            "conversation": cells.conversation,
-            "f": metric.numerator(cells),
-            "n": metric.denominator(cells),
+            names[place]: Moments(int(count), *rest)
+            for place, (count, *rest) in zip(by_name.index, rows[:, at].tolist(), strict=True)
+            if count
         }
-    )
-    talks = frame.groupby(["name", "conversation"], sort=False).sum()
-    talks = talks[(talks.f != 0) | (talks.n != 0)]
-    f, n = talks.f, talks.n
-    sums = pd.DataFrame({"talks": 1.0, "ff": f * f, "fn": f * n, "nn": n * n}, index=talks.index)
-    by_name = sums.groupby(level="name").sum()
-    names = list(places)
-    found = {
-        names[place]: Moments(int(count), *rest)
-        for place, (count, *rest) in zip(
-            by_name.index.tolist(), by_name.to_numpy().tolist(), strict=True
-        )
-    }
-    if not by_tool:
-        folded = side.folded
-        found[""] = found.get("", NO_MOMENTS) + Moments(
-            folded.conversations, 0.0, 0.0, folded.calls_squared
-        )
-        return found
-    for tool, (conversations, squared) in side.folded.of_tools.items():
-        found[tool] = found.get(tool, NO_MOMENTS) + Moments(conversations, 0.0, 0.0, squared)
-    return found
+        for at in range(len(pairs))
+    ]
 
 
-def code_moments(codes: CodeColumns, side: SideData) -> dict[str, Moments]:
+def code_moments(codes: CodeColumns, cells: Columns) -> dict[str, Moments]:
     """Return the moments of the failures of each code, but for those of all calls."""
-    calls = side.columns.by_conversation(side.columns.calls)
+    calls = cells.by_conversation(cells.calls)
     f, n = codes.failures, calls[codes.conversation]
     sums = zip(codes.by_code(f * f).tolist(), codes.by_code(f * n).tolist(), strict=True)
     return {

@@ -34,9 +34,8 @@ class Rate:
     Where calls were sampled, ``count`` and ``n`` are the rows that are there; value and interval
     are those of the calls that they stand for.
 
-    The interval is that of `clusters`, conversations whose calls are not independent (each day of
-    one by itself, in a large window); where it is None they are not known, and each call counts as
-    independent.
+    The interval is that of `clusters`, conversations whose calls are not independent; where it is
+    None they are not known, and each call counts as independent.
     """
 
     count: int

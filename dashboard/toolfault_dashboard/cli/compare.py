@@ -71,6 +71,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one argument per option
 ) -> None:
     """Compare two sides: difference with interval, and a verdict for each metric."""
     from toolfault_dashboard.analysis.gates import GateError, parse_gate
+    from toolfault_dashboard.exports.comparisons import overlap_sentence
 
     _one_of(
         before=before is not None and after is not None,
@@ -88,6 +89,9 @@ def compare(  # noqa: PLR0913, PLR0917 - one argument per option
     with _errors_are_two(), reading(context, database_url, project, query) as (conn, scope):
         found = _compared(conn, scope, before, after, change, variants or (), releases or ())
     _print(found, chosen, format)
+    overlap = overlap_sentence(found)
+    if overlap and (gates or format in {"json", "csv"}):
+        typer.echo(f"toolfault: {overlap}", err=True)
     shut = [gate.text for gate in gates if gate.holds(found.effect, found.codes)]
     for text in shut:
         typer.echo(f"toolfault: the gate is shut: {text}", err=True)
@@ -178,6 +182,7 @@ def _print(found: Comparison, metrics: Sequence[str], format: str) -> None:  # n
         balance_sentence,
         comparison_lines,
         comparison_markdown,
+        overlap_sentence,
         trial_lines,
     )
     from toolfault_dashboard.mcp.tools import comparison_text
@@ -203,6 +208,8 @@ def _print(found: Comparison, metrics: Sequence[str], format: str) -> None:  # n
         effect = found.effect
         title = f"{effect.verdict}: {effect.before.label} against {effect.after.label}"
         print_table(title, list(HEADINGS), comparison_lines(effect))
+        if overlap := overlap_sentence(found):
+            typer.echo(overlap)
         if found.trial is not None:
             print_table(TRIAL_TITLE, list(TRIAL_HEADINGS), trial_lines(found.trial))
             typer.echo(balance_sentence(found.trial))

@@ -115,6 +115,7 @@ class CompareContext:
     effect: Doc[Effect | None, "First side against second; None before two queries are given."]
     sentence: Doc[str, "The verdict in a sentence; empty before."]
     detail: Doc[str, "How sure that is, in a sentence; empty before."]
+    overlap: Doc[str, "How many calls are on both sides, in a sentence; empty if none is."]
     metrics: Doc[tuple[MetricLine, ...], "The metrics."]
     codes: Doc[tuple[CodeLine, ...], "Every code, most failures first."]
     links: Doc[

@@ -15,6 +15,7 @@ __all__ = [
     "comparison_lines",
     "comparison_markdown",
     "metric_cells",
+    "overlap_sentence",
     "trial_lines",
 ]
 
@@ -56,8 +57,10 @@ def comparison_markdown(found: Comparison) -> str:
         f"{markdown_text(side.label)} ({side.calls} calls, {side.conversations} conversations)"
         for side in (effect.before, effect.after)
     )
+    overlap = overlap_sentence(found)
     parts = [
         f"**{effect.verdict}**: {sides}\n",
+        *([f"{overlap}\n"] if overlap else []),
         markdown_table(HEADINGS, comparison_lines(effect)),
     ]
     if found.trial is not None:
@@ -98,6 +101,17 @@ def balance_sentence(found: ArmComparison) -> str:
             " even shares were meant, the assignment is broken and no figure here can be trusted."
         )
     return f"Conversations: {counts}, as even shares may give."
+
+
+def overlap_sentence(found: Comparison) -> str:
+    """Say how many calls are on both sides and what that means; empty where none is."""
+    if not found.overlap:
+        return ""
+    calls = "1 call is" if found.overlap == 1 else f"{found.overlap:,} calls are"
+    return (
+        f"{calls} on both sides. The difference is smaller than it would be between separate sides;"
+        " intervals and verdicts, which take the sides for separate, cannot be relied on."
+    )
 
 
 def _value(metric: MetricEffect, value: float | None) -> str:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.by_code import CodeEffect
 from toolfault_dashboard.contexts import CodeLine, CompareContext, Link
+from toolfault_dashboard.exports.comparisons import overlap_sentence
 from toolfault_dashboard.formats import count, percent, points
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._effects import certainty, metric_lines, verdict_sentence
@@ -78,6 +79,7 @@ def compare(ask: Asked) -> Response:
         effect=found.effect if found else None,
         sentence=verdict_sentence(found.effect) if found else "",
         detail=certainty(found.effect) if found else "",
+        overlap=overlap_sentence(found) if found else "",
         metrics=metric_lines(found.effect) if found else (),
         codes=tuple(_code_line(each) for each in found.codes[:CODES]) if found else (),
         links=_links(ask, found, before, after),

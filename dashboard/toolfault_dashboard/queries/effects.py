@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
@@ -11,10 +12,12 @@ from toolfault_dashboard.analysis.effect import Effect, MetricEffect, compare, c
 from toolfault_dashboard.analysis.experiments import ArmComparison, as_trial
 from toolfault_dashboard.analysis.metrics import METRICS
 from toolfault_dashboard.queries.failures import count_failures
-from toolfault_dashboard.queries.parts import as_kept
+from toolfault_dashboard.queries.parts import as_kept, in_parts
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.sides import side_of, side_with_codes
+from toolfault_dashboard.queries.summaries import calls_by
+from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause, Moment, Pattern, Query, parse
 
 __all__ = [
@@ -30,12 +33,22 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """An effect with what explains it: every code, and the tools that nobody touched."""
+    """An effect with what explains it: every code, and the tools that nobody touched.
+
+    Attributes:
+        effect: The metrics.
+        codes: Every code.
+        control: Failure rate of all other tools; of a change of one tool only.
+        trial: Sides that were assigned at random: as arms of a trial.
+        overlap: Calls that are on both sides, counted successes included. Intervals and verdicts
+            take sides for separate, so they hold only where this is 0.
+    """
 
     effect: Effect
     codes: tuple[CodeEffect, ...]
-    control: MetricEffect | None  # failure rate of all other tools; a change of one tool only
-    trial: ArmComparison | None = None  # sides that were assigned at random: as arms of a trial
+    control: MetricEffect | None
+    trial: ArmComparison | None = None
+    overlap: int = 0
 
 
 def effect(
@@ -98,7 +111,25 @@ def comparison(
         equal_mix=equal_mix,
     )
     arms = None if equal_mix else as_trial(left, right, confidence=confidence)
-    return Comparison(found, codes, control=None, trial=arms)
+    overlap = _calls_of_both(conn, before, after)
+    return Comparison(found, codes, control=None, trial=arms, overlap=overlap)
+
+
+def _calls_of_both(conn: Connection, before: Scope, after: Scope) -> int:
+    """Return how many calls match both scopes, those included that were only counted."""
+    both = replace(before, query=before.query.and_(after.query))
+    since, until = window(both)
+    if since is not None and until is not None and since >= until:
+        return 0
+    return sum(number for (number,) in in_parts(conn, both, _calls, together=_added))
+
+
+def _calls(conn: Connection, scope: Scope) -> tuple[int]:
+    return (calls_by(conn, scope, "tool").total().rows,)
+
+
+def _added(numbers: Sequence[tuple[int]]) -> tuple[int]:
+    return (sum(number for (number,) in numbers),)
 
 
 def _differ_in_variant(before: Query, after: Query) -> bool:

@@ -20,8 +20,10 @@ from sqlalchemy import (
 )
 
 from toolfault_collector.storage.tables import issue, message, signature, tool_call
+from toolfault_dashboard.analysis.clusters import Moments
 from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighed_rate
 from toolfault_dashboard.queries.changes import changes
+from toolfault_dashboard.queries.clusters import calls_of_conversations
 from toolfault_dashboard.queries.codes import of_other_issues
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.failures import count_failures
@@ -119,7 +121,11 @@ def frequency(
     own = calls_by(conn, scope, by) if by in _OWN and by != "tool" else per_tool
     if by == "variant":
         own = _calls_by_arm(own)
-    rows = [_row(group, own if by in _OWN else None, per_tool, calls) for group in groups]
+    moments = _moments(conn, scope, by)
+    rows = [
+        _row(group, own if by in _OWN else None, per_tool, calls, moments(group.name))
+        for group in groups
+    ]
     rows = [row for row in rows if row.rate.n >= minimum_calls]
     rows.sort(key=_most_first)
     return FrequencyTable(
@@ -177,7 +183,21 @@ def _calls_by_arm(calls: Amounts) -> Amounts:
     return found
 
 
-def _row(group: _Group, own: Amounts | None, per_tool: Amounts, calls: Amount) -> FrequencyRow:
+def _moments(conn: Connection, scope: Scope, by: str) -> Callable[[str], Moments | None]:
+    """Return what is known of the conversations of each row; nothing but by tool and by code."""
+    if by not in {"tool", "code"}:
+        return lambda _: None
+    found = calls_of_conversations(conn, scope)
+    return (lambda tool: found.of_tool(tool)[0]) if by == "tool" else found.of_code
+
+
+def _row(
+    group: _Group,
+    own: Amounts | None,
+    per_tool: Amounts,
+    calls: Amount,
+    moments: Moments | None = None,
+) -> FrequencyRow:
     if own is not None:
         n = own[group.name]
     elif group.tool is not None:
@@ -191,7 +211,7 @@ def _row(group: _Group, own: Amounts | None, per_tool: Amounts, calls: Amount) -
         code=group.code,
         query=" ".join(str(clause) for clause in clauses),
         failures=group.failures.whole,
-        rate=weighed_rate(group.failures, n),
+        rate=weighed_rate(group.failures, n, moments),
         first_at=group.first_at,
         last_at=group.last_at,
         new_since=group.new_since,

@@ -6,24 +6,26 @@ window; whatever else is known of such a conversation must not be taken for a pa
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toolfault_dashboard.analysis.columns import Columns, Floats, added
+from toolfault_dashboard.analysis.columns import COUNTS, Columns, Floats, added, numbered
 from toolfault_dashboard.analysis.sides import Folded, SideData, Stratum
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.side_parts import Counted, Ended, Part
 from toolfault_dashboard.queries.windows import window
 
-__all__ = ["side_data"]
+__all__ = ["beyond_rows", "side_data", "told_by", "with_named_tools"]
 
 
 def side_data(label: str, scope: Scope, found: Part) -> SideData:
     """Return what was read of *scope* as a side, with the successes that senders counted."""
-    counted, conversations, squared, *_ = found.counted
+    counted = found.counted.calls
     if not counted:
         return _side(label, scope, found.views, Folded())
     since, until = window(scope)
@@ -38,61 +40,104 @@ def side_data(label: str, scope: Scope, found: Part) -> SideData:
     told = np.full(len(ended.at), True) if since is None else ended.at >= since
     if until is not None:
         told &= ended.at < until
-    own = ended.total[told]
-    of_tools = _of_tools(found.counted, ended, cells, told)
-    # Of some tools only, senders' counts are of those tools, and what is known of each adds up.
-    few = scope.query.has("tool")
-    folded = Folded(
+    folded = replace(
+        beyond_rows(found.counted, told_by(ended, cells, told), of_tools=scope.query.has("tool")),
         calls={
             key: rest
             for key, calls in counted.items()
             if (rest := calls - int(by_stratum.get(key, 0))) > 0
         },
-        conversations=sum(n for n, _ in of_tools.values())
-        if few
-        else max(0, conversations - len(own)),
-        calls_squared=sum(n for _, n in of_tools.values())
-        if few
-        else max(0.0, float(squared - (own * own).sum())),
-        of_tools=of_tools,
     )
     # A success that was only counted stands for itself.
     return _side(label, scope, tuple(view.with_calls(more) for view in found.views), folded)
 
 
-def _of_tools(
-    counted: Counted, ended: Ended, cells: Columns, told: NDArray[np.bool_]
-) -> dict[str, tuple[int, float]]:
-    """Return, by tool, the conversations that senders counted and no cell has, and their squares.
+def told_by(ended: Ended, cells: Columns, told: NDArray[np.bool_]) -> Counted:
+    """Return what senders counted of conversations that are known as rows too.
 
     Args:
-        counted: What senders counted, every conversation in the minute of its end.
         ended: What conversations said at their end.
         cells: The cells.
-        told: Which conversations of *ended* ended in the window.
+        told: Which conversations of *ended* ended in the window: senders count a conversation in
+            the minute of its end.
     """
     tools = {tool: number for number, tool in enumerate(ended.tools)}
-    own = [tools.setdefault(tool, len(tools)) for tool, *_ in cells.strata]
-    width = max(1, len(tools))
+    there, width = _has_cell(ended, cells, tools), max(1, len(tools))
     in_window = np.zeros(len(cells.names), dtype=np.bool_)
     in_window[ended.conversation[told]] = True
-    there = np.isin(
-        ended.of * width + ended.tool,
-        cells.conversation * width + np.asarray(own, dtype=np.int64)[cells.stratum],
-    )
     known = in_window[ended.of] & there
     names = ended.tool[known]
     many = added(names, np.ones(len(names)), width)
     squares = added(names, ended.calls[known] ** 2, width)
-    return {
+    total = ended.total[told]
+    return Counted(
+        calls=Counter(),
+        conversations=len(total),
+        squared=int((total * total).sum()),
+        conversations_of=Counter({tool: int(many[place]) for tool, place in tools.items()}),
+        squared_of=Counter({tool: int(squares[place]) for tool, place in tools.items()}),
+    )
+
+
+def _has_cell(ended: Ended, cells: Columns, tools: dict[str, int]) -> NDArray[np.bool_]:
+    """Return which pairs of *ended* have a cell; *tools* takes in the tools of all cells."""
+    own = numbered((tool for tool, *_ in cells.strata), tools)
+    width = max(1, len(tools))
+    return np.isin(ended.of * width + ended.tool, cells.conversation * width + own[cells.stratum])
+
+
+def with_named_tools(
+    cells: Columns, more: Floats, ended: Ended, whole: NDArray[np.bool_]
+) -> tuple[Columns, Floats]:
+    """Return cells, and more calls of each, with what conversations named and no cell has.
+
+    Every call of such a tool was only counted.
+
+    Args:
+        cells: The cells.
+        more: `more_calls` of them.
+        ended: What their conversations said at their end.
+        whole: Which conversations to do that for.
+    """
+    tools = {tool: number for number, tool in enumerate(ended.tools)}
+    missing = ~_has_cell(ended, cells, tools) & whole[ended.of]
+    strata = {stratum: number for number, stratum in enumerate(cells.strata)}
+    own = numbered(((tool, "", "") for tool in ended.tools), strata)
+    none = np.zeros(np.count_nonzero(missing), dtype=np.float64)
+    counts: dict[str, Any] = {name: np.concatenate([getattr(cells, name), none]) for name in COUNTS}
+    found = replace(
+        cells,
+        conversation=np.concatenate([cells.conversation, ended.of[missing]]),
+        strata=tuple(strata),
+        stratum=np.concatenate([cells.stratum, own[ended.tool[missing]]]),
+        **counts,
+    )
+    return found, np.concatenate([more, ended.calls[missing]])
+
+
+def beyond_rows(counted: Counted, told: Counted, *, of_tools: bool) -> Folded:
+    """Return the conversations that senders counted beside those that are known as rows.
+
+    Args:
+        counted: What senders counted.
+        told: What of that is known as rows.
+        of_tools: Whether the scope is of some tools only: then senders' counts are of those tools,
+            and what is known of each adds up.
+    """
+    by_tool = {
         tool: (
-            max(0, conversations - int(many[tools[tool]] if tool in tools else 0)),
-            max(
-                0.0, counted.squared_of[tool] - float(squares[tools[tool]] if tool in tools else 0)
-            ),
+            max(0, conversations - told.conversations_of[tool]),
+            max(0.0, float(counted.squared_of[tool] - told.squared_of[tool])),
         )
         for tool, conversations in counted.conversations_of.items()
     }
+    if of_tools:
+        conversations = sum(n for n, _ in by_tool.values())
+        squared = sum(n for _, n in by_tool.values())
+    else:
+        conversations = max(0, counted.conversations - told.conversations)
+        squared = max(0.0, float(counted.squared - told.squared))
+    return Folded(conversations=conversations, calls_squared=squared, of_tools=by_tool)
 
 
 def _at_most(counted: dict[Stratum, int], cells: Columns, more: Floats) -> Floats:

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import compress
 from operator import add
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from toolfault_dashboard.analysis.columns import (
     COUNTS,
@@ -29,6 +31,7 @@ from toolfault_dashboard.analysis.weights import Amounts
 from toolfault_dashboard.queries.weighing import amount
 
 __all__ = [
+    "NOTHING_COUNTED",
     "CodePart",
     "Counted",
     "Ended",
@@ -36,6 +39,7 @@ __all__ = [
     "code_part",
     "ended_of",
     "more_calls",
+    "only",
     "said_by",
     "together",
     "views_of",
@@ -75,6 +79,9 @@ class Counted(NamedTuple):
             _added(self.conversations_of, other.conversations_of),
             _added(self.squared_of, other.squared_of),
         )
+
+
+NOTHING_COUNTED: Final = Counted(Counter(), 0, 0, Counter(), Counter())
 
 
 def _added(one: Counter[_Name], other: Counter[_Name]) -> Counter[_Name]:
@@ -201,6 +208,49 @@ def together(parts: Sequence[Part], *_args: object) -> Part:
         more=_more_together(parts[layout.base].more, summed[0], ended, layout),
         counted=reduce(add, (part.counted for part in parts)),
         codes=_codes_together([part.codes for part in parts], layout),
+    )
+
+
+def only(part: Part, chosen: NDArray[np.bool_]) -> Part:
+    """Return *part* with the *chosen* of its conversations alone, and without what was counted."""
+    cells, ended, codes = part.views[0], part.ended, part.codes
+    names = Names({name: place for place, name in enumerate(compress(cells.names, chosen))})
+    ids = np.cumsum(chosen) - 1
+    own, talks, pairs = (
+        chosen[each] for each in (cells.conversation, ended.conversation, ended.of)
+    )
+    views = tuple(
+        replace(
+            view,
+            names=names,
+            conversation=ids[view.conversation[own]],
+            stratum=view.stratum[own],
+            **{name: getattr(view, name)[own] for name in COUNTS},
+        )
+        for view in part.views
+    )
+    if codes is not None:
+        failing = chosen[codes.conversation]
+        codes = replace(
+            codes,
+            code=codes.code[failing],
+            conversation=ids[codes.conversation[failing]],
+            failures=codes.failures[failing],
+            amounts=Amounts(),
+        )
+    return Part(
+        views=views,
+        ended=replace(
+            ended,
+            conversation=ids[ended.conversation[talks]],
+            **{name: getattr(ended, name)[talks] for name in ("total", "first", "last", "at")},
+            of=ids[ended.of[pairs]],
+            tool=ended.tool[pairs],
+            calls=ended.calls[pairs],
+        ),
+        more=part.more[own],
+        counted=NOTHING_COUNTED,
+        codes=codes,
     )
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from toolfault_dashboard.analysis.columns import CodeColumns
     from toolfault_dashboard.queries.side_parts import Counted, Part, Said
 
-__all__ = ["growing_sides", "side_of", "side_with_codes", "sides_of"]
+__all__ = ["growing_sides", "side_of", "side_part", "side_with_codes", "sides_of"]
 
 
 _COUNTS = (
@@ -81,11 +81,11 @@ def _whole(conn: Connection, scope: Scope, *, codes: bool) -> Part:
     from toolfault_dashboard.queries.side_parts import together
 
     if is_asked_at_once(conn, scope):
-        return _read(conn, scope, codes, whole=True)
-    return together(in_parts(conn, scope, _read, codes, outcomes=True, together=together))
+        return side_part(conn, scope, codes, whole=True)
+    return together(in_parts(conn, scope, side_part, codes, outcomes=True, together=together))
 
 
-def _read(conn: Connection, scope: Scope, codes: bool, *, whole: bool = False) -> Part:
+def side_part(conn: Connection, scope: Scope, codes: bool, *, whole: bool = False) -> Part:
     """Read a part of a side, or the *whole* of it, with its failures by code if wanted."""
     from toolfault_dashboard.queries.side_parts import (
         Part,
@@ -168,7 +168,9 @@ def _step_by_step(
         assert until is not None, "only the first has no beginning"
         between = {label: _bounded(scope, since, until) for label, scope in scopes.items()}
         yield {
-            label: together(in_parts(conn, scope, _read, False, outcomes=True, together=together))
+            label: together(
+                in_parts(conn, scope, side_part, False, outcomes=True, together=together)
+            )
             for label, scope in between.items()
         }
 

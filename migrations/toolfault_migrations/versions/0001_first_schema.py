@@ -36,6 +36,11 @@ down_revision = None
 # Ids in a partition; `toolfault_collector.retention.partitions` makes the later ones.
 _WIDTH: Final = 4_194_304
 # Children after their parents.
+_DAY: Final = 86_400_000_000  # microseconds
+_OVERNIGHT: Final = text(
+    f"(first_at / {_DAY} <> last_at / {_DAY} OR first_at / {_DAY} <> ended_at / {_DAY})"
+)
+
 _TABLES: Final = (
     *("project", "api_key", "user_account", "login_session", "saved_view", "picked_fix"),
     "kind_state",
@@ -224,6 +229,12 @@ def _make_conversations() -> None:
         Column("received_at", BigInteger, nullable=False, server_default="0"),
         Index(None, "project_id", "last_at", "ended_at"),
         Index(None, "project_id", "received_at"),
+        Index(
+            "ix_conversation_overnight",
+            *("project_id", "last_at", "first_at"),
+            sqlite_where=_OVERNIGHT,
+            postgresql_where=_OVERNIGHT,
+        ),
     )
     op.create_table(
         "conversation_end",

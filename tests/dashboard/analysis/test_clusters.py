@@ -6,13 +6,15 @@ import random
 from collections.abc import Sequence
 from math import sqrt
 
+import numpy as np
 import pytest
 from scipy.stats import norm, t
 from statsmodels.stats.proportion import proportion_confint
 
 from toolfault_dashboard.analysis.clusters import Moments, call_moments
+from toolfault_dashboard.analysis.columns import columns_of
 from toolfault_dashboard.analysis.metrics import METRICS
-from toolfault_dashboard.analysis.sides import Cell, Folded, SideData
+from toolfault_dashboard.analysis.sides import Cell
 from toolfault_dashboard.analysis.weights import Amount, weighed_rate
 
 Talk = tuple[int, int]
@@ -96,24 +98,22 @@ def _cell(conversation: str, tool: str, calls: int, failures: int) -> Cell:
     return Cell(conversation, (tool, "m", "a"), calls, failures, 0, failures, 0, 0, 0)
 
 
-def test_moments_of_a_side_are_those_of_its_conversations() -> None:
-    """Of all calls with the folded conversations, of each tool with what senders counted of it."""
-    side = SideData(
-        "",
-        "",
+def test_moments_of_cells_are_those_of_their_conversations() -> None:
+    """Of all calls and of the calls of each tool, of several figures at once."""
+    cells = columns_of(
         [_cell("c1", "x", 4, 1), _cell("c1", "y", 2, 2), _cell("c2", "x", 3, 0)],
-        Folded(
-            {("x", "m", "a"): 10}, conversations=2, calls_squared=52.0, of_tools={"x": (4, 77.0)}
-        ),
     )
+    more = cells.with_calls(np.asarray([5.0, 0.0, 1.0]))
     failures = METRICS[0]
-    assert call_moments(failures, side) == {
-        "": moments_of([(3, 6), (0, 3)]) + Moments(2, 0.0, 0.0, 52.0)
-    }
-    assert call_moments(failures, side, by_tool=True) == {
-        "x": moments_of([(1, 4), (0, 3)]) + Moments(4, 0.0, 0.0, 77.0),
-        "y": moments_of([(2, 2)]),
-    }
+    pairs = [(failures.numerator(each), failures.denominator(each)) for each in (cells, more)]
+    assert call_moments(cells, pairs) == [
+        {"": moments_of([(3, 6), (0, 3)])},
+        {"": moments_of([(3, 11), (0, 4)])},
+    ]
+    assert call_moments(cells, pairs, by_tool=True) == [
+        {"x": moments_of([(1, 4), (0, 3)]), "y": moments_of([(2, 2)])},
+        {"x": moments_of([(1, 9), (0, 4)]), "y": moments_of([(2, 2)])},
+    ]
 
 
 @pytest.mark.parametrize(("calls", "likeness"), [(5, 0.0), (5, 0.2), (20, 0.2), (10, 0.5)])

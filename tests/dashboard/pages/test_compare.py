@@ -13,6 +13,8 @@ from toolfault_collector.admin.projects import find_project
 from toolfault_collector.storage.engine import write_transaction
 from toolfault_dashboard.cli.app import run
 
+GATE = ["--fail-if", "failure_rate worse"]
+
 
 @pytest.mark.parametrize(
     ("common", "before", "after"),
@@ -52,3 +54,31 @@ def test_page_command_and_api_compare_by_one_rule(
     wanted = [(each["difference"], each["method"], each["n_before"]) for each in api]
     for found in (command, page):
         assert [(each["difference"], each["method"], each["n_before"]) for each in found] == wanted
+
+
+def test_calls_on_both_sides_are_told_everywhere(
+    own_browser: Browser, own_engine: Engine, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """API, page, table, report and a gate name the same number of calls that both queries match."""
+    with write_transaction(own_engine) as conn:
+        key = create_key(conn, find_project(conn, "generated") or 0, "read")
+    sides = {"before": "tool:search", "after": ""}
+    answer = own_browser.client.get(
+        "/api/v1/compare", params=sides, headers={"Authorization": f"Bearer {key}"}
+    )
+    overlap = answer.json()["overlap"]
+    assert overlap == answer.json()["effect"]["before"]["calls"] > 1
+    told = f"{overlap:,} calls are on both sides."
+    assert (
+        told
+        in own_browser.get(
+            "/compare", params=sides | {"project": "generated", "window": "all"}
+        ).text
+    )
+    url = own_engine.url.render_as_string(hide_password=False)
+    command = ["compare", "--before", "tool:search", "--after", "", "--project", "generated"]
+    capfd.readouterr()  # what the server has written so far
+    for format_of, gate in (("table", []), ("markdown", []), ("csv", []), ("table", GATE)):
+        run([*command, *gate, "--format", format_of, "--database-url", url])
+        found = capfd.readouterr()
+        assert told in " ".join((found.err if gate or format_of == "csv" else found.out).split())

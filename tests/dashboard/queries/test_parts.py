@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from toolfault_collector.storage.engine import open_engine, read_connection, wri
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import day_version
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.queries import FREQUENCIES, Dimension, Scope
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.matrices import matrix
@@ -87,24 +86,10 @@ def _by(dimension: Dimension) -> Callable[[Connection, Scope], Any]:
     return lambda conn, scope: queries.frequency(conn, scope, dimension)
 
 
-def _counts(question: Callable[[Connection, Scope], Any]) -> Callable[[Connection, Scope], Any]:
-    """Return the question without intervals: a large window cuts conversations at midnight."""
-    return lambda conn, scope: _without_intervals(question(conn, scope))
-
-
-def _without_intervals(found: Any) -> Any:
-    if isinstance(found, Rate):
-        return replace(found, low=None, high=None, clusters=None)
-    if is_dataclass(found) and not isinstance(found, type):
-        each_of = {each.name: getattr(found, each.name) for each in fields(found)}
-        return replace(found, **{name: _without_intervals(one) for name, one in each_of.items()})
-    return [_without_intervals(each) for each in found] if isinstance(found, tuple) else found
-
-
 QUESTIONS: dict[str, Callable[[Connection, Scope], Any]] = {
-    "overview": _counts(queries.overview),
-    "round_trips": _counts(queries.round_trips),
-    "arguments": _counts(queries.chains_by_argument),
+    "overview": queries.overview,
+    "round_trips": queries.round_trips,
+    "arguments": queries.chains_by_argument,
     "facets": queries.facets,
     "kinds": lambda conn, scope: queries.kinds(conn, scope, limit=20),
     "failures": lambda conn, scope: queries.failure_list(conn, scope, limit=5),

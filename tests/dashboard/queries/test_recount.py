@@ -209,6 +209,15 @@ def test_frequency(conn: Connection, asked: Scope, stored: Tables, by: queries.D
         assert row.rate.n == max(sum(of), row.failures)
         times = [each["occurred_at"] for each in own if each["time_source"] != "none"]
         assert (row.first_at, row.last_at) == (min(times, default=None), max(times, default=None))
+    if by in {"tool", "code"}:  # the rates of Overview and Tools, intervals included
+        elsewhere = (
+            queries.rates_by_code(conn, asked)
+            if by == "code"
+            else {
+                name: each.failure_rate for name, each in queries.rates_by_tool(conn, asked).items()
+            }
+        )
+        assert [row.rate for row in found.rows] == [elsewhere[row.name] for row in found.rows]
     assert [row.failures for row in found.rows] == sorted(
         (row.failures for row in found.rows), reverse=True
     )

@@ -30,6 +30,7 @@ from toolfault_collector.storage.tables.alerts import (
 )
 from toolfault_collector.storage.tables.common import metadata
 from toolfault_collector.storage.tables.events import (
+    OVERNIGHT,
     call_counts,
     chain,
     change,
@@ -54,6 +55,7 @@ from toolfault_collector.storage.tables.otlp import (
 )
 
 __all__ = [
+    "OVERNIGHT",
     "alert_channel",
     "alert_lease",
     "alert_message",

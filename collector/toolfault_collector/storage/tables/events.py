@@ -29,6 +29,7 @@ from toolfault_collector.storage.tables.common import (
 )
 
 __all__ = [
+    "OVERNIGHT",
     "call_counts",
     "chain",
     "change",
@@ -52,6 +53,13 @@ def _context() -> list[Column[str]]:
     return [Column(name, String(length)) for name, length in lengths.items()]
 
 
+_DAY: Final = 86_400_000_000  # microseconds
+OVERNIGHT: Final = text(
+    f"(first_at / {_DAY} <> last_at / {_DAY} OR first_at / {_DAY} <> ended_at / {_DAY})"
+)
+"""Condition on `conversation` alone: its calls and its end are not of one day (UTC). They are few;
+a statement that repeats these words finds them by the index of them."""
+
 conversation = Table(
     "conversation",
     metadata,
@@ -68,6 +76,12 @@ conversation = Table(
     Column("received_at", BigInteger, nullable=False, server_default="0"),
     Index(None, "project_id", "last_at", "ended_at"),
     Index(None, "project_id", "received_at"),  # for retention
+    Index(
+        "ix_conversation_overnight",
+        *("project_id", "last_at", "first_at"),
+        sqlite_where=OVERNIGHT,
+        postgresql_where=OVERNIGHT,
+    ),
 )
 
 # One row per conversation_end event: a resend is known, and several ends of one add up.

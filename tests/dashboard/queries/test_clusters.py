@@ -1,0 +1,196 @@
+"""What an interval knows of conversations is the same however a window is cut into days."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import pytest
+from sqlalchemy import Engine, insert
+from tests.dashboard.conftest import ENGINES, copied_database
+from tests.dashboard.generated import NOW
+
+from toolfault_collector.admin.projects import ensure_project
+from toolfault_collector.clock import DAY_US, MINUTE_US, format_time
+from toolfault_collector.retention.policy import prune
+from toolfault_collector.storage.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.storage.rollups import HOUR_US
+from toolfault_collector.storage.store import store_events
+from toolfault_collector.storage.tables import day_version
+from toolfault_dashboard.analysis.clusters import Moments
+from toolfault_dashboard.queries.clusters import calls_of_conversations, chains_by_key
+from toolfault_dashboard.queries.parts import is_asked_at_once
+from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.search import parse
+
+pytestmark = pytest.mark.slow
+
+TOOLS: Final = ("search", "order")
+# Whole days, hours and edges, ends in the past, and what no folded success is counted by.
+TEXTS: Final = ("", "since:2026-11-05T07:20 until:2026-11-16T21:10 tool:order")
+MORE_TEXTS: Final = (
+    "since:14d",
+    "since:20d until:3d",
+    "until:30h",
+    "since:16d agent:a",
+    "since:15d until:26h code:wrong_type",
+)
+LENGTHS: Final = (MINUTE_US, 3 * HOUR_US, 30 * HOUR_US, 6 * DAY_US, 35 * DAY_US, 50 * DAY_US)
+
+
+class _Fleet:
+    """Conversations of minutes to months, whose successes are partly counted only."""
+
+    def __init__(self, engine: Engine, seed: int) -> None:
+        self.engine, self.random, self.events = engine, Random(seed), 0
+        self.calls: dict[str, list[tuple[str, bool]]] = defaultdict(list)
+        with write_transaction(engine) as conn:
+            self.project = ensure_project(conn, "fleet")
+            # As if these days had been written to a million times: a window with one is cut.
+            days = [(NOW // DAY_US - ago) * DAY_US for ago in (5, 12)]
+            rows = [{"project_id": self.project, "day": day, "version": 10**6} for day in days]
+            conn.execute(insert(day_version), rows)
+
+    def send(self, conversations: int) -> None:
+        """Store *conversations* more, in batches that mix early and late calls of each."""
+        found = [event for n in range(conversations) for event in self._conversation()]
+        self.random.shuffle(found)
+        for low in range(0, len(found), 40):
+            self._store(found[low : low + 40])
+
+    def go_on(self, name: str, ago: int) -> None:
+        """Store one more failure of the conversation *name*."""
+        self._store([self._call(name, NOW - ago, "search", failed=True)])
+
+    def _store(self, events: list[dict[str, Any]]) -> None:
+        with write_transaction(self.engine) as conn:
+            receipt = store_events(
+                conn, self.project, events, received_at=NOW, time_policy="import"
+            )
+        assert not receipt.rejected
+
+    def _conversation(self) -> Iterator[dict[str, Any]]:
+        length = self.random.choice(LENGTHS)
+        begin = NOW - length - self.random.randrange(18 * DAY_US)
+        name = f"c{len(self.calls)}"
+        counted: Counter[str] = Counter()
+        for _ in range(self.random.randint(1, 9)):
+            at = begin + self.random.randrange(length)
+            tool = self.random.choice(TOOLS)
+            if self.random.random() < 0.4:
+                counted[tool] += 1
+                self.calls[name].append((tool, False))
+                yield self._counts(at, tool, calls=1)
+            else:
+                yield self._call(name, at, tool, failed=self.random.random() < 0.6)
+        if self.random.random() < 0.6 or counted:
+            # It may end on a day after its last call.
+            yield from self._end(name, begin + length + self.random.randrange(20 * MINUTE_US))
+
+    def _call(self, name: str, at: int, tool: str, *, failed: bool) -> dict[str, Any]:
+        self.calls[name].append((tool, failed))
+        code = self.random.choice(("wrong_type", "missing_field"))
+        issues = [{"field": "a", "code": "wrong_type"}]
+        error = {"code": code, "category": "parameter", "issues": issues}
+        return self._event(
+            "tool_call",
+            at,
+            session_id=name,
+            tool=tool,
+            agent="a",
+            success=not failed,
+            seq=self.events,
+            **({"error": error} if failed else {}),
+        )
+
+    def _counts(self, at: int, tool: str | None, **numbers: int) -> dict[str, Any]:
+        none = {"calls": 0, "conversations": 0, "calls_squared": 0}
+        minute = format_time(at // MINUTE_US * MINUTE_US)
+        more = {} if tool is None else {"tool": tool, "agent": "a"}
+        return self._event("tool_call_counts", at, minute=minute, **more, **none | numbers)
+
+    def _end(self, name: str, at: int) -> Iterator[dict[str, Any]]:
+        """Yield the end of a conversation, and the counters of its minute."""
+        calls = Counter(tool for tool, _ in self.calls[name])
+        yield self._event("conversation_end", at, session_id=name, calls=dict(calls))
+        for tool, n in (*calls.items(), (None, calls.total())):
+            yield self._counts(at, tool, conversations=1, calls_squared=n * n)
+
+    def _event(self, kind: str, at: int, **more: Any) -> dict[str, Any]:
+        self.events += 1
+        event_id = f"00000000-0000-7000-8000-{self.events:012x}"
+        return {"type": kind, "event_id": event_id, "occurred_at": format_time(at), **more}
+
+    def check(self, texts: Iterable[str]) -> None:
+        """Hold what readers are told, of parts that are kept, to what is counted at once."""
+        for text in texts:
+            scope = Scope(self.project, parse(text), NOW)
+            with write_transaction(self.engine) as conn:
+                whole = _asked(conn, scope)
+            with read_connection(self.engine) as conn:
+                assert not is_asked_at_once(conn, scope)
+                assert _asked(conn, scope) == whole, text
+
+
+def _asked(conn: Any, scope: Scope) -> Any:
+    keys = ((), ("tool", "first_code"))
+    return calls_of_conversations(conn, scope), [chains_by_key(conn, scope, *key) for key in keys]
+
+
+@pytest.fixture(params=ENGINES)
+def empty(
+    request: pytest.FixtureRequest, sqlite_template: Path, tmp_path: Path
+) -> Iterator[Engine]:
+    """A database that is written to while readers ask."""
+    if request.param == "sqlite":
+        shutil.copyfile(sqlite_template, tmp_path / "toolfault.db")
+        url = f"sqlite:///{tmp_path / 'toolfault.db'}"
+    else:
+        url = copied_database(request, "clusters")
+    engine = open_engine(url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 40))]
+)
+def test_moments_of_days_are_those_of_the_whole_window(empty: Engine, seed: int) -> None:
+    """A conversation counts once, over midnight and for months, and after every write to it."""
+    fleet, texts = _Fleet(empty, seed), TEXTS if seed == 1 else TEXTS + MORE_TEXTS
+    fleet.send(40)
+    fleet.check(texts)
+    fleet.send(8)
+    for n, ago in enumerate((2 * HOUR_US, 4 * DAY_US, 11 * DAY_US, 17 * DAY_US)):
+        fleet.go_on(f"c{7 * n}", ago)  # later than all its calls, or earlier
+    fleet.check(texts)
+    prune(empty, max_calls=60, force=True, clock=lambda: NOW)
+    fleet.check(texts)
+
+
+def test_each_conversation_counts_with_all_its_calls(empty: Engine) -> None:
+    """The sums over conversations are those over the calls that agents made, counted ones too."""
+    fleet = _Fleet(empty, 3)
+    fleet.send(50)
+    with read_connection(empty) as conn:
+        scope = Scope(fleet.project, parse(""), NOW)
+        assert not is_asked_at_once(conn, scope)
+        found = calls_of_conversations(conn, scope)
+    assert found.failures == _moments(fleet.calls.values())
+    for tool in TOOLS:
+        of_tool = [[call for call in calls if call[0] == tool] for calls in fleet.calls.values()]
+        assert found.failures_of[tool] == _moments(of_tool)
+
+
+def _moments(conversations: Any) -> Moments:
+    pairs = [(sum(failed for _, failed in calls), len(calls)) for calls in conversations if calls]
+    return Moments(
+        len(pairs),
+        sum(f * f for f, _ in pairs),
+        sum(f * n for f, n in pairs),
+        sum(n * n for _, n in pairs),
+    )
