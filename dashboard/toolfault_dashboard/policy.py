@@ -156,6 +156,7 @@ POLICY: Final[tuple[Rule, ...]] = (
     _rule("/settings/keys", "admin", _WRITE),
     _rule("/settings/keys/revoke", "admin", _WRITE),
     _rule("/settings/project", "admin", _WRITE),
+    _rule("/settings/soft-rules", "admin", _WRITE),
     _rule("/settings/people", "admin", _WRITE),
     _rule("/settings/people/role", "admin", _WRITE),
     _rule("/complete", "viewer"),

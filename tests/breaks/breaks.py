@@ -1683,6 +1683,14 @@ BREAKS: Final = (
             "tests/collector/otlp/test_calls.py::test_a_soft_rule_that_is_off_leaves_a_mark",
         ),
     ),
+    Break(
+        name="otlp-soft-rules-not-asked",
+        promise="What arrives is decided by all soft rules, whatever the project switched off.",
+        file="collector/toolfault_collector/otlp/traces.py",
+        old="        rules = SOFT_RULES.keys() - off\n",
+        new="        rules = SOFT_RULES\n",
+        found_by=("tests/collector/otlp/test_soft_rules.py",),
+    ),
     # Migrations.
     Break(
         name="migrations-unreleased-is-newer",

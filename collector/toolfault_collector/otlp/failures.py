@@ -87,16 +87,24 @@ _TOOL_MESSAGE: Final = re.compile(
 )
 # A call that nothing answers, of a tool that its model was not offered.
 NOT_OFFERED: Final = "not_offered"
-SOFT_RULES: Final = (
-    NOT_OFFERED,
-    "message_error",
-    *_TEXT_RULES,
-    "error_tag",
-    "exit_code",
-    "json_is_error",
-    "json_status",
-    "json_error",
-)
+# Each soft rule, and when it holds, in the order in which they are asked.
+SOFT_RULES: Final[Mapping[str, str]] = {
+    NOT_OFFERED: "Nothing answers the call, and its model was not offered a tool of that name.",
+    "message_error": "The message that holds the result says that it is an error.",
+    "unknown_tool": "The result begins like a framework's answer for a tool that does not exist.",
+    "framework_error": "The result begins like a framework's words for an error, such as "
+    "`Error executing tool`.",
+    "invalid_arguments": "The result begins like a refusal of the arguments, such as "
+    "`2 validation errors`.",
+    "error_prefix": "The result begins like an error, such as `Error: ...`, `ValueError: ...` or "
+    "a traceback.",
+    "error_tag": "The result begins with `<tool_use_error>`.",
+    "exit_code": "The result begins with an exit code that is not 0.",
+    "json_is_error": "The result is a JSON object whose `isError` or `is_error` is true.",
+    "json_status": "The result is a JSON object whose `status` says error or failed, or whose "
+    "`success` or `ok` is false.",
+    "json_error": "The result is a JSON object whose `error` or `errors` is not empty.",
+}
 
 # Exceptions by which frameworks stop, wait or hand over (by the last part of their name).
 _INTERRUPTS: Final[Mapping[str, str]] = {

@@ -7,6 +7,7 @@ from typing import Annotated as Doc
 
 from toolfault_collector.admin.audit import Act
 from toolfault_collector.admin.keys import ApiKey
+from toolfault_collector.otlp.soft_rules import SoftRule
 from toolfault_dashboard.queries.counted import CountedLine
 from toolfault_dashboard.queries.received import Reached, ReceivedRow
 from toolfault_dashboard.queries.rejected import RejectedRow
@@ -57,6 +58,7 @@ class SettingsContext:
         tuple[tuple[str, str, str], ...], "Each role: its name, what it sees, what it may write."
     ]
     settings: Doc[tuple[SettingLine, ...], "Retention and prices of the project."]
+    soft_rules: Doc[tuple[SoftRule, ...], "Soft rules as they are for the project."]
     server: Doc[
         tuple[tuple[str, str, str], ...], "What the environment decides: name, value, variable."
     ]

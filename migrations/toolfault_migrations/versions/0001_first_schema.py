@@ -92,6 +92,7 @@ def _make_accounts() -> None:
         Column("retention_days", Integer),
         Column("retention_calls", BigInteger),
         Column("token_prices", Text),
+        Column("soft_rules", Text),
         sqlite_autoincrement=True,
     )
     op.create_table(

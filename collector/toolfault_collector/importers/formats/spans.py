@@ -48,6 +48,7 @@ def _read(source: Source) -> Iterator[Conversation]:
     # OTLP takes failures apart by the rules of the importers, so it is loaded when it is needed.
     from toolfault_collector.otlp.calls import calls_of
     from toolfault_collector.otlp.dumps import read_dump
+    from toolfault_collector.otlp.failures import SOFT_RULES
     from toolfault_collector.otlp.spans import Span
 
     spans: list[Span] = []
@@ -62,7 +63,7 @@ def _read(source: Source) -> Iterator[Conversation]:
         if before == len(spans) + len(logs):
             source.mismatch(read.position, "holds no spans; skipped")
     conversations: defaultdict[str, list[SeenCall]] = defaultdict(list)
-    for call in calls_of(spans, logs).calls:
+    for call in calls_of(spans, logs, soft_rules=SOFT_RULES.keys() - source.soft_off).calls:
         conversations[call.conversation or call.trace_id or ""].append(call)
     for name, calls in conversations.items():
         yield _conversation(name, calls)

@@ -40,6 +40,7 @@ project = Table(
     Column("retention_days", Integer),  # 0 keeps everything
     Column("retention_calls", BigInteger),  # 0 sets no limit
     Column("token_prices", Text),
+    Column("soft_rules", Text),  # JSON: rules that were switched, how and since when
     # The number of a deleted project never comes back: what was counted of it stays in memory.
     sqlite_autoincrement=True,
 )
