@@ -187,6 +187,7 @@ def verdict_of(reading: Reading, logs: Sequence[LogRecord], soft: Collection[str
     kind, message = _said(exception, "exception.type"), _said(exception, "exception.message")
     error_type = reading.field("error_type")
     named = str(error_type) if error_type is not None else None
+    content = content_of(decoded_result(reading))
     result = text_of_result(decoded_result(reading))
     known = Verdict(
         error_type=named,
@@ -204,7 +205,12 @@ def verdict_of(reading: Reading, logs: Sequence[LogRecord], soft: Collection[str
     )
     for detection, holding in signs:
         if holding:
-            texts = (message, _unwrapped(span.status_text), _own_text(reading), result, kind, named)
+            # A status that is no more than the class of the exception says less than the result.
+            status = _unwrapped(span.status_text)
+            texts = (
+                *(message, None if status == named else status, _own_text(reading)),
+                *(_inner_text(content, result), kind, named),
+            )
             return replace(known, failed=True, detection=detection, text=best_text(texts))
     found = soft_failure(decoded_result(reading))
     if found is None:
