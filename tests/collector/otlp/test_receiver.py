@@ -126,6 +126,7 @@ def test_the_official_exporter(server: RunningCollector, compression: Compressio
     assert failed["detection"] == "status"
     assert "Field required" in failed["text_llm"]
     assert failed["exception_type"] == "ValidationError"
+    assert (failed["derived_by"], worked["derived_by"]) == ("invalid", None)
 
 
 def test_the_official_exporter_of_logs(own: RunningCollector, stored: Stored) -> None:
