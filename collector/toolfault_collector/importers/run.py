@@ -9,7 +9,9 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Final
 
+import structlog
 from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
 
 from toolfault_collector.clock import now_us
 from toolfault_collector.importers.archives import UnreadableError, open_files
@@ -26,6 +28,7 @@ from toolfault_collector.protocol.records import Context
 from toolfault_collector.protocol.submission import read_events
 from toolfault_collector.storage.bulk import find_rows
 from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.statistics import analyze_imported
 from toolfault_collector.storage.store import store_group
 from toolfault_collector.storage.tables import call_counts, tool_call
 
@@ -40,6 +43,9 @@ _FORMS: Final = (
     ("tool_call", "tool_call_counts", call_counts),
     ("tool_call_counts", "tool_call", tool_call),
 )
+
+
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +203,10 @@ def import_paths(
     for _, of_one_resource in groupby(events, key=lambda event: (event.resource, event.flags)):
         while batch := list(islice(of_one_resource, BATCH)):
             run.store(batch)
+    try:
+        analyze_imported(engine, run.report.accepted)
+    except SQLAlchemyError as error:  # all is stored, and autovacuum will come by
+        _log.warning("not_analyzed", error=type(error).__name__)
     return run.report
 
 
