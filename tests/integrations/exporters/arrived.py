@@ -65,7 +65,7 @@ tell of calls that were rejected before they ran.
 used arrived, else what stands for it: the trace, or a session of MCP.
 """
 
-_BY_CLASS = "its spans hold no call id"
+_NO_ID = "its spans hold no call id"
 _OF_TRACE = "its spans name no conversation, so the trace stands for it"
 _HIDDEN = "its spans hold nothing of a call to a tool that does not exist"
 
@@ -159,7 +159,7 @@ SENDERS: Final = (
         ("openai_agents", "opentelemetry"),
         ("openai-agents", "opentelemetry-instrumentation-genai-openai-agents"),
         _PROVIDER + "OpenAIAgentsInstrumentor().instrument(tracer_provider=provider)",
-        {"call_id": _BY_CLASS, "unknown": _HIDDEN},
+        {"call_id": _NO_ID, "unknown": _HIDDEN},
         _REDACTED,
     ),
     Sender(
@@ -168,7 +168,7 @@ SENDERS: Final = (
         ("openai_agents", "openinference"),
         ("openai-agents", "openinference-instrumentation-openai-agents"),
         _PROVIDER + "OpenAIAgentsInstrumentor().instrument(tracer_provider=provider)",
-        {"call_id": _BY_CLASS, "conversation": _OF_TRACE},
+        {"call_id": _NO_ID, "conversation": _OF_TRACE},
         _REDACTED,
     ),
     Sender(
@@ -177,7 +177,7 @@ SENDERS: Final = (
         ("openai_agents", "logfire"),
         ("openai-agents", "logfire"),
         "logfire.configure(send_to_logfire=False)\nlogfire.instrument_openai_agents()",
-        {"call_id": _BY_CLASS},
+        {"call_id": _NO_ID},
         _REDACTED,
     ),
     Sender(
@@ -200,7 +200,7 @@ SENDERS: Final = (
         ("fastmcp",),
         ("fastmcp",),
         _PROVIDER + "trace.set_tracer_provider(provider)",
-        {"call_id": _BY_CLASS, "conversation": "a session of MCP ends with its connection"},
+        {"call_id": _NO_ID, "conversation": "a session of MCP ends with its connection"},
         {"raises": "internal_error", "told": ""},
     ),
     Sender(
