@@ -33,6 +33,7 @@ test-long: $(VENV)/.dev chromium ## only the long ones: full matrices, kills, di
 test-integrations: $(VENV)/.dev ## every agent framework, newest and oldest version; makes their environments
 	$(BIN)/python -m tests.integrations.environments
 	$(BIN)/python -m tests.integrations.more.environments
+	$(BIN)/python -m tests.integrations.exporters.environments
 	$(BIN)/python -m pytest tests/integrations $(PYTEST_ARGS)
 
 test-breaks: $(VENV)/.dev chromium ## break the product on purpose, once per promise; the tests must notice

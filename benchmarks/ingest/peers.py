@@ -60,7 +60,7 @@ def measure(peer: Peer, seconds: float) -> dict[str, object]:
         before, cpu, began = peer.count(), server.cpu_seconds(), time.monotonic()
         result = run([server.port], requests, connections=CONNECTIONS, at_most_seconds=seconds)
         answered = sum(count for status, count in result.statuses.items() if status < 300)
-        stored = _settled(peer.count, answered * peer.batch + before, seconds) - before
+        stored = settled(peer.count, answered * peer.batch + before, seconds) - before
         took = time.monotonic() - began
         return {
             "benchmark": "ingest peers",
@@ -78,7 +78,8 @@ def measure(peer: Peer, seconds: float) -> dict[str, object]:
         }
 
 
-def _settled(count: Callable[[], int], wanted: int, seconds: float) -> int:
+def settled(count: Callable[[], int], wanted: int, seconds: float) -> int:
+    """Wait until *count* returns *wanted* or so many seconds are over; return what it returned."""
     until = time.monotonic() + seconds
     while (stored := count()) < wanted and time.monotonic() < until:
         time.sleep(0.2)

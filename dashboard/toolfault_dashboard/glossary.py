@@ -42,8 +42,8 @@ _WORDS: Final = {
     " table says nothing else, it allows for the likeness of calls of one conversation.",
     "kind of failure": "Failures with the same tool, code, arguments and exception.",
     "signature": "The fingerprint of a kind of failure; it holds no values.",
-    "derived": "A transcript holds the text that the model saw. The importer chose code and "
-    "category by a rule, and made the texts for other audiences: nobody was told these.",
+    "derived": "A transcript or a span holds one text. The server chose code and category by a "
+    "rule, and made the texts for other audiences: nobody was told these.",
     "detection": "How a failure was recognised: the sender said so, or a rule found it in a text.",
     "message": "The text the model saw, with ids, numbers and quotes taken out.",
     "repair": "A value that was fixed before validation, so that the call did not fail.",

@@ -174,6 +174,7 @@ POLICY: Final[tuple[Rule, ...]] = (
     _rule("/settings/channels", "admin", _WRITE),
     _rule("/settings/channels/remove", "admin", _WRITE),
     _rule("/settings/channels/test", "admin", _WRITE),
+    _rule("/settings/soft-rules", "admin", _WRITE),
     _rule("/settings/people", "admin", _WRITE),
     _rule("/settings/people/role", "admin", _WRITE),
     _rule("/complete", "viewer"),

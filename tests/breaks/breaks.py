@@ -1752,6 +1752,35 @@ BREAKS: Final = (
             "tests/collector/otlp/test_calls.py::test_a_soft_rule_that_is_off_leaves_a_mark",
         ),
     ),
+    Break(
+        name="otlp-soft-rules-not-asked",
+        promise="What arrives is decided by all soft rules, whatever the project switched off.",
+        file="collector/toolfault_collector/otlp/traces.py",
+        old="        rules = SOFT_RULES.keys() - off\n",
+        new="        rules = SOFT_RULES\n",
+        found_by=("tests/collector/otlp/test_soft_rules.py",),
+    ),
+    Break(
+        name="imports-spans-in-memory",
+        promise="A large file of spans is held in memory as a whole.",
+        file="collector/toolfault_collector/importers/formats/spans.py",
+        old="        if len(self._waiting) >= _WAITING:\n",
+        new="        if not self._waiting:\n",
+        found_by=("tests/collector/importers/test_span_memory.py",),
+    ),
+    Break(
+        name="imports-unknown-to-the-planner",
+        promise="PostgreSQL plans questions after an import as if nothing had been stored.",
+        file="collector/toolfault_collector/storage/statistics.py",
+        old="    return [] if events < ANALYZE_AFTER else",
+        new="    return [] if events else",
+        found_by=(
+            (
+                "tests/collector/importers/test_import_paths.py"
+                "::test_the_planner_knows_what_an_import_stored[postgresql]"
+            ),
+        ),
+    ),
     # Migrations.
     Break(
         name="migrations-unreleased-is-newer",

@@ -112,7 +112,12 @@ def _explore(target: _Target, tags: str, key: str | None, *, examples: int) -> N
     assert '"level":"error"' not in target.server.log.read_text(encoding="utf-8")
 
 
-AREAS = [("ingest", "ingest"), ("lists figures comparisons exports", "read"), ("health", "")]
+AREAS = [
+    ("ingest", "ingest"),
+    ("opentelemetry", "ingest"),
+    ("lists figures comparisons exports", "read"),
+    ("health", ""),
+]
 
 
 def _findings(output: str) -> str:

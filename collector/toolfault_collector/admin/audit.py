@@ -45,6 +45,7 @@ ACTIONS: Final = (
     "settings_changed",
     "signed_in",
     "signed_out",
+    "soft_rules_changed",
 )
 
 

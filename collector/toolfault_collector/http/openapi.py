@@ -35,6 +35,29 @@ _RECEIPT: Final = {
         },
     },
 }
+# google.rpc.Status, which answers what OTLP does not take.
+_RPC_STATUS: Final = {
+    "type": "object",
+    "required": ["code", "message"],
+    "properties": {"code": {"type": "integer"}, "message": {"type": "string"}},
+}
+# By path: what is sent, the list that holds it, what the answer calls that which was left out.
+_OTLP: Final = {
+    "/v1/traces": ("spans", "resourceSpans", "rejectedSpans"),
+    "/v1/logs": ("log records", "resourceLogs", "rejectedLogRecords"),
+    "/v1/metrics": ("metrics", "resourceMetrics", "rejectedDataPoints"),
+}
+_OTLP_REFUSALS: Final = {
+    400: "No request of OTLP, no complete gzip stream.",
+    401: "No key, an unknown or revoked key.",
+    403: "A key of another kind.",
+    405: "Any method but POST.",
+    408: "The body took too long.",
+    413: "Too many bytes, decompressed bytes or items.",
+    415: "Another media type than protobuf and JSON, another coding than gzip.",
+    431: "The headers are too large.",
+    503: "Busy, stopping, or over the project's quota: nothing was stored; see Retry-After.",
+}
 _REFUSALS: Final = {
     400: "Not one JSON document in UTF-8, not one gzip stream, a head that contradicts itself.",
     401: "No key, an unknown or revoked key, a key in the URL.",
@@ -64,7 +87,9 @@ def describe() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     schemas["Batch"] = _batch()
     schemas["Receipt"] = _RECEIPT
     schemes = {"ingest_key": {"type": "http", "scheme": "bearer"}}
-    return {"/v1/events": _events(), **_health()}, schemas, schemes
+    schemas["RpcStatus"] = _RPC_STATUS
+    paths = {"/v1/events": _events(), **_otlp(), "/v1/schema": _schema(), **_health()}
+    return paths, schemas, schemes
 
 
 def json_schema() -> dict[str, Any]:
@@ -133,6 +158,60 @@ def _events() -> dict[str, Any]:
                     for status, text in _REFUSALS.items()
                 },
             },
+        },
+    }
+
+
+def _otlp() -> dict[str, Any]:
+    return {path: _otlp_path(path, *of) for path, of in _OTLP.items()}
+
+
+def _otlp_path(path: str, items: str, members: str, left_out: str) -> dict[str, Any]:
+    list_of = {"description": "A list, as OTLP 1.x has it. What is no such item is left out."}
+    sent = {
+        # What is not known is ignored, and a bad item never costs the request.
+        "application/json": {"schema": {"type": "object", "properties": {members: list_of}}},
+        "application/x-protobuf": {"schema": {"type": "string", "format": "binary"}},
+    }
+    partly = {"type": "object", "properties": {left_out: {"type": ["string", "integer"]}}}
+    stored = {"schema": {"type": "object", "properties": {"partialSuccess": partly}}}
+    refused = {"schema": {"$ref": "#/components/schemas/RpcStatus"}}
+    packed = {"application/x-protobuf": {"schema": {"type": "string", "format": "binary"}}}
+    return {
+        "servers": [{"url": "/"}],
+        "post": {
+            "operationId": f"send_{path.rpartition('/')[2]}",
+            "summary": f"Take {items} of OpenTelemetry (OTLP over HTTP); 2xx means committed.",
+            "tags": ["opentelemetry"],
+            "security": [{"ingest_key": []}],
+            "requestBody": {"required": True, "content": sent},
+            "responses": {
+                "200": {
+                    "description": "Stored; what was left out is in partialSuccess.",
+                    "content": {"application/json": stored, **packed},
+                },
+                **{
+                    str(status): {
+                        "description": text,
+                        "content": {"application/json": refused, **packed},
+                    }
+                    for status, text in _OTLP_REFUSALS.items()
+                },
+            },
+        },
+    }
+
+
+def _schema() -> dict[str, Any]:
+    content = {"application/schema+json": {"schema": {"type": "object"}}}
+    return {
+        "servers": [{"url": "/"}],
+        "get": {
+            "operationId": "get_schema",
+            "summary": "Return the JSON schema of what /v1/events takes.",
+            "tags": ["health"],
+            "security": [],
+            "responses": {"200": {"description": "Draft 2020-12.", "content": content}},
         },
     }
 

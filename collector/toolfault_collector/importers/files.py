@@ -103,6 +103,7 @@ class Source:
     Args:
         now: Time of the import in microseconds since the epoch.
         forced: Whether the caller named the format; then nothing else is read into the file.
+        soft_off: Names of the soft rules of spans that the project has switched off.
         on_read: Called after every chunk, with the number of bytes read of the file on disk.
         replaced: Whether bytes that are not of the encoding were replaced by U+FFFD.
         damage: Why the file cannot be read to its end, once that is known.
@@ -111,6 +112,7 @@ class Source:
     file: File
     now: int
     forced: bool = False
+    soft_off: frozenset[str] = frozenset()
     on_read: Callable[[int], None] = lambda done: None
     replaced: bool = False
     damage: str = ""

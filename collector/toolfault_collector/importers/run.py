@@ -9,7 +9,9 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Final
 
+import structlog
 from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
 
 from toolfault_collector.clock import now_us
 from toolfault_collector.importers.archives import UnreadableError, open_files
@@ -25,7 +27,8 @@ from toolfault_collector.importers.items import EventBatch, Format, Item, Recogn
 from toolfault_collector.protocol.records import Context
 from toolfault_collector.protocol.submission import read_events
 from toolfault_collector.storage.bulk import find_rows
-from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.statistics import analyze_imported
 from toolfault_collector.storage.store import store_group
 from toolfault_collector.storage.tables import call_counts, tool_call
 
@@ -40,6 +43,9 @@ _FORMS: Final = (
     ("tool_call", "tool_call_counts", call_counts),
     ("tool_call_counts", "tool_call", tool_call),
 )
+
+
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +124,7 @@ def _parse(
     format_: Format | None,
     now: int,
     on_read: Callable[[int], None] = lambda done: None,
+    soft_off: frozenset[str] = frozenset(),
 ) -> Iterator[tuple[Path, Item | Problem | Recognition]]:
     """Yield what a file or the members of an archive hold, each with what it is called."""
     # A file met in a directory may be something else; one that was begun to be read is not.
@@ -125,7 +132,9 @@ def _parse(
     try:
         for file in open_files(path, named=named):
             severity = "error"
-            source = Source(file, now=now, forced=format_ is not None, on_read=on_read)
+            source = Source(
+                file, now=now, forced=format_ is not None, soft_off=soft_off, on_read=on_read
+            )
             for item in _read(source, format_):
                 for problem in source.problems(all_told=False):
                     yield file.path, problem
@@ -194,6 +203,10 @@ def import_paths(
     for _, of_one_resource in groupby(events, key=lambda event: (event.resource, event.flags)):
         while batch := list(islice(of_one_resource, BATCH)):
             run.store(batch)
+    try:
+        analyze_imported(engine, run.report.accepted)
+    except SQLAlchemyError as error:  # all is stored, and autovacuum will come by
+        _log.warning("not_analyzed", error=type(error).__name__)
     return run.report
 
 
@@ -229,12 +242,13 @@ class _Run:
         """Yield the events of all files; problems go to the report."""
         files, self.report.problems = find_files(paths)
         self.sizes = [_size(path) for path, _ in files]
+        off = self._soft_off()
         for path, named in files:
             before = sum(self.sizes[: self.file])
             self.file += 1
             transcripts = set[Path]()
             on_read = partial(self.progress, before)
-            for called, item in _parse(path, named, format_, self.now, on_read):
+            for called, item in _parse(path, named, format_, self.now, on_read, off):
                 if isinstance(item, Problem):
                     self.report.problems.append(item)
                 elif isinstance(item, Recognition):
@@ -245,6 +259,14 @@ class _Run:
             self.report.files += len(transcripts)
             self.progress()
         self.report.problems += self.pending.values()
+
+    def _soft_off(self) -> frozenset[str]:
+        # Spans are taken apart by the rules of the importers, so they are loaded where they are
+        # needed.
+        from toolfault_collector.otlp.soft_rules import switched_off
+
+        with read_connection(self.engine) as conn:
+            return switched_off(conn, self.project_id)
 
     def _of_item(self, path: Path, item: Item) -> Iterator[_Event]:
         if isinstance(item, EventBatch):

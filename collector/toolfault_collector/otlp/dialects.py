@@ -6,12 +6,14 @@ need say only where it differs. The span's dialect is the first of these rows th
 ``emits`` it, else the first that recognises it.
 
 **Conditions** are texts: ``key`` (the attribute is there), ``key=a|b`` (it is one of these),
-``key^a|b`` (it begins with one of these); ``@name`` and ``@scope`` stand for the span's
-own; ``a & b`` asks for both. A row recognises a span by any of its conditions.
+``key^a|b`` (it begins with one of these); ``@name``, ``@scope`` and ``@text`` (of its status)
+stand for the span's own; ``a & b`` asks for both. A row recognises a span by any of its conditions.
 
-**Places** are texts too: ``key`` (an attribute), ``key > member`` (a member of the JSON in it),
+**Places** are texts too: ``key`` (an attribute), ``key > member > ...`` (a member of the JSON in
+it), ``key beside OTHER`` (an attribute of a span that has the other one too),
 ``event NAME > key`` (an attribute of the span's first event of that name), ``@name`` (the span's
-name) and ``@name ^PREFIX`` or ``@name $SUFFIX`` (the name without it, where it has it).
+name), ``@name ^PREFIX`` or ``@name $SUFFIX`` (the name without it, where it has it), and ``@text
+PREFIX`` (what its status says after it, in quotes).
 
 Sources: OpenTelemetry semantic conventions for generative AI v0.1.0 and for MCP (status
 Development), OpenInference semantic conventions 0.1, and the documentation or code of each vendor;
@@ -23,7 +25,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -165,6 +167,14 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
         },
     ),
     Dialect(
+        "openai-agents",
+        "OpenAI Agents, through OpenInference",
+        "openinference-instrumentation-openai-agents 2.6",
+        # The turn that ended over a call: it has no span of its own.
+        tool=("@name=turn & @text^Tool not found: {",),
+        places={"tool": ("@text Tool not found: {'tool_name': ",)},
+    ),
+    Dialect(
         "openinference",
         "OpenInference (Phoenix, Arize)",
         "openinference-semantic-conventions 0.1.42; langchain 0.1.80, openai-agents 2.6",
@@ -245,6 +255,28 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
             "user": ("user.id", "langfuse.user.id"),
             "asked": ("langfuse.observation.output",),
             "told": ("langfuse.observation.input", "langfuse.observation.output"),
+        },
+    ),
+    Dialect(
+        "openai-agents-logfire",
+        "OpenAI Agents, through Logfire",
+        "Logfire 5.4, OpenAI Agents 0.24",
+        tool=(
+            "logfire.msg_template=Function: {name}",
+            # The turn that ended over a call: it has no span of its own.
+            'logfire.msg_template^Turn {turn} & error^{"message":"Tool not found"',
+        ),
+        agent=("logfire.msg_template=Agent run: {name!r}",),
+        emits=(
+            "logfire.msg_template=Function: {name}",
+            'logfire.msg_template^Turn {turn} & error^{"message":"Tool not found"',
+        ),
+        places={
+            "tool": ("error > data > tool_name", "name"),
+            "arguments": ("input",),
+            "result": ("output",),
+            "error_text": ("error > data > error", "error > message"),
+            "thread": ("group_id beside agent_trace_id",),
         },
     ),
     Dialect(
@@ -599,7 +631,7 @@ class _Where:
 def _where(name: Field) -> _Where:
     places = [place for row in DIALECTS for place in row.places.get(name, ())]
     return _Where(
-        keys=frozenset(place.partition(" > ")[0] for place in places),
+        keys=frozenset(place.partition(" > ")[0].partition(" beside ")[0] for place in places),
         prefixes=tuple(place[:-1] for place in places if place.endswith(".*")),
         events=any(place.startswith("event ") for place in places),
         elsewhere=any(place.startswith("@") for place in places),
@@ -625,10 +657,16 @@ def _place(text: str) -> _Place:
     if text.endswith(".*"):
         prefix = text[:-1]
         return lambda span: _flat(span, prefix)
-    key, _, member = text.partition(" > ")
-    if not member:
+    if text.startswith("@text "):
+        prefix = text.removeprefix("@text ")
+        return lambda span: _quoted(span.status_text, prefix)
+    key, _, other = text.partition(" beside ")
+    if other:
+        return lambda span: span.attributes.get(key) if other in span.attributes else None
+    key, *members = text.split(" > ")
+    if not members:
         return lambda span: span.attributes.get(key)
-    return lambda span: _member(span.attributes.get(key), member)
+    return lambda span: reduce(_member, members, span.attributes.get(key))
 
 
 def _name_place(rest: str, end: str) -> _Place:
@@ -639,6 +677,15 @@ def _name_place(rest: str, end: str) -> _Place:
         suffix = rest[1:]
         return lambda span: span.name.removesuffix(suffix) if span.name.endswith(suffix) else None
     return lambda span: span.name
+
+
+def _quoted(text: str, prefix: str) -> str | None:
+    """Return what stands in quotes behind *prefix*."""
+    rest = text.removeprefix(prefix)
+    quote = rest[:1]
+    if rest == text or quote not in ("'", '"'):
+        return None
+    return rest[1:].partition(quote)[0]
 
 
 def _of_event(span: Span, name: str, key: str) -> JSON:
@@ -694,6 +741,8 @@ def _listed(node: JSON) -> JSON:
 def _holding(span: Span) -> frozenset[str]:
     """Return all conditions of the table that hold for a span."""
     found = _holding_for("@name", span.name) | _holding_for("@scope", span.scope)
+    if span.status_text:
+        found |= _holding_for("@text", span.status_text[:_TEXT])
     hits = _KEYS.intersection(span.attributes)
     if hits:
         attributes = span.attributes
@@ -761,6 +810,7 @@ def _all_conditions() -> Iterator[str]:
         yield from (*row.tool, *row.part, *row.agent, *row.model, *row.emits, *row.failed)
 
 
+_TEXT: Final = 64  # characters of a status that conditions look at
 # These emit what others name more exactly.
 _GENERIC: Final = frozenset({"otel-genai", "openinference", "mcp"})
 _BY_KEY: Final = _atoms()

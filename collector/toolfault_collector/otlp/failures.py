@@ -87,16 +87,24 @@ _TOOL_MESSAGE: Final = re.compile(
 )
 # A call that nothing answers, of a tool that its model was not offered.
 NOT_OFFERED: Final = "not_offered"
-SOFT_RULES: Final = (
-    NOT_OFFERED,
-    "message_error",
-    *_TEXT_RULES,
-    "error_tag",
-    "exit_code",
-    "json_is_error",
-    "json_status",
-    "json_error",
-)
+# Each soft rule, and when it holds, in the order in which they are asked.
+SOFT_RULES: Final[Mapping[str, str]] = {
+    NOT_OFFERED: "Nothing answers the call, and its model was not offered a tool of that name.",
+    "message_error": "The message that holds the result says that it is an error.",
+    "unknown_tool": "The result begins like a framework's answer for a tool that does not exist.",
+    "framework_error": "The result begins like a framework's words for an error, such as "
+    "`Error executing tool`.",
+    "invalid_arguments": "The result begins like a refusal of the arguments, such as "
+    "`2 validation errors`.",
+    "error_prefix": "The result begins like an error, such as `Error: ...`, `ValueError: ...` or "
+    "a traceback.",
+    "error_tag": "The result begins with `<tool_use_error>`.",
+    "exit_code": "The result begins with an exit code that is not 0.",
+    "json_is_error": "The result is a JSON object whose `isError` or `is_error` is true.",
+    "json_status": "The result is a JSON object whose `status` says error or failed, or whose "
+    "`success` or `ok` is false.",
+    "json_error": "The result is a JSON object whose `error` or `errors` is not empty.",
+}
 
 # Exceptions by which frameworks stop, wait or hand over (by the last part of their name).
 _INTERRUPTS: Final[Mapping[str, str]] = {
@@ -179,6 +187,7 @@ def verdict_of(reading: Reading, logs: Sequence[LogRecord], soft: Collection[str
     kind, message = _said(exception, "exception.type"), _said(exception, "exception.message")
     error_type = reading.field("error_type")
     named = str(error_type) if error_type is not None else None
+    content = content_of(decoded_result(reading))
     result = text_of_result(decoded_result(reading))
     known = Verdict(
         error_type=named,
@@ -196,7 +205,12 @@ def verdict_of(reading: Reading, logs: Sequence[LogRecord], soft: Collection[str
     )
     for detection, holding in signs:
         if holding:
-            texts = (message, _unwrapped(span.status_text), _own_text(reading), result, kind, named)
+            # A status that is no more than the class of the exception says less than the result.
+            status = _unwrapped(span.status_text)
+            texts = (
+                *(message, None if status == named else status, _own_text(reading)),
+                *(_inner_text(content, result), kind, named),
+            )
             return replace(known, failed=True, detection=detection, text=best_text(texts))
     found = soft_failure(decoded_result(reading))
     if found is None:

@@ -95,9 +95,15 @@ def _read(body: bytes, names: tuple[str, str, str], make: Make[Item]) -> Reading
 def _walk(
     document: Mapping[str, Any], names: tuple[str, str, str]
 ) -> Iterator[tuple[Any, Mapping[str, Any], str]]:
-    for of_resource in _objects(document, names[0]):
+    for of_resource in _list(document, names[0]):
+        if not isinstance(of_resource, dict):
+            yield of_resource, {}, ""  # refused as the items are, not passed over in silence
+            continue
         resource = _attributes(_object(of_resource, "resource"), Room())
-        for of_scope in _objects(of_resource, names[1]):
+        for of_scope in _list(of_resource, names[1]):
+            if not isinstance(of_scope, dict):
+                yield of_scope, {}, ""
+                continue
             scope = _object(of_scope, "scope").get("name")
             for item in _list(of_scope, names[2]):
                 yield item, resource, Room().text(scope) if isinstance(scope, str) else ""

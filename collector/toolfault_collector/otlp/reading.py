@@ -68,5 +68,6 @@ def read_request(
         traces=by_trace(spans, logs),
         points=points,
         alone=made,
+        alone_logs=alone,
         request=Request(signal, encoding, sender, count, refused),
     )

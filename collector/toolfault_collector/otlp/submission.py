@@ -99,13 +99,15 @@ class TraceSubmission(Submission):
     Attributes:
         traces: Its spans and log records.
         points: Its points of metrics that count calls.
-        alone: What its log records outside any trace came to.
+        alone: What its log records outside any trace came to, if all soft rules count.
+        alone_logs: These records.
         request: What is shown of it.
     """
 
     traces: Sequence[TraceBatch] = ()
     points: Sequence[Point] = ()
     alone: TraceCalls | None = None
+    alone_logs: Sequence[LogRecord] = ()
     request: Request | None = None
 
     @property

@@ -11,17 +11,19 @@ as its span is acknowledged, and a process that is killed has nothing left to do
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from sqlalchemy import Connection
 
 from toolfault_collector.otlp.calls import TraceCalls, calls_of
 from toolfault_collector.otlp.events import call_event, digest_of, encoded
+from toolfault_collector.otlp.failures import SOFT_RULES
 from toolfault_collector.otlp.metric_counts import add_points
 from toolfault_collector.otlp.received import keep_request
+from toolfault_collector.otlp.soft_rules import switched_off
 from toolfault_collector.otlp.spans import LogRecord, Span
 from toolfault_collector.otlp.submission import TraceBatch, TraceSubmission, unpack
 from toolfault_collector.protocol.records import Context
@@ -89,8 +91,12 @@ class _Trace:
             self.spans = sum(each.size for each in self.new)
             self.size = sum(each.weight for each in self.new)
 
-    def resolve(self) -> TraceCalls:
-        """Return the calls of all that is known, whatever the order in which it came."""
+    def resolve(self, off: frozenset[str]) -> TraceCalls:
+        """Return the calls of all that is known, whatever the order in which it came.
+
+        Args:
+            off: Names of the soft rules that do not count.
+        """
         self.reads += self.spans
         spans: dict[str, Span] = {}
         logs: dict[str, LogRecord] = {}
@@ -103,7 +109,8 @@ class _Trace:
             for log in some_logs:
                 logs.setdefault(repr(log), log)
         in_order = sorted(spans.values(), key=lambda each: (each.start_us, each.span_id))
-        return calls_of(in_order, [logs[name] for name in sorted(logs)])
+        rules = SOFT_RULES.keys() - off
+        return calls_of(in_order, [logs[name] for name in sorted(logs)], soft_rules=rules)
 
 
 def _rank(span: Span) -> tuple[int, str]:
@@ -130,7 +137,8 @@ def resolve(conn: Connection, submissions: Sequence[Submission]) -> list[Submiss
             key = (each.project_id, batch.trace_id)
             traces[key].add(batch)
             last[key] = each
-    found: dict[int, _Found] = {id(each): _Found(each) for each in mine}
+    off = {each: switched_off(conn, each) for each in sorted({one.project_id for one in mine})}
+    found: dict[int, _Found] = {id(each): _Found(each, off[each.project_id]) for each in mine}
     for key, each in last.items():
         traces[key].bound()
         found[id(each)].add(traces[key])
@@ -154,16 +162,30 @@ class _Found:
     """What the traces of one request come to."""
 
     request: TraceSubmission
+    off: frozenset[str]  # soft rules that do not count
     events: list[bytes] = field(default_factory=list)
     withdrawn: set[str] = field(default_factory=set)
     made: list[TraceCalls] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        if self.request.alone is not None:
-            self.made.append(self.request.alone)
+        alone = self.request.alone
+        if alone is None:
+            return
+        if any(each.detection.removeprefix("soft:") in self.off for each in alone.calls):
+            alone = self._alone_anew()
+        self.made.append(alone)
+
+    def _alone_anew(self) -> TraceCalls:
+        """Make the calls of the log records outside any trace again, by the rules that count."""
+        request, rules = self.request, SOFT_RULES.keys() - self.off
+        made = calls_of([], request.alone_logs, soft_rules=rules)
+        stored = {each.event_id for each in request.records}
+        events = [call_event(each) for each in made.calls if each.event_id in stored]
+        self.request = replace(request, records=self._read(events).records)
+        return made
 
     def add(self, known: _Trace) -> None:
-        made = known.resolve()
+        made = known.resolve(self.off)
         events = {call.event_id: encoded(call_event(call)) for call in made.calls}
         now = {event_id: digest_of(event) for event_id, event in events.items()}
         self.withdrawn |= {each for each, was in known.calls.items() if now.get(each) != was}
@@ -173,15 +195,18 @@ class _Found:
 
     def submission(self) -> TraceSubmission:
         """Return the request with these calls."""
-        request = self.request
-        context = Context(request.project_id, request.received_at, time_policy="import")
-        read = read_events(self.events, context)
+        request, read = self.request, self._read(self.events)
         return replace(
             request,
             records=[*request.records, *read.records],
             rejected=[*request.rejected, *read.rejected],
             withdrawn=frozenset(self.withdrawn),
         )
+
+    def _read(self, events: Sequence[bytes | Mapping[str, Any]]) -> Submission:
+        request = self.request
+        context = Context(request.project_id, request.received_at, time_policy="import")
+        return read_events(events, context)
 
 
 def _load(conn: Connection, keys: set[TraceKey]) -> dict[TraceKey, _Trace]:

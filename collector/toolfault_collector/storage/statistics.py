@@ -15,15 +15,17 @@ from sqlalchemy import Engine
 
 from toolfault_collector.storage.engine import is_sqlite, write_transaction
 
-__all__ = ["FirstEvents", "analyze_grown", "analyze_new"]
+__all__ = ["FirstEvents", "analyze_grown", "analyze_imported", "analyze_new"]
 
 # Enough that a column with one value and one with many differ, and stored within moments.
 ANALYZE_AFTER: Final = 500
+GREW_BY: Final = 10  # an import of a tenth of a table's rows makes it notably larger
 _TABLES: Final = [
     "call_counts", "chain", "conversation", "event_key", "failure_counts", "issue", "message",
     "signature", "tool_call",
 ]  # fmt: skip
 _NEW: Final = "SELECT relname FROM pg_class WHERE oid = ANY(%s::regclass[]) AND reltuples < 0"
+_SMALL: Final = "SELECT relname FROM pg_class WHERE oid = ANY(%s::regclass[]) AND reltuples < %s"
 _DOUBLED: Final = (
     "SELECT p.relname FROM pg_class p LEFT JOIN pg_stat_all_tables s ON s.relid = p.oid"
     " WHERE p.oid = ANY(%s::regclass[]) AND p.relkind = 'p' AND p.reltuples >= 0"
@@ -63,11 +65,20 @@ def analyze_grown(engine: Engine) -> list[str]:
     return _analyze(engine, _DOUBLED)
 
 
-def _analyze(engine: Engine, which: str) -> list[str]:
+def analyze_imported(engine: Engine, events: int) -> list[str]:
+    """Analyse the tables that so many events have made notably larger, and return their names.
+
+    An import is followed by questions at once; autovacuum comes a minute later, and never to a
+    table as a whole.
+    """
+    return [] if events < ANALYZE_AFTER else _analyze(engine, _SMALL, GREW_BY * events)
+
+
+def _analyze(engine: Engine, which: str, *more: object) -> list[str]:
     if is_sqlite(engine):
         return []
     with write_transaction(engine) as conn:
-        names = sorted(conn.exec_driver_sql(which, (_TABLES,)).scalars())
+        names = sorted(conn.exec_driver_sql(which, (_TABLES, *more)).scalars())
     for name in names:
         with write_transaction(engine) as conn:
             conn.exec_driver_sql(f"ANALYZE {name}")

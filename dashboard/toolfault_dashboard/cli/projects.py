@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-_projects = typer.Typer(no_args_is_help=True, help="List, make, rename and delete projects.")
+_projects = typer.Typer(no_args_is_help=True, help="List, make, rename, set and delete projects.")
 
 
 def register(app: typer.Typer) -> None:
@@ -83,6 +83,44 @@ def rename(
         except ValueError as error:
             raise WronglyUsed(f"{error}.") from None
         note(conn, "project_renamed", actor=actor(), project_id=number, before=name, after=new_name)
+
+
+@_projects.command("soft-rules")
+def soft_rules(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Name of the project.")],
+    off: Annotated[
+        list[str] | None, typer.Option("--off", metavar="RULE", help="Switch this rule off.")
+    ] = None,
+    on: Annotated[
+        list[str] | None, typer.Option("--on", metavar="RULE", help="Switch this rule on again.")
+    ] = None,
+    database_url: DatabaseOption = None,
+) -> None:
+    """List or switch the rules by which a result that reads like a failure counts as one.
+
+    A change counts for what arrives after it; what is stored stays as it is.
+    """
+    from toolfault_collector.clock import format_time, now_us
+    from toolfault_collector.otlp.soft_rules import soft_rules_of, switch_soft_rules, switched_off
+    from toolfault_collector.storage.engine import write_transaction
+
+    with (
+        open_database(context, database_url, create=False) as engine,
+        write_transaction(engine) as conn,
+    ):
+        number = _number(conn, name)
+        if off or on:
+            wanted = (switched_off(conn, number) | set(off or ())) - set(on or ())
+            unknown = set(on or ()) - {each.name for each in soft_rules_of(conn, number)}
+            try:
+                switch_soft_rules(conn, number, wanted | unknown, actor=actor(), now=now_us())
+            except ValueError as error:
+                raise WronglyUsed(str(error)) from None
+        for rule in soft_rules_of(conn, number):
+            since = "" if rule.since is None else f"since {format_time(rule.since)}"
+            state = "on" if rule.on else "off"
+            typer.echo(f"{rule.name:18} {state:3}  {since:33} {rule.meaning}".rstrip())
 
 
 @_projects.command("delete")

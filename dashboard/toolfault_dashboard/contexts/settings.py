@@ -8,6 +8,7 @@ from typing import Annotated as Doc
 from toolfault_collector.admin.audit import Act
 from toolfault_collector.admin.keys import ApiKey
 from toolfault_dashboard.alerts.store import ChannelRow
+from toolfault_collector.otlp.soft_rules import SoftRule
 from toolfault_dashboard.queries.counted import CountedLine
 from toolfault_dashboard.queries.received import Reached, ReceivedRow
 from toolfault_dashboard.queries.rejected import RejectedRow
@@ -59,6 +60,7 @@ class SettingsContext:
     ]
     settings: Doc[tuple[SettingLine, ...], "Retention and prices of the project."]
     predictions: Doc[str, "How well predictions of Fix next held, as a sentence."]
+    soft_rules: Doc[tuple[SoftRule, ...], "Soft rules as they are for the project."]
     server: Doc[
         tuple[tuple[str, str, str], ...], "What the environment decides: name, value, variable."
     ]

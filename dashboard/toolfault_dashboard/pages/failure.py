@@ -105,7 +105,7 @@ def _written(name: str, value: object) -> str:
 
 
 def _whose_code(detail: FailureDetail) -> str:
-    return "A code of the importer's rules." if detail.derived_by else "A code of the sender's own."
+    return "A code of the server's rules." if detail.derived_by else "A code of the sender's own."
 
 
 def _remedies(ask: Ask, detail: FailureDetail) -> tuple[Remedy, ...]:
@@ -173,16 +173,23 @@ def _payload(detail: FailureDetail) -> dict[str, object]:
     }
 
 
+def _is_of_span(detail: FailureDetail) -> bool:
+    """Say whether a failure was made of a span, which does not say whom its text was told."""
+    return detail.derived_by is not None and detail.span_id is not None
+
+
 def _texts(ask: Ask, detail: FailureDetail) -> tuple[AudienceText, ...]:
     highest = _ORDER.index(sees(ask.viewer.role))
     stored = {"user": detail.text_user, "llm": detail.text_llm, "system": detail.text_system}
-    # A transcript holds what the model saw; nobody was told what the importer made of it.
+    # A transcript or span holds one text; nobody was told what the server made of it.
     told = ("llm",) if detail.derived_by else _ORDER
+    of_span = ("What the span says", "The model may have read it, or another text, or none.")
+    titles = {**AUDIENCES, "llm": of_span} if _is_of_span(detail) else AUDIENCES
     return tuple(
         AudienceText(
             audience=name,
-            title=AUDIENCES[name][0],
-            purpose=AUDIENCES[name][1],
+            title=titles[name][0],
+            purpose=titles[name][1],
             text=stored[name],
             shown=_ORDER.index(name) <= highest,
             primary=detail.row.audience == name,

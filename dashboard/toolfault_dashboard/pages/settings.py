@@ -16,6 +16,7 @@ from toolfault_collector.admin.project_settings import (
     kept,
     settings_of,
 )
+from toolfault_collector.otlp.soft_rules import soft_rules_of, switch_soft_rules
 from toolfault_collector.pipeline.quota import events_left
 from toolfault_collector.retention.policy import Limits, prune_projects, why_refused
 from toolfault_collector.settings import Settings
@@ -44,6 +45,7 @@ router = APIRouter()
 _FILES: Final = ("keys", "channels", "people", "audit")
 _HASHED: Final = "It is shown this once and kept as a hash only."
 _KINDS: Final = ("ingest", "read")
+_RULES_APPLY: Final = "This counts for what arrives from now on; what is stored stays as it is."
 ACTS: Final = 50  # of the audit log; `toolfault audit` lists all
 ROLE_MEANINGS: Final = (
     ("viewer", "what users were told; counts, rates and chains", "saved views of their own"),
@@ -157,6 +159,7 @@ def _page(
         accounts = signin.accounts(conn)
         log = acts(conn, limit=ACTS)
         stored = settings_of(conn, ask.project.id) if ask.project else ProjectSettings()
+        rules = soft_rules_of(conn, ask.project.id) if ask.project else ()
         quota = ask.services.settings.quota_events_per_minute
         left = (
             events_left(conn, ask.project.id, quota, now=ask.now) if ask.project and quota else None
@@ -179,6 +182,7 @@ def _page(
         role_meanings=ROLE_MEANINGS,
         settings=_settings(stored, ask.services.settings),
         predictions=_predictions(ask),
+        soft_rules=rules,
         server=_server(ask.services.settings, left),
         links={name: ask.link(f"/{name}.csv", "", window="") for name in _FILES},
         secret_title=secret[0],
@@ -352,6 +356,20 @@ def _of_project(ask: Ask, form: dict[str, str]) -> tuple[int, int]:
     if ask.project is None or not number.isdecimal() or len(number) > 18:
         raise HTTPException(404, "There is no such channel in this project.")
     return ask.project.id, int(number)
+
+
+@router.post("/settings/soft-rules", name="switch_soft_rules")
+def switch_rules(ask: Asked, form: Submitted) -> Response:
+    """Switch the soft rules of the project: those that are checked count."""
+    if ask.project is None:
+        raise HTTPException(404, "There is no project yet.")
+    with write_transaction(ask.services.engine) as conn:
+        off = [each.name for each in soft_rules_of(conn, ask.project.id) if each.name not in form]
+        changed = switch_soft_rules(conn, ask.project.id, off, actor=ask.viewer.name, now=ask.now)
+    if not changed:
+        return _page(ask, done="Nothing was changed.")
+    named = ", ".join(f"{each.name} is {'on' if each.on else 'off'}" for each in changed)
+    return _page(ask, done=f"{named}. {_RULES_APPLY}")
 
 
 @router.post("/settings/people", name="invite")

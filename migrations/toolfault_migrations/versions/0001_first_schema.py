@@ -101,6 +101,7 @@ def _make_accounts() -> None:
         Column("retention_calls", BigInteger),
         Column("token_prices", Text),
         Column("new_kind_days", Integer),
+        Column("soft_rules", Text),
         sqlite_autoincrement=True,
     )
     op.create_table(

@@ -174,6 +174,28 @@ def test_a_late_answer_is_no_second_call(
     assert (stored.calls, stored.failed, stored.no_result) == (3, failed, not failed)
 
 
+@pytest.mark.postgres
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_the_planner_knows_what_an_import_stored(
+    engine: Engine, project: int, tmp_path: Path
+) -> None:
+    """Questions that follow an import at once are planned with what the tables hold now."""
+    lines = [line for number in range(300) for line in (call(number), answer(number, failed=True))]
+    write(tmp_path / "s.jsonl", lines)
+    assert import_paths(engine, project, [tmp_path]).accepted == 300
+    assert _estimate(engine) == -1  # too few to be worth it
+    write(tmp_path / "t.jsonl", [line for n in range(300, 900) for line in (call(n), answer(n))])
+    import_paths(engine, project, [tmp_path])
+    assert _estimate(engine) == 900
+
+
+def _estimate(engine: Engine) -> float:
+    """How many calls PostgreSQL believes there are."""
+    with engine.connect() as conn:
+        sql = "SELECT reltuples FROM pg_class WHERE oid = 'tool_call'::regclass"
+        return float(conn.exec_driver_sql(sql).scalar_one())
+
+
 @SQLITE
 def test_the_same_file_in_two_projects(engine: Engine, project: int, tmp_path: Path) -> None:
     """Ids are unique within a project only."""

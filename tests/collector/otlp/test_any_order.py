@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from typing import Any
 
@@ -81,18 +82,67 @@ def _made(generator: random.Random) -> list[dict[str, Any]]:
             )
         )
         spans.append(span(trace, base + 1, "chat", parent=base, at=base))
+        if generator.random() < 0.5:
+            spans += _refused(trace, generator)
         for number in range(2, generator.randint(3, 6)):
             failed = generator.random() < 0.6
+            tool = generator.choice("tu")
             spans.append(
                 _tool(
-                    *(trace, base + number, generator.choice("tu"), base + 10 * number),
+                    *(trace, base + number, tool, base + 10 * number),
                     parent=base + generator.randint(0, 1),
                     gen_ai__tool__call__id=f"call-{base + number}",
                     status="error" if failed else "unset",
                     message="1 validation error: x Field required" if failed else "",
                 )
             )
+            if generator.random() < 0.3:  # what the MCP server says of the same call
+                spans.append(
+                    span(
+                        *(trace, base + 50 + number, f"tools/call {tool}"),
+                        parent=base + number,
+                        at=base + 10 * number,
+                        seconds=0.5,
+                        status="error" if failed else "unset",
+                        mcp__method__name="tools/call",
+                        gen_ai__tool__name=tool,
+                    )
+                )
     return spans
+
+
+def _refused(trace: int, generator: random.Random) -> list[dict[str, Any]]:
+    """Two requests to a model, of which the second brings the answer to calls without a span.
+
+    The second trace may send the messages of the first one again.
+    """
+    base = 100 * trace
+    of = [generator.choice([1, trace])]
+    if generator.random() < 0.3:
+        of.append(trace)
+    asked = [
+        {"type": "tool_call", "id": f"ghost-{each}", "name": "t", "arguments": {}} for each in of
+    ]
+    told = [
+        {"type": "tool_call_response", "id": f"ghost-{each}", "response": "Error: no such tool"}
+        for each in of
+    ]
+    messages = [{"role": "assistant", "parts": asked}, {"role": "tool", "parts": told}]
+    chat: dict[str, Any] = {"gen_ai__operation__name": "chat", "parent": base}
+    return [
+        span(
+            *(trace, base + 90, "chat"),
+            at=base + 70,
+            gen_ai__output__messages=json.dumps(messages[:1]),
+            **chat,
+        ),
+        span(
+            *(trace, base + 91, "chat"),
+            at=base + 72,
+            gen_ai__input__messages=json.dumps(messages),
+            **chat,
+        ),
+    ]
 
 
 def _reported(spans: list[dict[str, Any]], generator: random.Random) -> list[dict[str, Any]]:
@@ -157,7 +207,7 @@ def _parts(items: list[Any], generator: random.Random) -> list[list[Any]]:
     [
         ("sqlite", 12),
         pytest.param("postgresql", 4, marks=pytest.mark.postgres),
-        pytest.param("sqlite", 1_000, marks=LONG),
+        pytest.param("sqlite", 3_000, marks=LONG),
         pytest.param("postgresql", 200, marks=[*LONG, pytest.mark.postgres]),
     ],
     indirect=["database_url"],

@@ -126,6 +126,7 @@ def test_the_official_exporter(server: RunningCollector, compression: Compressio
     assert failed["detection"] == "status"
     assert "Field required" in failed["text_llm"]
     assert failed["exception_type"] == "ValidationError"
+    assert (failed["derived_by"], worked["derived_by"]) == ("invalid", None)
 
 
 def test_the_official_exporter_of_logs(own: RunningCollector, stored: Stored) -> None:
@@ -222,6 +223,18 @@ def test_one_bad_span_never_loses_its_neighbours(own: RunningCollector, stored: 
     assert partial["rejectedSpans"] == "3"
     assert "trace id" in partial["errorMessage"]
     assert {call["trace_id"] for call in stored()} == {f"{3:032x}", f"{4:032x}"}
+
+
+def test_what_stands_around_spans_is_no_less_explained(
+    own: RunningCollector, stored: Stored
+) -> None:
+    """A resource or scope that is no object is counted as left out, and its neighbours stay."""
+    request = json.loads(as_json([tool_span(1)]))
+    request["resourceSpans"][0]["scopeSpans"].insert(0, "no object")
+    request["resourceSpans"].insert(0, None)
+    partial = send(own, json.dumps(request).encode()).json()["partialSuccess"]
+    assert (partial["rejectedSpans"], "no JSON object" in partial["errorMessage"]) == ("2", True)
+    assert len(stored()) == 1
 
 
 @pytest.mark.parametrize(

@@ -400,6 +400,51 @@ def _pydantic_ai() -> Fixture:
     )
 
 
+def _openai_agents() -> Fixture:
+    """OpenInference writes no span for a tool that is not there; the turn ends over it."""
+    kind = {"openinference.span.kind": "CHAIN"}
+    text = "Tool not found: {'tool_name': 'bok'}"
+    return Fixture(
+        spans=[
+            span("travel", {"openinference.span.kind": "AGENT", "agent.name": "travel"}, id=1),
+            span("turn", kind, id=2, under=1, status="error", text=text),
+            span("turn", kind, id=3, under=1, at=20),
+        ],
+        calls=[{"tool": "bok", "agent": "travel", "detection": "status", "error_text": text}],
+    )
+
+
+def _openai_agents_logfire() -> Fixture:
+    """The name of a span is a template; the group of the trace stands on its root."""
+    template = "logfire.msg_template"
+    function = {template: "Function: {name}", "name": "book", "input": '{"seats": "two"}'}
+    redacted = {"tool_name": "book", "error": "Tool execution failed. Error details are redacted."}
+    error = json.dumps({"message": "Error running tool (non-fatal)", "data": redacted})
+    missing = '{"message":"Tool not found","data":{"tool_name":"bok"}}'
+    turn = {template: "Turn {turn} for agent travel", "name": "turn", "agent_name": "travel"}
+    root = {template: "OpenAI Agents trace: {name}", "agent_trace_id": "trace_1", "group_id": "g"}
+    return Fixture(
+        spans=[
+            span("OpenAI Agents trace: {name}", root, id=1, lasts=90),
+            span("Turn {turn} for agent travel", turn, id=2, under=1),
+            span("Function: {name}", {**function, "error": error}, id=3, under=2, status="error"),
+            span("Turn {turn}", {**turn, "error": missing}, id=4, under=1, at=20, status="error"),
+            span("Function: {name}", {**function, "output": "done"}, id=5, under=2, at=40),
+        ],
+        calls=[
+            {
+                "tool": "book",
+                "conversation": "g",
+                "conversation_rung": "framework",
+                "error_text": redacted["error"],
+                "arguments": {"seats": "two"},
+            },
+            {"tool": "bok", "agent": "travel", "error_text": "Tool not found", "failed": True},
+            {"tool": "book", "failed": False, "result": "done"},
+        ],
+    )
+
+
 def _google_adk() -> Fixture:
     scope = "gcp.vertex.agent"
     return Fixture(
@@ -948,6 +993,8 @@ FIXTURES = {
     "traceloop": _traceloop(),
     "langfuse": _langfuse(),
     "pydantic-ai": _pydantic_ai(),
+    "openai-agents": _openai_agents(),
+    "openai-agents-logfire": _openai_agents_logfire(),
     "google-adk": _google_adk(),
     "anthropic-sdk": _anthropic_sdk(),
     "claude-code": _claude_code(),

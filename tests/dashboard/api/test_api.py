@@ -141,6 +141,7 @@ def test_operations_are_named_for_ever(schema: dict[str, Any]) -> None:
         "get_readiness",
         "get_round_trips",
         "get_round_trips_by",
+        "get_schema",
         "get_silent_successes",
         "get_summary",
         "list_chains",
@@ -149,6 +150,9 @@ def test_operations_are_named_for_ever(schema: dict[str, Any]) -> None:
         "list_failures",
         "list_kinds",
         "send_events",
+        "send_logs",
+        "send_metrics",
+        "send_traces",
     ]
     assert schema["openapi"].startswith("3.1")
 

@@ -77,6 +77,22 @@ def test_a_project_is_renamed_with_all_it_has(
     assert _rows(engine) == before
 
 
+def test_soft_rules_are_switched(two_projects: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """One rule is switched and the others stay; a rule that is not there is refused."""
+    command = ["projects", "soft-rules", "kept", "--database-url", two_projects]
+    assert run([*command, "--off", "json_error", "--off", "exit_code"]) == 0
+    assert run([*command, "--on", "exit_code"]) == 0
+    assert run([*command, "--off", "nonsense"]) == 2
+    assert run([*command, "--on", "nonsense"]) == 2
+    assert capfd.readouterr().err.count("There is no soft rule 'nonsense'") == 2
+    assert run(command) == 0
+    states = {line.split()[0]: line.split()[1:3] for line in capfd.readouterr().out.splitlines()}
+    assert [name for name, (state, _) in states.items() if state == "off"] == ["json_error"]
+    assert [name for name, (_, since) in states.items() if since == "since"] == [
+        *("exit_code", "json_error"),
+    ]
+
+
 def test_deleting_asks_for_the_name(
     two_projects: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -339,6 +339,20 @@ def test_an_imported_failure_has_one_text(own_browser: Browser):
     assert "A code of the sender's own" not in page.text
 
 
+def test_a_failure_of_a_span_does_not_say_who_was_told(own_browser: Browser):
+    """A span holds one text, which the model may have read or not; the code has its rule."""
+    sent = {**failure("pay"), "derived_by": "connection", "trace_id": "a" * 32, "span_id": "b" * 16}
+    with write_transaction(own_browser.engine) as conn:
+        project = ensure_project(conn, "spans")
+        store_events(conn, project, [sent], received_at=NOW, time_policy="import")
+    page = own_browser.page(f"/failures/{sent['event_id']}?project=spans").main
+    assert "What the span says" in page.text
+    assert sent["error"]["renderings"]["llm"] in page.text
+    assert "not who was told it" in page.text
+    assert "as the transcript has it" not in page.text
+    assert "code derived by rule: connection" in page.text
+
+
 def test_an_empty_project_leads_to_sending_data(own_browser: Browser):
     """Where there is neither a filter nor a window to widen, the page says how to send data."""
     with write_transaction(own_browser.engine) as conn:

@@ -156,6 +156,21 @@ def test_the_page_says_what_retention_will_remove(own_browser: Browser):
     assert "Everything is kept" in soup.role("status")
 
 
+def test_soft_rules_are_switched_with_check_marks(own_browser: Browser):
+    """What is not checked is off, the page says since when, and the same again changes nothing."""
+    path = f"/settings/soft-rules{GENERATED}"
+    rules = dict(own_browser.page(f"/settings{GENERATED}").form("/settings/soft-rules").ticked)
+    assert set(rules.values()) == {"on"}
+    del rules["json_error"]
+    soup = own_browser.post(path, rules, status=200)
+    assert "json_error is off. This counts for what arrives from now on" in soup.role("status")
+    assert dict(soup.form("/settings/soft-rules").ticked) == rules
+    table = soup.section("Soft rules").tables[0]
+    since = table.column(table.headings[-1])
+    assert [each[:9] for each in since if each != "always on"] == ["off since"]
+    assert "Nothing was changed" in own_browser.post(path, rules, status=200).role("status")
+
+
 @pytest.mark.parametrize(
     "form",
     [

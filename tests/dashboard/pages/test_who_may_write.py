@@ -28,6 +28,7 @@ LEAST = {
     "/settings/keys": "admin",
     "/settings/keys/revoke": "admin",
     "/settings/project": "admin",
+    "/settings/soft-rules": "admin",
     "/settings/people": "admin",
     "/settings/people/role": "admin",
 }

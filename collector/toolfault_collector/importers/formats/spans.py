@@ -1,17 +1,19 @@
 """Files of spans: OTLP as JSON, dumps of OpenTelemetry's SDKs, exports of Phoenix, flat lists.
 
 What a span means and what marks a failure, ``toolfault_collector.otlp`` says for files as for what
-is received. Spans of a trace stand anywhere in a file, so all of them are read before the first
-call is made of them; memory grows with the file. A conversation is what the spans name, else the
-trace. Calls have the ids that they would have if the trace had been sent.
+is received. Spans of a trace stand anywhere in a file, and traces of a conversation too, so both
+are sorted on disk: memory is that of the largest trace and conversation. A conversation is what the
+spans name, else the trace. Calls have the ids that they would have if the trace had been sent.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+import pickle
+import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from toolfault_collector.importers.assembly import Assembly
 from toolfault_collector.importers.classify import classify
@@ -20,11 +22,11 @@ from toolfault_collector.importers.items import Call, Conversation, Format, Json
 
 if TYPE_CHECKING:
     from toolfault_collector.otlp.calls import SeenCall
-    from toolfault_collector.otlp.spans import LogRecord, Span
 
 __all__ = ["FORMAT"]
 
 NAME: Final = "spans"
+_WAITING: Final = 100  # things that are written at once
 # Members of the event that a call of a trace has under the same name.
 _SAME: Final = ("event_id", "trace_id", "span_id", "agent", "provider", "environment", "detection")
 _IDS: Final = (
@@ -48,24 +50,66 @@ def _read(source: Source) -> Iterator[Conversation]:
     # OTLP takes failures apart by the rules of the importers, so it is loaded when it is needed.
     from toolfault_collector.otlp.calls import calls_of
     from toolfault_collector.otlp.dumps import read_dump
+    from toolfault_collector.otlp.failures import SOFT_RULES
     from toolfault_collector.otlp.spans import Span
 
-    spans: list[Span] = []
-    logs: list[LogRecord] = []
-    for read in source.values():
-        before = len(spans) + len(logs)
-        for each in read_dump(read.value):
-            if isinstance(each, Span):
-                spans.append(each)
-            else:
-                logs.append(each)
-        if before == len(spans) + len(logs):
-            source.mismatch(read.position, "holds no spans; skipped")
-    conversations: defaultdict[str, list[SeenCall]] = defaultdict(list)
-    for call in calls_of(spans, logs).calls:
-        conversations[call.conversation or call.trace_id or ""].append(call)
-    for name, calls in conversations.items():
-        yield _conversation(name, calls)
+    rules = SOFT_RULES.keys() - source.soft_off
+    with closing(_Sorted()) as by_trace, closing(_Sorted()) as by_conversation:
+        for read in source.values():
+            nothing = True
+            for each in read_dump(read.value):
+                nothing = False
+                by_trace.add(each.trace_id or "", "", each)
+            if nothing:
+                source.mismatch(read.position, "holds no spans; skipped")
+        for _, items in by_trace.groups():
+            spans = [each for each in items if isinstance(each, Span)]
+            logs = [each for each in items if not isinstance(each, Span)]
+            for call in calls_of(spans, logs, soft_rules=rules).calls:
+                name = call.conversation or call.trace_id or ""
+                by_conversation.add(name, f"{call.start_us:020}{call.event_id}", call)
+        for name, calls in by_conversation.groups():
+            yield _conversation(name, calls)
+
+
+class _Sorted:
+    """Things by the name of their group, sorted on disk in a file that has no name.
+
+    SQLite keeps it in memory while it is small (2 MB), and removes it with the connection.
+    """
+
+    def __init__(self) -> None:
+        self._file = sqlite3.connect("")
+        self._file.execute("CREATE TABLE item (of BLOB, at TEXT, thing BLOB)")
+        self._waiting: list[tuple[bytes, str, bytes]] = []
+
+    def add(self, group: str, at: str, thing: object) -> None:
+        """Add a thing to a group, at its place in it; those of one place stay in their order."""
+        name = group.encode("utf-8", "surrogatepass")
+        self._waiting.append((name, at, pickle.dumps(thing, pickle.HIGHEST_PROTOCOL)))
+        if len(self._waiting) >= _WAITING:
+            self._write()
+
+    def groups(self) -> Iterator[tuple[str, list[Any]]]:
+        """Yield each group with its things, in the order of their first things."""
+        self._write()
+        self._file.execute("CREATE INDEX sorted ON item (of, at)")
+        names = self._file.execute("SELECT of FROM item GROUP BY of ORDER BY min(at), min(rowid)")
+        for (name,) in names:
+            things = self._file.execute(
+                "SELECT thing FROM item WHERE of = ? ORDER BY at, rowid", (name,)
+            )
+            # What this process has just written to a file that nobody else can open.
+            found = [pickle.loads(thing) for (thing,) in things]  # noqa: S301
+            yield name.decode("utf-8", "surrogatepass"), found
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._file.close()
+
+    def _write(self) -> None:
+        self._file.executemany("INSERT INTO item VALUES (?, ?, ?)", self._waiting)
+        self._waiting.clear()
 
 
 def _conversation(name: str, calls: Sequence[SeenCall]) -> Conversation:

@@ -42,6 +42,7 @@ project = Table(
     Column("retention_calls", BigInteger),  # 0 sets no limit
     Column("token_prices", Text),
     Column("new_kind_days", Integer),  # how long a kind of failure counts as new
+    Column("soft_rules", Text),  # JSON: rules that were switched, how and since when
     # The number of a deleted project never comes back: what was counted of it stays in memory.
     sqlite_autoincrement=True,
 )

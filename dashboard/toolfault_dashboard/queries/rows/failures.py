@@ -81,7 +81,7 @@ class FailureDetail:
     text_llm: str | None
     text_system: str | None
     reason: str | None
-    derived_by: str | None  # rule by which an importer made code, category and texts but the llm's
+    derived_by: str | None  # rule by which code, category and all texts but the llm's were made
     kind: str | None
     phase: str | None
     expected: str | None

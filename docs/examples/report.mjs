@@ -1,0 +1,100 @@
+// Reports the tool calls of a JavaScript agent to toolfault, without any package.
+// What may be sent is in the JSON schema at /v1/schema. Types are JSDoc, which TypeScript checks.
+// @ts-check
+
+import { randomBytes } from 'node:crypto';
+import { pathToFileURL } from 'node:url';
+
+/** @typedef {{ tool: string, session: string, callId?: string }} Call */
+
+/** A UUID of version 7 (RFC 9562, section 5.7): sorted by time, so that storing it is cheap. */
+export function uuid7() {
+  const bytes = randomBytes(16);
+  bytes.writeUIntBE(Date.now(), 0, 6);
+  bytes[6] = 0x70 | (bytes[6] & 0x0f);
+  bytes[8] = 0x80 | (bytes[8] & 0x3f);
+  return bytes.toString('hex').replace(/(.{8})(.{4})(.{4})(.{4})(.{12})/, '$1-$2-$3-$4-$5');
+}
+
+export class Reporter {
+  /** @type {object[]} */
+  #events = [];
+  #dropped = 0;
+
+  /** @param {{ url: string, key: string, resource?: Record<string, string> }} options */
+  constructor({ url, key, resource = {} }) {
+    this.url = `${url}/v1/events`;
+    this.key = key;
+    this.resource = resource;
+  }
+
+  /**
+   * Run a tool and report how it went; its result and its error reach the caller unchanged.
+   * @template T
+   * @param {Call} call
+   * @param {() => Promise<T>} run
+   * @returns {Promise<T>}
+   */
+  async run(call, run) {
+    const began = Date.now();
+    try {
+      const result = await run();
+      this.#add(call, began);
+      return result;
+    } catch (error) {
+      const { name, message } = error instanceof Error ? error : new Error(String(error));
+      const exception = { type: name.slice(0, 200), message: message.slice(0, 2000) };
+      const code = name === 'AbortError' ? 'cancelled' : 'internal_error';
+      this.#add(call, began, { code, category: 'internal', audience: 'llm', exception });
+      throw error;
+    }
+  }
+
+  /** @param {Call} call @param {number} began @param {object} [error] */
+  #add(call, began, error) {
+    // Bounded: an agent that cannot reach its collector must not run out of memory.
+    if (this.#events.length >= 1000) this.#dropped += 1;
+    else this.#events.push({
+      type: 'tool_call',
+      event_id: uuid7(),
+      occurred_at: new Date().toISOString(),
+      session_id: call.session,
+      tool: call.tool,
+      success: error === undefined,
+      duration_ms: Date.now() - began,
+      ...(call.callId && { call_id: call.callId }),
+      ...(error && { error }),
+    });
+  }
+
+  /** Send what was reported, again where the server is busy; say whether all of it is stored. */
+  async flush(tries = 3) {
+    const events = this.#events.splice(0);
+    const dropped = this.#dropped && { dropped: { queue_overflow: this.#dropped } };
+    const body = JSON.stringify({ schema_version: 1, resource: this.resource, ...dropped, events });
+    const headers = { Authorization: `Bearer ${this.key}`, 'Content-Type': 'application/json' };
+    for (let left = tries; events.length && left > 0; left -= 1) {
+      const answer = await fetch(this.url, { method: 'POST', headers, body }).catch(() => null);
+      if (answer?.ok) {
+        this.#dropped = 0;
+        return (await answer.json()).rejected.length === 0;
+      }
+      // Ids are the sender's, so sending a batch again stores nothing twice.
+      if (answer && ![429, 503, 507].includes(answer.status)) return false;
+      const seconds = Number(answer?.headers.get('Retry-After') ?? 1);
+      await new Promise((resolve) => setTimeout(resolve, Math.min(seconds, 30) * 1000));
+    }
+    this.#events.unshift(...events);
+    return events.length === 0;
+  }
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const { TOOLFAULT_URL: url = 'http://127.0.0.1:8321', TOOLFAULT_KEY: key = '' } = process.env;
+  const reporter = new Reporter({ url, key, resource: { agent: 'travel-bot' } });
+  const call = { tool: 'book', session: 'trip-7' };
+  const sold = () => Promise.reject(new Error('no seats left'));
+  await reporter.run({ ...call, callId: 'call-1' }, sold).catch(() => {});
+  await reporter.run({ ...call, callId: 'call-2' }, async () => 'booked');
+  console.log((await reporter.flush()) ? 'stored' : 'not stored');
+}
