@@ -35,7 +35,7 @@ def round_trips(driver: Any, *, improve: bool) -> int | None:
         driver: The driver of a framework, see ``tests/integrations/README.md``.
         improve: Whether toolfault tells the model what is wrong.
     """
-    toolfault.instrument(driver.FRAMEWORK, improve=improve)
+    toolfault.instrument(*driver.FRAMEWORKS, improve=improve)
     arguments: dict[str, Any] = dict(WRONG)
     for trip in range(MOST + 1):
         call = ModelCall("book", dict(arguments))

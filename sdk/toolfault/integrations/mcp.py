@@ -160,6 +160,9 @@ def _answered(seen: Seen, result: Any) -> None:
             seen.stage = "exec" if told == "returned" and seen.error is not None else told
     else:
         seen.stage, seen.error, seen.result = "ok", None, _value(result)
+        text = _text(result)
+        if text.startswith("{"):  # it may say that the call failed
+            seen.told = text
 
 
 def _described(seen: Seen, result: Any) -> Any:
