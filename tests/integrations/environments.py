@@ -19,7 +19,10 @@ __all__ = ["NAMES", "QUICK", "driver_of", "folder", "is_made", "python_of"]
 
 _HERE = Path(__file__).parent
 NAMES = tuple(sorted(path.stem for path in (_HERE / "requirements").glob("*.txt")))
-"""``<framework>-new`` is the newest supported version, ``<framework>-old`` the oldest."""
+"""``<framework>-new`` is the newest supported version, ``<framework>-old`` the oldest.
+
+``<framework>-observed`` is the newest with the instrumentations of others, see ``observe.py``.
+"""
 QUICK = ("fastmcp-new", "langchain-new", "mcp-new", "openai-agents-new", "pydantic-ai-new")
 """What ``make test`` runs."""
 
@@ -46,12 +49,15 @@ def is_made(name: str) -> bool:
     return stamp.exists() and stamp.read_text() == _wanted(name)
 
 
-def _requirements(name: str) -> Path:
-    return _HERE / "requirements" / f"{name}.txt"
+def _lists(name: str) -> list[Path]:
+    """Return the lists of an environment; that of observers only has what is added to the new."""
+    framework, _, kind = name.rpartition("-")
+    names = [f"{framework}-new", name] if kind == "observed" else [name]
+    return [_HERE / "requirements" / f"{each}.txt" for each in names]
 
 
 def _wanted(name: str) -> str:
-    return hashlib.sha256(_requirements(name).read_bytes()).hexdigest()
+    return hashlib.sha256(b"".join(path.read_bytes() for path in _lists(name))).hexdigest()
 
 
 def _make(name: str) -> str | None:
@@ -62,7 +68,7 @@ def _make(name: str) -> str | None:
     install = ["pip", "install", "--python", str(python_of(name)), "--no-deps", "--require-hashes"]
     for step in (
         ["venv", "--python", sys.executable, str(where)],
-        [*install, "--requirement", str(_requirements(name))],
+        *([*install, "--requirement", str(listed)] for listed in _lists(name)),
     ):
         done = subprocess.run([*uv, *step], capture_output=True, text=True, check=False)
         if done.returncode:
