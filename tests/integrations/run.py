@@ -16,6 +16,7 @@ import warnings
 from typing import Any
 
 from tests.integrations.example import example
+from tests.integrations.native import handed_over
 from tests.integrations.scenarios import SCENARIOS, Expected, Scenario
 
 import toolfault
@@ -29,7 +30,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("driver")
     parser.add_argument("--first", action="store_true")
-    parser.add_argument("--example", action="store_true", help="run that of the documentation, too")
+    parser.add_argument("--example", action="store_true", help="also that of the documentation")
     parser.add_argument("--only")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -41,13 +42,15 @@ def main() -> None:
     if given.first:
         rows = [s for s in rows if s.name in _FIRST]
     plain = {} if given.first else {_id(key): _plain(driver, *key) for key in _keys(driver, rows)}
+    handed = [handed_over(driver, given.driver)] if given.example else []
     toolfault.instrument(*driver.FRAMEWORKS, improve=False)
     told = [_told(driver, key, plain.get(_id(key)), improve=False) for key in _keys(driver, rows)]
     if not given.first:
         toolfault.instrument(*driver.FRAMEWORKS, improve=True)
         told += [_told(driver, key, plain[_id(key)], improve=True) for key in _keys(driver, rows)]
-    answer = {"runs": told, "lacks": driver.LACKS}
+    answer: dict[str, Any] = {"runs": told, "lacks": driver.LACKS}
     if given.example:
+        answer["handed_over"] = [*handed, handed_over(driver, given.driver)]
         answer["example"] = example(given.driver)
     sys.stdout.write(json.dumps(answer, default=str))
 

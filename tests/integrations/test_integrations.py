@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integrations.environments import NAMES, QUICK, driver_of, is_made, python_of
+from tests.integrations.answers import ROOT, answer
+from tests.integrations.environments import NAMES, QUICK, driver_of
 from tests.integrations.scenarios import AGENT, CONVERSATION, MODEL, SCENARIOS
 
-ROOT = Path(__file__).parents[2]
 DRIVERS = {path.stem for path in (Path(__file__).parent / "drivers").glob("*.py")}
 # The newest versions of five frameworks are in `make test`; the rest is long.
 ENVIRONMENTS = [
@@ -26,33 +23,10 @@ each_scenario = pytest.mark.parametrize("scenario", [scenario.name for scenario 
 FAULTY = ("wrong type", "missing", "three faults at once", "retry until success")
 
 
-@functools.cache
 def _ran(name: str, *options: str) -> dict[str, Any]:
     """Run the table in an environment, once for all tests of this process."""
     example = ["--example"] if name in QUICK and not options else []
-    return _answer(name, "run", driver_of(name), *options, *example)
-
-
-def _answer(name: str, *command: str) -> dict[str, Any]:
-    """Return what a module of this folder prints in an environment."""
-    if not is_made(name):
-        why = f"{name} was not made: python -m tests.integrations.environments {name}"
-        if name in QUICK and os.environ.get("CI"):
-            pytest.fail(why)
-        pytest.skip(why)
-    module, *arguments = command
-    done = subprocess.run(
-        [str(python_of(name)), "-m", f"tests.integrations.{module}", *arguments],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "sdk")},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4_000:]
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+    return answer(name, "run", driver_of(name), *options, *example)
 
 
 def _has_example_of_its_own(name: str) -> bool:
@@ -181,11 +155,26 @@ def test_the_example_of_the_documentation_reports_its_failed_call(name: str) -> 
     _check_example(_ran(name)["example"])
 
 
+@pytest.mark.parametrize("name", [name for name in QUICK if name != "mcp-new"])
+def test_handed_over_tools_answer_as_the_manager_does(name: str) -> None:
+    """Tools of a ``ToolManager`` repair, name all faults and leave one event, hooked or not."""
+    for ran in _ran(name)["handed_over"]:
+        told = ran["told"]
+        right, wrong = sorted(ran["events"], key=lambda event: event["seq"])
+        assert told["c1"] == "booked Da Enzo for 4"
+        assert "Invalid parameters - 3 errors:" in told["c2"]
+        assert (right["success"], wrong["success"]) == (True, False)
+        assert len(wrong["error"]["issues"]) == 3
+        assert wrong["error"]["renderings"]["llm"] == told["c2"]
+        if name != "fastmcp-new":  # the protocol has no ids
+            assert (right["call_id"], wrong["call_id"]) == ("c1", "c2")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in NAMES if _has_example_of_its_own(name)])
 def test_the_other_examples_report_their_failed_call(name: str) -> None:
     """Each example runs as it stands, and the call that it gets wrong is one failed event."""
-    _check_example(_answer(name, "example", driver_of(name)))
+    _check_example(answer(name, "example", driver_of(name)))
 
 
 @pytest.mark.long
