@@ -16,7 +16,7 @@ from toolfault.telemetry._context import Conversation, current_conversation
 from toolfault.telemetry._otel import active_span, span_ids
 
 if TYPE_CHECKING:
-    from toolfault.integrations._seen import Seen
+    from toolfault.integrations.seen import Seen
 
 __all__ = ["conversation_of"]
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from toolfault.integrations._discover import hook, improves
 from toolfault.integrations._failure import causes
-from toolfault.integrations._seen import Call, Seen, note
+from toolfault.integrations.seen import Call, Seen, note
 from toolfault.telemetry import client
 from toolfault.telemetry._context import current_scope
 from toolfault.telemetry._say import debug
