@@ -20,13 +20,23 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.integrations.scenarios import SCENARIOS, Outcome, Scenario
 from tests.integrations.seen import Record
 
-Read = Callable[[], list[Record]]
-Around = Callable[[], AbstractContextManager[object]]
+
+class Observer(NamedTuple):
+    """An observer that was started.
+
+    Attributes:
+        read: Returns what was recorded since it was called last.
+        around: Made and entered around each run.
+    """
+
+    read: Callable[[], list[Record]]
+    around: Callable[[], AbstractContextManager[object]] = nullcontext
+
 
 OBSERVERS = {
     "langchain": ("OpenTelemetry", "OpenInference", "Sentry"),
@@ -57,20 +67,32 @@ def main() -> None:
     parser.add_argument("driver")
     parser.add_argument("observer")
     given = parser.parse_args()
-    os.environ.update(_CONTENT)
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     driver = importlib.import_module(f"tests.integrations.drivers.{given.driver}")
-    start = {"Sentry": _sentry, "toolfault": _toolfault}.get(given.observer, _spans)
-    read, around = start(given.driver, given.observer)
+    observer = started(given.driver, given.observer, everything=True)
     answer = {}
     for scenario in SCENARIOS:
         if scenario.name not in driver.LACKS and not scenario.decorated:
-            read()
-            with around():
+            observer.read()
+            with observer.around():
                 outcome = driver.run(scenario, mode="async")
-            answer[scenario.name] = _answer(driver, scenario, outcome, read())
+            answer[scenario.name] = _answer(driver, scenario, outcome, observer.read())
     sys.stdout.write(json.dumps({"scenarios": answer, "lacks": driver.LACKS}))
+
+
+def started(driver: str, observer: str, *, everything: bool = False) -> Observer:
+    """Start an observer in this process.
+
+    Args:
+        driver: Name of the driver, which is imported already.
+        observer: ``toolfault`` or one of ``OBSERVERS``.
+        everything: Whether it is told to keep arguments and messages; else it does as by default.
+    """
+    if everything:
+        os.environ.update(_CONTENT)
+    start = {"Sentry": _sentry, "toolfault": _toolfault}.get(observer, _spans)
+    return start(driver, observer, everything)
 
 
 def _answer(
@@ -85,12 +107,13 @@ def _answer(
     }
 
 
-def _toolfault(driver: str, observer: str) -> tuple[Read, Around]:
+def _toolfault(driver: str, observer: str, everything: bool) -> Observer:
     import toolfault
     from toolfault.testing import MemoryTransport
 
     transport = MemoryTransport()
-    toolfault.init(transport=transport, successes="all", agent="travel", capture_values=True)
+    more: dict[str, Any] = {"successes": "all", "capture_values": True} if everything else {}
+    toolfault.init(transport=transport, agent="travel", **more)
     taken = 0
 
     def read() -> list[Record]:
@@ -101,13 +124,13 @@ def _toolfault(driver: str, observer: str) -> tuple[Read, Around]:
         calls = [event for event in events if event["type"] == "tool_call"]
         return [Record(each["tool"], not each["success"], _json(each)) for each in calls]
 
-    return read, nullcontext
+    return Observer(read)
 
 
 # -- spans -------------------------------------------------------------------------------------
 
 
-def _spans(driver: str, observer: str) -> tuple[Read, Around]:
+def _spans(driver: str, observer: str, everything: bool) -> Observer:
     """Start an instrumentation that makes spans."""
     from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider
@@ -135,7 +158,7 @@ def _spans(driver: str, observer: str) -> tuple[Read, Around]:
         exporter.clear()
         return _records(spans)
 
-    return read, nullcontext
+    return Observer(read)
 
 
 def _translators(driver: str, observer: str) -> list[Any]:
@@ -222,7 +245,7 @@ def _json(value: Any) -> str:
 # -- Sentry ------------------------------------------------------------------------------------
 
 
-def _sentry(driver: str, observer: str) -> tuple[Read, Around]:
+def _sentry(driver: str, observer: str, everything: bool) -> Observer:
     import sentry_sdk
     from sentry_sdk.transport import Transport
 
@@ -236,7 +259,7 @@ def _sentry(driver: str, observer: str) -> tuple[Read, Around]:
         "http://key@127.0.0.1:9/1",
         transport=Kept,
         traces_sample_rate=1.0,
-        send_default_pii=True,
+        send_default_pii=everything,
         stream_gen_ai_spans=False,  # the same spans, inside their transaction
     )
 
@@ -246,7 +269,8 @@ def _sentry(driver: str, observer: str) -> tuple[Read, Around]:
         items.clear()
         return found
 
-    return read, functools.partial(sentry_sdk.start_transaction, op="agent", name="run")
+    around = functools.partial(sentry_sdk.start_transaction, op="agent", name="run")
+    return Observer(read, around)
 
 
 def _of_sentry(items: list[dict[str, Any]]) -> list[Record]:
