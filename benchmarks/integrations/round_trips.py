@@ -35,7 +35,7 @@ def round_trips(driver: Any, *, improve: bool) -> int | None:
         driver: The driver of a framework, see ``tests/integrations/README.md``.
         improve: Whether toolfault tells the model what is wrong.
     """
-    toolfault.instrument(driver.FRAMEWORK, improve=improve)
+    toolfault.instrument(*driver.FRAMEWORKS, improve=improve)
     arguments: dict[str, Any] = dict(WRONG)
     for trip in range(MOST + 1):
         call = ModelCall("book", dict(arguments))
@@ -48,7 +48,7 @@ def round_trips(driver: Any, *, improve: bool) -> int | None:
 
 
 def main() -> None:
-    """Print a table over all environments, or the two numbers of the one it runs in."""
+    """Print a table over the newest frameworks, or the two numbers of the one it runs in."""
     if len(sys.argv) > 1:
         warnings.simplefilter("ignore")
         logging.disable(logging.CRITICAL)
@@ -56,11 +56,11 @@ def main() -> None:
         numbers = [round_trips(driver, improve=improve) for improve in (False, True)]
         print(*("never" if number is None else number for number in numbers))
         return
-    from tests.integrations.environments import NAMES, driver_of, python_of
+    from tests.integrations.environments import QUICK, driver_of, is_made, python_of
 
     print("| framework | with its own texts | with improve=True |\n|---|---|---|")
-    for name in NAMES:
-        if not python_of(name).exists():
+    for name in QUICK:
+        if not is_made(name):
             continue
         module = ["-m", "benchmarks.integrations.round_trips", driver_of(name)]
         done = subprocess.run(

@@ -1149,7 +1149,7 @@ BREAKS: Final = (
     Break(
         name="integrations-missing-attribute-reaches-the-host",
         promise="An attribute that a framework lacks in another version ends the agent's run.",
-        file="sdk/toolfault/integrations/_seen.py",
+        file="sdk/toolfault/integrations/seen.py",
         old="""    except Exception:  # noqa: BLE001 - the promise to the host
         debug("an integration could not report a call")""",
         new="""    except ToolError:

@@ -1,23 +1,30 @@
 """Make the environments of the frameworks: ``python -m tests.integrations.environments [NAME...]``.
 
-One virtual environment per framework and version, with the exact versions of
-``requirements/<name>.txt`` and nothing else; toolfault itself comes from the checkout.
+One virtual environment per framework and version, with the exact versions and hashes of
+``requirements/<name>.txt`` and nothing else; toolfault itself comes from the checkout. One that was
+made from the same list stays. ``--quick`` makes those that ``make test`` runs.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
+import shutil
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
-__all__ = ["NAMES", "driver_of", "folder", "python_of"]
+__all__ = ["NAMES", "QUICK", "driver_of", "folder", "is_made", "python_of"]
 
 _HERE = Path(__file__).parent
 NAMES = tuple(sorted(path.stem for path in (_HERE / "requirements").glob("*.txt")))
-"""``<framework>-new`` is the newest supported version, ``<framework>-old`` the oldest."""
+"""``<framework>-new`` is the newest supported version, ``<framework>-old`` the oldest.
+
+``<framework>-observed`` is the newest with the instrumentations of others, see ``observe.py``.
+"""
+QUICK = ("fastmcp-new", "langchain-new", "mcp-new", "openai-agents-new", "pydantic-ai-new")
+"""What ``make test`` runs."""
 
 
 def folder() -> Path:
@@ -36,21 +43,55 @@ def driver_of(name: str) -> str:
     return name.rpartition("-")[0].replace("-", "_")
 
 
-def main() -> None:
-    """Make the environments that are named and missing; all of them by default."""
+def is_made(name: str) -> bool:
+    """Whether the environment was made, and from the list that is there now."""
+    stamp = folder() / name / ".made"
+    return stamp.exists() and stamp.read_text() == _wanted(name)
+
+
+def _lists(name: str) -> list[Path]:
+    """Return the lists of an environment; that of observers only has what is added to the new."""
+    framework, _, kind = name.rpartition("-")
+    names = [f"{framework}-new", name] if kind == "observed" else [name]
+    return [_HERE / "requirements" / f"{each}.txt" for each in names]
+
+
+def _wanted(name: str) -> str:
+    return hashlib.sha256(b"".join(path.read_bytes() for path in _lists(name))).hexdigest()
+
+
+def _make(name: str) -> str | None:
+    """Make one environment; return why it could not be made, or None."""
+    where = folder() / name
+    shutil.rmtree(where, ignore_errors=True)
+    uv = [sys.executable, "-m", "uv"]
+    install = ["pip", "install", "--python", str(python_of(name)), "--no-deps", "--require-hashes"]
+    for step in (
+        ["venv", "--python", sys.executable, str(where)],
+        *([*install, "--requirement", str(listed)] for listed in _lists(name)),
+    ):
+        done = subprocess.run([*uv, *step], capture_output=True, text=True, check=False)
+        if done.returncode:
+            return done.stderr.strip()
+    (where / ".made").write_text(_wanted(name))
+    return None
+
+
+def main() -> int:
+    """Make the environments that are named, all by default; 1 if one could not be made."""
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
-    for name in parser.parse_args().names or NAMES:
-        made = folder() / name / ".made"
-        if made.exists():
+    parser.add_argument("--quick", action="store_true", help="those that `make test` runs")
+    given = parser.parse_args()
+    failed = False
+    for name in given.names or (QUICK if given.quick else NAMES):
+        if is_made(name):
             continue
-        venv.create(folder() / name, with_pip=True, clear=True)
-        listed = _HERE / "requirements" / f"{name}.txt"
-        install = ["-m", "pip", "install", "--quiet", "--no-deps", "--requirement", str(listed)]
-        subprocess.run([str(python_of(name)), *install], check=True)
-        made.touch()
-        sys.stdout.write(f"{name}\n")
+        why = _make(name)
+        failed = failed or why is not None
+        sys.stdout.write(f"{name}: {'made' if why is None else f'not made: {why}'}\n")
+    return int(failed)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -15,7 +15,9 @@ import sys
 import warnings
 from typing import Any
 
-from tests.integrations.scenarios import SCENARIOS, Scenario
+from tests.integrations.example import example
+from tests.integrations.native import handed_over
+from tests.integrations.scenarios import SCENARIOS, Expected, Scenario
 
 import toolfault
 from toolfault.testing import capture_events
@@ -28,23 +30,29 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("driver")
     parser.add_argument("--first", action="store_true")
+    parser.add_argument("--example", action="store_true", help="also that of the documentation")
     parser.add_argument("--only")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     if given.first:
-        toolfault.instrument(given.driver)
+        toolfault.instrument()
     driver = importlib.import_module(f"tests.integrations.drivers.{given.driver}")
     rows = [s for s in SCENARIOS if given.only in (None, s.name)]
     if given.first:
         rows = [s for s in rows if s.name in _FIRST]
     plain = {} if given.first else {_id(key): _plain(driver, *key) for key in _keys(driver, rows)}
-    toolfault.instrument(driver.FRAMEWORK, improve=False)
+    handed = [handed_over(driver, given.driver)] if given.example else []
+    toolfault.instrument(*driver.FRAMEWORKS, improve=False)
     told = [_told(driver, key, plain.get(_id(key)), improve=False) for key in _keys(driver, rows)]
     if not given.first:
-        toolfault.instrument(driver.FRAMEWORK, improve=True)
+        toolfault.instrument(*driver.FRAMEWORKS, improve=True)
         told += [_told(driver, key, plain[_id(key)], improve=True) for key in _keys(driver, rows)]
-    sys.stdout.write(json.dumps({"runs": told, "lacks": driver.LACKS}, default=str))
+    answer: dict[str, Any] = {"runs": told, "lacks": driver.LACKS}
+    if given.example:
+        answer["handed_over"] = [*handed, handed_over(driver, given.driver)]
+        answer["example"] = example(given.driver)
+    sys.stdout.write(json.dumps(answer, default=str))
 
 
 def _keys(driver: Any, rows: list[Scenario]) -> list[tuple[Scenario, str]]:
@@ -78,6 +86,8 @@ def _told(driver: Any, key: tuple[Scenario, str], plain: Any, *, improve: bool) 
         outcome = _run(driver, scenario, mode)
     calls = [event for event in events if event["type"] != "conversation_end"]
     expected = driver.EXPECTED.get(scenario.name, scenario.events)
+    if driver.OWN_IDS:
+        _name_as_the_model_does(expected, calls)
     return {
         "scenario": scenario.name,
         "mode": mode,
@@ -86,10 +96,24 @@ def _told(driver: Any, key: tuple[Scenario, str], plain: Any, *, improve: bool) 
         "outcome": outcome,
         "events": calls,
         "expected": [dataclasses.asdict(event) for event in expected],
+        "frameworks": driver.FRAMEWORKS,
+        "rung": driver.RUNG,
         "names_model": driver.NAMES_MODEL,
         "names_conversation": driver.NAMES_CONVERSATION,
         "secret": scenario.secret,
     }
+
+
+def _name_as_the_model_does(expected: tuple[Expected, ...], calls: list[dict[str, Any]]) -> None:
+    """Put the ids of the table in place of the integration's own, which must be different ones.
+
+    Calls of one turn may end in any order; which is which is told by whether they succeeded.
+    """
+    if len({event["call_id"] for event in calls}) == len(calls) == len(expected):
+        by_success = sorted(calls, key=lambda event: (event["success"], event["seq"]))
+        named = sorted(expected, key=lambda each: each.code is None)
+        for event, each in zip(by_success, named, strict=True):
+            event["call_id"] = each.call_id
 
 
 if __name__ == "__main__":

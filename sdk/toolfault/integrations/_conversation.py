@@ -20,7 +20,7 @@ from toolfault.telemetry._context import (
 )
 
 if TYPE_CHECKING:
-    from toolfault.integrations._seen import Seen
+    from toolfault.integrations.seen import Seen
 
 __all__ = ["conversation_of"]
 

@@ -24,7 +24,7 @@ from toolfault.errors import (
 from toolfault.errors._types import has
 
 if TYPE_CHECKING:
-    from toolfault.integrations._seen import Seen
+    from toolfault.integrations.seen import Seen
     from toolfault.tools import Tool
 
 __all__ = [

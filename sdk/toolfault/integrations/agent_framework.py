@@ -7,8 +7,8 @@ from contextvars import ContextVar
 from typing import Any
 
 from toolfault.integrations._discover import hook, improves
-from toolfault.integrations._seen import Call, Seen, note
 from toolfault.integrations._threads import Thread, thread_of
+from toolfault.integrations.seen import Call, Seen, note
 
 __all__ = ["install"]
 

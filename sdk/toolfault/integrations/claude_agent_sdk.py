@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from toolfault.integrations._seen import Seen, observe
+from toolfault.integrations.seen import Seen, observe
 from toolfault.telemetry._claude_code import conversation_in, failure_of
 
 __all__ = ["hooks", "observed"]

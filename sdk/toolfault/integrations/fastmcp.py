@@ -18,8 +18,8 @@ from typing import Any
 
 from toolfault.integrations._discover import hook, improves
 from toolfault.integrations._failure import causes
-from toolfault.integrations._seen import Call, Seen, open_call
 from toolfault.integrations.mcp import requested
+from toolfault.integrations.seen import Call, Seen, open_call
 
 __all__ = ["ToolfaultMiddleware", "install"]  # noqa: F822 - see __getattr__
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from toolfault.errors import ToolError
 from toolfault.integrations._discover import hook, improves
-from toolfault.integrations._seen import Call, Seen, note
+from toolfault.integrations.seen import Call, Seen, note
 
 __all__ = ["install"]
 

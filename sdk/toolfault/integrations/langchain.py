@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from toolfault.integrations._discover import hook, improves
-from toolfault.integrations._seen import Call, Seen, note, observe
+from toolfault.integrations.seen import Call, Seen, note, observe
 
 __all__ = ["ToolfaultMiddleware", "install"]  # noqa: F822 - the first one is made late
 

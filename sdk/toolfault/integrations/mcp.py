@@ -20,7 +20,7 @@ from typing import Any
 
 from toolfault.integrations._discover import hook, improves
 from toolfault.integrations._failure import causes
-from toolfault.integrations._seen import Call, Seen, note
+from toolfault.integrations.seen import Call, Seen, note
 from toolfault.telemetry import client
 from toolfault.telemetry._context import current_scope
 from toolfault.telemetry._guard import debug
@@ -160,6 +160,9 @@ def _answered(seen: Seen, result: Any) -> None:
             seen.stage = "exec" if told == "returned" and seen.error is not None else told
     else:
         seen.stage, seen.error, seen.result = "ok", None, _value(result)
+        text = _text(result)
+        if text.startswith("{"):  # it may say that the call failed
+            seen.told = text
 
 
 def _described(seen: Seen, result: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 from toolfault.errors import ConfigError
 from toolfault.integrations._conversation import conversation_of
-from toolfault.integrations._seen import Seen, observe
+from toolfault.integrations.seen import Seen, observe
 
 __all__ = ["PROVIDERS", "capture_messages"]
 

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from toolfault.integrations._discover import hook, improves
-from toolfault.integrations._seen import Call, Seen, current_call, observe
+from toolfault.integrations.seen import Call, Seen, current_call, observe
 
 __all__ = ["install"]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from toolfault.integrations._discover import hook, improves
 from toolfault.integrations._failure import ValidationError
-from toolfault.integrations._seen import Call, Seen, observe
+from toolfault.integrations.seen import Call, Seen, observe
 
 __all__ = ["install"]
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolfault.integrations._discover import hook, improves
-from toolfault.integrations._seen import Call, Seen
 from toolfault.integrations._threads import thread_of
+from toolfault.integrations.seen import Call, Seen
 from toolfault.telemetry._context import current_scope
 
 __all__ = ["install"]

@@ -120,6 +120,30 @@ class ToolManager:
             return AvailabilityReason.NO_HANDLER
         return None
 
+    def as_langchain(self) -> list[Any]:
+        """Return the available tools as tools of LangChain; see ``integrations.native``."""
+        from toolfault.integrations import native
+
+        return native.as_langchain(self)
+
+    def as_openai_agents(self) -> list[Any]:
+        """Return the available tools as tools of the OpenAI Agents SDK."""
+        from toolfault.integrations import native
+
+        return native.as_openai_agents(self)
+
+    def as_pydantic_ai(self) -> list[Any]:
+        """Return the available tools as tools of Pydantic AI."""
+        from toolfault.integrations import native
+
+        return native.as_pydantic_ai(self)
+
+    def as_fastmcp(self) -> list[Any]:
+        """Return the available tools as tools of a FastMCP server."""
+        from toolfault.integrations import native
+
+        return native.as_fastmcp(self)
+
     async def call_tool(
         self,
         name: str,

@@ -17,10 +17,12 @@ from langgraph.types import interrupt
 from tests.integrations.scenarios import AGENT, CONVERSATION, MODEL, Expected, Outcome, Scenario
 from tests.integrations.tools import cancelled_inside, functions
 
-FRAMEWORK = "langchain"
+FRAMEWORKS = ("langchain",)
 MODES = ("sync", "async", "stream")
 NAMES_MODEL = True
 NAMES_CONVERSATION = True
+RUNG = "framework"
+OWN_IDS = False
 LACKS = {"time-out": "LangChain has no time limit for tools"}
 EXPECTED: dict[str, tuple[Expected, ...]] = {}
 
@@ -51,12 +53,17 @@ def ask(question: str) -> Any:
     return interrupt(question)
 
 
+def model_of(scenario: Scenario) -> Script:
+    """Return a model that makes the calls of each turn, then says that it is done."""
+    return Script(turns=[_message(turn) for turn in scenario.turns], read=[])
+
+
 def run(scenario: Scenario, *, mode: str) -> Outcome:
     """Run a scenario as a user of LangChain would."""
     asynchronous = mode != "sync"
     tools = [_tool(name, fn) for name, fn in functions(scenario, asynchronous=asynchronous).items()]
     tools.append(StructuredTool.from_function(ask))
-    model = Script(turns=[_message(turn) for turn in scenario.turns], read=[])
+    model = model_of(scenario)
     if scenario.handled:
         agent: Any = create_react_agent(
             model, ToolNode(tools, handle_tool_errors=True), checkpointer=MemorySaver(), name=AGENT

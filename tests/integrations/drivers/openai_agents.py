@@ -13,14 +13,27 @@ from tests.integrations.tools import cancelled_inside, functions
 
 set_trace_processors([])
 
-FRAMEWORK = "openai_agents"
+FRAMEWORKS = ("openai_agents",)
 MODES = ("async", "stream")
 NAMES_MODEL = True
 NAMES_CONVERSATION = True
+RUNG = "framework"
+OWN_IDS = False
 LACKS = {
     "interrupt": "approvals stop the run before a call begins",
 }
 EXPECTED: dict[str, tuple[Expected, ...]] = {}
+
+
+def model_of(scenario: Scenario) -> Any:
+    """Return a model that makes the calls of each turn, then says that it is done."""
+    turns = [
+        [function_call(c.tool, _text(c.arguments), call_id=c.call_id) for c in turn]
+        for turn in scenario.turns
+    ]
+    model: Any = ScriptedModel([*turns, [assistant_message("done")]])
+    model.model = MODEL
+    return model
 
 
 def run(scenario: Scenario, *, mode: str) -> Outcome:
@@ -28,12 +41,7 @@ def run(scenario: Scenario, *, mode: str) -> Outcome:
     tools = [
         _tool(scenario, name, fn) for name, fn in functions(scenario, asynchronous=True).items()
     ]
-    turns = [
-        [function_call(c.tool, _text(c.arguments), call_id=c.call_id) for c in turn]
-        for turn in scenario.turns
-    ]
-    model: Any = ScriptedModel([*turns, [assistant_message("done")]])
-    model.model = MODEL
+    model = model_of(scenario)
     agent: Any = Agent(name=AGENT, model=model, tools=tools)
     config = RunConfig(group_id=CONVERSATION)
     outcome = Outcome()

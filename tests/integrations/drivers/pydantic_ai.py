@@ -13,10 +13,12 @@ from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 from tests.integrations.scenarios import AGENT, CONVERSATION, MODEL, Expected, Outcome, Scenario
 from tests.integrations.tools import cancelled_inside, functions
 
-FRAMEWORK = "pydantic_ai"
+FRAMEWORKS = ("pydantic_ai",)
 MODES = ("sync", "async", "stream")
 NAMES_MODEL = True
 NAMES_CONVERSATION = "conversation_id" in inspect.signature(Agent.run).parameters
+RUNG = "framework"
+OWN_IDS = False
 LACKS = {
     "raise handled by the framework": "exceptions of a tool always end the run",
 }
@@ -30,10 +32,14 @@ def ask(question: str) -> Any:
     raise CallDeferred
 
 
-def run(scenario: Scenario, *, mode: str) -> Outcome:
-    """Run a scenario as a user of Pydantic AI would."""
-    read: list[Any] = []
-    outcome = Outcome()
+def model_of(scenario: Scenario, read: list[Any] | None = None) -> FunctionModel:
+    """Return a model that makes the calls of each turn, then says that it is done.
+
+    Args:
+        scenario: What it plays.
+        read: Gets the messages of each request.
+    """
+    read = [] if read is None else read
 
     def answer(messages: Any, info: Any) -> ModelResponse:
         at = len(read)
@@ -53,12 +59,18 @@ def run(scenario: Scenario, *, mode: str) -> Outcome:
                 call = DeltaToolCall(part.tool_name, text, tool_call_id=part.tool_call_id)
                 yield {index: call}
 
+    return FunctionModel(answer, stream_function=stream, model_name=MODEL)
+
+
+def run(scenario: Scenario, *, mode: str) -> Outcome:
+    """Run a scenario as a user of Pydantic AI would."""
+    read: list[Any] = []
+    outcome = Outcome()
     made = functions(scenario, asynchronous=mode != "sync")
     limit = scenario.limit if not scenario.decorated else None
     tools = [Tool(fn, name=name, timeout=limit) for name, fn in made.items()]
     tools.append(Tool(ask))
-    model = FunctionModel(answer, stream_function=stream, model_name=MODEL)
-    agent: Any = Agent(model, tools=tools, name=AGENT)
+    agent: Any = Agent(model_of(scenario, read), tools=tools, name=AGENT)
     more = {"conversation_id": CONVERSATION} if NAMES_CONVERSATION else {}
     try:
         if mode == "sync":

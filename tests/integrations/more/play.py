@@ -6,23 +6,17 @@ gets one line of JSON about the driver and one for each scenario: name, outcome 
 
 from __future__ import annotations
 
-import asyncio
-import functools
-import inspect
 import json
 import logging
 import os
 import sys
 from dataclasses import asdict, replace
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-from typing import Any
 
 from tests.integrations.more.scenes import SCENARIOS, Outcome
 
 # Where frameworks would call home.
-_QUIET = {
+QUIET = {
     "CREWAI_DISABLE_TELEMETRY": "true",
     "CREWAI_DISABLE_TRACKING": "true",
     "CREWAI_TRACING_ENABLED": "false",
@@ -32,7 +26,7 @@ _QUIET = {
 
 def main(driver: str) -> None:
     """Play scenarios with one driver."""
-    os.environ.update(_QUIET)
+    os.environ.update(QUIET)
     asked = json.load(sys.stdin)
     answers, sys.stdout = sys.stdout, sys.stderr  # frameworks print
     logging.disable(logging.CRITICAL)
@@ -65,41 +59,5 @@ def main(driver: str) -> None:
     answers.flush()
 
 
-def example(driver: str) -> None:
-    """Run the example of the documentation with a scripted model that leaves an argument out.
-
-    Stdout gets one line of JSON: what the example returned and the events.
-    """
-    os.environ.update(_QUIET)
-    answers, sys.stdout = sys.stdout, sys.stderr
-    logging.disable(logging.CRITICAL)
-    import toolfault
-    from toolfault.testing import MemoryTransport
-
-    transport = MemoryTransport()
-    toolfault.init = functools.partial(toolfault.init, transport=transport, successes="all")
-    path = Path(__file__).parents[3] / "docs" / "examples" / f"{driver}.py"
-    spec = spec_from_file_location(f"example_of_{driver}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    given = []
-    if "model" in inspect.signature(module.run).parameters:
-        drives = import_module(f"tests.integrations.more.drivers.{driver}")
-        given = [drives.model_of(SCENARIOS["missing"])]
-    returned = module.run(*given)
-    if inspect.isawaitable(returned):
-        returned = asyncio.run(_awaited(returned))
-    toolfault.flush()
-    calls = [event for event in transport.events if event["type"] != "conversation_end"]
-    answers.write(json.dumps([returned, calls]) + "\n")
-    answers.flush()
-
-
-async def _awaited(returned: Any) -> Any:
-    return await returned
-
-
 if __name__ == "__main__":
-    (example if sys.argv[2:] == ["--example"] else main)(sys.argv[1])
+    main(sys.argv[1])

@@ -13,17 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integrations.more.environments import python_of
+from tests.integrations.environments import is_made, python_of
 from tests.integrations.more.scenes import SCENARIOS, SECRET, Expected
 
 ROOT = Path(__file__).parents[3]
-# Driver and environment. The first two are in `make test`; the rest is long.
-QUICK = [("mcp", "mcp-new"), ("fastmcp", "fastmcp-new")]
-LONG = [
-    ("mcp", "mcp-old"),
+# Driver and environment.
+PLAYED = [
     ("mcp_lowlevel", "mcp-new"),
     ("mcp_lowlevel", "mcp-old"),
-    ("fastmcp", "fastmcp-old"),
     ("fastmcp_server", "fastmcp-new"),
     ("smolagents", "smolagents-new"),
     ("crewai", "crewai-new"),
@@ -35,13 +32,11 @@ LONG = [
 ]
 # What a driver lacks, and what is special about it, is said in its file; the file needs its
 # framework, so it is read and not imported here.
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.timeout(120), pytest.mark.long]
 
 
 def _cases(scenarios: list[str]) -> list[Any]:
-    quick = [pytest.param(*case, name) for case in QUICK for name in scenarios]
-    marks = [pytest.mark.long]
-    return quick + [pytest.param(*case, name, marks=marks) for case in LONG for name in scenarios]
+    return [pytest.param(*case, name) for case in PLAYED for name in scenarios]
 
 
 class Run:
@@ -75,11 +70,10 @@ def _played(
 
 def _python(environment: str, *arguments: str, stdin: str = "") -> str:
     """Return what ``tests.integrations.more.play`` writes in an environment."""
-    python = python_of(environment)
-    if not python.exists():
-        pytest.skip(f"{environment} is not made: python -m tests.integrations.more.environments")
+    if not is_made(environment):
+        pytest.skip(f"{environment} is not made: python -m tests.integrations.environments")
     done = subprocess.run(
-        [python, "-m", "tests.integrations.more.play", *arguments],
+        [python_of(environment), "-m", "tests.integrations.more.play", *arguments],
         input=stdin,
         env={**os.environ, "PYTHONPATH": str(ROOT / "sdk"), "PYTHONWARNINGS": "ignore"},
         cwd=ROOT,
@@ -175,30 +169,6 @@ def test_improve_names_all_faults_at_once(driver: str, environment: str, name: s
     assert "restaurant" in read
     assert "received str: 'four'" in read
     assert "received str: 'maybe'" in read
-
-
-EXAMPLES = [
-    *(pytest.param(*case) for case in QUICK),
-    *(
-        pytest.param(*case, marks=[pytest.mark.long])
-        for case in LONG
-        if case[1].endswith("-new") and (ROOT / "docs" / "examples" / f"{case[0]}.py").exists()
-    ),
-]
-
-
-@pytest.mark.parametrize(("driver", "environment"), EXAMPLES)
-def test_the_example_of_the_documentation_reports_its_failed_call(
-    driver: str, environment: str
-) -> None:
-    """Each example runs as it stands, and the call that it gets wrong is one failed event."""
-    done = _python(environment, driver, "--example")
-    returned, events = json.loads(done.splitlines()[-1])
-
-    assert returned
-    failed = [event for event in events if event.get("error")]
-    assert [event["tool"] for event in failed] == ["book"]
-    assert {issue["field"] for issue in failed[0]["error"]["issues"]} >= {"restaurant"}
 
 
 @pytest.mark.parametrize(("driver", "environment", "name"), _cases(["raise", "secret"]))

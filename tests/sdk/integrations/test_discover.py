@@ -40,7 +40,7 @@ def test_init_loads_no_framework(frameworks: Path) -> None:
     program = (
         "toolfault.init()\n"
         "print([m for m in sys.modules if m.startswith(('agents', 'pydantic_ai'))],"
-        "'toolfault.integrations._seen' in sys.modules)"
+        "'toolfault.integrations.seen' in sys.modules)"
     )
     assert ran(program, frameworks) == ["[]", "False"]
 

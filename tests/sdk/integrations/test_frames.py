@@ -9,7 +9,7 @@ import pytest
 
 import toolfault
 from toolfault import ToolError
-from toolfault.integrations._seen import Call, Seen, current_call, note, observe
+from toolfault.integrations.seen import Call, Seen, current_call, note, observe
 from toolfault.testing import capture_events
 
 SCHEMA = {

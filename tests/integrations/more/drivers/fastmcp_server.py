@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from fastmcp import Client, FastMCP
-from tests.integrations.more.drivers.fastmcp import LACKS, _call
-from tests.integrations.more.scenes import Outcome, Scenario, tools_of
+from tests.integrations.more.scenes import ModelCall, Outcome, Scenario, tools_of
 
 FRAMEWORKS = ()  # nothing is hooked
 SIDE = "server"
-__all__ = ["FRAMEWORKS", "LACKS", "SIDE", "run"]
+LACKS = {"unparsable JSON": "the host parses the arguments before it makes a request"}
+
+
+async def _call(client: Any, call: ModelCall) -> str:
+    result = await client.call_tool(call.tool, call.arguments, raise_on_error=False)
+    return "\n".join(block.text for block in result.content)
 
 
 async def _run(scenario: Scenario, outcome: Outcome) -> None:
