@@ -109,9 +109,13 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-def raised() -> RuntimeError:
+def full() -> None:
+    raise RuntimeError("the disk is full")
+
+
+def raised() -> RuntimeError | None:
     try:
-        raise RuntimeError("the disk is full")
+        full()
     except RuntimeError as error:
         return error
 
@@ -129,13 +133,13 @@ def bare(_: int):
         try:
             http_request(**model.model_validate(WRONG).__dict__)
         except ValidationError:
-            pass
+            return
 
     def crash(_: object) -> None:
         try:
             refused(**model.model_validate(RIGHT).__dict__)
         except ConnectionResetError:
-            pass
+            return
 
     return {
         "failed": failed,
@@ -194,7 +198,7 @@ def otel(port: int):
                     span.set_attribute(name, value)
                 try:
                     run(given)
-                except Exception as error:  # noqa: BLE001 - that is what is measured
+                except Exception as error:
                     span.record_exception(error)
                     span.set_status(Status(StatusCode.ERROR))
 
@@ -228,7 +232,7 @@ def sentry(port: int):
         def call(_: object) -> None:
             try:
                 run()
-            except Exception as error:  # noqa: BLE001 - that is what is measured
+            except Exception as error:
                 sentry_sdk.capture_exception(error)
 
         return call

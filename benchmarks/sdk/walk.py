@@ -24,12 +24,13 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 
 import toolfault
 from toolfault.testing import MemoryTransport
 
-ROOT = os.path.dirname(toolfault.__file__) + os.sep
+ROOT = str(Path(toolfault.__file__).parent) + os.sep
 MOST_CALLS = 120
 MOST_FILES = 12
 
@@ -69,10 +70,7 @@ def modelled() -> Callable[[], object] | None:
 
 
 def captured() -> None:
-    try:
-        raise RuntimeError("the disk is full")
-    except RuntimeError as error:
-        toolfault.capture_failure(error, tool="save")
+    toolfault.capture_failure(RuntimeError("the disk is full"), tool="save")
 
 
 def cases() -> dict[str, Callable[[], object]]:
