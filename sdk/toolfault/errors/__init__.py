@@ -30,7 +30,7 @@ from toolfault.errors._invocation import (
     ToolInvocationError,
     default_adapt_error,
 )
-from toolfault.errors._issue import Issue
+from toolfault.errors._issue import Issue, NearMissLookup
 from toolfault.errors._redaction import (
     RedactionPolicy,
     configure_redaction,
@@ -46,8 +46,10 @@ from toolfault.errors._result import ToolResult
 from toolfault.errors._values import as_text as safe_text
 from toolfault.errors._values import (
     clean_name,
+    is_secret_value,
     redacted_repr,
     safe_repr,
+    shown_value,
     snippet,
     to_jsonable,
     type_and_size,
@@ -69,6 +71,7 @@ __all__ = [
     "ErrorCategory",
     "InvocationKind",
     "Issue",
+    "NearMissLookup",
     "RedactionPolicy",
     "ToolError",
     "ToolErrorCode",
@@ -86,6 +89,7 @@ __all__ = [
     "extend_redaction",
     "hide",
     "is_secret_key",
+    "is_secret_value",
     "is_validation_error",
     "listed",
     "new_event_id",
@@ -96,6 +100,7 @@ __all__ = [
     "safe_repr",
     "safe_text",
     "secret_values",
+    "shown_value",
     "snippet",
     "to_jsonable",
     "type_and_size",

@@ -32,6 +32,7 @@ from toolfault.errors._types import is_a
 from toolfault.errors._values import (
     as_text,
     first_line,
+    plain,
     redacted_repr,
     to_jsonable,
     type_and_size,
@@ -149,14 +150,12 @@ class ToolError(ToolfaultError):
         kind: InvocationKind | str | None = None,
         phase: str | None = None,
     ) -> None:
-        given = dict(locals())
+        given = {name: value for name, value in locals().items() if value is not None}
         del given["self"], given["__class__"]
         if message is None and _is_message(tool, given):
-            given["tool"], given["message"] = None, tool
-        super().__init__(given["tool"], given["message"])
-        self.adapter_failed = False
-        self.told = None
-        self._exception_type = None
+            given["message"] = given.pop("tool")
+        super().__init__(given.get("tool"), given.get("message"))
+        self.__dict__.update(_NOTHING_GIVEN)
         self._assign(given)
 
     @classmethod
@@ -209,25 +208,29 @@ class ToolError(ToolfaultError):
         if not issues:
             raise ConfigError("a failure needs at least one issue")
         count = len(issues) if total is None else max(total, len(issues))
-        codes = {issue.code for issue in issues}
-        shared = codes.pop() if len(codes) == 1 else ToolErrorCode.INVALID_INPUT
-        only = issues[0] if count == 1 and not issues[0].is_root else None
+        first = issues[0]
+        code = first.code
+        hints: list[str | None] = []
+        for issue in issues:
+            hints.append(issue.hint)
+            if issue.code is not code and issue.code != code:
+                code = ToolErrorCode.INVALID_INPUT
         error = cls(
             tool,
             "",
-            shared,
+            code,
             category=ErrorCategory.PARAMETER,
-            field=only.field if only else None,
-            expected=only.expected if only else None,
-            received=only.received if only else None,
-            received_type=only.received_type if only else None,
             issues=issues,
             issues_total=count,
             context=context,
             cause=cause,
-            suggestion=_joined(issue.hint for issue in issues),
+            suggestion=_joined(hints) if any(hints) else None,
         )
-        error.stand_in = only.stand_in if only else None
+        if count == 1 and not first.is_root:
+            state = error.__dict__
+            state["field"], state["expected"] = first.field, first.expected
+            state["received"], state["received_type"] = first.received, first.received_type
+            state["stand_in"] = first.stand_in
         return error
 
     @classmethod
@@ -252,7 +255,8 @@ class ToolError(ToolfaultError):
             parameters: The parameter names of the function, to name positional arguments.
             secret_fields: More fields whose values must not be shown.
         """
-        issues, total = read_issues(exc, args, parameters=parameters, secret=secret_fields)
+        secret = frozenset(secret_fields)
+        issues, total = read_issues(exc, args, parameters=parameters, secret=secret)
         cause = exc if is_a(exc, BaseException) else None
         return cls.from_issues(tool, issues, context=context, total=total, cause=cause)
 
@@ -414,7 +418,7 @@ class ToolError(ToolfaultError):
 
     @event_id.setter
     def event_id(self, value: str) -> None:
-        self._assign({"event_id": value})
+        self._event_id = value if type(value) is str and len(value) <= 64 else as_text(value, 64)
 
     @property
     def called(self) -> str:
@@ -520,29 +524,42 @@ class ToolError(ToolfaultError):
             TypeError: A name is not an argument of the constructor.
             ConfigError: A value is not allowed there.
         """
+        state = self.__dict__
         for name, value in given.items():
-            if name in _NORMAL_FORMS:
-                setattr(self, name, _NORMAL_FORMS[name](value))
-            elif name in _LIMITS:
-                setattr(self, name, _text(name, value))
+            limit = _LIMITS.get(name)
+            if limit is not None:
+                if type(value) is str and value.isprintable() and 0 < len(value) <= limit:
+                    state[name] = value if value.isascii() else plain(value)
+                else:
+                    state[name] = _text(name, value)
+            elif name in _NORMAL_FORMS:
+                state[name] = _NORMAL_FORMS[name](value)
             elif name not in _TOGETHER:
                 raise TypeError(f"ToolError has no argument {name[:64]!r}")
+        self._assign_others(given)
+
+    def _assign_others(self, given: Mapping[str, Any]) -> None:
+        """Set what is more than one text of *given*."""
+        state = self.__dict__
         if "message" in given:
-            self._message = (
-                "" if given["message"] is None else as_text(given["message"], _LONGEST_TEXT)
-            )
-            self.args = (self.tool, self._message)
+            message = given["message"]
+            state["_message"] = "" if message is None else as_text(message, _LONGEST_TEXT)
+            self.args = (self.tool, state["_message"])
         if "received" in given:
             self._set_received(given["received"])
         if "event_id" in given:
-            self._event_id = None if given["event_id"] is None else as_text(given["event_id"], 64)
+            state["_event_id"] = (
+                None if given["event_id"] is None else as_text(given["event_id"], 64)
+            )
         if "issues" in given:
             self._set_issues(given["issues"])
-        self._set_issues_total(given.get("issues_total"))
+        if "issues_total" in given:
+            self._set_issues_total(given["issues_total"])
         cause = given.get("cause")
-        if is_a(cause, BaseException) and cause is not self:
+        if cause is not None and is_a(cause, BaseException) and cause is not self:
             self.__cause__ = cause
-        self._set_kind_of_failure(given)
+        if not given.keys().isdisjoint(_KIND_OF_FAILURE):
+            self._set_kind_of_failure(given)
 
     def _set_received(self, value: object) -> None:
         self.stand_in = None
@@ -568,13 +585,15 @@ class ToolError(ToolfaultError):
         """Set code, category and audience; keep what was chosen, derive the rest anew."""
         old_code = getattr(self, "code", None)
         old_category = getattr(self, "category", None)
-        if given.get("code") is not None:
-            self.code = ToolErrorCode(given["code"])
+        code = given.get("code")
+        if code is not None:
+            self.code = code if type(code) is ToolErrorCode else ToolErrorCode(code)
         category = old_category
-        if old_code is None or category is old_code.category:
+        chosen = given.get("category")
+        if chosen is not None:
+            category = chosen if type(chosen) is ErrorCategory else ErrorCategory(chosen)
+        elif old_code is None or category is old_code.category:
             category = self.code.category
-        if given.get("category") is not None:
-            category = ErrorCategory(given["category"])
         if category is None:
             raise ConfigError(
                 f"the custom code {self.code.value!r} needs a category: "
@@ -656,6 +675,20 @@ _TOGETHER = frozenset(
         "received",
     }
 )
+
+
+# What an error has that was given nothing; `_assign` sets the rest.
+_NOTHING_GIVEN: dict[str, Any] = {
+    **dict.fromkeys((*_LIMITS, *_NORMAL_FORMS, "received", "stand_in")),
+    **dict.fromkeys(("_issues_total", "_event_id", "_exception_type")),
+    "tool": "unknown",
+    "context": "parameters",
+    "adapter_failed": False,
+    "_message": "",
+    "_issues": (),
+}
+
+_KIND_OF_FAILURE = ("code", "category", "audience")
 
 
 def _default_audience(category: ErrorCategory) -> Audience:

@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from toolfault.errors import Issue, ToolError
+from toolfault.coerce import near_misses
+from toolfault.errors import (
+    Issue,
+    NearMissLookup,
+    ToolError,
+    ToolErrorCode,
+    did_you_mean,
+    example_of,
+)
+from toolfault.tools._checks import ABSENT
+from toolfault.tools._rejection import raw_value
 from toolfault.tools._settings import DEFAULTS
 
 if TYPE_CHECKING:
@@ -72,26 +82,41 @@ def _joined(hints: Any) -> str | None:
 
 def _judge(issues: tuple[Issue, ...], arguments: Any, tool: Tool | None, *, derive: bool) -> None:
     """Note near misses on the issues, and derived hints where they are asked for."""
-    from toolfault.coerce import near_misses
-    from toolfault.tools._checks import ABSENT
-    from toolfault.tools._rejection import raw_value
-
     known = list(tool.compiled.names) if derive and tool is not None else []
-    missing = [issue.field for issue in issues if issue.code.value == "missing_field"]
+    missing = [issue.field for issue in issues if issue.code is ToolErrorCode.MISSING_FIELD]
     for issue in issues[:_MAX_ADVISED]:
-        absent = issue.code.value == "missing_field"
+        absent = issue.code is ToolErrorCode.MISSING_FIELD
         value = ABSENT if absent else raw_value(arguments, issue)
-        if value is not ABSENT and not issue.near_miss:
-            unknown = issue.code.value == "unknown_field"
-            issue.near_miss = near_misses(value, issue, choices=missing if unknown else None)
+        if value is not ABSENT and issue.needs_near_miss:
+            unknown = issue.code is ToolErrorCode.UNKNOWN_FIELD
+            issue.near_miss = _judgement(value, issue, missing if unknown else None)
         if derive:
             issue.hint = _derived(issue, value, known)
 
 
+def _judgement(
+    value: object, issue: Issue, choices: list[str] | None
+) -> NearMissLookup | tuple[str, ...]:
+    """Return what will name the near misses when they are asked for, of a value that may change.
+
+    Of a container only the kind counts, and of a long text nothing does.
+    """
+    kind = type(value)
+    if kind is str and len(value) > _LONGEST_TEXT:  # type: ignore[arg-type]
+        return ()
+    if kind in _UNCHANGING:
+        return NearMissLookup(near_misses, value, choices)
+    if kind in _CONTAINERS:
+        return NearMissLookup(near_misses, kind(), choices)
+    return near_misses(value, issue, choices=choices)
+
+
+_UNCHANGING = frozenset({str, int, float, bool, type(None)})
+_CONTAINERS = frozenset({dict, list, tuple, set, frozenset})
+
+
 def _derived(issue: Issue, value: object, known: list[str]) -> str | None:
     """Return did-you-mean for names and choices, else an example of the expected form."""
-    from toolfault.errors import did_you_mean, example_of
-
     if issue.code.value == "unknown_field":
         return did_you_mean(str(issue.loc[-1]) if issue.loc else issue.field, known)
     if issue.code.value == "invalid_choice" and type(value) is str:

@@ -67,6 +67,8 @@ class Validation:
         return validated
 
     def _run_mended(self, value: Any, loc: Loc, findings: Findings) -> tuple[Any, Any]:
+        if not findings.coerce:
+            return value, self.validate(value)
         return mended(value, self._attempt, loc, findings)
 
     def _attempt(self, value: Any) -> Outcome:

@@ -11,8 +11,9 @@ from toolfault.errors import (
     Issue,
     ToolError,
     clean_name,
+    is_secret_value,
     redacted_repr,
-    type_and_size,
+    shown_value,
     type_name,
 )
 from toolfault.tools._checks import ABSENT, Finding, Findings, Loc
@@ -24,7 +25,7 @@ _MAX_ISSUES = 50  # kept on one failure; issues_total says how many there were
 
 
 def rejected_by_checks(
-    tool: str, findings: Findings, label: str, *, secret: Collection[str] = ()
+    tool: str, findings: Findings, label: str, *, secret: frozenset[str] = frozenset()
 ) -> ToolError:
     """Return the failure that says everything the checks found.
 
@@ -41,31 +42,35 @@ def rejected_by_checks(
     return error
 
 
-def _issue(finding: Finding, secret: Collection[str]) -> Issue:
+def _issue(finding: Finding, secret: frozenset[str]) -> Issue:
     loc = _plain_loc(finding.loc)
-    field = ".".join(str(part) for part in loc)
-    hidden = any(part in secret for part in loc)
+    hidden = not secret.isdisjoint(loc)
     if finding.issue is not None:
+        field = ".".join(str(part) for part in loc)
         issue = finding.issue.with_(field=field, loc=loc)
         return issue.with_(received=REDACTED) if hidden and issue.received is not None else issue
-    received = None
+    received = kind = stand_in = None
     if finding.value is not ABSENT and loc:
-        # A field that is secret by its name hides the value too: Issue sees to that.
-        received = REDACTED if hidden else redacted_repr(finding.value)
-    return Issue(
-        field,
+        hidden = hidden or is_secret_value(loc, type_name(finding.value))
+        received, kind, stand_in = shown_value(finding.value, hidden=hidden)
+    return Issue.of_value(
+        loc,
         finding.code,
         finding.message,
         expected=finding.expected or None,
         received=received,
-        received_type=None if received is None else type_name(finding.value),
-        loc=loc,
-        stand_in=None if received is None else type_and_size(finding.value),
+        received_type=kind,
+        stand_in=stand_in,
     )
 
 
 def _plain_loc(loc: Loc) -> tuple[str | int, ...]:
     """Return the path as text and indexes; a key that is neither goes by its representation."""
+    for part in loc:
+        if type(part) is not str and type(part) is not int:
+            break
+    else:
+        return loc
     return tuple(
         part if type(part) in (str, int) else redacted_repr(part, limit=64) for part in loc
     )
