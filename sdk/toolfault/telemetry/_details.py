@@ -42,11 +42,13 @@ class Details:
         self, event: dict[str, Any], error: ToolError, arguments: object, *, adapter_failed: bool
     ) -> int:
         """Put the failure aside in the event and return the bytes it takes in memory."""
+        compared = event.get(ATTEMPT)
         sealed = seal(
             error,
             arguments,
             adapter_failed=adapter_failed,
             capture_values=self._capture_values,
+            copy=compared.arguments if compared is not None and compared.is_whole else None,
         )
         event["error"] = sealed
         # The result the host got names its event, so that people can find it.
