@@ -43,8 +43,8 @@ from toolfault.errors._redaction import (
     without,
 )
 from toolfault.errors._result import ToolResult
-from toolfault.errors._values import as_text as safe_text
 from toolfault.errors._values import (
+    PLAIN_TYPES,
     clean_name,
     is_secret_value,
     redacted_repr,
@@ -55,11 +55,13 @@ from toolfault.errors._values import (
     type_and_size,
     type_name,
 )
+from toolfault.errors._values import as_text as safe_text
 from toolfault.errors._withhold import hide, withhold
 
 __all__ = [
     "INTERNAL_TEXT",
     "MISSING_TEXT",
+    "PLAIN_TYPES",
     "REDACTED",
     "ROOT",
     "UNAVAILABLE_TEXT",

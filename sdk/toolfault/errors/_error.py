@@ -150,8 +150,11 @@ class ToolError(ToolfaultError):
         kind: InvocationKind | str | None = None,
         phase: str | None = None,
     ) -> None:
-        given = {name: value for name, value in locals().items() if value is not None}
-        del given["self"], given["__class__"]
+        everything, given = locals(), {}
+        for name in _ARGUMENTS:
+            value = everything[name]
+            if value is not None:
+                given[name] = value
         if message is None and _is_message(tool, given):
             given["message"] = given.pop("tool")
         super().__init__(given.get("tool"), given.get("message"))
@@ -226,7 +229,7 @@ class ToolError(ToolfaultError):
             cause=cause,
             suggestion=_joined(hints) if any(hints) else None,
         )
-        if count == 1 and not first.is_root:
+        if count == 1 and first.field != ROOT:
             state = error.__dict__
             state["field"], state["expected"] = first.field, first.expected
             state["received"], state["received_type"] = first.received, first.received_type
@@ -572,8 +575,9 @@ class ToolError(ToolfaultError):
 
     def _set_issues(self, value: Iterable[Issue]) -> None:
         issues = tuple(value)
-        if not all(is_a(issue, Issue) for issue in issues):
-            raise ConfigError("issues are Issue objects: Issue(field, code, message)")
+        for issue in issues:
+            if type(issue) is not Issue and not is_a(issue, Issue):
+                raise ConfigError("issues are Issue objects: Issue(field, code, message)")
         self._issues = issues[:_MOST_ISSUES]
         self._issues_total = len(issues) if len(issues) > _MOST_ISSUES else None
 
@@ -622,7 +626,12 @@ def _is_message(text: object, given: Mapping[str, object]) -> bool:
     if any(character.isspace() for character in str(text).strip()):
         return True
     rest = (name for name in given if name not in ("tool", "message"))
-    return all(given[name] == _DEFAULTS.get(name) for name in rest)
+    # No comparison by a value of the host: what it calls equal may never return.
+    return all(
+        given[name] is _DEFAULTS.get(name)
+        or (type(given[name]) is str and given[name] == _DEFAULTS.get(name))
+        for name in rest
+    )
 
 
 _LIMITS = {
@@ -688,6 +697,7 @@ _NOTHING_GIVEN: dict[str, Any] = {
     "_issues": (),
 }
 
+_ARGUMENTS = (*(name for name in _LIMITS if name != "told"), *_NORMAL_FORMS, *_TOGETHER)
 _KIND_OF_FAILURE = ("code", "category", "audience")
 
 

@@ -17,7 +17,7 @@ from toolfault.errors._codes import MISSING_TEXT, REDACTED, ROOT, UNEXPECTED_TEX
 from toolfault.errors._hints import listed
 from toolfault.errors._issue import Issue
 from toolfault.errors._redaction import (
-    is_secret_key,
+    is_secret_path,
     redact_text,
     redaction_policy,
     secret_values,
@@ -562,11 +562,10 @@ def hides_value(
     error: Mapping[str, Any] | None, loc: Sequence[str | int], raw: object, secret: Set[str]
 ) -> bool:
     """Whether the value of an error must not be shown, by its name or by its type."""
-    for part in loc:
-        if part in secret:
-            return True
-        if is_secret_key(part):
-            return not shown_anyway(raw) or not secret.isdisjoint(loc)
+    if not secret.isdisjoint(loc):
+        return True
+    if is_secret_path(loc):
+        return not shown_anyway(raw)
     if type(raw) not in PLAIN_TYPES and _types.class_name(raw).startswith(_SECRET_CLASSES):
         return True
     # The length of a text is checked as `string_too_short`; as `too_short` "after validation" of
@@ -693,7 +692,7 @@ _FORMATS = {
 
 def is_schema_error(exc: object) -> bool:
     """Whether *exc* has the attributes of a jsonschema error."""
-    return all(has(exc, name) for name in ("validator", "absolute_path", "instance"))
+    return has(exc, "validator") and has(exc, "absolute_path") and has(exc, "instance")
 
 
 def _read_schema_errors(

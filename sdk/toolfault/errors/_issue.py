@@ -139,7 +139,7 @@ class Issue:
         issue.received = received
         issue.received_type = received_type
         issue.type = type
-        issue.near_miss = ()
+        issue._near_miss = ()  # noqa: SLF001 - its own issue
         issue.hint = None
         issue.stand_in = stand_in
         return issue
@@ -204,7 +204,8 @@ class Issue:
         twin.field, twin.code, twin.message = self.field, self.code, self.message
         twin.expected, twin.received, twin.hint = self.expected, self.received, self.hint
         twin.received_type, twin.stand_in = self.received_type, self.stand_in
-        twin.type, twin.loc, twin.near_miss = self.type, self.loc, self._near_miss
+        twin.type, twin.loc = self.type, self.loc
+        twin._near_miss = self._near_miss  # noqa: SLF001 - its own twin
         return twin
 
     def cut(self, limit: int) -> Issue:

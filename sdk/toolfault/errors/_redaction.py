@@ -176,6 +176,17 @@ def is_secret_key(key: object) -> bool:
     return type(key) is str and _policy.is_secret(key)
 
 
+def is_secret_path(loc: Iterable[object]) -> bool:
+    """Whether any name in *loc* is that of a secret."""
+    known = _policy.known_keys
+    for part in loc:
+        if type(part) is str:
+            secret = known.get(part)
+            if secret or (secret is None and _policy.is_secret(part)):
+                return True
+    return False
+
+
 def shown_anyway(value: object) -> bool:
     """Whether *value* is shown under a secret key too: numbers, booleans and None are."""
     return value is None or is_any(value, int, float)

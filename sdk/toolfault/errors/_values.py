@@ -11,6 +11,7 @@ from toolfault.errors import _types
 from toolfault.errors._codes import REDACTED
 from toolfault.errors._redaction import (
     is_secret_key,
+    is_secret_path,
     names_a_secret,
     redact_name,
     redact_text,
@@ -532,12 +533,7 @@ def clean_received(
 
 def is_secret_value(loc: Iterable[object], received_type: str | None) -> bool:
     """Whether a value of *received_type* at *loc* must not be shown, by a name on its path."""
-    if received_type in _NEVER_SECRET_TYPES:
-        return False
-    for part in loc:  # noqa: SIM110 - a generator would cost a call for every part
-        if is_secret_key(part):
-            return True
-    return False
+    return received_type not in _NEVER_SECRET_TYPES and is_secret_path(loc)
 
 
 _LONGEST_KNOWN = 300

@@ -43,16 +43,17 @@ def advised(error: ToolError, arguments: Any, tool: Tool | None, *, ours: bool) 
     """
     hints = None if tool is None else tool.hints
     derive = _derives(hints)
-    if error.is_composed and arguments is not None:
+    if arguments is not None and error.is_composed:
+        issues = error.issues
         if not ours:
-            copies = tuple(issue.with_() for issue in error.issues)
-            error = error.with_(issues=copies, issues_total=error.issues_total)
-        _judge(error.issues, arguments, tool, derive=derive)
+            issues = tuple(issue.copy() for issue in issues)
+            error = error.with_(issues=issues, issues_total=error.issues_total)
+        _judge(issues, arguments, tool, derive=derive)
         if derive:
-            error.derived_hint = _joined(issue.hint for issue in error.issues)
+            error.derived_hint = _joined(issue.hint for issue in issues)
     elif derive and error.suggestion:
         error.derived_hint = error.suggestion
-    if error.retry_hint is None:
+    if error.retry_hint is None and hints is not None:
         error.retry_hint = _authored(error, hints)
     return error
 
@@ -83,7 +84,10 @@ def _joined(hints: Any) -> str | None:
 def _judge(issues: tuple[Issue, ...], arguments: Any, tool: Tool | None, *, derive: bool) -> None:
     """Note near misses on the issues, and derived hints where they are asked for."""
     known = list(tool.compiled.names) if derive and tool is not None else []
-    missing = [issue.field for issue in issues if issue.code is ToolErrorCode.MISSING_FIELD]
+    missing: list[str] = []
+    for issue in issues:
+        if issue.code is ToolErrorCode.MISSING_FIELD:
+            missing.append(issue.field)  # noqa: PERF401 - a comprehension is a call more
     for issue in issues[:_MAX_ADVISED]:
         absent = issue.code is ToolErrorCode.MISSING_FIELD
         value = ABSENT if absent else raw_value(arguments, issue)

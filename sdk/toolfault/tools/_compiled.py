@@ -62,14 +62,14 @@ class Compiled:
         call.arguments = raw
         call.validation_mode = self.plan.mode
         if _observe.observers:
-            call.schema_hash = self.schema_hash
+            call.schema_hash = self._hash or self.schema_hash
         findings = call.findings = Findings(coerce)
         kwargs = self.plan.prepare(raw, findings)
         if findings.repairs:
             call.coercions = repairs_of(findings)
         if findings.found:
             call.rejection = rejected_by_checks(
-                call.tool, findings, label, secret=self.secret_fields
+                call.tool, findings, label, secret=self._secret or self.secret_fields
             )
             raise call.rejection
         return kwargs

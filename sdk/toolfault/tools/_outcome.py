@@ -13,7 +13,10 @@ from toolfault.errors import (
     ToolInvocationError,
     ToolResult,
     default_adapt_error,
+    hide,
+    secret_values,
 )
+from toolfault.tools._advice import advised
 from toolfault.tools._call import Call, finished
 from toolfault.tools._log import flow
 from toolfault.tools._report import (
@@ -162,7 +165,7 @@ def failed(
     log_failure(call, exc, error)
     result: ToolResult[Any] = ToolResult.failure(
         error,
-        fields=echoed(call, tool),
+        fields=echoed(call, tool) if tool is not None and tool.echo else None,
         error_defaults=None if tool is None else tool.error_defaults,
         coercions=call.coercions,
     )
@@ -174,35 +177,48 @@ def describe(
     call: Call, exc: Exception, tool: Tool | None, *, label: str = "parameters"
 ) -> ToolError:
     """Return the failure that ``exc`` means: adapted once, under the tool's resolved name."""
-    invocation = _invocation(call, exc, tool, label)
-    error = _adapted(call, invocation, tool)
-    ours = _is_ours(call, exc, error, tool)
+    error, source, kind, ours = _failure(call, exc, tool, label)
     if not ours:
         # A tool may raise, and an adapter return, one and the same object again and again: it
         # stays as it is, and every call is an event of its own.
         error = error.with_(event_id=None)
     error.tool = call.tool
     error.tool_requested = None if call.tool_requested == call.tool else call.tool_requested
-    error.kind = invocation.kind
+    error.kind = kind
     error.phase = call.phase
     error.adapter_failed = call.adapter_failed
-    from toolfault.errors import hide, secret_values
-
     secrets = secret_values(call.arguments)
     if secrets:
         hide(error, secrets)
-    if error.cause is None:
+    if error.__cause__ is None:
         # The original exception stays attached, whoever wrote the failure (W-06).
-        source = invocation.exc
         if isinstance(source, ToolError):
-            error.__cause__ = source.cause
+            error.__cause__ = source.__cause__
         elif call.phase == "handler":
             error.__cause__ = exc
     if error.category is ErrorCategory.PARAMETER:
-        from toolfault.tools._advice import advised
-
         return advised(error, call.arguments, tool, ours=ours)
     return error
+
+
+def _failure(
+    call: Call, exc: Exception, tool: Tool | None, label: str
+) -> tuple[ToolError, BaseException | None, InvocationKind, bool]:
+    """Return the failure, what it was made of, where it arose, and whether it is ours alone."""
+    if tool is None or tool.adapt_error is None:
+        # What nearly every failure is; there is no adapter to be told of an invocation.
+        error = call.rejection if exc is call.rejection else None
+        if error is None and not isinstance(exc, ToolError):
+            if call.phase == "validation":
+                error = _rejection(call, exc, tool, label)
+            elif call.phase == "handler":
+                error = ToolError.from_exception(call.tool, exc)
+                return error, exc, InvocationKind.EXEC, True
+        if error is not None:
+            return error, error, InvocationKind.VALIDATION, True
+    invocation = _invocation(call, exc, tool, label)
+    error = _adapted(call, invocation, tool)
+    return error, invocation.exc, invocation.kind, _is_ours(call, exc, error, tool)
 
 
 def _is_ours(call: Call, exc: Exception, error: ToolError, tool: Tool | None) -> bool:

@@ -92,8 +92,9 @@ def _is_heard() -> bool:
         return False
     place: logging.Logger | None = log
     while place is not None:
-        if any(not isinstance(handler, logging.NullHandler) for handler in place.handlers):
-            return True
+        for handler in place.handlers:
+            if not isinstance(handler, logging.NullHandler):
+                return True
         place = place.parent if place.propagate else None
     return False
 
