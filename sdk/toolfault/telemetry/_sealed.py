@@ -97,8 +97,8 @@ def seal(
         state["_exception_type"] = _kind_of(cause).full_name
         raised = _raised(cause, quoting=capture_values)
     size = _size(twin, raised)
-    is_short = all(len(each.message) <= _MESSAGE for each in raised)
-    if is_short and (arguments is None or copy is not None):
+    is_long = bool(raised) and any(len(each.message) > _MESSAGE for each in raised)
+    if not is_long and (arguments is None or copy is not None):
         return Sealed(twin, raised, adapter_failed, size, copy, capture_values)
     return _cleaned(Sealed(twin, raised, adapter_failed, size, arguments, capture_values))
 
@@ -193,19 +193,18 @@ def _size(error: ToolError, raised: tuple[Raised, ...]) -> int:
 
     The constants are what tracemalloc sees for failures with and without issues and frames.
     """
-    size = _SEALED_BYTES + _bytes(error.__dict__["_message"])
-    size += _bytes(error.snippet) + _bytes(error.received)
+    size = _SEALED_BYTES
+    texts = [error.__dict__["_message"], error.snippet, error.received]
     for issue in error.__dict__["_issues"]:
-        size += _ISSUE_BYTES + _bytes(issue.message) + _bytes(issue.received)
+        size += _ISSUE_BYTES
+        texts += (issue.message, issue.received)
     for exception in raised:
-        size += _RAISED_BYTES + _FRAME_BYTES * len(exception.frames) + _bytes(exception.message)
+        size += _RAISED_BYTES + _FRAME_BYTES * len(exception.frames)
+        texts.append(exception.message)
+    for text in texts:
+        if text:
+            size += len(text) if text.isascii() else 4 * len(text)
     return size
-
-
-def _bytes(text: str | None) -> int:
-    if not text:
-        return 0
-    return len(text) if text.isascii() else 4 * len(text)
 
 
 _SEALED_BYTES = 1_400
