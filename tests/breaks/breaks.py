@@ -834,7 +834,7 @@ BREAKS: Final = (
     Break(
         name="sdk-first-missing-field-only",
         promise="The model is told of one missing argument at a time.",
-        file="sdk/toolfault/tools/_checks/_objects.py",
+        file="sdk/toolfault/tools/_checks.py",
         old="                if required:\n",
         new="                if required and not findings.found:\n",
         found_by=("tests/sdk/tools/test_hints_rejected.py::test_what_is_rejected",),

@@ -171,6 +171,7 @@ def type_and_size(value: object) -> str:
     return type_name(value)
 
 
+_SHORTEST_SECRET = 9  # characters of a number, an account's, that is one
 # Values that are what they say, without a class of their own.
 PLAIN_TYPES = {str: "str", int: "int", float: "float", bool: "bool", type(None): "NoneType"}
 
@@ -185,14 +186,17 @@ def shown_value(value: object, *, hidden: bool = False) -> tuple[str, str, str]:
     kind = type(value)
     name = PLAIN_TYPES.get(kind)
     if name is None:
-        shown = REDACTED if hidden else one_line(clean_text(redacted_repr(value), LIMIT))
+        shown = REDACTED if hidden else redacted_repr(value)
+        if len(shown) >= _SHORTEST_SECRET:  # what lies beside each other may be one, too
+            shown = one_line(clean_text(shown, LIMIT))
         return shown, type_name(value), type_and_size(value)
     if kind is str:
         shown = REDACTED if hidden else cut(repr(redact_text(value, LIMIT + 1)), LIMIT)  # type: ignore[arg-type]
         return shown, name, f"str, {len(value)} characters"  # type: ignore[arg-type]
     if hidden:
         return REDACTED, name, name
-    return _integer(value) if kind is int else repr(value), name, name  # type: ignore[arg-type]
+    shown = _integer(value) if kind is int else repr(value)  # type: ignore[arg-type]
+    return redact_text(shown) if len(shown) >= _SHORTEST_SECRET else shown, name, name
 
 
 def safe_repr(value: object, limit: int = LIMIT) -> str:
