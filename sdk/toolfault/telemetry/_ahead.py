@@ -18,14 +18,13 @@ __all__ = ["STEPS"]
 
 def _describing() -> None:
     import toolfault.coerce
-    import toolfault.tools._advice
     import toolfault.tools._rejection  # noqa: F401 - loaded, not used
 
 
 def _logging() -> None:
     import logging  # noqa: F401 - loaded, not used
 
-    import toolfault.tools._report  # noqa: F401
+    import toolfault.tools._log  # noqa: F401
 
 
 def _foreign_errors() -> None:

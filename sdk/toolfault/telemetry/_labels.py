@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from toolfault.tools._observe import Repair
+    from toolfault.tools._call import Repair
 
 __all__ = ["change_members", "coercion_members", "labels", "name_of", "tool_name"]
 

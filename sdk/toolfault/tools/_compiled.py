@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from toolfault.errors import Issue, ToolError
-from toolfault.tools import _observe
+from toolfault.tools import _call
 from toolfault.tools._arguments import parse_arguments
 from toolfault.tools._checks import Findings, Hints
 from toolfault.tools._models import is_validation_error, model_check, plan_of_model
@@ -61,7 +61,7 @@ class Compiled:
             call.phase = "validation"
         call.arguments = raw
         call.validation_mode = self.plan.mode
-        if _observe.observers:
+        if _call.observers:
             call.schema_hash = self._hash or self.schema_hash
         findings = call.findings = Findings(coerce)
         kwargs = self.plan.prepare(raw, findings)

@@ -1,7 +1,8 @@
-"""How a call ends: with a value, with a failure, or torn off. Each end leaves one record."""
+"""How a call ends: with a value, with a failure, or aborted. Each end leaves one record."""
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from toolfault.errors import (
@@ -16,29 +17,81 @@ from toolfault.errors import (
     hide,
     secret_values,
 )
-from toolfault.tools._advice import advised
 from toolfault.tools._call import Call, finished
-from toolfault.tools._log import flow
-from toolfault.tools._report import (
+from toolfault.tools._log import (
+    flow,
     log_broken_adapter,
     log_failure,
     log_returned_failure,
     log_unavailable,
+    logger,
 )
-from toolfault.tools._salvage import salvaged_success
+from toolfault.tools._rejection import advised
 
 if TYPE_CHECKING:
     from toolfault.tools._tool import Tool
 
 __all__ = [
+    "adapt_error",
     "blocked",
     "describe",
     "failed",
     "returned",
+    "salvaged_failure",
+    "salvaged_success",
+    "salvaged_tear",
     "supplied",
     "torn_off",
     "unavailable",
 ]
+
+adapt_error = default_adapt_error
+"""The default adapter under its short name, for tools that adapt some failures and not others."""
+
+# Why an available call left no result.
+
+
+class PassReason(str, Enum):
+    """Why a failure carries a reason although its tool was available."""
+
+    PASSTHROUGH = "passthrough"
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+PASSTHROUGH = PassReason.PASSTHROUGH
+
+
+# What is left to do when the SDK itself fails around a call: the host never notices.
+
+
+def salvaged_success(call: Call, value: Any, broken: Exception) -> ToolResult[Any]:
+    """Return the value of a tool that did its work, although its result could not be built."""
+    _note(call, broken)
+    finished(call, value, None)
+    return ToolResult("OK", value)
+
+
+def salvaged_failure(call: Call, exc: Exception, broken: Exception) -> ToolResult[Any]:
+    """Return a plain failure where the full one could not be built."""
+    _note(call, broken)
+    error = ToolError(call.tool, type(exc).__name__, "internal_error")
+    finished(call, None, error)
+    return ToolResult.failure(error)
+
+
+def salvaged_tear(call: Call, broken: Exception) -> None:
+    """Leave a plain record of a call that was torn off."""
+    _note(call, broken)
+    finished(call, None, ToolError(call.tool, "cancelled", "cancelled"))
+
+
+def _note(call: Call, broken: Exception) -> None:
+    logger().debug("the SDK failed around tool '%s'", call.tool, exc_info=broken)
+
+
+# The ends.
 
 _RESERVED = frozenset({"success", "error", "error_code", "error_details", "metadata"})
 _KINDS = {
@@ -293,7 +346,5 @@ def torn_off(call: Call, exc: BaseException, *, passed_through: bool = False) ->
     )
     error.quotes_exception = True
     if passed_through:
-        from toolfault.tools._reasons import PASSTHROUGH
-
         error.reason = PASSTHROUGH  # type: ignore[assignment] # a reason that is no availability
     finished(call, None, error)
