@@ -218,19 +218,22 @@ class ToolError(ToolfaultError):
             hints.append(issue.hint)
             if issue.code is not code and issue.code != code:
                 code = ToolErrorCode.INVALID_INPUT
-        error = cls(
-            tool,
-            "",
-            code,
-            category=ErrorCategory.PARAMETER,
-            issues=issues,
-            issues_total=count,
-            context=context,
-            cause=cause,
-            suggestion=_joined(hints) if any(hints) else None,
-        )
+        # Set at once what the constructor would find out one by one: most failures are made here.
+        error = cls.__new__(cls)
+        state = error.__dict__
+        state.update(_NOTHING_GIVEN)
+        state["tool"], state["context"] = _text("tool", tool), _text("context", context)
+        state["code"], state["category"] = code, ErrorCategory.PARAMETER
+        state["audience"] = Audience.LLM
+        if any(hints):
+            state["suggestion"] = _text("suggestion", _joined(hints))
+        error.args = (state["tool"], "")
+        ToolError._set_issues(error, issues)
+        if count > len(state["_issues"]):
+            state["_issues_total"] = count
+        if cause is not None and is_a(cause, BaseException):
+            error.__cause__ = cause
         if count == 1 and first.field != ROOT:
-            state = error.__dict__
             state["field"], state["expected"] = first.field, first.expected
             state["received"], state["received_type"] = first.received, first.received_type
             state["stand_in"] = first.stand_in

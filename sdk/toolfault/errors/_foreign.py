@@ -402,6 +402,12 @@ def read_issues(
 def _read(
     exc: Any, args: object, parameters: Sequence[str], secret: Set[str]
 ) -> tuple[list[Issue], int]:
+    if _types.module_name(type(exc)).startswith("pydantic_core"):
+        found = exc.errors(include_url=False)  # the addresses of its manual are half the work
+        issues = _ordinary_issues(found, args, secret)
+        if issues is not None:
+            return issues, len(issues)
+        return _read_pydantic([_in_one_form(e) for e in found], args, parameters, secret)
     if is_schema_error(exc):
         return _read_schema_errors([exc], args, secret)
     if _types.is_any(exc, list, tuple):
@@ -411,15 +417,53 @@ def _read(
     return _read_msgspec(exc, args, secret)
 
 
+def _ordinary_issues(
+    errors: list[dict[str, Any]], args: object, secret: Set[str]
+) -> list[Issue] | None:
+    """The issues where each is about one argument that was sent; None for any others.
+
+    That is what models get wrong nearly always, and what needs no look at paths, branches, tags
+    and texts of the host. All others are read by `_read_pydantic`, which says the same of these.
+    """
+    if type(args) is not dict or len(errors) > _MOST_ISSUES:
+        return None
+    issues = []
+    for error in errors:
+        loc, name, value = error["loc"], error["type"], error.get("input", NOTHING)
+        code = TYPE_CODES.get(name)
+        if len(loc) != 1 or code is None or code in _SPECIAL_CODES or name in _SPECIAL_TYPES:
+            return None
+        if type(loc[0]) is not str or args.get(loc[0], NOTHING) is not value:
+            return None
+        if type(value) not in _OF_JSON or loc[0] in secret or is_secret_path(loc):
+            return None
+        received, kind, stand_in = shown_value(value)
+        issues.append(
+            Issue.of_value(
+                loc,
+                code,
+                error["msg"],
+                expected=expected_of(name, error.get("ctx")),
+                received=received,
+                received_type=kind,
+                stand_in=stand_in,
+                type=name,
+            )
+        )
+    return None if secret_values(args) else issues
+
+
+_OF_JSON = frozenset({*PLAIN_TYPES, dict, list})
+_SPECIAL_CODES = frozenset({"missing_field", "unknown_field", "invalid_input"})
+_SPECIAL_TYPES = frozenset({"too_short", "too_long"})  # may be the inside of a `SecretStr`
+
+
 def error_dicts(exc: Any) -> list[dict[str, Any]]:
     """`exc.errors()` in one form: text `type` and `msg`, a tuple `loc`, a dict `ctx`.
 
     `input` stays as it is, and stays away where it was.
     """
-    if _types.module_name(type(exc)).startswith("pydantic_core"):
-        found = exc.errors(include_url=False)  # the addresses of its manual are half the work
-    else:
-        found = _types.items_of(exc.errors())
+    found = _types.items_of(exc.errors())
     return [_in_one_form(error) for error in found if _types.is_a(error, dict)]
 
 

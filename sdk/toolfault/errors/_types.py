@@ -99,8 +99,9 @@ def items_of(value: object, most: int | None = None) -> list[Any]:
 
 def has(value: object, name: str) -> bool:
     """Whether *value* has the attribute *name* by its class or in itself, not by `__getattr__`."""
-    if any(name in _dict_of(base) for base in _mro_of(type(value))):
-        return True
+    for base in _mro_of(type(value)):
+        if name in _dict_of(base):
+            return True
     try:
         return name in object.__getattribute__(value, "__dict__")
     except AttributeError:
