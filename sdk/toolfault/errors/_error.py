@@ -218,16 +218,11 @@ class ToolError(ToolfaultError):
             hints.append(issue.hint)
             if issue.code is not code and issue.code != code:
                 code = ToolErrorCode.INVALID_INPUT
-        # Set at once what the constructor would find out one by one: most failures are made here.
-        error = cls.__new__(cls)
+        error = cls._made(tool, "", code, ErrorCategory.PARAMETER)
         state = error.__dict__
-        state.update(_NOTHING_GIVEN)
-        state["tool"], state["context"] = _text("tool", tool), _text("context", context)
-        state["code"], state["category"] = code, ErrorCategory.PARAMETER
-        state["audience"] = Audience.LLM
+        state["context"] = _text("context", context)
         if any(hints):
             state["suggestion"] = _text("suggestion", _joined(hints))
-        error.args = (state["tool"], "")
         ToolError._set_issues(error, issues)
         if count > len(state["_issues"]):
             state["_issues_total"] = count
@@ -237,6 +232,23 @@ class ToolError(ToolfaultError):
             state["field"], state["expected"] = first.field, first.expected
             state["received"], state["received_type"] = first.received, first.received_type
             state["stand_in"] = first.stand_in
+        return error
+
+    @classmethod
+    def _made(
+        cls, tool: str, message: str, code: ToolErrorCode, category: ErrorCategory
+    ) -> ToolError:
+        """A failure with these four, set at once: most are made here.
+
+        The constructor finds out one by one what else it was given.
+        """
+        error = cls.__new__(cls)
+        state = error.__dict__
+        state.update(_NOTHING_GIVEN)
+        state["tool"], state["_message"] = _text("tool", tool), message
+        state["code"], state["category"] = code, category
+        state["audience"] = _default_audience(category)
+        error.args = (state["tool"], message)
         return error
 
     @classmethod
@@ -278,11 +290,12 @@ class ToolError(ToolfaultError):
         text = exception_text(exc)
         seed = seed_code(text)
         if seed is not None:
-            error = cls(tool, first_line(text, _LONGEST_SHOWN), seed, cause=exc)
+            text, code = first_line(text, _LONGEST_SHOWN), ToolErrorCode(seed)
+            category = ErrorCategory.PARAMETER
         else:
-            error = cls(tool, text or type_text(exc), code_of(exc), cause=exc)
-            if error.category is ErrorCategory.PARAMETER:
-                error = error.with_(category=ErrorCategory.INTERNAL)
+            text, code, category = text or type_text(exc), code_of(exc), ErrorCategory.INTERNAL
+        error = cls._made(tool, as_text(text, _LONGEST_TEXT), code, category)
+        error.__cause__ = exc
         error.quotes_exception = True
         return error
 
