@@ -79,7 +79,7 @@ def _lines(error: object) -> Sequence[tuple[str, str, str, str]]:
 def _line(error: Mapping[str, Any]) -> tuple[str, str, str, str]:
     loc = error["loc"]
     value = received_of(error)
-    hidden = hides_value(error, loc, value, ())
+    hidden = hides_value(error, loc, value, frozenset())
     message = clean_message(plain_message(error["msg"]), value, hidden=hidden)
     if value is NOTHING:
         return (field_label(loc), message, *_NOTHING_RECEIVED)
@@ -88,7 +88,7 @@ def _line(error: Mapping[str, Any]) -> tuple[str, str, str, str]:
 
 
 def _lines_of_issues(error: object) -> list[tuple[str, str, str, str]]:
-    issues, total = read_issues(error, None, parameters=(), secret=())
+    issues, total = read_issues(error, None, parameters=(), secret=frozenset())
     lines = [
         (
             issue.field,

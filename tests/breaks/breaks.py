@@ -834,7 +834,7 @@ BREAKS: Final = (
     Break(
         name="sdk-first-missing-field-only",
         promise="The model is told of one missing argument at a time.",
-        file="sdk/toolfault/tools/_checks/_objects.py",
+        file="sdk/toolfault/tools/_checks.py",
         old="                if required:\n",
         new="                if required and not findings.found:\n",
         found_by=("tests/sdk/tools/test_hints_rejected.py::test_what_is_rejected",),
@@ -905,9 +905,25 @@ BREAKS: Final = (
         name="sdk-secret-argument-quoted",
         promise="An exception that quotes a password leaves the process with it.",
         file="sdk/toolfault/telemetry/_snapshot.py",
-        old='text = str(without(text, secrets) or "")',
-        new="text = str(text)",
+        old='text = str(without(each.message, secrets) or "")',
+        new="text = each.message",
         found_by=("tests/sdk/telemetry/test_events.py::test_a_secret_argument_leaves_in_no_text",),
+    ),
+    Break(
+        name="sdk-arguments-changed-after-the-call",
+        promise="A value leaves the process because the host changed its arguments after the call.",
+        file="sdk/toolfault/telemetry/_snapshot.py",
+        old="copy=compared.arguments if compared is not None and compared.is_whole else None",
+        new="copy=arguments",
+        found_by=("tests/sdk/telemetry/test_values.py",),
+    ),
+    Break(
+        name="sdk-account-number-shown",
+        promise="The number of a card that the model sent without quotes is shown and sent.",
+        file="sdk/toolfault/errors/_values.py",
+        old="return redact_text(shown) if len(shown) >= _SHORTEST_SECRET else shown, name, name",
+        new="return shown, name, name",
+        found_by=("tests/sdk/errors/test_pydantic_received.py",),
     ),
     Break(
         name="sdk-values-of-issues-sent",
@@ -921,8 +937,8 @@ BREAKS: Final = (
         name="sdk-values-quoted-by-exceptions-sent",
         promise="An exception that quotes an argument leaves the process with its value.",
         file="sdk/toolfault/telemetry/_snapshot.py",
-        old="return text if withheld is None else withheld.cut_out(text)",
-        new="return text",
+        old="            text = withheld.cut_out(text)\n",
+        new="            text = str(text)\n",
         found_by=("tests/sdk/telemetry/test_values.py::test_texts_of_exceptions_lose_values",),
     ),
     Break(
@@ -986,7 +1002,7 @@ BREAKS: Final = (
     Break(
         name="sdk-failure-counted-twice",
         promise="An exception that a tool raised and its agent captures is two failures.",
-        file="sdk/toolfault/tools/_running.py",
+        file="sdk/toolfault/tools/_call.py",
         old="        if is_same or hasattr(",
         new="        if hasattr(",
         found_by=(

@@ -30,7 +30,7 @@ from toolfault.errors._invocation import (
     ToolInvocationError,
     default_adapt_error,
 )
-from toolfault.errors._issue import Issue
+from toolfault.errors._issue import Issue, NearMissLookup
 from toolfault.errors._redaction import (
     RedactionPolicy,
     configure_redaction,
@@ -43,21 +43,25 @@ from toolfault.errors._redaction import (
     without,
 )
 from toolfault.errors._result import ToolResult
-from toolfault.errors._values import as_text as safe_text
 from toolfault.errors._values import (
+    PLAIN_TYPES,
     clean_name,
+    is_secret_value,
     redacted_repr,
     safe_repr,
+    shown_value,
     snippet,
     to_jsonable,
     type_and_size,
     type_name,
 )
+from toolfault.errors._values import as_text as safe_text
 from toolfault.errors._withhold import hide, withhold
 
 __all__ = [
     "INTERNAL_TEXT",
     "MISSING_TEXT",
+    "PLAIN_TYPES",
     "REDACTED",
     "ROOT",
     "UNAVAILABLE_TEXT",
@@ -69,6 +73,7 @@ __all__ = [
     "ErrorCategory",
     "InvocationKind",
     "Issue",
+    "NearMissLookup",
     "RedactionPolicy",
     "ToolError",
     "ToolErrorCode",
@@ -86,6 +91,7 @@ __all__ = [
     "extend_redaction",
     "hide",
     "is_secret_key",
+    "is_secret_value",
     "is_validation_error",
     "listed",
     "new_event_id",
@@ -96,6 +102,7 @@ __all__ = [
     "safe_repr",
     "safe_text",
     "secret_values",
+    "shown_value",
     "snippet",
     "to_jsonable",
     "type_and_size",

@@ -32,6 +32,7 @@ from toolfault.errors._types import is_a
 from toolfault.errors._values import (
     as_text,
     first_line,
+    plain,
     redacted_repr,
     to_jsonable,
     type_and_size,
@@ -149,14 +150,15 @@ class ToolError(ToolfaultError):
         kind: InvocationKind | str | None = None,
         phase: str | None = None,
     ) -> None:
-        given = dict(locals())
-        del given["self"], given["__class__"]
+        everything, given = locals(), {}
+        for name in _ARGUMENTS:
+            value = everything[name]
+            if value is not None:
+                given[name] = value
         if message is None and _is_message(tool, given):
-            given["tool"], given["message"] = None, tool
-        super().__init__(given["tool"], given["message"])
-        self.adapter_failed = False
-        self.told = None
-        self._exception_type = None
+            given["message"] = given.pop("tool")
+        super().__init__(given.get("tool"), given.get("message"))
+        self.__dict__.update(_NOTHING_GIVEN)
         self._assign(given)
 
     @classmethod
@@ -209,25 +211,44 @@ class ToolError(ToolfaultError):
         if not issues:
             raise ConfigError("a failure needs at least one issue")
         count = len(issues) if total is None else max(total, len(issues))
-        codes = {issue.code for issue in issues}
-        shared = codes.pop() if len(codes) == 1 else ToolErrorCode.INVALID_INPUT
-        only = issues[0] if count == 1 and not issues[0].is_root else None
-        error = cls(
-            tool,
-            "",
-            shared,
-            category=ErrorCategory.PARAMETER,
-            field=only.field if only else None,
-            expected=only.expected if only else None,
-            received=only.received if only else None,
-            received_type=only.received_type if only else None,
-            issues=issues,
-            issues_total=count,
-            context=context,
-            cause=cause,
-            suggestion=_joined(issue.hint for issue in issues),
-        )
-        error.stand_in = only.stand_in if only else None
+        first = issues[0]
+        code = first.code
+        hints: list[str | None] = []
+        for issue in issues:
+            hints.append(issue.hint)
+            if issue.code is not code and issue.code != code:
+                code = ToolErrorCode.INVALID_INPUT
+        error = cls._made(tool, "", code, ErrorCategory.PARAMETER)
+        state = error.__dict__
+        state["context"] = _text("context", context)
+        if any(hints):
+            state["suggestion"] = _text("suggestion", _joined(hints))
+        ToolError._set_issues(error, issues)
+        if count > len(state["_issues"]):
+            state["_issues_total"] = count
+        if cause is not None and is_a(cause, BaseException):
+            error.__cause__ = cause
+        if count == 1 and first.field != ROOT:
+            state["field"], state["expected"] = first.field, first.expected
+            state["received"], state["received_type"] = first.received, first.received_type
+            state["stand_in"] = first.stand_in
+        return error
+
+    @classmethod
+    def _made(
+        cls, tool: str, message: str, code: ToolErrorCode, category: ErrorCategory
+    ) -> ToolError:
+        """A failure with these four, set at once: most are made here.
+
+        The constructor finds out one by one what else it was given.
+        """
+        error = cls.__new__(cls)
+        state = error.__dict__
+        state.update(_NOTHING_GIVEN)
+        state["tool"], state["_message"] = _text("tool", tool), message
+        state["code"], state["category"] = code, category
+        state["audience"] = _default_audience(category)
+        error.args = (state["tool"], message)
         return error
 
     @classmethod
@@ -252,7 +273,8 @@ class ToolError(ToolfaultError):
             parameters: The parameter names of the function, to name positional arguments.
             secret_fields: More fields whose values must not be shown.
         """
-        issues, total = read_issues(exc, args, parameters=parameters, secret=secret_fields)
+        secret = frozenset(secret_fields)
+        issues, total = read_issues(exc, args, parameters=parameters, secret=secret)
         cause = exc if is_a(exc, BaseException) else None
         return cls.from_issues(tool, issues, context=context, total=total, cause=cause)
 
@@ -268,11 +290,12 @@ class ToolError(ToolfaultError):
         text = exception_text(exc)
         seed = seed_code(text)
         if seed is not None:
-            error = cls(tool, first_line(text, _LONGEST_SHOWN), seed, cause=exc)
+            text, code = first_line(text, _LONGEST_SHOWN), ToolErrorCode(seed)
+            category = ErrorCategory.PARAMETER
         else:
-            error = cls(tool, text or type_text(exc), code_of(exc), cause=exc)
-            if error.category is ErrorCategory.PARAMETER:
-                error = error.with_(category=ErrorCategory.INTERNAL)
+            text, code, category = text or type_text(exc), code_of(exc), ErrorCategory.INTERNAL
+        error = cls._made(tool, as_text(text, _LONGEST_TEXT), code, category)
+        error.__cause__ = exc
         error.quotes_exception = True
         return error
 
@@ -414,7 +437,7 @@ class ToolError(ToolfaultError):
 
     @event_id.setter
     def event_id(self, value: str) -> None:
-        self._assign({"event_id": value})
+        self._event_id = value if type(value) is str and len(value) <= 64 else as_text(value, 64)
 
     @property
     def called(self) -> str:
@@ -520,29 +543,42 @@ class ToolError(ToolfaultError):
             TypeError: A name is not an argument of the constructor.
             ConfigError: A value is not allowed there.
         """
+        state = self.__dict__
         for name, value in given.items():
-            if name in _NORMAL_FORMS:
-                setattr(self, name, _NORMAL_FORMS[name](value))
-            elif name in _LIMITS:
-                setattr(self, name, _text(name, value))
+            limit = _LIMITS.get(name)
+            if limit is not None:
+                if type(value) is str and value.isprintable() and 0 < len(value) <= limit:
+                    state[name] = value if value.isascii() else plain(value)
+                else:
+                    state[name] = _text(name, value)
+            elif name in _NORMAL_FORMS:
+                state[name] = _NORMAL_FORMS[name](value)
             elif name not in _TOGETHER:
                 raise TypeError(f"ToolError has no argument {name[:64]!r}")
+        self._assign_others(given)
+
+    def _assign_others(self, given: Mapping[str, Any]) -> None:
+        """Set what is more than one text of *given*."""
+        state = self.__dict__
         if "message" in given:
-            self._message = (
-                "" if given["message"] is None else as_text(given["message"], _LONGEST_TEXT)
-            )
-            self.args = (self.tool, self._message)
+            message = given["message"]
+            state["_message"] = "" if message is None else as_text(message, _LONGEST_TEXT)
+            self.args = (self.tool, state["_message"])
         if "received" in given:
             self._set_received(given["received"])
         if "event_id" in given:
-            self._event_id = None if given["event_id"] is None else as_text(given["event_id"], 64)
+            state["_event_id"] = (
+                None if given["event_id"] is None else as_text(given["event_id"], 64)
+            )
         if "issues" in given:
             self._set_issues(given["issues"])
-        self._set_issues_total(given.get("issues_total"))
+        if "issues_total" in given:
+            self._set_issues_total(given["issues_total"])
         cause = given.get("cause")
-        if is_a(cause, BaseException) and cause is not self:
+        if cause is not None and is_a(cause, BaseException) and cause is not self:
             self.__cause__ = cause
-        self._set_kind_of_failure(given)
+        if not given.keys().isdisjoint(_KIND_OF_FAILURE):
+            self._set_kind_of_failure(given)
 
     def _set_received(self, value: object) -> None:
         self.stand_in = None
@@ -555,8 +591,9 @@ class ToolError(ToolfaultError):
 
     def _set_issues(self, value: Iterable[Issue]) -> None:
         issues = tuple(value)
-        if not all(is_a(issue, Issue) for issue in issues):
-            raise ConfigError("issues are Issue objects: Issue(field, code, message)")
+        for issue in issues:
+            if type(issue) is not Issue and not is_a(issue, Issue):
+                raise ConfigError("issues are Issue objects: Issue(field, code, message)")
         self._issues = issues[:_MOST_ISSUES]
         self._issues_total = len(issues) if len(issues) > _MOST_ISSUES else None
 
@@ -568,13 +605,15 @@ class ToolError(ToolfaultError):
         """Set code, category and audience; keep what was chosen, derive the rest anew."""
         old_code = getattr(self, "code", None)
         old_category = getattr(self, "category", None)
-        if given.get("code") is not None:
-            self.code = ToolErrorCode(given["code"])
+        code = given.get("code")
+        if code is not None:
+            self.code = code if type(code) is ToolErrorCode else ToolErrorCode(code)
         category = old_category
-        if old_code is None or category is old_code.category:
+        chosen = given.get("category")
+        if chosen is not None:
+            category = chosen if type(chosen) is ErrorCategory else ErrorCategory(chosen)
+        elif old_code is None or category is old_code.category:
             category = self.code.category
-        if given.get("category") is not None:
-            category = ErrorCategory(given["category"])
         if category is None:
             raise ConfigError(
                 f"the custom code {self.code.value!r} needs a category: "
@@ -603,7 +642,12 @@ def _is_message(text: object, given: Mapping[str, object]) -> bool:
     if any(character.isspace() for character in str(text).strip()):
         return True
     rest = (name for name in given if name not in ("tool", "message"))
-    return all(given[name] == _DEFAULTS.get(name) for name in rest)
+    # No comparison by a value of the host: what it calls equal may never return.
+    return all(
+        given[name] is _DEFAULTS.get(name)
+        or (type(given[name]) is str and given[name] == _DEFAULTS.get(name))
+        for name in rest
+    )
 
 
 _LIMITS = {
@@ -656,6 +700,21 @@ _TOGETHER = frozenset(
         "received",
     }
 )
+
+
+# What an error has that was given nothing; `_assign` sets the rest.
+_NOTHING_GIVEN: dict[str, Any] = {
+    **dict.fromkeys((*_LIMITS, *_NORMAL_FORMS, "received", "stand_in")),
+    **dict.fromkeys(("_issues_total", "_event_id", "_exception_type")),
+    "tool": "unknown",
+    "context": "parameters",
+    "adapter_failed": False,
+    "_message": "",
+    "_issues": (),
+}
+
+_ARGUMENTS = (*(name for name in _LIMITS if name != "told"), *_NORMAL_FORMS, *_TOGETHER)
+_KIND_OF_FAILURE = ("code", "category", "audience")
 
 
 def _default_audience(category: ErrorCategory) -> Audience:

@@ -16,21 +16,27 @@ from toolfault.errors._classify import exception_text
 from toolfault.errors._codes import MISSING_TEXT, REDACTED, ROOT, UNEXPECTED_TEXT, ToolErrorCode
 from toolfault.errors._hints import listed
 from toolfault.errors._issue import Issue
-from toolfault.errors._redaction import is_secret_key, redact_text, secret_values, shown_anyway
+from toolfault.errors._redaction import (
+    is_secret_path,
+    redact_text,
+    redaction_policy,
+    secret_values,
+    shown_anyway,
+)
 from toolfault.errors._types import has
 from toolfault.errors._values import (
+    PLAIN_TYPES,
     as_text,
     first_line,
     one_line,
     plain,
     redacted_repr,
     safe_repr,
-    type_and_size,
-    type_name,
+    shown_value,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
     Loc = tuple[str | int, ...]
 
@@ -249,6 +255,8 @@ def raw_value(args: object, loc: Loc, seen: object, *, failed: Sequence[Loc] = (
     """
     if not loc or len(loc) > _LONGEST_PATH:
         return seen
+    if type(args) is dict and len(loc) == 1 and args.get(loc[0], NOTHING) is seen:
+        return seen  # what nearly all errors are: the value of an argument, as it was sent
     if loc[-1] == "[key]":
         return seen
     values = _walk(args, loc)
@@ -379,7 +387,7 @@ _LIBRARIES = frozenset({"pydantic", "pydantic_core", "msgspec", "jsonschema", "t
 
 
 def read_issues(
-    exc: object, args: object, *, parameters: Sequence[str], secret: Collection[str]
+    exc: object, args: object, *, parameters: Sequence[str], secret: Set[str]
 ) -> tuple[list[Issue], int]:
     """The first issues of *exc* (at most 50) and how many there are; at least one."""
     try:
@@ -392,8 +400,14 @@ def read_issues(
 
 
 def _read(
-    exc: Any, args: object, parameters: Sequence[str], secret: Collection[str]
+    exc: Any, args: object, parameters: Sequence[str], secret: Set[str]
 ) -> tuple[list[Issue], int]:
+    if _types.module_name(type(exc)).startswith("pydantic_core"):
+        found = exc.errors(include_url=False)  # the addresses of its manual are half the work
+        issues = _ordinary_issues(found, args, secret)
+        if issues is not None:
+            return issues, len(issues)
+        return _read_pydantic([_in_one_form(e) for e in found], args, parameters, secret)
     if is_schema_error(exc):
         return _read_schema_errors([exc], args, secret)
     if _types.is_any(exc, list, tuple):
@@ -401,6 +415,47 @@ def _read(
     if _types.has(exc, "errors"):
         return _read_pydantic(error_dicts(exc), args, parameters, secret)
     return _read_msgspec(exc, args, secret)
+
+
+def _ordinary_issues(
+    errors: list[dict[str, Any]], args: object, secret: Set[str]
+) -> list[Issue] | None:
+    """The issues where each is about one argument that was sent; None for any others.
+
+    That is what models get wrong nearly always, and what needs no look at paths, branches, tags
+    and texts of the host. All others are read by `_read_pydantic`, which says the same of these.
+    """
+    if type(args) is not dict or len(errors) > _MOST_ISSUES:
+        return None
+    issues = []
+    for error in errors:
+        loc, name, value = error["loc"], error["type"], error.get("input", NOTHING)
+        code = TYPE_CODES.get(name)
+        if len(loc) != 1 or code is None or code in _SPECIAL_CODES or name in _SPECIAL_TYPES:
+            return None
+        if type(loc[0]) is not str or args.get(loc[0], NOTHING) is not value:
+            return None
+        if type(value) not in _OF_JSON or loc[0] in secret or is_secret_path(loc):
+            return None
+        received, kind, stand_in = shown_value(value)
+        issues.append(
+            Issue.of_value(
+                loc,
+                code,
+                error["msg"],
+                expected=expected_of(name, error.get("ctx")),
+                received=received,
+                received_type=kind,
+                stand_in=stand_in,
+                type=name,
+            )
+        )
+    return None if secret_values(args) else issues
+
+
+_OF_JSON = frozenset({*PLAIN_TYPES, dict, list})
+_SPECIAL_CODES = frozenset({"missing_field", "unknown_field", "invalid_input"})
+_SPECIAL_TYPES = frozenset({"too_short", "too_long"})  # may be the inside of a `SecretStr`
 
 
 def error_dicts(exc: Any) -> list[dict[str, Any]]:
@@ -421,18 +476,22 @@ def wanted_types(exc: Any) -> tuple[tuple[tuple[str | int, ...], str], ...]:
 
 
 def _in_one_form(error: dict[str, Any]) -> dict[str, Any]:
-    context = dict.get(error, "ctx")
+    context, name = dict.get(error, "ctx"), dict.get(error, "type", "")
     form: dict[str, Any] = {
-        "type": as_text(dict.get(error, "type", ""), _LONGEST_TYPE),
+        "type": name if type(name) is str and name in TYPE_CODES else as_text(name, _LONGEST_TYPE),
         "loc": _location(dict.get(error, "loc")),
         "msg": as_text(dict.get(error, "msg", ""), 4 * _LONGEST_MESSAGE),
-        "ctx": context if _types.is_a(context, dict) else None,
+        "ctx": context if context is None or _types.is_a(context, dict) else None,
     }
     value = dict.get(error, "input", NOTHING)
     return form if value is NOTHING else {**form, "input": value}
 
 
 def _location(loc: Any) -> tuple[str | int, ...]:
+    if type(loc) is tuple and len(loc) == 1 and type(loc[0]) is str:
+        return (
+            loc if loc[0] in redaction_policy().clean_texts else (as_text(loc[0], _LONGEST_PART),)
+        )
     is_path = loc is None or _types.is_any(loc, list, tuple)
     parts = _types.items_of(loc, _MOST_PARTS) if is_path else [loc]
     path = tuple(p if type(p) is int else as_text(p, _LONGEST_PART) for p in parts)
@@ -443,7 +502,7 @@ def _read_pydantic(
     errors: Sequence[dict[str, Any]],
     args: object,
     parameters: Sequence[str],
-    secret: Collection[str],
+    secret: Set[str],
 ) -> tuple[list[Issue], int]:
     own = [error for error in errors if error["type"] not in CONSEQUENCES] or errors
     failed = [_named(error["loc"], parameters) for error in own]
@@ -456,38 +515,57 @@ def _read_pydantic(
 
 
 def _pydantic_issue(
-    error: dict[str, Any], loc: Loc, args: object, failed: Sequence[Loc], secret: Collection[str]
+    error: dict[str, Any], loc: Loc, args: object, failed: Sequence[Loc], secret: Set[str]
 ) -> Issue:
     name = error["type"]
     message = plain_message(error["msg"])
     code = code_of_type(name, message)
-    tag = _missing_tag(error)
+    tag = _missing_tag(error) if name == _NO_TAG else None
     if tag is not None:
         loc = (*loc, tag)
-    raw = received_of(error)
-    if args is not None and not _has_no_value(error):
-        raw = raw_value(args, loc, raw, failed=failed)
+    raw: object = NOTHING
+    if not _has_no_value(error, code):
+        raw = error.get("input", NOTHING)
+        if args is not None:
+            raw = raw_value(args, loc, raw, failed=failed)
     hidden = hides_value(error, loc, raw, secret)
     if code == "missing_field" and name not in _NOT_ABSENT and (tag or name != _NO_TAG):
         message = MISSING_TEXT
     elif code == "unknown_field":
         message = UNEXPECTED_TEXT
-    return Issue(
-        field_label(loc),
+    elif hidden:
+        message = clean_message(message, raw, hidden=True)
+    return _issue_of(loc, code, message, expected_of(name, error["ctx"]), raw, hidden, name or None)
+
+
+def _issue_of(
+    loc: Loc,
+    code: str,
+    message: str,
+    expected: str | None,
+    raw: object,
+    hidden: bool,
+    kind: str | None,
+) -> Issue:
+    """The issue of the value *raw* at *loc*; `NOTHING` has no representation."""
+    received = received_type = stand_in = None
+    if raw is not NOTHING:
+        received, received_type, stand_in = shown_value(raw, hidden=hidden)
+    return Issue.of_value(
+        loc,
         code,
-        clean_message(message, raw, hidden=hidden),
-        expected=expected_of(name, error["ctx"]),
-        received=represented(raw, hidden=hidden),
-        received_type=None if raw is NOTHING else type_name(raw),
-        type=name or None,
-        loc=loc,
-        stand_in=None if raw is NOTHING else type_and_size(raw),
+        message,
+        expected=expected,
+        received=received,
+        received_type=received_type,
+        stand_in=stand_in,
+        type=kind,
     )
 
 
 def _missing_tag(error: Mapping[str, Any]) -> str | None:
     """The name of the tag that a discriminated union misses; None where a function finds tags."""
-    if error["type"] != _NO_TAG or error["ctx"] is None:
+    if error["ctx"] is None:
         return None
     named = as_text(dict.get(error["ctx"], "discriminator"), _LONGEST_PART)
     last = named.rpartition(" | ")[2]  # an alias
@@ -509,10 +587,11 @@ def field_label(loc: Sequence[str | int]) -> str:
 
 def received_of(error: Mapping[str, Any]) -> object:
     """The value one pydantic error reports, or `NOTHING` where it is not a value of the field."""
-    return NOTHING if _has_no_value(error) else error.get("input", NOTHING)
+    code = code_of_type(error["type"])
+    return NOTHING if _has_no_value(error, code) else error.get("input", NOTHING)
 
 
-def _has_no_value(error: Mapping[str, Any]) -> bool:
+def _has_no_value(error: Mapping[str, Any], code: str) -> bool:
     """Whether an error is about no value of a field.
 
     For missing fields, for wrong bindings and for errors of the whole model, pydantic reports
@@ -520,18 +599,18 @@ def _has_no_value(error: Mapping[str, Any]) -> bool:
     """
     if not error["loc"] or _types.class_name(error.get("input")) == "ArgsKwargs":
         return True
-    return code_of_type(error["type"]) == "missing_field" and error["type"] not in _NOT_ABSENT
+    return code == "missing_field" and error["type"] not in _NOT_ABSENT
 
 
 def hides_value(
-    error: Mapping[str, Any] | None, loc: Sequence[str | int], raw: object, secret: Collection[str]
+    error: Mapping[str, Any] | None, loc: Sequence[str | int], raw: object, secret: Set[str]
 ) -> bool:
     """Whether the value of an error must not be shown, by its name or by its type."""
-    if any(part in secret for part in loc):
+    if not secret.isdisjoint(loc):
         return True
-    if any(is_secret_key(part) for part in loc):
+    if is_secret_path(loc):
         return not shown_anyway(raw)
-    if _types.class_name(raw).startswith(_SECRET_CLASSES):
+    if type(raw) not in PLAIN_TYPES and _types.class_name(raw).startswith(_SECRET_CLASSES):
         return True
     # The length of a text is checked as `string_too_short`; as `too_short` "after validation" of
     # a "Value" only when it is the inside of a `SecretStr`, whose clear value then is the input.
@@ -657,11 +736,11 @@ _FORMATS = {
 
 def is_schema_error(exc: object) -> bool:
     """Whether *exc* has the attributes of a jsonschema error."""
-    return all(has(exc, name) for name in ("validator", "absolute_path", "instance"))
+    return has(exc, "validator") and has(exc, "absolute_path") and has(exc, "instance")
 
 
 def _read_schema_errors(
-    errors: Sequence[object], args: object, secret: Collection[str]
+    errors: Sequence[object], args: object, secret: Set[str]
 ) -> tuple[list[Issue], int]:
     """The issues of *errors*; one error may name several missing or unexpected fields."""
     issues: list[Issue] = []
@@ -700,7 +779,7 @@ def _branch_distance(branch: Sequence[Any]) -> tuple[bool, bool, int]:
     )
 
 
-def _schema_issues(error: Any, args: object, secret: Collection[str]) -> Iterator[Issue]:
+def _schema_issues(error: Any, args: object, secret: Set[str]) -> Iterator[Issue]:
     keyword = str(error.validator)
     loc = tuple(p if type(p) is int else str(p) for p in error.absolute_path)
     instance, wanted = error.instance, error.validator_value
@@ -740,21 +819,12 @@ def _schema_issue(
     *,
     expected: str | None = None,
     raw: Sequence[object] = (),
-    secret: Collection[str] = (),
+    secret: Set[str] = frozenset(),
 ) -> Issue:
     value = raw[0] if raw else NOTHING
     hidden = hides_value(None, loc, value, secret)
-    return Issue(
-        field_label(loc),
-        KEYWORD_CODES.get(keyword, "invalid_input"),
-        message,
-        expected=expected,
-        received=represented(value, hidden=hidden),
-        received_type=type_name(value) if raw else None,
-        type=keyword[:128],
-        loc=loc,
-        stand_in=type_and_size(value) if raw else None,
-    )
+    code = KEYWORD_CODES.get(keyword, "invalid_input")
+    return _issue_of(loc, code, message, expected, value, hidden, keyword[:128])
 
 
 def _missing_name(error: Any, instance: dict[str, object]) -> str:
@@ -827,7 +897,7 @@ _JSON_WORDS = {
 }
 
 
-def _read_msgspec(exc: object, args: object, secret: Collection[str]) -> tuple[list[Issue], int]:
+def _read_msgspec(exc: object, args: object, secret: Set[str]) -> tuple[list[Issue], int]:
     """The one issue of a msgspec error; nothing when the text is not of that form."""
     text = plain(str(exc), 2_000)
     found = _PATH.search(text)
@@ -890,18 +960,9 @@ def _msgspec_issue(
     message: str,
     expected: str | None,
     args: object,
-    secret: Collection[str],
+    secret: Set[str],
 ) -> Issue:
     raw = NOTHING if code == "missing_field" or not loc else raw_value(args, loc, NOTHING)
     hidden = hides_value(None, loc, raw, secret)
-    return Issue(
-        field_label(loc) if loc else ROOT,
-        code,
-        clean_message(message, raw, hidden=hidden),
-        expected=expected,
-        received=represented(raw, hidden=hidden),
-        received_type=None if raw is NOTHING else type_name(raw),
-        type="msgspec",
-        loc=loc,
-        stand_in=None if raw is NOTHING else type_and_size(raw),
-    )
+    message = clean_message(message, raw, hidden=hidden)
+    return _issue_of(loc, code, message, expected, raw, hidden, "msgspec")

@@ -5,13 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from toolfault.errors._codes import MISSING_TEXT, ROOT, UNEXPECTED_TEXT, ToolErrorCode
-from toolfault.errors._redaction import without
-from toolfault.errors._values import as_text, clean_name, clean_received, clean_text, cut
+from toolfault.errors._redaction import redaction_policy, without
+from toolfault.errors._values import (
+    as_text,
+    clean_name,
+    clean_received,
+    clean_text,
+    cut,
+    known_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["Issue"]
+__all__ = ["Issue", "NearMissLookup"]
 
 LONGEST_FIELD = 256
 LONGEST_MESSAGE = 500
@@ -42,13 +49,13 @@ class Issue:
     """
 
     __slots__ = (
+        "_near_miss",
         "code",
         "expected",
         "field",
         "hint",
         "loc",
         "message",
-        "near_miss",
         "received",
         "received_type",
         "stand_in",
@@ -63,7 +70,7 @@ class Issue:
     received_type: str | None
     type: str | None
     loc: tuple[str | int, ...]
-    near_miss: tuple[str, ...]
+    _near_miss: tuple[str, ...] | NearMissLookup
     hint: str | None
     stand_in: str | None
 
@@ -82,9 +89,60 @@ class Issue:
         hint: str | None = None,
         stand_in: str | None = None,
     ) -> None:
-        given = (received_type, field, code, message, expected, received, type, loc)
-        for name, value in zip(_ORDER, (*given, near_miss, hint, stand_in), strict=True):
-            setattr(self, name, _CLEANERS[name](self, value))
+        self.received_type = _known(received_type, LONGEST_TYPE)
+        self.field = _clean_field(field)
+        self.code = ToolErrorCode(code)
+        self.message = _known(message, LONGEST_MESSAGE) or _default_text(self.code)
+        self.expected = _known(expected, LONGEST_EXPECTED)
+        self.received = clean_received(
+            received, field=self.field, received_type=self.received_type, limit=LONGEST_RECEIVED
+        )
+        self.type = None if type is None else as_text(type, LONGEST_TYPE)
+        self.loc = _parts(self.field) if loc is None else _clean_loc(loc)
+        self._near_miss = tuple(near_miss)
+        self.hint = _known(hint, LONGEST_MESSAGE)
+        self.stand_in = None if stand_in is None else as_text(stand_in, LONGEST_TYPE)
+
+    @classmethod
+    def of_value(
+        cls,
+        loc: tuple[str | int, ...],
+        code: str,
+        message: str,
+        *,
+        expected: str | None,
+        received: str | None,
+        received_type: str | None,
+        stand_in: str | None,
+        type: str | None = None,  # noqa: A002 - the name of the field on the wire
+    ) -> Issue:
+        """The issue of a value at *loc*, for who has a clean representation of it.
+
+        The arguments are those of the constructor. Names and sentences are cleaned here;
+        *received*, its type and its stand-in are taken as they are.
+        """
+        issue = cls.__new__(cls)
+        known = redaction_policy().clean_texts
+        issue.field = issue.loc = loc  # type: ignore[assignment]
+        if len(loc) == 1 and loc[0] in known:
+            issue.field = loc[0]
+        elif not loc:
+            issue.field = ROOT
+        else:
+            issue.field = _clean_field(".".join([str(part) for part in loc]))
+            issue.loc = _clean_loc(loc)
+        issue.code = ToolErrorCode._value2member_map_.get(code) or ToolErrorCode(code)  # type: ignore[assignment]
+        if message not in known:
+            message = known_text(message, LONGEST_MESSAGE) or _default_text(issue.code)
+        issue.message = message
+        issue.expected = expected if expected in known else _known(expected, LONGEST_EXPECTED)
+        issue.received = received
+        issue.received_type = received_type
+        issue.type = type
+        issue._near_miss = ()  # noqa: SLF001 - its own issue
+        issue.hint = None
+        issue.stand_in = stand_in
+        return issue
 
     @property
     def field_pattern(self) -> str:
@@ -107,27 +165,54 @@ class Issue:
         """Whether the issue concerns the arguments as a whole."""
         return self.field == ROOT
 
+    @property
+    def near_miss(self) -> tuple[str, ...]:
+        """Names of remedies that would have accepted the value; worked out when first asked for."""
+        known = self._near_miss
+        if isinstance(known, NearMissLookup):
+            known = self._near_miss = known.names(self)
+        return known
+
+    @near_miss.setter
+    def near_miss(self, names: tuple[str, ...] | NearMissLookup) -> None:
+        self._near_miss = names
+
+    @property
+    def needs_near_miss(self) -> bool:
+        """Whether nobody has said yet what its near misses are."""
+        return not self._near_miss
+
     def with_(self, **changes: object) -> Issue:
         """A copy with *changes*, named like the arguments of the constructor.
 
         Raises:
             TypeError: A name is not an argument of the constructor.
         """
-        copy = _rebuilt(self._key())
+        copy = self.copy()
         if "received" in changes:
             copy.stand_in = None  # it was that of another value
-        for name in _ORDER:
+        for name, clean in _CLEANERS.items():
             if name in changes:
-                setattr(copy, name, _CLEANERS[name](copy, changes.pop(name)))
+                setattr(copy, name, clean(copy, changes.pop(name)))
         if changes:
             raise TypeError(f"Issue has no argument {next(iter(changes))!r}")
         return copy
+
+    def copy(self) -> Issue:
+        """A copy of its own, which later changes of this one do not reach."""
+        twin = Issue.__new__(Issue)
+        twin.field, twin.code, twin.message = self.field, self.code, self.message
+        twin.expected, twin.received, twin.hint = self.expected, self.received, self.hint
+        twin.received_type, twin.stand_in = self.received_type, self.stand_in
+        twin.type, twin.loc = self.type, self.loc
+        twin._near_miss = self._near_miss  # noqa: SLF001 - its own twin
+        return twin
 
     def cut(self, limit: int) -> Issue:
         """The issue itself, or a copy whose received value has at most *limit* characters."""
         if self.received is None or len(self.received) <= limit:
             return self
-        copy = _rebuilt(self._key())
+        copy = self.copy()
         copy.received = cut(self.received, limit)
         return copy
 
@@ -140,7 +225,7 @@ class Issue:
         return self if message == self.message else self.with_(message=message)
 
     def _key(self) -> tuple[object, ...]:
-        return tuple(getattr(self, name) for name in Issue.__slots__)
+        return tuple(getattr(self, name) for name in _PARTS)
 
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if type(other) is Issue else NotImplemented
@@ -157,9 +242,35 @@ class Issue:
 
 def _rebuilt(values: tuple[object, ...]) -> Issue:
     issue = Issue.__new__(Issue)
-    for name, value in zip(Issue.__slots__, values, strict=True):
+    for name, value in zip(_PARTS, values, strict=True):
         setattr(issue, name, value)
     return issue
+
+
+class NearMissLookup:
+    """Near misses that nobody has asked for yet: most failures are told without them.
+
+    Args:
+        judge: Names the remedies that would have accepted a value; see `coerce.near_misses`.
+        value: The value, or an empty container of the same kind: nothing that can change.
+        choices: The values the field takes, where the issue does not say them.
+    """
+
+    __slots__ = ("_choices", "_judge", "_value")
+
+    def __init__(
+        self,
+        judge: Callable[..., tuple[str, ...]],
+        value: object,
+        choices: Iterable[str] | None = None,
+    ) -> None:
+        self._judge = judge
+        self._value = value
+        self._choices = choices
+
+    def names(self, issue: Issue) -> tuple[str, ...]:
+        """The near misses of *issue*."""
+        return self._judge(self._value, issue, choices=self._choices)
 
 
 def _default_text(code: ToolErrorCode) -> str:
@@ -180,39 +291,46 @@ def _parts(field: str) -> tuple[str | int, ...]:
 # Every part of an issue and how it is cleaned, in an order in which each finds what it needs.
 
 
-def _clean_field(_: Issue, value: Any) -> str:
+def _clean_field(value: Any) -> str:
+    if type(value) is str and len(value) <= LONGEST_FIELD:
+        if value in redaction_policy().clean_texts:
+            return value
+        known_text(value, LONGEST_FIELD)  # a name that is clean is known from now on
     return clean_name(as_text(value, LONGEST_FIELD)) or ROOT
 
 
 def _clean_loc(value: Any) -> tuple[str | int, ...]:
-    return tuple(p if type(p) is int else clean_name(as_text(p, LONGEST_FIELD)) for p in value)
-
-
-def _clean_message(issue: Issue, value: Any) -> str:
-    return _clean_text(value, LONGEST_MESSAGE) or _default_text(issue.code)
-
-
-def _clean_received(issue: Issue, value: Any) -> str | None:
-    return clean_received(
-        value, field=issue.field, received_type=issue.received_type, limit=LONGEST_RECEIVED
+    known = redaction_policy().clean_texts
+    return tuple(
+        [
+            part
+            if type(part) is int or (type(part) is str and part in known)
+            else clean_name(as_text(part, LONGEST_FIELD))
+            for part in value
+        ]
     )
 
 
-def _clean_text(value: Any, limit: int) -> str | None:
-    return None if value is None else clean_text(value, limit)
+def _known(value: Any, limit: int) -> str | None:
+    if value is None:
+        return None
+    return known_text(value, limit) if type(value) is str else clean_text(value, limit)
 
 
+# The parts of an issue, and how each is cleaned when it is changed later.
 _CLEANERS: dict[str, Callable[[Issue, Any], object]] = {
-    "received_type": lambda _, value: _clean_text(value, LONGEST_TYPE),
-    "field": _clean_field,
+    "received_type": lambda _, value: _known(value, LONGEST_TYPE),
+    "field": lambda _, value: _clean_field(value),
     "code": lambda _, value: ToolErrorCode(value),
-    "message": _clean_message,
-    "expected": lambda _, value: _clean_text(value, LONGEST_EXPECTED),
-    "received": _clean_received,
+    "message": lambda issue, value: _known(value, LONGEST_MESSAGE) or _default_text(issue.code),
+    "expected": lambda _, value: _known(value, LONGEST_EXPECTED),
+    "received": lambda issue, value: clean_received(
+        value, field=issue.field, received_type=issue.received_type, limit=LONGEST_RECEIVED
+    ),
     "type": lambda _, value: None if value is None else as_text(value, LONGEST_TYPE),
     "loc": lambda issue, value: _parts(issue.field) if value is None else _clean_loc(value),
     "near_miss": lambda _, value: tuple(value),
-    "hint": lambda _, value: _clean_text(value, LONGEST_MESSAGE),
+    "hint": lambda _, value: _known(value, LONGEST_MESSAGE),
     "stand_in": lambda _, value: None if value is None else as_text(value, LONGEST_TYPE),
 }
-_ORDER = tuple(_CLEANERS)
+_PARTS = tuple(_CLEANERS)

@@ -75,7 +75,7 @@ class RedactionPolicy:
         ConfigError: A key has no letters, or *redactor* cannot be called.
     """
 
-    __slots__ = ("_cache", "_keep", "_more", "redactor")
+    __slots__ = ("_keep", "_more", "clean_texts", "known_keys", "redactor")
 
     def __init__(
         self,
@@ -88,16 +88,19 @@ class RedactionPolicy:
             raise ConfigError("redactor must be a function that takes a text and returns a text")
         self._more = _word_set(redact_keys, "redact_keys")
         self._keep = _word_set(keep_keys, "keep_keys")
-        self._cache: dict[str, bool] = {}
+        self.known_keys: dict[str, bool] = {}
+        """Keys that were looked at, and whether their values are secrets."""
+        self.clean_texts: set[str] = set()
+        """Texts that were looked at and came out as they were; see `errors._values.clean_text`."""
         self.redactor = redactor
 
     def is_secret(self, key: str) -> bool:
         """Whether the value of *key* is a secret."""
-        known = self._cache.get(key)
+        known = self.known_keys.get(key)
         if known is None:
             known = self._judge(key_words(key))
-            if len(self._cache) < _MOST_CACHED_KEYS and len(key) <= 64:
-                self._cache[key] = known
+            if len(self.known_keys) < _MOST_CACHED_KEYS and len(key) <= 64:
+                self.known_keys[key] = known
         return known
 
     def _judge(self, words: tuple[str, ...]) -> bool:
@@ -173,6 +176,17 @@ def is_secret_key(key: object) -> bool:
     return type(key) is str and _policy.is_secret(key)
 
 
+def is_secret_path(loc: Iterable[object]) -> bool:
+    """Whether any name in *loc* is that of a secret."""
+    known = _policy.known_keys
+    for part in loc:
+        if type(part) is str:
+            secret = known.get(part)
+            if secret or (secret is None and _policy.is_secret(part)):
+                return True
+    return False
+
+
 def shown_anyway(value: object) -> bool:
     """Whether *value* is shown under a secret key too: numbers, booleans and None are."""
     return value is None or is_any(value, int, float)
@@ -199,20 +213,26 @@ def secret_values(value: object) -> list[str]:
             value = json.loads(value)
         except (ValueError, RecursionError):
             return []
-    return sorted(_secret_values(value, 3), key=len, reverse=True)
+    found = _secret_values(value, 3)
+    return sorted(found, key=len, reverse=True) if found else found
 
 
 def _secret_values(value: object, depth: int) -> list[str]:
     found: list[str] = []
     if type(value) is not dict or depth == 0:
         return found
+    known = _policy.known_keys
     for key, item in islice(dict.items(value), _MOST_KEYS_READ):
-        if type(item) is str and is_secret_key(key) and len(item) >= _SHORTEST_QUOTED:
-            found.append(item)
-            if len(item) > _LONGEST_QUOTED:
-                found.append(item[:_LONGEST_QUOTED])  # where the text that quotes it was cut
-        else:
+        if type(item) is dict:
             found += _secret_values(item, depth - 1)
+        elif type(item) is str and len(item) >= _SHORTEST_QUOTED and type(key) is str:
+            secret = known.get(key)
+            if secret is None:
+                secret = _policy.is_secret(key)
+            if secret:
+                found.append(item)
+                if len(item) > _LONGEST_QUOTED:
+                    found.append(item[:_LONGEST_QUOTED])  # where the text that quotes it was cut
     return found[:_MOST_QUOTED]
 
 
@@ -507,6 +527,7 @@ _KEY_PROVIDED = re.compile(
 _SUSPICIOUS = re.compile(
     r"[:=%\\<&\d\x00\ufffd]|--|['\"],|[Bb][Ee][Aa][Rr][Ee][Rr]|[Bb][Aa][Ss][Ii][Cc]|\S{16}"
 )
+MOST_AT_ONCE = WINDOW_HEAD + WINDOW_TAIL
 _DIGITS = re.compile(r"\d[\d\- ]{3}|[A-Z]{2}\d\d")
 _PEM_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----")
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----")
@@ -518,6 +539,13 @@ def redact_text(text: str, limit: int | None = None) -> str:
     Without *limit*, text beyond 32 Ki characters keeps its head and its tail only. Never raises:
     what cannot be cleaned is replaced as a whole.
     """
+    if (
+        type(text) is str
+        and len(text) <= (MOST_AT_ONCE if limit is None else limit)
+        and _policy.redactor is None
+        and not _SUSPICIOUS.search(text)
+    ):
+        return text
     try:
         text = str.__str__(text)
         if limit is not None and len(text) > limit:

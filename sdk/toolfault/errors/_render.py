@@ -27,6 +27,7 @@ from toolfault.errors._values import (
     clean_received,
     cut,
     first_line,
+    known_text,
     one_line,
     plain,
     snippet,
@@ -74,8 +75,13 @@ def received_suffix(received: str | None, received_type: str | None) -> str:
     """` (received int: 9000)`, or nothing when nothing was received."""
     if received is None:
         return ""
-    received = cut(received, LONGEST_SHOWN_RECEIVED)
-    if is_stand_in(received, received_type):
+    if len(received) > LONGEST_SHOWN_RECEIVED:
+        received = cut(received, LONGEST_SHOWN_RECEIVED)
+    if (
+        received_type
+        and received.startswith(received_type)
+        and is_stand_in(received, received_type)
+    ):
         return f" (received {received})"
     return (
         f" (received {received_type}: {received})" if received_type else f" (received: {received})"
@@ -94,7 +100,7 @@ def sentence(issue: Issue, context: str, *, with_received: bool = True) -> str:
     if issue.message in (MISSING_TEXT, UNEXPECTED_TEXT) and not issue.is_root:
         return f"{issue.message}: {issue.field}"
     suffix = received_suffix(issue.received, issue.received_type) if with_received else ""
-    if issue.is_root:
+    if issue.field == ROOT:
         return f"Invalid {context}: {issue.message}{suffix}"
     return f"Invalid parameter value for {issue.field}: {issue.message}{suffix}"
 
@@ -102,10 +108,9 @@ def sentence(issue: Issue, context: str, *, with_received: bool = True) -> str:
 def block(issues: Sequence[Issue], context: str, total: int) -> str:
     """All issues at once, one line each (cleaned before); *total* counts the unlisted too."""
     lines = [f"Invalid {context} - {total} errors:"]
-    lines += [
-        f"  • {issue.field}: {issue.message}{received_suffix(issue.received, issue.received_type)}"
-        for issue in issues[:MOST_BULLETS]
-    ]
+    for issue in issues[:MOST_BULLETS]:
+        suffix = received_suffix(issue.received, issue.received_type)
+        lines.append(f"  • {issue.field}: {issue.message}{suffix}")
     hidden = total - min(len(issues), MOST_BULLETS)
     if hidden > 0:
         lines.append(f"  … and {hidden} more errors")
@@ -231,12 +236,19 @@ def called(error: ToolError) -> str:
 
 def clean_issues(error: ToolError) -> tuple[Issue, ...]:
     """The issues of *error* with their values cut to what the model is shown."""
-    return tuple(issue.cut(LONGEST_RECEIVED) for issue in error.issues)
+    return _cut_issues(error.issues)
+
+
+def _cut_issues(issues: tuple[Issue, ...]) -> tuple[Issue, ...]:
+    for issue in issues:
+        if issue.received is not None and len(issue.received) > LONGEST_RECEIVED:
+            return tuple(issue.cut(LONGEST_RECEIVED) for issue in issues)
+    return issues
 
 
 def clean_context(error: ToolError) -> str:
     """What was validated (`parameters`, `HTTP request`), fit to be shown."""
-    return one_line(plain(redact_text(error.context, _LONGEST_CONTEXT))) or "parameters"
+    return one_line(known_text(error.context, _LONGEST_CONTEXT)) or "parameters"
 
 
 def bare(text: str) -> str:
@@ -258,13 +270,17 @@ def llm_text(error: ToolError) -> str:
     if error.category is ErrorCategory.INTERNAL:
         return authored or INTERNAL_TEXT
     text = authored or f"Error: {_corrective(error)}"
-    hint = shown_hint(error)
-    return fit_lines(f"{text}\nHint: {hint}" if hint else text, LONGEST_LLM)
+    hint = shown_hint(error) if error.retry_hint or error.derived_hint else None
+    if hint:
+        text = f"{text}\nHint: {hint}"
+    return text if len(text) <= LONGEST_LLM else fit_lines(text, LONGEST_LLM)
 
 
 def _corrective(error: ToolError) -> str:
-    if error.is_composed:
-        return _composed(error)
+    if not error._message:  # noqa: SLF001 - what `is_composed` says, less a call
+        issues = error.issues
+        if issues:
+            return _composed(error, issues)
     text = bare(_authored(error, LONGEST_LLM))
     received = _received(error)
     return text + received_suffix(received, error.received_type)
@@ -290,19 +306,19 @@ def _authored(error: ToolError, limit: int) -> str:
 
 def composed_message(error: ToolError) -> str:
     """The text made from the issues of *error*, or what its category always says."""
-    if error.issues:
-        return _composed(error)
+    issues = error.issues
+    if issues:
+        return _composed(error, issues)
     if error.category is ErrorCategory.PARAMETER:
         return code_sentence(error.code.value, None, clean_context(error))
     return UNAVAILABLE_TEXT if error.category is ErrorCategory.AVAILABILITY else INTERNAL_TEXT
 
 
-def _composed(error: ToolError) -> str:
-    issues = clean_issues(error)
+def _composed(error: ToolError, found: tuple[Issue, ...]) -> str:
+    issues = _cut_issues(found)
     context = clean_context(error)
-    if error.issues_total == 1:
-        return sentence(issues[0], context)
-    return block(issues, context, error.issues_total)
+    total = error.issues_total
+    return sentence(issues[0], context) if total == 1 else block(issues, context, total)
 
 
 def shown_hint(error: ToolError) -> str | None:
@@ -403,7 +419,7 @@ def _system_text(error: ToolError) -> str:
 
 def _system_message(error: ToolError) -> str:
     if error.is_composed:
-        return _composed(error)
+        return _composed(error, error.issues)
     return bare(_authored(error, LONGEST_SYSTEM // 2))
 
 

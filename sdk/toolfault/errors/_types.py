@@ -82,7 +82,10 @@ def is_a(value: object, base: type[T]) -> TypeGuard[T]:
 
 def is_any(value: object, *bases: type) -> bool:
     """Whether *value* really is one of *bases*."""
-    return any(base in _mro_of(type(value)) for base in bases)
+    for base in _mro_of(type(value)):  # noqa: SIM110 - a generator would cost a call for each
+        if base in bases:
+            return True
+    return False
 
 
 def items_of(value: object, most: int | None = None) -> list[Any]:
@@ -96,8 +99,9 @@ def items_of(value: object, most: int | None = None) -> list[Any]:
 
 def has(value: object, name: str) -> bool:
     """Whether *value* has the attribute *name* by its class or in itself, not by `__getattr__`."""
-    if any(name in _dict_of(base) for base in _mro_of(type(value))):
-        return True
+    for base in _mro_of(type(value)):
+        if name in _dict_of(base):
+            return True
     try:
         return name in object.__getattribute__(value, "__dict__")
     except AttributeError:

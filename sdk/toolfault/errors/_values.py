@@ -11,9 +11,11 @@ from toolfault.errors import _types
 from toolfault.errors._codes import REDACTED
 from toolfault.errors._redaction import (
     is_secret_key,
+    is_secret_path,
     names_a_secret,
     redact_name,
     redact_text,
+    redaction_policy,
     shown_anyway,
 )
 from toolfault.errors._types import is_a
@@ -22,16 +24,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 __all__ = [
+    "PLAIN_TYPES",
     "as_text",
     "clean_name",
     "clean_received",
     "clean_text",
     "cut",
     "first_line",
+    "is_secret_value",
+    "known_text",
     "one_line",
     "plain",
     "redacted_repr",
     "safe_repr",
+    "shown_value",
     "snippet",
     "to_jsonable",
     "type_and_size",
@@ -150,7 +156,7 @@ _UNITS: tuple[tuple[Any, str], ...] = (
 
 def type_name(value: object) -> str:
     """The Python type name of *value*: `str`, `int`, `dict`, `NoneType`."""
-    return one_line(_types.class_name(value))
+    return PLAIN_TYPES.get(type(value)) or one_line(_types.class_name(value))
 
 
 def type_and_size(value: object) -> str:
@@ -163,6 +169,34 @@ def type_and_size(value: object) -> str:
         if base in bases:
             return f"{type_name(value)}, {base.__len__(value)} {unit}"
     return type_name(value)
+
+
+_SHORTEST_SECRET = 9  # characters of a number, an account's, that is one
+# Values that are what they say, without a class of their own.
+PLAIN_TYPES = {str: "str", int: "int", float: "float", bool: "bool", type(None): "NoneType"}
+
+
+def shown_value(value: object, *, hidden: bool = False) -> tuple[str, str, str]:
+    """The clean representation of *value* on one line, its type name, and what stands in for it.
+
+    Args:
+        value: Anything.
+        hidden: Whether the value is a secret, which is not shown.
+    """
+    kind = type(value)
+    name = PLAIN_TYPES.get(kind)
+    if name is None:
+        shown = REDACTED if hidden else redacted_repr(value)
+        if len(shown) >= _SHORTEST_SECRET:  # what lies beside each other may be one, too
+            shown = one_line(clean_text(shown, LIMIT))
+        return shown, type_name(value), type_and_size(value)
+    if kind is str:
+        shown = REDACTED if hidden else cut(repr(redact_text(value, LIMIT + 1)), LIMIT)  # type: ignore[arg-type]
+        return shown, name, f"str, {len(value)} characters"  # type: ignore[arg-type]
+    if hidden:
+        return REDACTED, name, name
+    shown = _integer(value) if kind is int else repr(value)  # type: ignore[arg-type]
+    return redact_text(shown) if len(shown) >= _SHORTEST_SECRET else shown, name, name
 
 
 def safe_repr(value: object, limit: int = LIMIT) -> str:
@@ -496,15 +530,42 @@ def clean_received(
     """The representation of a received value, without secrets, at most *limit* characters."""
     if received is None:
         return None
-    if received_type not in _NEVER_SECRET_TYPES and type(field) is str and _secret_field(field):
+    if type(field) is str and is_secret_value(field.split("."), received_type):
         return REDACTED
     return one_line(clean_text(received, limit))
 
 
-def _secret_field(field: str) -> bool:
-    return any(is_secret_key(part) for part in field.split("."))
+def is_secret_value(loc: Iterable[object], received_type: str | None) -> bool:
+    """Whether a value of *received_type* at *loc* must not be shown, by a name on its path."""
+    return received_type not in _NEVER_SECRET_TYPES and is_secret_path(loc)
+
+
+_LONGEST_KNOWN = 300
+_MOST_KNOWN = 1_000
 
 
 def clean_text(value: object, limit: int) -> str:
     """Any text without secrets and control characters, at most *limit* characters."""
     return plain(redact_text(as_text(value, 4 * limit + 1_000), limit))
+
+
+def known_text(text: str, limit: int) -> str:
+    """`clean_text` of a name or a sentence that comes again with every failure of its kind.
+
+    A line that came out as it was is remembered by the policy, up to a thousand of them; a text
+    that held a secret never is.
+    """
+    policy = redaction_policy()
+    if type(text) is str and text in policy.clean_texts and len(text) <= limit:
+        return text
+    cleaned = clean_text(text, limit)
+    if (
+        cleaned == text
+        and 0 < len(cleaned) <= _LONGEST_KNOWN
+        and cleaned.isprintable()
+        and policy.redactor is None
+    ):
+        if len(policy.clean_texts) >= _MOST_KNOWN:
+            policy.clean_texts.clear()
+        policy.clean_texts.add(cleaned)
+    return cleaned

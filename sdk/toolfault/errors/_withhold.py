@@ -198,6 +198,8 @@ class _Known:
         return found
 
     def _without_short(self, text: str, allowed: str) -> str:
+        if not any(form in text for form in self._short):
+            return text
         parts: list[str] = []
         done = at = 0
         while at < len(text):

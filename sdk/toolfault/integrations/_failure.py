@@ -124,7 +124,7 @@ def failure_of(seen: Seen, arguments: dict[Any, Any] | None) -> ToolError | None
     if secrets:
         hide(error, secrets)
     if error.category is ErrorCategory.PARAMETER:
-        from toolfault.tools._advice import advised
+        from toolfault.tools._rejection import advised
 
         ours = not isinstance(seen.error, ToolError)
         error = advised(error, arguments, _tool_of(seen), ours=ours)
@@ -367,7 +367,7 @@ def improved(seen: Seen, error: ToolError) -> str | None:
 
 
 def _with_hints(seen: Seen, error: ToolError) -> ToolError:
-    from toolfault.tools._advice import advised
+    from toolfault.tools._rejection import advised
 
     tool = _tool_of(seen) or cast("Tool", _Declared(seen.schema))
     arguments = parsed(seen.arguments)

@@ -40,7 +40,7 @@ from toolfault.integrations._failure import (
 from toolfault.telemetry._context import Conversation, current_scope
 from toolfault.telemetry._guard import debug
 from toolfault.tools import CallRecord, mark_reported, notify
-from toolfault.tools._running import RUNNING, Frame, RunningCall, leave
+from toolfault.tools._call import RUNNING, Frame, RunningCall, leave
 
 __all__ = ["Call", "Seen", "current_call", "note", "observe", "open_call"]
 

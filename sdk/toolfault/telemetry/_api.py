@@ -179,7 +179,7 @@ def swap(replacement: Client | None) -> Client | None:
     Neither is started or stopped.
     """
     global _client
-    from toolfault.tools._observe import observe, time_calls_by, unobserve
+    from toolfault.tools._call import observe, time_calls_by, unobserve
 
     before, _client = _client, replacement
     if before is not None:

@@ -45,11 +45,14 @@ class Attempt(NamedTuple):
         arguments: A copy in JSON types.
         chain: The chain the call belongs to, or None.
         secret: Key of the fingerprint.
+        is_whole: Whether the copy says all that the arguments do: nothing in it was shortened,
+            left out or named by its type only.
     """
 
     arguments: Any
     chain: Chain | None
     secret: bytes
+    is_whole: bool
 
     def members(self) -> dict[str, Any]:
         """Return the fingerprint, and the difference to the chain's attempt before this one."""
@@ -63,12 +66,13 @@ class Attempt(NamedTuple):
 
 def attempt(arguments: object, chain: Chain | None, secret: bytes) -> tuple[Attempt, int]:
     """Copy arguments for later and return them with the bytes they take while they wait."""
-    budget = [_NODES, 0]
+    budget = [_NODES, 0, 1]
     if type(arguments) is dict:  # what they nearly always are
         copy: Any = _plain_members(arguments, budget, 1)
     else:
         copy = _plain(arguments, budget, 0)
-    return Attempt(copy, chain, secret), 2 * budget[1] + 100 * (_NODES - budget[0])
+    is_whole = bool(budget[2]) and budget[0] > 0
+    return Attempt(copy, chain, secret, is_whole), 2 * budget[1] + 100 * (_NODES - budget[0])
 
 
 def _plain(value: object, budget: list[int], depth: int) -> Any:
@@ -80,12 +84,19 @@ def _plain(value: object, budget: list[int], depth: int) -> Any:
     budget[0] -= 1
     kind = type(value)
     if kind is str:
-        text: str = value if len(value) <= _TEXT else _shortened(value)  # type: ignore[arg-type,assignment]
+        text: str = value  # type: ignore[assignment]
+        if len(text) > _TEXT:
+            text = _shortened(text)
+            budget[2] = 0
         budget[1] += len(text)
         return text
     if value is None or kind is bool or kind is int or kind is float:
-        return value if kind is not float or value == value else "<nan>"  # noqa: PLR0124
+        if kind is not float or value == value:  # noqa: PLR0124 - NaN test
+            return value
+        budget[2] = 0
+        return "<nan>"
     if budget[0] <= 0 or depth >= _DEPTH:
+        budget[2] = 0
         return "<deep>"
     if kind is dict:
         assert isinstance(value, dict)
@@ -93,6 +104,7 @@ def _plain(value: object, budget: list[int], depth: int) -> Any:
     if kind is list or kind is tuple:
         assert isinstance(value, (list, tuple))
         return [_plain(member, budget, depth + 1) for member in value[: max(budget[0], 0)]]
+    budget[2] = 0
     return f"<{kind.__name__}>"
 
 
@@ -110,8 +122,10 @@ def _plain_members(value: dict[Any, Any], budget: list[int], depth: int) -> dict
             member = _plain(member, budget, depth)  # noqa: PLW2901 - the copy of the member
         if type(name) is not str:
             name = f"<{type(name).__name__}>"  # noqa: PLW2901 - the copy of the name
+            budget[2] = 0
         elif len(name) > _TEXT:
             name = _shortened(name)  # noqa: PLW2901
+            budget[2] = 0
         budget[1] += len(name)
         copy[name] = member
     return copy

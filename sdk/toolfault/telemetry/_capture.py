@@ -84,7 +84,8 @@ class Capture:
         event["turn"] = record.turn or event.get("turn")
         event["call_id"] = name_of(record.call_id)
         event["tool"] = tool_name(record.tool)
-        event["tool_requested"] = tool_name(record.tool_requested)
+        same = record.tool_requested == record.tool
+        event["tool_requested"] = event["tool"] if same else tool_name(record.tool_requested)
         event["success"] = record.success
         if record.framework is not None:
             event["framework"] = record.framework

@@ -9,7 +9,6 @@ Nothing leaves the process or reaches the disk before it was redacted.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolfault.errors import (
@@ -56,16 +55,27 @@ class Snapshot(NamedTuple):
         raised: The exceptions behind it, oldest first; empty for an authored failure.
         adapter_failed: Whether the tool's own ``adapt_error`` raised.
         size: Bytes it is charged for while it waits.
+        arguments: What no text of the failure may quote: a copy of the call's arguments.
+        capture_values: Whether values of arguments may be kept, secrets excepted.
+        is_clean: Whether secrets and values were taken out already.
     """
 
     error: ToolError
     raised: tuple[Raised, ...]
     adapter_failed: bool
     size: int
+    arguments: object
+    capture_values: bool
+    is_clean: bool = False
 
 
 def take_snapshot(
-    error: ToolError, arguments: object, *, adapter_failed: bool, capture_values: bool
+    error: ToolError,
+    arguments: object,
+    *,
+    adapter_failed: bool,
+    capture_values: bool,
+    copy: object = None,
 ) -> Snapshot:
     """Put ``error`` aside: everything that could change or be freed later is copied now.
 
@@ -75,6 +85,8 @@ def take_snapshot(
             without *capture_values* no text that nobody wrote for a reader may quote any.
         adapter_failed: Whether the tool's own ``adapt_error`` raised.
         capture_values: Whether values of arguments may be kept.
+        copy: The arguments once more, complete and nobody else's; None where there is no such
+            copy. With one, the sender takes the values out; without, it is done here.
     """
     twin = ToolError.__new__(ToolError)
     state = twin.__dict__
@@ -82,26 +94,37 @@ def take_snapshot(
     state.pop("__notes__", None)
     if error.retry_context is not None:
         state["retry_context"] = to_jsonable(error.retry_context, redact=True)
+    twin.args = (error.tool, "")
+    state["_issues"] = tuple([issue.copy() for issue in state["_issues"]])
+    cause = error.__cause__
+    raised: tuple[Raised, ...] = ()
+    if cause is not None:
+        state["_exception_type"] = _kind_of(cause).full_name
+        raised = _raised(cause, quoting=capture_values)
+    size = _size(twin, raised)
+    is_long = bool(raised) and any(len(each.message) > _MESSAGE for each in raised)
+    if not is_long and (arguments is None or copy is not None):
+        return Snapshot(twin, raised, adapter_failed, size, copy, capture_values)
+    return _cleaned(Snapshot(twin, raised, adapter_failed, size, arguments, capture_values))
+
+
+def _cleaned(snapshot: Snapshot) -> Snapshot:
+    """Return the failure without the secrets, and without the values, of its arguments."""
+    twin, arguments = snapshot.error, snapshot.arguments
     secrets = secret_values(arguments)
     if secrets:
         hide(twin, secrets)
-    withheld = None if capture_values else withhold(twin, arguments)
-    twin.args = (error.tool, "")
-    cause = error.__cause__
-    if cause is None:
-        return Snapshot(twin, (), adapter_failed, _size(twin, ()))
-    kind = _kind_of(cause)
-    state["_exception_type"] = kind.full_name
-
-    def clean(text: str) -> str:
-        text = str(without(text, secrets) or "")
-        return text if withheld is None else withheld.cut_out(text)
-
-    raised = _raised(cause, clean, quoting=capture_values)
-    if kind.quotes_values and error.quotes_exception:
+    withheld = None if snapshot.capture_values else withhold(twin, arguments)
+    raised = []
+    for each in snapshot.raised:
+        text = str(without(each.message, secrets) or "")
+        if withheld is not None:
+            text = withheld.cut_out(text)
+        raised.append(each._replace(message=head_and_tail(text, _MESSAGE)))
+    if raised and raised[-1].quotes_values and twin.quotes_exception:
         # Its own text quotes the values it is about; the first line counts and names them.
-        state["_message"] = raised[-1].message or kind.name
-    return Snapshot(twin, raised, adapter_failed, _size(twin, raised))
+        twin.__dict__["_message"] = raised[-1].message or raised[-1].name
+    return snapshot._replace(raised=tuple(raised), arguments=None, is_clean=True)
 
 
 class _Kind(NamedTuple):
@@ -133,33 +156,29 @@ def _kind_of(error: BaseException) -> _Kind:
     return kind
 
 
-def _raised(
-    cause: BaseException, clean: Callable[[str], str], *, quoting: bool
-) -> tuple[Raised, ...]:
-    """Return the exceptions behind a failure; their texts are cleaned before they are cut."""
+def _raised(cause: BaseException, *, quoting: bool) -> tuple[Raised, ...]:
+    """Return the exceptions behind a failure, their texts as they are."""
     chain = []
     for error, link in raised_chain(cause):
         frames, omitted = walk(error.__traceback__)
         kind = _kind_of(error)
-        text = _text_of(error, kind, clean, quoting=quoting)
-        chain.append(Raised(kind.name, kind.module, text, frames, omitted, link))
+        text = _text_of(error, kind, quoting=quoting)
+        chain.append(
+            Raised(kind.name, kind.module, text, frames, omitted, link, kind.quotes_values)
+        )
     return tuple(chain)
 
 
-def _text_of(
-    error: BaseException, kind: _Kind, clean: Callable[[str], str], *, quoting: bool
-) -> str:
+def _text_of(error: BaseException, kind: _Kind, *, quoting: bool) -> str:
     """Return the text of an exception; of a validation error, which quotes values, its first line.
 
     Values an exception was made with are shown by their type where printing them could run code.
     """
     if kind.quotes_values:
-        return clean(_first_line_of(error, quoting=quoting))
+        return _first_line_of(error, quoting=quoting)
     if kind.prints_plainly and any(type(value) not in _SCALARS for value in error.args):
-        return head_and_tail(
-            clean(", ".join(safe_repr(value) for value in error.args[:10])), _MESSAGE
-        )
-    return head_and_tail(clean(exception_text(error)), _MESSAGE)
+        return ", ".join(safe_repr(value) for value in error.args[:10])
+    return exception_text(error)
 
 
 def _first_line_of(error: Any, *, quoting: bool) -> str:
@@ -179,19 +198,18 @@ def _size(error: ToolError, raised: tuple[Raised, ...]) -> int:
 
     The constants are what tracemalloc sees for failures with and without issues and frames.
     """
-    size = _SNAPSHOT_BYTES + _bytes(error.__dict__["_message"])
-    size += _bytes(error.snippet) + _bytes(error.received)
+    size = _SNAPSHOT_BYTES
+    texts = [error.__dict__["_message"], error.snippet, error.received]
     for issue in error.__dict__["_issues"]:
-        size += _ISSUE_BYTES + _bytes(issue.message) + _bytes(issue.received)
+        size += _ISSUE_BYTES
+        texts += (issue.message, issue.received)
     for exception in raised:
-        size += _RAISED_BYTES + _FRAME_BYTES * len(exception.frames) + _bytes(exception.message)
+        size += _RAISED_BYTES + _FRAME_BYTES * len(exception.frames)
+        texts.append(exception.message)
+    for text in texts:
+        if text:
+            size += len(text) if text.isascii() else 4 * len(text)
     return size
-
-
-def _bytes(text: str | None) -> int:
-    if not text:
-        return 0
-    return len(text) if text.isascii() else 4 * len(text)
 
 
 _SNAPSHOT_BYTES = 1_400
@@ -202,6 +220,8 @@ _FRAME_BYTES = 140
 
 def error_member(snapshot: Snapshot) -> dict[str, Any]:
     """Return the ``error`` member of an event, every string cleaned and within its limit."""
+    if not snapshot.is_clean:
+        snapshot = _cleaned(snapshot)
     error = snapshot.error
     member: dict[str, Any] = {
         "code": str(error.code),
@@ -301,11 +321,13 @@ class Details:
         self, event: dict[str, Any], error: ToolError, arguments: object, *, adapter_failed: bool
     ) -> int:
         """Put the failure aside in the event and return the bytes it takes in memory."""
+        compared = event.get(ATTEMPT)
         snapshot = take_snapshot(
             error,
             arguments,
             adapter_failed=adapter_failed,
             capture_values=self._capture_values,
+            copy=compared.arguments if compared is not None and compared.is_whole else None,
         )
         event["error"] = snapshot
         # The result the host got names its event, so that people can find it.

@@ -31,10 +31,11 @@ class Raised(NamedTuple):
     Attributes:
         name: Qualified class name.
         module: Module of the class.
-        message: Its text, redacted.
+        message: Its text, redacted by the sender.
         frames: File, line and function, outermost first.
         omitted: Frames left out in the middle.
         link: How it led to the next one: ``cause``, ``context``, or ``""`` for the last.
+        quotes_values: Whether it is of a library of validation, whose texts quote values.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Raised(NamedTuple):
     frames: tuple[Frame, ...]
     omitted: int
     link: str
+    quotes_values: bool = False
 
 
 def walk(traceback: TracebackType | None) -> tuple[tuple[Frame, ...], int]:

@@ -6,28 +6,26 @@ reports what others validate never pays for the rest.
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from toolfault.tools._adapter import adapt_error
     from toolfault.tools._batch import BatchedCall
     from toolfault.tools._boundary import report_validation_error
-    from toolfault.tools._decorator import as_tool, tool
-    from toolfault.tools._manager import ToolManager
-    from toolfault.tools._observe import (
+    from toolfault.tools._call import (
         CallRecord,
         Observer,
         Repair,
-        notify,
-        observe,
-        unobserve,
-    )
-    from toolfault.tools._protocols import AsyncTool, SyncTool
-    from toolfault.tools._registry import RegisteredTool, ToolRegistry
-    from toolfault.tools._running import (
         RunningCall,
         mark_reported,
+        notify,
+        observe,
         report,
         running_call,
+        unobserve,
         was_reported,
     )
+    from toolfault.tools._decorator import as_tool, tool
+    from toolfault.tools._manager import ToolManager
+    from toolfault.tools._outcome import adapt_error
+    from toolfault.tools._protocols import AsyncTool, SyncTool
+    from toolfault.tools._registry import RegisteredTool, ToolRegistry
     from toolfault.tools._settings import set_defaults
     from toolfault.tools._tool import Tool
 
@@ -58,15 +56,26 @@ __all__ = [
 ]
 
 _HOMES = {
-    "_adapter": ("adapt_error",),
     "_batch": ("BatchedCall",),
     "_boundary": ("report_validation_error",),
     "_decorator": ("as_tool", "tool"),
     "_manager": ("ToolManager",),
-    "_observe": ("CallRecord", "Observer", "Repair", "notify", "observe", "unobserve"),
+    "_call": (
+        "CallRecord",
+        "Observer",
+        "Repair",
+        "RunningCall",
+        "mark_reported",
+        "notify",
+        "observe",
+        "report",
+        "running_call",
+        "unobserve",
+        "was_reported",
+    ),
+    "_outcome": ("adapt_error",),
     "_protocols": ("AsyncTool", "SyncTool"),
     "_registry": ("RegisteredTool", "ToolRegistry"),
-    "_running": ("RunningCall", "mark_reported", "report", "running_call", "was_reported"),
     "_settings": ("set_defaults",),
     "_tool": ("Tool",),
 }

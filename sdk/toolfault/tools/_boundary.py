@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolfault.errors import safe_text
 from toolfault.tools._call import Call
-from toolfault.tools._outcome import failed
-from toolfault.tools._salvage import salvaged_failure
+from toolfault.tools._outcome import failed, salvaged_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable

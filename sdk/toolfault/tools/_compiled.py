@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from toolfault.errors import Issue, ToolError
-from toolfault.tools import _observe
+from toolfault.tools import _call
 from toolfault.tools._arguments import parse_arguments
 from toolfault.tools._checks import Findings, Hints
 from toolfault.tools._models import is_validation_error, model_check, plan_of_model
@@ -61,15 +61,15 @@ class Compiled:
             call.phase = "validation"
         call.arguments = raw
         call.validation_mode = self.plan.mode
-        if _observe.observers:
-            call.schema_hash = self.schema_hash
+        if _call.observers:
+            call.schema_hash = self._hash or self.schema_hash
         findings = call.findings = Findings(coerce)
         kwargs = self.plan.prepare(raw, findings)
         if findings.repairs:
             call.coercions = repairs_of(findings)
         if findings.found:
             call.rejection = rejected_by_checks(
-                call.tool, findings, label, secret=self.secret_fields
+                call.tool, findings, label, secret=self._secret or self.secret_fields
             )
             raise call.rejection
         return kwargs

@@ -13,11 +13,9 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from toolfault.errors import ToolError, ToolResult
-from toolfault.tools import _observe
-from toolfault.tools._call import Call, finished
-from toolfault.tools._outcome import describe, torn_off
-from toolfault.tools._running import RUNNING, Frame, leave, mark_reported
-from toolfault.tools._salvage import salvaged_tear
+from toolfault.tools import _call
+from toolfault.tools._call import RUNNING, Call, Frame, finished, leave, mark_reported
+from toolfault.tools._outcome import describe, salvaged_tear, torn_off
 from toolfault.tools._settings import DEFAULTS
 
 if TYPE_CHECKING:
@@ -33,7 +31,7 @@ def wrap_sync(tool: Tool) -> Callable[..., Any]:
     @functools.wraps(fn)
     def direct(*args: Any, **kwargs: Any) -> Any:
         framed = type(RUNNING.get()) is Frame
-        if not framed and not _observe.observers:
+        if not framed and not _call.observers:
             return fn(*args, **kwargs)
         call = Call(tool.name, tool.name)
         call.phase = "handler"
@@ -66,7 +64,7 @@ def wrap_async(tool: Tool) -> Callable[..., Any]:
     @functools.wraps(fn)
     async def direct(*args: Any, **kwargs: Any) -> Any:
         framed = type(RUNNING.get()) is Frame
-        if not framed and not _observe.observers:
+        if not framed and not _call.observers:
             return await fn(*args, **kwargs)
         call = Call(tool.name, tool.name)
         call.phase = "handler"
@@ -101,7 +99,7 @@ def wrap_generator(tool: Tool) -> Callable[..., Any]:
 
     @functools.wraps(fn)
     def direct(*args: Any, **kwargs: Any) -> Any:
-        if not _observe.observers:
+        if not _call.observers:
             return fn(*args, **kwargs)
         call = Call(tool.name, tool.name)
         call.phase = "handler"

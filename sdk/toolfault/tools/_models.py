@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from toolfault.errors import PLAIN_TYPES, wanted_types
 from toolfault.errors import is_validation_error as is_known_error
-from toolfault.errors import wanted_types
 from toolfault.tools._checks import (
     ABSENT,
     ANYTHING,
@@ -63,10 +63,13 @@ class Validation:
         """
         run = self._run_shaped if self.shape is not None else self._run_mended
         sent, validated = run(value, loc, findings)
-        findings.repairs.extend(conversions(sent, validated, loc))
+        if not _is_as_sent(sent, validated):
+            findings.repairs.extend(conversions(sent, validated, loc))
         return validated
 
     def _run_mended(self, value: Any, loc: Loc, findings: Findings) -> tuple[Any, Any]:
+        if not findings.coerce:
+            return value, self.validate(value)
         return mended(value, self._attempt, loc, findings)
 
     def _attempt(self, value: Any) -> Outcome:
@@ -295,6 +298,19 @@ _FIELDS = (
 def _declared(kind: type) -> Any:
     """Return the declared fields of a model class, by name where the library keeps them so."""
     return next((fields for name in _FIELDS if (fields := getattr(kind, name, None))), None)
+
+
+def _is_as_sent(sent: Any, validated: Any) -> bool:
+    """Say whether every plain field of a flat model is what was sent, as it nearly always is."""
+    state = getattr(validated, "__dict__", None)
+    if type(sent) is not dict or type(state) is not dict or len(state) != len(sent):
+        return False
+    for name, value in state.items():
+        item = sent.get(name, ABSENT)
+        kind = type(value)
+        if kind is not type(item) or kind not in PLAIN_TYPES or (kind is str and item != value):
+            return False
+    return bool(state)
 
 
 def conversions(sent: Any, validated: Any, loc: Loc) -> Iterator[tuple[Loc, object, object]]:

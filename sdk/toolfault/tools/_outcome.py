@@ -1,7 +1,8 @@
-"""How a call ends: with a value, with a failure, or torn off. Each end leaves one record."""
+"""How a call ends: with a value, with a failure, or aborted. Each end leaves one record."""
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from toolfault.errors import (
@@ -13,29 +14,84 @@ from toolfault.errors import (
     ToolInvocationError,
     ToolResult,
     default_adapt_error,
+    hide,
+    secret_values,
 )
 from toolfault.tools._call import Call, finished
-from toolfault.tools._log import flow
-from toolfault.tools._report import (
+from toolfault.tools._log import (
+    flow,
     log_broken_adapter,
     log_failure,
     log_returned_failure,
     log_unavailable,
+    logger,
 )
-from toolfault.tools._salvage import salvaged_success
+from toolfault.tools._rejection import advised
 
 if TYPE_CHECKING:
     from toolfault.tools._tool import Tool
 
 __all__ = [
+    "adapt_error",
     "blocked",
     "describe",
     "failed",
     "returned",
+    "salvaged_failure",
+    "salvaged_success",
+    "salvaged_tear",
     "supplied",
     "torn_off",
     "unavailable",
 ]
+
+adapt_error = default_adapt_error
+"""The default adapter under its short name, for tools that adapt some failures and not others."""
+
+# Why an available call left no result.
+
+
+class PassReason(str, Enum):
+    """Why a failure carries a reason although its tool was available."""
+
+    PASSTHROUGH = "passthrough"
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+PASSTHROUGH = PassReason.PASSTHROUGH
+
+
+# What is left to do when the SDK itself fails around a call: the host never notices.
+
+
+def salvaged_success(call: Call, value: Any, broken: Exception) -> ToolResult[Any]:
+    """Return the value of a tool that did its work, although its result could not be built."""
+    _note(call, broken)
+    finished(call, value, None)
+    return ToolResult("OK", value)
+
+
+def salvaged_failure(call: Call, exc: Exception, broken: Exception) -> ToolResult[Any]:
+    """Return a plain failure where the full one could not be built."""
+    _note(call, broken)
+    error = ToolError(call.tool, type(exc).__name__, "internal_error")
+    finished(call, None, error)
+    return ToolResult.failure(error)
+
+
+def salvaged_tear(call: Call, broken: Exception) -> None:
+    """Leave a plain record of a call that was torn off."""
+    _note(call, broken)
+    finished(call, None, ToolError(call.tool, "cancelled", "cancelled"))
+
+
+def _note(call: Call, broken: Exception) -> None:
+    logger().debug("the SDK failed around tool '%s'", call.tool, exc_info=broken)
+
+
+# The ends.
 
 _RESERVED = frozenset({"success", "error", "error_code", "error_details", "metadata"})
 _KINDS = {
@@ -162,7 +218,7 @@ def failed(
     log_failure(call, exc, error)
     result: ToolResult[Any] = ToolResult.failure(
         error,
-        fields=echoed(call, tool),
+        fields=echoed(call, tool) if tool is not None and tool.echo else None,
         error_defaults=None if tool is None else tool.error_defaults,
         coercions=call.coercions,
     )
@@ -174,35 +230,48 @@ def describe(
     call: Call, exc: Exception, tool: Tool | None, *, label: str = "parameters"
 ) -> ToolError:
     """Return the failure that ``exc`` means: adapted once, under the tool's resolved name."""
-    invocation = _invocation(call, exc, tool, label)
-    error = _adapted(call, invocation, tool)
-    ours = _is_ours(call, exc, error, tool)
+    error, source, kind, ours = _failure(call, exc, tool, label)
     if not ours:
         # A tool may raise, and an adapter return, one and the same object again and again: it
         # stays as it is, and every call is an event of its own.
         error = error.with_(event_id=None)
     error.tool = call.tool
     error.tool_requested = None if call.tool_requested == call.tool else call.tool_requested
-    error.kind = invocation.kind
+    error.kind = kind
     error.phase = call.phase
     error.adapter_failed = call.adapter_failed
-    from toolfault.errors import hide, secret_values
-
     secrets = secret_values(call.arguments)
     if secrets:
         hide(error, secrets)
-    if error.cause is None:
+    if error.__cause__ is None:
         # The original exception stays attached, whoever wrote the failure (W-06).
-        source = invocation.exc
         if isinstance(source, ToolError):
-            error.__cause__ = source.cause
+            error.__cause__ = source.__cause__
         elif call.phase == "handler":
             error.__cause__ = exc
     if error.category is ErrorCategory.PARAMETER:
-        from toolfault.tools._advice import advised
-
         return advised(error, call.arguments, tool, ours=ours)
     return error
+
+
+def _failure(
+    call: Call, exc: Exception, tool: Tool | None, label: str
+) -> tuple[ToolError, BaseException | None, InvocationKind, bool]:
+    """Return the failure, what it was made of, where it arose, and whether it is ours alone."""
+    if tool is None or tool.adapt_error is None:
+        # What nearly every failure is; there is no adapter to be told of an invocation.
+        error = call.rejection if exc is call.rejection else None
+        if error is None and not isinstance(exc, ToolError):
+            if call.phase == "validation":
+                error = _rejection(call, exc, tool, label)
+            elif call.phase == "handler":
+                error = ToolError.from_exception(call.tool, exc)
+                return error, exc, InvocationKind.EXEC, True
+        if error is not None:
+            return error, error, InvocationKind.VALIDATION, True
+    invocation = _invocation(call, exc, tool, label)
+    error = _adapted(call, invocation, tool)
+    return error, invocation.exc, invocation.kind, _is_ours(call, exc, error, tool)
 
 
 def _is_ours(call: Call, exc: Exception, error: ToolError, tool: Tool | None) -> bool:
@@ -277,7 +346,5 @@ def torn_off(call: Call, exc: BaseException, *, passed_through: bool = False) ->
     )
     error.quotes_exception = True
     if passed_through:
-        from toolfault.tools._reasons import PASSTHROUGH
-
         error.reason = PASSTHROUGH  # type: ignore[assignment] # a reason that is no availability
     finished(call, None, error)

@@ -12,7 +12,9 @@ from toolfault.tools._checks import (
     FieldCheck,
     Findings,
     Hints,
+    NullCheck,
     ObjectCheck,
+    UnionCheck,
     description_of,
 )
 from toolfault.tools._signature import Parameters
@@ -81,9 +83,6 @@ def _field(name: str, annotation: Any, parameters: Parameters, hints: Hints) -> 
 
 
 def _or_null(check: Check) -> Check:
-    from toolfault.tools._checks._choices import UnionCheck
-    from toolfault.tools._checks._scalars import NullCheck
-
     if isinstance(check, UnionCheck):
         if any(isinstance(branch, NullCheck) for branch in check.branches):
             return check

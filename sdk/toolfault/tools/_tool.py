@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolfault.errors import ToolError, ToolInvocationError, ToolResult
 from toolfault.tools import _fork  # noqa: F401 - forks wait for what this module loads late
-from toolfault.tools._call import Call
+from toolfault.tools._call import RUNNING, Call, leave
 from toolfault.tools._declared import (
     argument_names,
     checked_model,
@@ -16,9 +16,14 @@ from toolfault.tools._declared import (
     read_context,
 )
 from toolfault.tools._log import flow
-from toolfault.tools._outcome import failed, returned, torn_off
-from toolfault.tools._running import RUNNING, leave
-from toolfault.tools._salvage import salvaged_failure, salvaged_success, salvaged_tear
+from toolfault.tools._outcome import (
+    failed,
+    returned,
+    salvaged_failure,
+    salvaged_success,
+    salvaged_tear,
+    torn_off,
+)
 from toolfault.tools._settings import DEFAULTS
 from toolfault.tools._signature import (
     is_async_generator_function,

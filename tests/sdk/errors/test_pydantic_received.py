@@ -113,6 +113,20 @@ def test_a_message_that_repeats_another_fields_secret_is_cleaned() -> None:
     assert error.issues[0].message == "mitten is not [REDACTED]"
 
 
+def test_a_card_number_is_hidden_also_as_a_number() -> None:
+    """Digits that are an account's are a secret, with or without quotes around them."""
+
+    class Payment(BaseModel):
+        card: str
+        cards: list[str]
+
+    number = 4111_1111_1111_1111
+    received = {
+        issue.received for issue in failure(Payment, {"card": number, "cards": [number]}).issues
+    }
+    assert received == {"[REDACTED]"}
+
+
 def test_named_secret_fields_are_hidden() -> None:
     """[C16] The caller can name further fields that are secret."""
     error = failure(Either, {"x": "swordfish"}, secret_fields={"x"})

@@ -320,6 +320,24 @@ def test_texts_of_exceptions_lose_values(given: dict[str, Any], text: str, sent:
     assert event["error"]["exception"]["traceback"].rstrip().endswith(sent)
 
 
+def test_arguments_that_the_host_changes_after_the_call_are_still_known() -> None:
+    """What the sender takes out of a text are the values of the call, not what became of them."""
+
+    @tool
+    def ask(names: list[str]) -> None:
+        """Fail."""
+        raise RuntimeError(f"nobody is called {names[0]}")
+
+    arguments = {"names": [MARK]}
+    with capture_events() as events:
+        ask.call(arguments)
+        arguments["names"][0] = "somebody"
+        arguments.clear()
+    (event,) = events
+    assert event["error"]["exception"]["message"] == "nobody is called <str, 16 characters>"
+    assert MARK not in json.dumps(event)
+
+
 def test_values_that_are_no_plain_text_are_found_too() -> None:
     """Dates, decimals, ids, sets, subclasses and models among the arguments leave in no text."""
 
