@@ -120,8 +120,12 @@ def raised() -> RuntimeError | None:
         return error
 
 
-# -- ways: each returns its cases by name, and what waits until all is sent ------------------------
+# -- ways: each returns its cases by name, what waits until all is sent, and what begins a case ----
 # A case takes what was made for it before the clock starts: an exception, or nothing.
+
+
+def ignore(_: object) -> None:
+    return
 
 
 def bare(_: int):
@@ -141,13 +145,17 @@ def bare(_: int):
         except ConnectionResetError:
             return
 
-    return {
-        "failed": failed,
-        "crash": crash,
-        "capture": lambda _: None,
-        "success": lambda _: add(a=1, b=2),
-        "validated": lambda _: http_request(**model.model_validate(RIGHT).__dict__),
-    }, lambda: None
+    return (
+        {
+            "failed": failed,
+            "crash": crash,
+            "capture": lambda _: None,
+            "success": lambda _: add(a=1, b=2),
+            "validated": lambda _: http_request(**model.model_validate(RIGHT).__dict__),
+        },
+        lambda: None,
+        ignore,
+    )
 
 
 def toolfault(port: int):
@@ -159,23 +167,31 @@ def toolfault(port: int):
         environment=FIELDS["environment"],
         release=FIELDS["release"],
     )
-    toolfault.conversation(
-        FIELDS["conversation"],
-        model=FIELDS["model"],
-        variant=FIELDS["variant"],
-        user=FIELDS["user"],
-        turn=FIELDS["turn"],
-    ).bind()
     tool = toolfault.tool(model=request_model())(http_request)
     broken = toolfault.tool(model=request_model())(refused)
     added = toolfault.tool(add)
-    return {
-        "failed": lambda _: tool.call(WRONG),
-        "crash": lambda _: broken.call(RIGHT),
-        "capture": lambda error: toolfault.capture_failure(error, tool="save", arguments=RIGHT),
-        "success": lambda _: added(a=1, b=2),
-        "validated": lambda _: tool.call(RIGHT),
-    }, lambda: toolfault.flush(60)
+
+    def begin(case: str) -> None:
+        """Enter the conversation of the case: in one with an open chain no success is folded."""
+        toolfault.conversation(
+            f"{FIELDS['conversation']} {case}",
+            model=FIELDS["model"],
+            variant=FIELDS["variant"],
+            user=FIELDS["user"],
+            turn=FIELDS["turn"],
+        ).bind()
+
+    return (
+        {
+            "failed": lambda _: tool.call(WRONG),
+            "crash": lambda _: broken.call(RIGHT),
+            "capture": lambda error: toolfault.capture_failure(error, tool="save", arguments=RIGHT),
+            "success": lambda _: added(a=1, b=2),
+            "validated": lambda _: tool.call(RIGHT),
+        },
+        lambda: toolfault.flush(60),
+        begin,
+    )
 
 
 def otel(port: int):
@@ -211,13 +227,17 @@ def otel(port: int):
             span.record_exception(error)
             span.set_status(Status(StatusCode.ERROR))
 
-    return {
-        "failed": spanned(lambda _: http_request(**model.model_validate(WRONG).__dict__)),
-        "crash": spanned(lambda _: refused(**model.model_validate(RIGHT).__dict__)),
-        "capture": captured,
-        "success": spanned(lambda _: add(a=1, b=2)),
-        "validated": spanned(lambda _: http_request(**model.model_validate(RIGHT).__dict__)),
-    }, provider.force_flush
+    return (
+        {
+            "failed": spanned(lambda _: http_request(**model.model_validate(WRONG).__dict__)),
+            "crash": spanned(lambda _: refused(**model.model_validate(RIGHT).__dict__)),
+            "capture": captured,
+            "success": spanned(lambda _: add(a=1, b=2)),
+            "validated": spanned(lambda _: http_request(**model.model_validate(RIGHT).__dict__)),
+        },
+        provider.force_flush,
+        ignore,
+    )
 
 
 def sentry(port: int):
@@ -237,11 +257,15 @@ def sentry(port: int):
 
         return call
 
-    return {
-        "failed": reported(lambda: http_request(**model.model_validate(WRONG).__dict__)),
-        "crash": reported(lambda: refused(**model.model_validate(RIGHT).__dict__)),
-        "capture": sentry_sdk.capture_exception,
-    }, lambda: sentry_sdk.flush(60)
+    return (
+        {
+            "failed": reported(lambda: http_request(**model.model_validate(WRONG).__dict__)),
+            "crash": reported(lambda: refused(**model.model_validate(RIGHT).__dict__)),
+            "capture": sentry_sdk.capture_exception,
+        },
+        lambda: sentry_sdk.flush(60),
+        ignore,
+    )
 
 
 # -- blocks of calls, in a process of their own ---------------------------------------------------
@@ -257,14 +281,16 @@ def work(way: str, port: int) -> None:
     if hasattr(os, "sched_setaffinity") and (os.cpu_count() or 1) > 1:
         os.sched_setaffinity(0, {0})
     before = resident()
-    cases, finish = globals()[way](port)
+    cases, finish, begin = globals()[way](port)
     for case, run in cases.items():
+        begin(case)
         for _ in range(5 if way == "sentry" else 50):
             run(raised() if case == "capture" else None)
     finish()
     print(json.dumps(sorted(cases)), flush=True)
     for line in sys.stdin:
         wanted = json.loads(line)
+        begin(wanted["case"])
         found = block(cases[wanted["case"]], finish, port, **wanted)
         print(json.dumps({**found, "rss": (resident() - before) / 2**20}), flush=True)
 
