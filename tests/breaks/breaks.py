@@ -1524,7 +1524,7 @@ BREAKS: Final = (
     Break(
         name="recovery-without-the-open-ones",
         promise="A recovery rate does not say how many chains it knows nothing about yet.",
-        file="dashboard/toolfault_dashboard/pages/_lines.py",
+        file="dashboard/toolfault_dashboard/pages/_tiles.py",
         old='more = f", {plural(still_open, \'chain\')} open" if still_open else ""',
         new='more = ""',
         found_by=("tests/dashboard/pages/test_open_chains.py",),

@@ -34,7 +34,6 @@ _AgentOption = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the commands to *app*."""
     app.command("mcp")(mcp)
-    app.command("kinds")(kinds)
     app.command("kind")(kind)
     app.command("chain")(chain)
 
@@ -62,26 +61,11 @@ def mcp(
         serve_stdio(ask)
 
 
-def kinds(
-    context: typer.Context,
-    query: QueryArgument = None,
-    order: Annotated[
-        str, typer.Option("--order", help="failures, first or last (seen most lately).")
-    ] = "failures",
-    cursor: CursorOption = "",
-    format: _AgentOption = "agent",  # noqa: A002 - the option
-    project: ProjectOption = None,
-    database_url: DatabaseOption = None,
-) -> None:
-    """Count the kinds of failure: tool, code and arguments, when first and last seen."""
-    _only_agent(format)
-    given = {"query": " ".join(query or ()), "order": order, "cursor": cursor}
-    print_answer(context, database_url, project, "kinds", given)
-
-
 def kind(
     context: typer.Context,
-    fingerprint: Annotated[str, typer.Argument(help="`kind` of a row of `toolfault kinds`.")],
+    fingerprint: Annotated[
+        str, typer.Argument(help="Signature of a row of `toolfault kinds list`.")
+    ],
     query: QueryArgument = None,
     format: _AgentOption = "agent",  # noqa: A002 - the option
     project: ProjectOption = None,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from toolfault_dashboard.cli.coding_agents import CursorOption, print_answer
 from toolfault_dashboard.cli.options import (
     DatabaseOption,
     Failed,
@@ -44,6 +45,10 @@ def list_(
         str, typer.Option("--order", help="failures, calls (spent), first or last (seen).")
     ] = "failures",
     limit: Annotated[int, typer.Option("--limit", min=1, help="Most rows.")] = 50,
+    cursor: CursorOption = "",
+    format: Annotated[  # noqa: A002 - the option
+        str, typer.Option("--format", help="table, or agent: JSON as the MCP tool answers.")
+    ] = "table",
     project: ProjectOption = None,
     database_url: DatabaseOption = None,
 ) -> None:
@@ -52,6 +57,12 @@ def list_(
     from toolfault_dashboard import queries
     from toolfault_dashboard.cli.tables import print_table
 
+    if format == "agent":
+        asked = {"query": " ".join(query or ()), "order": order, "cursor": cursor}
+        print_answer(context, database_url, project, "kinds", asked)
+        return
+    if format != "table":
+        raise WronglyUsed("Write --format as table or agent; `toolfault table kinds` writes files.")
     if order not in queries.KIND_ORDERS:
         raise WronglyUsed(f"Write --order as one of {', '.join(queries.KIND_ORDERS)}.")
     with reading(context, database_url, project, query) as (conn, scope):

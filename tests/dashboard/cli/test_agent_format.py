@@ -18,7 +18,11 @@ from toolfault_dashboard.cli.app import run
 COMMANDS: dict[str, tuple[list[str], str, dict[str, Any]]] = {
     "overview": (["summary", "tool:search"], "overview", {"query": "tool:search"}),
     "fix_next": (["fix-next", "tool:search"], "fix_next", {"query": "tool:search"}),
-    "kinds": (["kinds", "--order", "last"], "kinds", {"order": "last"}),
+    "kinds": (
+        ["kinds", "list", "--format", "agent", "--order", "last"],
+        "kinds",
+        {"order": "last"},
+    ),
     "search": (["errors", "-code:timeout"], "search", {"query": "!code:timeout"}),
     "changes": (["change", "list", "--detected"], "changes", {"detected": True}),
     "compare": (
@@ -68,13 +72,15 @@ def test_a_command_prints_the_answer_of_its_tool(
 
 def test_one_kind_and_one_chain_are_printed(url: str, capfd: pytest.CaptureFixture[str]) -> None:
     """What the lists name can be asked for, also by the cursor of the page before."""
-    first = json.loads(_said(capfd, url, "kinds"))
+    first = json.loads(_said(capfd, url, "kinds", "list", "--format", "agent"))
     kind = first["kinds"][0]["kind"]
     said = _said(capfd, url, "kind", kind)
     assert _steady(said) == _steady(_tool(url, "kind", kind=kind))
     chain = next(row["chain"] for row in json.loads(said)["newest_failures"] if "chain" in row)
     assert _said(capfd, url, "chain", chain).strip() == _tool(url, "chain", chain=chain)
-    second = json.loads(_said(capfd, url, "kinds", "--cursor", first["next_cursor"]))
+    second = json.loads(
+        _said(capfd, url, "kinds", "list", "--format", "agent", "--cursor", first["next_cursor"])
+    )
     assert second["kinds"][0] not in first["kinds"]
 
 
@@ -82,8 +88,8 @@ def test_one_kind_and_one_chain_are_printed(url: str, capfd: pytest.CaptureFixtu
     ("words", "code", "says"),
     [
         (["chain", "x"], 1, "no chain of that id"),
-        (["kinds", "--cursor", "AAAA"], 2, "first page"),
-        (["kinds", "--format", "csv"], 2, "toolfault table"),
+        (["kinds", "list", "--format", "agent", "--cursor", "AAAA"], 2, "first page"),
+        (["kinds", "list", "--format", "csv"], 2, "toolfault table"),
         (["summary", "--format", "csv"], 2, "table, json, agent"),
         (["change", "list", "--format", "csv"], 2, "table or agent"),
     ],
