@@ -1999,4 +1999,20 @@ BREAKS: Final = (
         new="_EVENTS: Final = frozenset[str]()\n",
         found_by=("tests/dashboard/alerts/test_channels.py",),
     ),
+    Break(
+        name="compare-counted-calls-where-they-weigh-most",
+        promise="A tool that always fails makes the interval of every comparison twice as wide.",
+        file="dashboard/toolfault_dashboard/analysis/estimates.py",
+        old="    if merged or not all(squares.values()):\n",
+        new="    if True:\n",
+        found_by=("tests/dashboard/analysis/test_folded.py",),
+    ),
+    Break(
+        name="period-before-of-a-part",
+        promise="A project that began last week is said to have doubled its calls.",
+        file="dashboard/toolfault_dashboard/queries/periods.py",
+        old="first_at > since - length",
+        new="first_at > since",
+        found_by=("tests/dashboard/pages/test_period_before.py",),
+    ),
 )

@@ -16,7 +16,7 @@ from math import sqrt
 from typing import Any, Final
 
 from toolfault_dashboard.analysis.metrics import Metric
-from toolfault_dashboard.analysis.sides import SideData, Stratum
+from toolfault_dashboard.analysis.sides import Folded, SideData, Stratum
 from toolfault_dashboard.analysis.weights import Amount, equivalent
 
 __all__ = ["Estimate", "crude", "shared_weights", "standardised"]
@@ -159,10 +159,9 @@ def _weighted(
     total = float((scores * scores).sum())
     clusters = int((has_any > 0).sum())
     if metric.of_calls:
-        # Folded conversations have only successes: z = - sum(scale_s r_s n_s). Their calls per
-        # stratum are not known together, so each is taken to be where it weighs most.
-        heaviest = float((scale * ratio).max())
-        total += heaviest * heaviest * side.folded.calls_squared
+        # Folded conversations have only successes: z = - sum(scale_s r_s n_s).
+        factors = dict(zip(terms.strata, (scale * ratio).tolist(), strict=True))
+        total += _squares_of_folded(factors, side.folded, merged=merged)
         clusters += side.folded.conversations
     variance = total * clusters / (clusters - 1) if clusters >= 2 else None
     value, n, rows = float((weight * ratio).sum()), float(terms.below[counts].sum()), None
@@ -175,6 +174,38 @@ def _weighted(
         n = equivalent(Amount(int(own[0]), above, squared[0]), Amount(int(own[1]), n, squared[1]))
         rows = int(own[1])
     return Estimate(value=value, variance=variance, clusters=clusters, n=n, rows=rows)
+
+
+def _squares_of_folded(factors: Mapping[Stratum, float], folded: Folded, *, merged: bool) -> float:
+    """Return the sum over folded conversations of (sum over strata of factor * calls) ** 2.
+
+    Senders count the squares of the calls of each tool, and those of all calls together. The
+    squares of all calls exceed the sum over tools by the products of two tools; of these the sum is
+    known, and it is divided among pairs of tools as if the calls of any two were equally correlated
+    within a model and agent. Where a sender counted no squares by tool, every call is taken to be
+    where it weighs most.
+    """
+    heaviest = max(factors.values(), default=0.0)
+    calls: dict[str, float] = {}
+    for (tool, *_), own in folded.calls.items():
+        calls[tool] = calls.get(tool, 0.0) + own
+    squares = {tool: folded.of_tools.get(tool, (0, 0.0))[1] for tool in calls}
+    if merged or not all(squares.values()):
+        return heaviest * heaviest * folded.calls_squared
+    alone = with_factor = roots = with_factors = 0.0
+    groups: dict[tuple[str, ...], list[tuple[float, float]]] = {}
+    for stratum, own in folded.calls.items():
+        tool, *group = stratum
+        squared = squares[tool] * own / calls[tool]
+        groups.setdefault(tuple(group), []).append((factors.get(stratum, 0.0), squared))
+    for pairs in groups.values():
+        alone += sum(squared for _, squared in pairs)
+        with_factor += sum(factor * factor * squared for factor, squared in pairs)
+        roots += sum(sqrt(squared) for _, squared in pairs) ** 2
+        with_factors += sum(factor * sqrt(squared) for factor, squared in pairs) ** 2
+    products = roots - alone  # of two tools, if their calls went up and down together
+    share = (folded.calls_squared - alone) / products if products > 0 else 0.0
+    return with_factor + min(1.0, max(0.0, share)) * (with_factors - with_factor)
 
 
 def _added(

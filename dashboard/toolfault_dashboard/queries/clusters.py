@@ -250,7 +250,7 @@ def _settled(part: Part, own: _Window, *, of_tools: bool) -> _Settled:
     import numpy as np
 
     from toolfault_dashboard.analysis.columns import CodeColumns
-    from toolfault_dashboard.queries.side_data import told_by, with_named_tools
+    from toolfault_dashboard.queries.side_data import named_tools, told_by, with_named
 
     assert part.codes is not None, "they were asked for"
     cells, ended = part.views[1 if len(part.views) > 1 else 0], part.ended
@@ -269,7 +269,8 @@ def _settled(part: Part, own: _Window, *, of_tools: bool) -> _Settled:
     is_whole[ended.conversation[whole]] = True
     more = np.where(is_whole[cells.conversation], part.more, 0.0)
     if not of_tools:
-        cells, more = with_named_tools(cells, more, ended, is_whole)
+        beside = named_tools(cells, ended, is_whole)
+        cells, more = with_named(cells, beside), np.concatenate([more, beside.calls])
     reported, named = _moments_of([cells, cells.with_calls(more)], codes)
     return _Settled(reported, named, told_by(ended, cells, told))
 

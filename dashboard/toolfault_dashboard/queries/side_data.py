@@ -9,18 +9,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toolfault_dashboard.analysis.columns import COUNTS, Columns, Floats, added, numbered
+from toolfault_dashboard.analysis.columns import (
+    COUNTS,
+    Columns,
+    Floats,
+    Numbers,
+    added,
+    numbered,
+)
 from toolfault_dashboard.analysis.sides import Folded, SideData, Stratum
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.side_parts import Counted, Ended, Part
 from toolfault_dashboard.queries.windows import window
 
-__all__ = ["beyond_rows", "side_data", "told_by", "with_named_tools"]
+__all__ = ["Named", "beyond_rows", "named_tools", "side_data", "told_by", "with_named"]
 
 
 def side_data(label: str, scope: Scope, found: Part) -> SideData:
@@ -34,7 +41,13 @@ def side_data(label: str, scope: Scope, found: Part) -> SideData:
     before = np.full(len(ended.at), True) if until is None else ended.last < until
     within = np.zeros(len(cells.names), dtype=np.bool_)
     within[ended.conversation[after & before]] = True
-    more = _at_most(counted, cells, np.where(within[cells.conversation], found.more, 0.0))
+    more = np.where(within[cells.conversation], found.more, 0.0)
+    views = found.views
+    if not scope.query.has("tool"):  # else what a conversation named beside them does not count
+        named = named_tools(cells, ended, within)
+        views = tuple(with_named(view, named) for view in views)
+        cells, more = views[0], np.concatenate([more, named.calls])
+    more = _at_most(counted, cells, more)
     by_stratum = dict(zip(cells.strata, cells.by_stratum(more), strict=True))
     # The counters hold every conversation in the minute of its end, those with a failure too.
     told = np.full(len(ended.at), True) if since is None else ended.at >= since
@@ -49,7 +62,7 @@ def side_data(label: str, scope: Scope, found: Part) -> SideData:
         },
     )
     # A success that was only counted stands for itself.
-    return _side(label, scope, tuple(view.with_calls(more) for view in found.views), folded)
+    return _side(label, scope, tuple(view.with_calls(more) for view in views), folded)
 
 
 def told_by(ended: Ended, cells: Columns, told: NDArray[np.bool_]) -> Counted:
@@ -86,33 +99,54 @@ def _has_cell(ended: Ended, cells: Columns, tools: dict[str, int]) -> NDArray[np
     return np.isin(ended.of * width + ended.tool, cells.conversation * width + own[cells.stratum])
 
 
-def with_named_tools(
-    cells: Columns, more: Floats, ended: Ended, whole: NDArray[np.bool_]
-) -> tuple[Columns, Floats]:
-    """Return cells, and more calls of each, with what conversations named and no cell has.
+class Named(NamedTuple):
+    """Calls of tools that conversations named and no cell has: all of them were only counted.
 
-    Every call of such a tool was only counted.
+    Attributes:
+        conversation: Of each pair of conversation and tool, the position of the conversation.
+        stratum: Its stratum, by the model and the agent of a cell of the conversation.
+        calls: Its calls.
+    """
+
+    conversation: Numbers
+    stratum: tuple[Stratum, ...]
+    calls: Floats
+
+
+def named_tools(cells: Columns, ended: Ended, whole: NDArray[np.bool_]) -> Named:
+    """Return what conversations named beside their cells.
 
     Args:
         cells: The cells.
-        more: `more_calls` of them.
         ended: What their conversations said at their end.
         whole: Which conversations to do that for.
     """
     tools = {tool: number for number, tool in enumerate(ended.tools)}
     missing = ~_has_cell(ended, cells, tools) & whole[ended.of]
+    of = ended.of[missing]
+    # A conversation is of one model and one agent, but for few; of these the first cell tells.
+    first = np.zeros(len(cells.names), dtype=np.int64)
+    first[cells.conversation[::-1]] = cells.stratum[::-1]
+    strata = tuple(
+        (ended.tools[tool], *cells.strata[stratum][1:])
+        for tool, stratum in zip(ended.tool[missing].tolist(), first[of].tolist(), strict=True)
+    )
+    return Named(of, strata, ended.calls[missing])
+
+
+def with_named(cells: Columns, named: Named) -> Columns:
+    """Return *cells* with a cell for each pair of *named*, which has no reported call."""
     strata = {stratum: number for number, stratum in enumerate(cells.strata)}
-    own = numbered(((tool, "", "") for tool in ended.tools), strata)
-    none = np.zeros(np.count_nonzero(missing), dtype=np.float64)
+    own = numbered(named.stratum, strata)
+    none = np.zeros(len(own), dtype=np.float64)
     counts: dict[str, Any] = {name: np.concatenate([getattr(cells, name), none]) for name in COUNTS}
-    found = replace(
+    return replace(
         cells,
-        conversation=np.concatenate([cells.conversation, ended.of[missing]]),
+        conversation=np.concatenate([cells.conversation, named.conversation]),
         strata=tuple(strata),
-        stratum=np.concatenate([cells.stratum, own[ended.tool[missing]]]),
+        stratum=np.concatenate([cells.stratum, own]),
         **counts,
     )
-    return found, np.concatenate([more, ended.calls[missing]])
 
 
 def beyond_rows(counted: Counted, told: Counted, *, of_tools: bool) -> Folded:

@@ -177,8 +177,7 @@ def test_dsn_is_taken_apart(
     for function in ("getaddrinfo", "create_connection"):
         monkeypatch.setattr(f"socket.{function}", unreachable)
     _, said = doctor(text)
-    mark, step, found = said.splitlines()[0].split()
-    assert (mark, step, found) == ("ok", "DSN", endpoint)
+    assert ["ok", "DSN", endpoint] in [line.split() for line in said.splitlines()]
     assert "KEY" not in said
 
 
