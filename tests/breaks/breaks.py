@@ -1553,7 +1553,7 @@ BREAKS: Final = (
         name="compare-folded-conversations-forgotten",
         promise="Folded conversations add calls to a rate but no uncertainty.",
         file="dashboard/toolfault_dashboard/analysis/estimates.py",
-        old="        total += heaviest * heaviest * side.folded.calls_squared\n",
+        old="        total += _squares_of_folded(factors, side.folded, merged=merged)\n",
         new="",
         found_by=(
             "tests/dashboard/analysis/test_effect.py::test_folding_successes_away_changes_no_figure",
@@ -1876,8 +1876,8 @@ BREAKS: Final = (
         name="intervals-counted-successes-are-left-out",
         promise="A tool whose calls were all counted is missing from the calls of a conversation.",
         file="dashboard/toolfault_dashboard/queries/clusters.py",
-        old="    if not of_tools:\n        cells, more",
-        new="    if of_tools:\n        cells, more",
+        old="    if not of_tools:\n        beside",
+        new="    if of_tools:\n        beside",
         found_by=(
             (
                 "tests/dashboard/queries/test_clusters.py"

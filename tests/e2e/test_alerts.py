@@ -55,13 +55,13 @@ def test_tell_me_when_this_tool_breaks(reader: Visit, request: pytest.FixtureReq
 def test_a_channel_is_added_tested_and_removed(scripted: Visit) -> None:
     """Its address is asked for and never shown; a private one is refused with what to do."""
     page = scripted.go("/settings")
-    page.get_by_label("Name", exact=True).first.fill("hook")
+    page.get_by_label("Name of the channel").fill("hook")
     page.get_by_label("Sort").select_option("webhook")
     page.get_by_label("Address").fill("http://127.0.0.1:1/secret-path")
     page.get_by_role("button", name="Add the channel").click()
     expect(page.get_by_role("alert")).to_contain_text("TOOLFAULT_ALERT_NETWORKS")
     scripted.refused(422)
-    page.get_by_label("Name", exact=True).first.fill("hook")
+    page.get_by_label("Name of the channel").fill("hook")
     page.get_by_label("Sort").select_option("webhook")
     page.get_by_label("Address").fill("https://no-such-host.invalid/secret-path")
     page.get_by_role("button", name="Add the channel").click()

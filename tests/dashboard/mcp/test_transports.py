@@ -78,7 +78,7 @@ async def _call(client: Client, name: str, **arguments: str) -> dict[str, Any]:
     return dict(json.loads(block.text))  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.long)])
 async def test_every_tool_over_http(url: str, server: LiveServer, mode: str):
     """A client of either era gets the figures of the key's project from a real server."""
     async with _over_http(server.address, _key(url), mode) as client:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 from fastapi.routing import iter_route_contexts
@@ -57,7 +58,7 @@ def test_a_new_route_is_noticed_and_closed(engine: Engine):
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 
 
-@pytest.mark.parametrize("role", [None, "admin"])
+@pytest.mark.parametrize("role", [pytest.param(None, marks=pytest.mark.long), "admin"])
 def test_methods_that_no_rule_names_do_nothing(engine: Engine, role: Role | None):
     """Every path under every other method: refused, by whatever is in front of it."""
     taken = {(rule.path, method) for rule in POLICY for method in rule.methods}
@@ -81,7 +82,17 @@ def test_no_rule_hides_behind_another():
             assert rule_for(method, path) == rule
 
 
-@pytest.mark.parametrize("role", [None, *ROLES])
+_OUTER: Final = (None, "viewer", "admin")
+"""Who is tried in `make test`: a role between may use what these may, by the table itself."""
+
+
+@pytest.mark.parametrize(
+    "role",
+    [
+        pytest.param(role, marks=() if role in _OUTER else pytest.mark.long)
+        for role in (None, *ROLES)
+    ],
+)
 def test_the_table_is_what_happens(engine: Engine, role: Role | None):
     """For each role every route answers as its rule says: let in, sent to sign in, or refused."""
     for browser in open_browser(engine, role=role):

@@ -24,8 +24,8 @@ pytestmark = pytest.mark.slow
 
 PAGES = (
     "/",
-    "/round-trips?by=argument",
-    "/codes?cols=first,last",
+    pytest.param("/round-trips?by=argument", marks=pytest.mark.long),
+    pytest.param("/codes?cols=first,last", marks=pytest.mark.long),
     "/compare?before=until:7d&after=since:7d",
     pytest.param("/messages", marks=pytest.mark.long),
     pytest.param("/fix-next", marks=pytest.mark.long),

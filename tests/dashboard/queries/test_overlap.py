@@ -40,9 +40,14 @@ PAIRS = pytest.mark.parametrize(
     [
         ("tool:search", "", (90, 0)),
         ("tool:search since:20d", "until:6d", (20, 6)),
-        ("tool:search,http_request", "tool:search code:wrong_type", (90, 0)),
+        pytest.param(
+            "tool:search,http_request",
+            "tool:search code:wrong_type",
+            (90, 0),
+            marks=pytest.mark.long,
+        ),
         ("tool:search until:10d", "since:10d", None),
-        ("tool:search", "-tool:search", None),
+        pytest.param("tool:search", "-tool:search", None, marks=pytest.mark.long),
     ],
 )
 """Two sides, and between how many days ago calls of one tool are on both; None where none is."""
