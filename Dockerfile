@@ -34,7 +34,7 @@ COPY --from=wheels /wheels/ /opt/toolfault/wheels/
 RUN python -m pip install --no-cache-dir --no-deps --no-index /opt/toolfault/wheels/*.whl
 COPY --from=sqlite /src/libsqlite3.so.0 /opt/toolfault/lib/
 # The build fails, and says why, if Python runs on an SQLite with that bug all the same.
-RUN python -c "from toolfault_collector.storage.wal import advice_on_version; raise SystemExit(advice_on_version())"
+RUN python -c "from toolfault_collector.storage.database.wal import advice_on_version; raise SystemExit(advice_on_version())"
 RUN useradd --system --uid 10001 --no-create-home toolfault \
     && install --directory --owner toolfault --mode 0700 /data
 USER 10001

@@ -21,8 +21,8 @@ from psycopg import sql
 from sqlalchemy import Engine
 from tests.running import RunningCollector
 
-from toolfault_collector.storage.engine import open_engine
-from toolfault_collector.storage.schema import prepare
+from toolfault_collector.storage.database.engine import open_engine
+from toolfault_collector.storage.database.schema import prepare
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 _databases = count(1)

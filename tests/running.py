@@ -18,7 +18,7 @@ import httpx2
 
 from toolfault_collector.admin.keys import KeyKind, create_key
 from toolfault_collector.admin.projects import ensure_project
-from toolfault_collector.storage.engine import open_engine, write_transaction
+from toolfault_collector.storage.database.engine import open_engine, write_transaction
 
 __all__ = ["RunningCollector", "new_key"]
 

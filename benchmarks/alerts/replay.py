@@ -29,9 +29,13 @@ from sqlalchemy import Engine
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, MINUTE_US, SECOND_US, format_time
+from toolfault_collector.storage.database.engine import (
+    open_engine,
+    read_connection,
+    write_transaction,
+)
+from toolfault_collector.storage.database.schema import prepare
 from toolfault_collector.storage.drops import count_drops
-from toolfault_collector.storage.engine import open_engine, read_connection, write_transaction
-from toolfault_collector.storage.schema import prepare
 from toolfault_collector.storage.store import store_events
 from toolfault_dashboard.alerts.preview import Firing, preview, suggested
 from toolfault_dashboard.alerts.rules import CONDITIONS, Rule, read_rule

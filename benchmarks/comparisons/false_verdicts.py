@@ -16,9 +16,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from toolfault_dashboard.analysis.by_code import compare_by_code
-from toolfault_dashboard.analysis.gates import parse_gate
-from toolfault_dashboard.analysis.sides import Cell, SideData
+from toolfault_dashboard.analysis.comparisons.by_code import compare_by_code
+from toolfault_dashboard.analysis.comparisons.gates import parse_gate
+from toolfault_dashboard.analysis.comparisons.sides import Cell, SideData
 
 SETTINGS = (
     # conversations before, after, ICC, calls of a conversation, codes

@@ -16,8 +16,8 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
-from toolfault_dashboard.analysis.effect import MetricEffect, compare
-from toolfault_dashboard.analysis.sides import Cell, Folded, SideData, Stratum
+from toolfault_dashboard.analysis.comparisons.effect import MetricEffect, compare
+from toolfault_dashboard.analysis.comparisons.sides import Cell, Folded, SideData, Stratum
 
 SETTINGS = (
     # conversations of a side, tools, calls of a conversation, correlation of calls

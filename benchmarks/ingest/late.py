@@ -27,7 +27,7 @@ from sqlalchemy import Engine  # noqa: E402
 import toolfault_migrations  # noqa: E402
 from toolfault_collector.admin.projects import ensure_project  # noqa: E402
 from toolfault_collector.clock import DAY_US, SECOND_US, format_time, now_us  # noqa: E402
-from toolfault_collector.storage.engine import open_engine, write_transaction  # noqa: E402
+from toolfault_collector.storage.database.engine import open_engine, write_transaction  # noqa: E402
 from toolfault_collector.storage.store import store_events  # noqa: E402
 
 BATCH = 500

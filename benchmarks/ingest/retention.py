@@ -41,7 +41,7 @@ from toolfault_collector.retention.partitions import (  # noqa: E402
     list_partitions,
     newest_id,
 )
-from toolfault_collector.storage.engine import open_engine, write_transaction  # noqa: E402
+from toolfault_collector.storage.database.engine import open_engine, write_transaction  # noqa: E402
 
 AGENTS = 4
 BATCH = 20

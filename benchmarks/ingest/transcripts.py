@@ -32,7 +32,7 @@ from sqlalchemy import func, select  # noqa: E402
 import toolfault_migrations  # noqa: E402
 from toolfault_collector.admin.projects import ensure_project  # noqa: E402
 from toolfault_collector.importers import import_paths  # noqa: E402
-from toolfault_collector.storage.engine import open_engine, write_transaction  # noqa: E402
+from toolfault_collector.storage.database.engine import open_engine, write_transaction  # noqa: E402
 from toolfault_collector.storage.tables import tool_call  # noqa: E402
 
 TURNS = 10

@@ -36,7 +36,7 @@ from toolfault_collector.clock import format_time, now_us
 from toolfault_collector.http.app import IngestLane, create_app
 from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.database.engine import write_transaction
 
 OWN = tuple(
     str(Path(str(package.__file__)).parent)

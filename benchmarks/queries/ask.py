@@ -36,7 +36,7 @@ sys.path.insert(0, str(HERE))
 from fill import PROJECT, fill  # noqa: E402
 
 from toolfault_collector.clock import DAY_US  # noqa: E402
-from toolfault_collector.storage.engine import open_engine, read_connection  # noqa: E402
+from toolfault_collector.storage.database.engine import open_engine, read_connection  # noqa: E402
 
 TIMES: Final = 15
 PORT: Final = 8_391

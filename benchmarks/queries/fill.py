@@ -18,10 +18,10 @@ from sqlalchemy import Connection, Engine, Table, func, select, text, update
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, MINUTE_US, format_time
-from toolfault_collector.storage.bulk import insert_rows
-from toolfault_collector.storage.engine import is_sqlite, open_engine, write_transaction
+from toolfault_collector.storage.database.bulk import insert_rows
+from toolfault_collector.storage.database.engine import is_sqlite, open_engine, write_transaction
+from toolfault_collector.storage.database.schema import prepare
 from toolfault_collector.storage.rollups import add_counts, counted_by_sql, folded_by_sql
-from toolfault_collector.storage.schema import prepare
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import (
     call_counts,

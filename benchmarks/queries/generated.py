@@ -31,10 +31,10 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from toolfault_collector.clock import MINUTE_US, now_us
-from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_dashboard.queries import Scope, failure_list
-from toolfault_dashboard.queries.deadline import TooSlow, deadline
-from toolfault_dashboard.queries.rollups import extent
+from toolfault_dashboard.queries.counting.deadline import TooSlow, deadline
+from toolfault_dashboard.queries.counting.rollups import extent
 from toolfault_dashboard.search import KEYS, Query, parse
 
 KNOWN: Final = {

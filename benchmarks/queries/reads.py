@@ -15,10 +15,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from toolfault_collector.clock import now_us
-from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
-from toolfault_dashboard.queries.parts import keep_at_most
+from toolfault_dashboard.queries.counting.parts import keep_at_most
 from toolfault_dashboard.search import parse
 
 QUESTIONS: Final[dict[str, tuple[Callable[..., Any], str]]] = {

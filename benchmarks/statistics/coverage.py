@@ -31,13 +31,17 @@ from sqlalchemy import Engine, insert
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US
-from toolfault_collector.storage.engine import open_engine, read_connection, write_transaction
-from toolfault_collector.storage.schema import prepare
+from toolfault_collector.storage.database.engine import (
+    open_engine,
+    read_connection,
+    write_transaction,
+)
+from toolfault_collector.storage.database.schema import prepare
 from toolfault_collector.storage.tables import conversation, day_version, tool_call
 from toolfault_dashboard.analysis.clusters import Moments
 from toolfault_dashboard.analysis.weights import Amount, weighed_rate
-from toolfault_dashboard.queries.clusters import calls_of_conversations
-from toolfault_dashboard.queries.parts import is_asked_at_once
+from toolfault_dashboard.queries.counting.parts import is_asked_at_once
+from toolfault_dashboard.queries.figures.clusters import calls_of_conversations
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.search import parse
 

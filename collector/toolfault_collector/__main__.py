@@ -9,7 +9,7 @@ from toolfault_collector.http.app import create_app
 from toolfault_collector.http.server import serve
 from toolfault_collector.log import configure
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.schema import prepare
+from toolfault_collector.storage.database.schema import prepare
 
 
 def main() -> int:

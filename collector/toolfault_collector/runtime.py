@@ -13,9 +13,9 @@ from toolfault_collector.pipeline.quota import Quota
 from toolfault_collector.pipeline.writer import Writer
 from toolfault_collector.retention.schedule import Maintenance
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.cancel import readings_of
-from toolfault_collector.storage.engine import open_engine
-from toolfault_collector.storage.schema import prepare
+from toolfault_collector.storage.database.cancel import readings_of
+from toolfault_collector.storage.database.engine import open_engine
+from toolfault_collector.storage.database.schema import prepare
 
 __all__ = ["Collector"]
 

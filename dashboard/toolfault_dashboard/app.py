@@ -27,8 +27,8 @@ from toolfault_collector.errors import CollectorError
 from toolfault_collector.http.app import IngestLane, RequestScope, create_router
 from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.engine import read_connection
-from toolfault_collector.storage.schema import prepare
+from toolfault_collector.storage.database.engine import read_connection
+from toolfault_collector.storage.database.schema import prepare
 from toolfault_dashboard import signin
 from toolfault_dashboard.alerts.service import AlertService
 from toolfault_dashboard.api import create_api
@@ -46,9 +46,9 @@ from toolfault_dashboard.pages.errors import (
     too_slow_page,
 )
 from toolfault_dashboard.queries import CursorError
-from toolfault_dashboard.queries.deadline import TooSlow
-from toolfault_dashboard.queries.parts import keep_at_most
-from toolfault_dashboard.queries.patience import StillCounting
+from toolfault_dashboard.queries.counting.deadline import TooSlow
+from toolfault_dashboard.queries.counting.parts import keep_at_most
+from toolfault_dashboard.queries.counting.patience import StillCounting
 from toolfault_dashboard.render import PACKAGE
 from toolfault_dashboard.search import QueryError
 from toolfault_dashboard.security import FormBodies, Gate, PageFaults, SameOrigin, SecurityHeaders

@@ -13,9 +13,9 @@ from typing import Any, Final, Literal, get_args
 from sqlalchemy import Connection, Engine, delete, insert, select
 
 from toolfault_collector.admin.audit import note
-from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.database.engine import write_transaction
 from toolfault_collector.storage.tables import audit_log, kind_state, signature
-from toolfault_dashboard.queries.detected import PREFIX
+from toolfault_dashboard.queries.comparisons.detected import PREFIX
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.search.states import MOST_IGNORED
 

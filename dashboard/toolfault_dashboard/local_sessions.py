@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from toolfault_collector.admin.audit import note
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.importers import ImportReport, Progress, import_paths
-from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.database.engine import write_transaction
 
 __all__ = ["Importing", "LocalSessions", "sessions_here"]
 

@@ -8,7 +8,7 @@ from typing import Final
 from sqlalchemy import Connection, Engine, delete, insert, select
 
 from toolfault_collector.admin.audit import note
-from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.database.engine import write_transaction
 from toolfault_collector.storage.tables import picked_fix
 
 __all__ = ["PickedFix", "Prediction", "pick_fix", "picked_fixes", "unpick_fix"]

@@ -15,11 +15,11 @@ from typing import Final, Literal
 from sqlalchemy import Connection
 
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.effect import FEWEST
+from toolfault_dashboard.analysis.comparisons.effect import FEWEST
 from toolfault_dashboard.analysis.rates import Rate, rate
 from toolfault_dashboard.picked_fixes import PickedFix, Prediction
 from toolfault_dashboard.queries import Scope
-from toolfault_dashboard.queries.fix_next import FixRow, operations
+from toolfault_dashboard.queries.fixes.fix_next import FixRow, operations
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.search import Clause, Pattern
 

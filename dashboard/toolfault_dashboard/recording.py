@@ -13,7 +13,7 @@ from toolfault_collector.admin.audit import note
 from toolfault_collector.admin.keys import create_key, shown
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import format_time
-from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.database.engine import write_transaction
 from toolfault_collector.storage.store import store_events
 
 __all__ = ["create_ingest_key", "note_export", "record_change"]

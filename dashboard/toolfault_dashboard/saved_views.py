@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlalchemy import Connection, Engine, delete, insert, or_, select
 
-from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.database.engine import write_transaction
 from toolfault_collector.storage.tables import saved_view, user_account
 
 __all__ = ["PAGES", "SavedView", "delete_view", "save_view", "views_of"]

@@ -21,7 +21,7 @@ from typing import Any, Final, cast
 from sqlalchemy import Connection, Engine, Select, case, func, insert, select, update
 
 from toolfault_collector.admin.audit import note
-from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.database.engine import write_transaction
 from toolfault_collector.storage.tables import login_session, user_account
 from toolfault_dashboard.policy import ROLES, Role
 

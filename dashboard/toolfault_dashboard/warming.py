@@ -19,11 +19,11 @@ import structlog
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from toolfault_collector.storage.engine import read_connection
+from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
-from toolfault_dashboard.queries.parts import is_asked_at_once
-from toolfault_dashboard.queries.trends import trends_by_tool
+from toolfault_dashboard.queries.counting.parts import is_asked_at_once
+from toolfault_dashboard.queries.figures.trends import trends_by_tool
 from toolfault_dashboard.search import parse
 
 __all__ = ["start_warming", "warm"]

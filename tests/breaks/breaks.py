@@ -62,7 +62,7 @@ BREAKS: Final = (
     Break(
         name="chains-late-call-of-another-tool",
         promise="A call of another tool that arrives late is not added to the chain around it.",
-        file="collector/toolfault_collector/storage/other_calls.py",
+        file="collector/toolfault_collector/storage/chains/other_calls.py",
         old="elif call.started_at <= known_until[talk]:",
         new="elif call.started_at < 0 <= known_until[talk]:",
         found_by=(
@@ -88,7 +88,7 @@ BREAKS: Final = (
     Break(
         name="chains-switched-is-abandoned",
         promise="A chain after which another tool helped is called abandoned.",
-        file="collector/toolfault_collector/storage/conversations.py",
+        file="collector/toolfault_collector/storage/chains/conversations.py",
         old='return "switched" if switched else "abandoned"',
         new='return "abandoned" if switched else "abandoned"',
         found_by=("tests/dashboard/queries/test_recount.py::test_summary[sqlite-]",),
@@ -96,7 +96,7 @@ BREAKS: Final = (
     Break(
         name="chains-newest-success-hides-others",
         promise="A chain after which two tools helped is abandoned if one was issued with it.",
-        file="collector/toolfault_collector/storage/conversations.py",
+        file="collector/toolfault_collector/storage/chains/conversations.py",
         old="return of_tool or (own_turn",
         new="return of_tool and (own_turn",
         found_by=("tests/collector/test_conversations.py",),
@@ -112,7 +112,7 @@ BREAKS: Final = (
     Break(
         name="chains-end-counts-for-ever",
         promise="A conversation that goes on after its reported end counts as over.",
-        file="collector/toolfault_collector/storage/conversations.py",
+        file="collector/toolfault_collector/storage/chains/conversations.py",
         old="ended = self.ended_at is not None and self.ended_at >= self.last_at",
         new="ended = self.ended_at is not None",
         found_by=("tests/dashboard/queries/test_boundaries.py",),
@@ -120,7 +120,7 @@ BREAKS: Final = (
     Break(
         name="chains-call-of-another-tool-settles-nothing",
         promise="A chain counts as abandoned although its conversation goes on with another tool.",
-        file="collector/toolfault_collector/storage/conversations.py",
+        file="collector/toolfault_collector/storage/chains/conversations.py",
         old="if now != (outcome, settles_at):",
         new="if now[0] != outcome:",
         found_by=(
@@ -130,7 +130,7 @@ BREAKS: Final = (
     Break(
         name="chains-wrong-outcome-not-recounted",
         promise="doctor --recount finds nothing where a chain is stored with a wrong outcome.",
-        file="collector/toolfault_collector/storage/chain_store.py",
+        file="collector/toolfault_collector/storage/chains/chain_store.py",
         old="if before.pop(chain.chain_id, None) != chain_row(key, chain):",
         new="if (before.pop(chain.chain_id, None) or ())[:30] != chain_row(key, chain)[:30]:",
         found_by=("tests/collector/test_recount.py::test_damage_is_found_and_repaired[sqlite]",),
@@ -138,7 +138,7 @@ BREAKS: Final = (
     Break(
         name="pages-open-chains-stay-open",
         promise="A page goes on saying open, from memory, after a chain was given up.",
-        file="dashboard/toolfault_dashboard/queries/parts.py",
+        file="dashboard/toolfault_dashboard/queries/counting/parts.py",
         old="return versions.get(EVERY_DAY, 0) + written_to, min(settles, default=None)",
         new="return versions.get(EVERY_DAY, 0) + written_to, None",
         found_by=(
@@ -148,7 +148,7 @@ BREAKS: Final = (
     Break(
         name="chains-late-call-appended",
         promise="A call that arrives late is put at the end of its chain.",
-        file="collector/toolfault_collector/storage/chain_store.py",
+        file="collector/toolfault_collector/storage/chains/chain_store.py",
         old="if calls[0].key < chain.last_key:",
         new="if chain.recovered and calls[0].key < chain.last_key:",
         found_by=(
@@ -174,7 +174,7 @@ BREAKS: Final = (
     Break(
         name="chains-late-call-reads-all",
         promise="A call that arrives late costs as much as its chain is long.",
-        file="collector/toolfault_collector/storage/chain_store.py",
+        file="collector/toolfault_collector/storage/chains/chain_store.py",
         old="if self._alike >= chains.LOOK_BACK:",
         new="if self._alike >= 1_000_000:",
         found_by=("tests/collector/test_late_calls.py::test_a_late_call_costs_a_fixed_number",),
@@ -182,7 +182,7 @@ BREAKS: Final = (
     Break(
         name="chains-late-call-changes-only-the-next",
         promise="A late failure changes nothing but the call that follows it.",
-        file="collector/toolfault_collector/storage/chain_store.py",
+        file="collector/toolfault_collector/storage/chains/chain_store.py",
         old="if self._alike >= chains.LOOK_BACK:",
         new="if self._alike >= 1:",
         found_by=("tests/collector/test_late_calls.py::test_a_late_call_in_a_long_chain",),
@@ -190,7 +190,7 @@ BREAKS: Final = (
     Break(
         name="chains-divided-one-keeps-all",
         promise="A chain that a late success divides keeps what its second half adds up to.",
-        file="collector/toolfault_collector/storage/chain_store.py",
+        file="collector/toolfault_collector/storage/chains/chain_store.py",
         old="outside = _minus(outside, rest)",
         new="outside = _minus(outside, _NOTHING)",
         found_by=("tests/collector/test_late_calls.py::test_a_late_call_in_a_long_chain",),
@@ -227,7 +227,7 @@ BREAKS: Final = (
     Break(
         name="collector-power-loss",
         promise="What was acknowledged is gone after a loss of power.",
-        file="collector/toolfault_collector/storage/engine.py",
+        file="collector/toolfault_collector/storage/database/engine.py",
         old='synchronous: str = "FULL", busy_seconds',
         new='synchronous: str = "OFF", busy_seconds',
         found_by=("tests/collector/test_limit_edges.py::test_every_commit_is_synced[sqlite]",),
@@ -480,7 +480,7 @@ BREAKS: Final = (
     Break(
         name="collector-everybody-copies-the-log",
         promise="Two connections copy SQLite's log, so acknowledged rows may be lost.",
-        file="collector/toolfault_collector/storage/engine.py",
+        file="collector/toolfault_collector/storage/database/engine.py",
         old='"PRAGMA wal_autocheckpoint=0"',
         new='"PRAGMA wal_autocheckpoint=1000"',
         found_by=("tests/collector/test_log_copies.py::test_only_the_writer_copies_the_log",),
@@ -488,7 +488,7 @@ BREAKS: Final = (
     Break(
         name="collector-log-is-never-copied",
         promise="The log of SQLite grows until somebody waits for all of it.",
-        file="collector/toolfault_collector/storage/wal.py",
+        file="collector/toolfault_collector/storage/database/wal.py",
         old="if self._events >= self._copy_every:",
         new="if self._events > 1_000 * self._copy_every:",
         found_by=("tests/collector/test_log_copies.py",),
@@ -576,7 +576,7 @@ BREAKS: Final = (
     Break(
         name="collector-wrong-statement-is-retried",
         promise="An event that no statement can store is sent again for ever.",
-        file="collector/toolfault_collector/storage/errors.py",
+        file="collector/toolfault_collector/storage/database/errors.py",
         old='return "unavailable" if code in _SQLITE_LATER or of_schema else "bug"',
         new='return "unavailable"',
         found_by=("tests/collector/test_faults.py",),
@@ -626,7 +626,7 @@ BREAKS: Final = (
     Break(
         name="collector-writes-into-a-removed-file",
         promise="What is acknowledged after the file was removed is gone.",
-        file="collector/toolfault_collector/storage/engine.py",
+        file="collector/toolfault_collector/storage/database/engine.py",
         old="return opened is not None and opened != _identity(sqlite_path(conn.engine))",
         new="return opened is None",
         found_by=("tests/collector/test_replaced_file.py",),
@@ -682,7 +682,7 @@ BREAKS: Final = (
     Break(
         name="experiments-any-number-of-arms",
         promise="A sender of thousands of arms keeps the server busy for minutes.",
-        file="dashboard/toolfault_dashboard/queries/experiments.py",
+        file="dashboard/toolfault_dashboard/queries/comparisons/experiments.py",
         old="if len(arms) > MOST_ARMS:",
         new="if len(arms) > 1_000_000:",
         found_by=("tests/dashboard/queries/test_many_arms.py",),
@@ -1188,7 +1188,7 @@ BREAKS: Final = (
     Break(
         name="figures-rate-without-failures",
         promise="The failure rate divides by successes in place of calls.",
-        file="dashboard/toolfault_dashboard/queries/summaries.py",
+        file="dashboard/toolfault_dashboard/queries/figures/summaries.py",
         old="failure_rate=weighed_rate(failures, calls, of_calls.failures),",
         new="failure_rate=weighed_rate(failures, calls - failures, of_calls.failures),",
         found_by=("tests/dashboard/queries/test_sampled.py::test_summary_and_overview[sqlite-]",),
@@ -1204,7 +1204,7 @@ BREAKS: Final = (
     Break(
         name="figures-first-try-counts-retries",
         promise="Retries that succeed count as successes at the first try.",
-        file="dashboard/toolfault_dashboard/queries/summaries.py",
+        file="dashboard/toolfault_dashboard/queries/figures/summaries.py",
         old="    operations = calls - round_trips\n",
         new="    operations = calls\n",
         found_by=("tests/dashboard/queries/test_recount.py::test_overview[sqlite-]",),
@@ -1220,7 +1220,7 @@ BREAKS: Final = (
     Break(
         name="figures-open-chains-are-lost",
         promise="Chains that may still recover lower the recovery rate.",
-        file="dashboard/toolfault_dashboard/queries/summaries.py",
+        file="dashboard/toolfault_dashboard/queries/figures/summaries.py",
         old='closed = total(each for name, each in chains.chains.items() if name != "open")',
         new="closed = total(each for name, each in chains.chains.items())",
         found_by=("tests/dashboard/queries/test_boundaries.py",),
@@ -1228,7 +1228,7 @@ BREAKS: Final = (
     Break(
         name="facets-ignore-the-filter",
         promise="The numbers beside filter values are those of all failures.",
-        file="dashboard/toolfault_dashboard/queries/facets.py",
+        file="dashboard/toolfault_dashboard/queries/failures/facets.py",
         old="if c.key != key or c.negated))",
         new='if c.key in {"since", "until"}))',
         found_by=("tests/dashboard/queries/test_recount.py::test_facets",),
@@ -1268,7 +1268,7 @@ BREAKS: Final = (
     Break(
         name="pages-list-skips-simultaneous",
         promise="The next page leaves out failures of the same microsecond.",
-        file="dashboard/toolfault_dashboard/queries/pages.py",
+        file="dashboard/toolfault_dashboard/queries/lists/pages.py",
         old="statement.where(here > there if newer else here < there)",
         new="statement.where(here > there if newer else key[0] < at.at)",
         found_by=(
@@ -1286,7 +1286,7 @@ BREAKS: Final = (
     Break(
         name="exports-show-what-pages-hide",
         promise="A viewer downloads tracebacks and users that no page shows.",
-        file="dashboard/toolfault_dashboard/queries/streams.py",
+        file="dashboard/toolfault_dashboard/queries/lists/streams.py",
         old="*(seen(scope, tool_call, name) for name in more),",
         new="*(tool_call.c[name] for name in more),",
         found_by=("tests/dashboard/queries/test_visibility.py",),
@@ -1304,7 +1304,7 @@ BREAKS: Final = (
     Break(
         name="queries-calls-beside-a-chain-are-late",
         promise="A call between two of a chain is shown before the wrong one.",
-        file="dashboard/toolfault_dashboard/queries/conversations.py",
+        file="dashboard/toolfault_dashboard/queries/chains/conversations.py",
         old="            between[place].append(_call(each))",
         new="            between[place - 1].append(_call(each))",
         found_by=("tests/dashboard/queries/test_conversations.py",),
@@ -1320,7 +1320,7 @@ BREAKS: Final = (
     Break(
         name="queries-three-chains-are-a-habit",
         promise="Fix next says what models call first although three chains cannot tell.",
-        file="dashboard/toolfault_dashboard/queries/conversations.py",
+        file="dashboard/toolfault_dashboard/queries/chains/conversations.py",
         old="(rate(chains, of).low or 0.0) > MOST",
         new="(rate(chains, of).value or 0.0) > MOST",
         found_by=("tests/dashboard/queries/test_conversations.py",),
@@ -1410,7 +1410,7 @@ BREAKS: Final = (
     Break(
         name="pages-other-project-readable",
         promise="A chain of another project is shown to whoever knows its id.",
-        file="dashboard/toolfault_dashboard/queries/chains.py",
+        file="dashboard/toolfault_dashboard/queries/chains/chains.py",
         old=(
             "                chain.c.project_id == scope.project_id, chain.c.chain_id == chain_id\n"
         ),
@@ -1487,7 +1487,7 @@ BREAKS: Final = (
     Break(
         name="compare-no-correction",
         promise="Among many metrics and codes chance alone is reported as a change.",
-        file="dashboard/toolfault_dashboard/analysis/family.py",
+        file="dashboard/toolfault_dashboard/analysis/comparisons/family.py",
         old="least = max(least, p * (len(known) - rank))",
         new="least = max(least, p)",
         found_by=(
@@ -1497,7 +1497,7 @@ BREAKS: Final = (
     Break(
         name="compare-codes-without-a-minimum",
         promise="Four failures before and none after are called an improvement of a code.",
-        file="dashboard/toolfault_dashboard/analysis/by_code.py",
+        file="dashboard/toolfault_dashboard/analysis/comparisons/by_code.py",
         old="if fewest < FEWEST or failing * fewest < FEWEST_EXPECTED * everywhere:",
         new="if fewest < 2:",
         found_by=(
@@ -1508,7 +1508,7 @@ BREAKS: Final = (
     Break(
         name="reword-one-by-one",
         promise="Among many messages that help alike one is named by chance.",
-        file="dashboard/toolfault_dashboard/analysis/wordings.py",
+        file="dashboard/toolfault_dashboard/analysis/fixes/wordings.py",
         old="if p * (len(tested) - rank) > LEVEL:",
         new="if p > LEVEL:",
         found_by=("tests/dashboard/analysis/test_wordings.py",),
@@ -1516,7 +1516,7 @@ BREAKS: Final = (
     Break(
         name="compare-variants-that-differ-in-more",
         promise="Sides that differ in more than their variant are taken for arms of a trial.",
-        file="dashboard/toolfault_dashboard/queries/effects.py",
+        file="dashboard/toolfault_dashboard/queries/comparisons/effects.py",
         old=" and others[0] == others[1]",
         new="",
         found_by=("tests/dashboard/queries/test_insights.py::test_variants_are_compared_as_arms",),
@@ -1532,7 +1532,7 @@ BREAKS: Final = (
     Break(
         name="compare-few-conversations-enough",
         promise="A verdict is given on the calls of two conversations.",
-        file="dashboard/toolfault_dashboard/analysis/effect.py",
+        file="dashboard/toolfault_dashboard/analysis/comparisons/effect.py",
         old="return side.clusters >= FEWEST if metric.of_calls",
         new="return side.counted >= FEWEST if metric.of_calls",
         found_by=(
@@ -1542,7 +1542,7 @@ BREAKS: Final = (
     Break(
         name="compare-peeking",
         promise="Whoever looks at a trial every day finds an effect that is none.",
-        file="dashboard/toolfault_dashboard/analysis/experiments.py",
+        file="dashboard/toolfault_dashboard/analysis/comparisons/experiments.py",
         old="reach = spread * stretch(before.clusters + after.clusters, confidence=confidence)",
         new="reach = spread * 1.96",
         found_by=(
@@ -1552,7 +1552,7 @@ BREAKS: Final = (
     Break(
         name="compare-folded-conversations-forgotten",
         promise="Folded conversations add calls to a rate but no uncertainty.",
-        file="dashboard/toolfault_dashboard/analysis/estimates.py",
+        file="dashboard/toolfault_dashboard/analysis/comparisons/estimates.py",
         old="        total += _squares_of_folded(factors, side.folded, merged=merged)\n",
         new="",
         found_by=(
@@ -1570,7 +1570,7 @@ BREAKS: Final = (
     Break(
         name="fix-next-reversed",
         promise="What saves least stands first under Fix next.",
-        file="dashboard/toolfault_dashboard/queries/fix_next.py",
+        file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",
         old="return mended, -found.saved, -found.abandoned, -found.failures, key",
         new="return mended, found.saved, -found.abandoned, -found.failures, key",
         found_by=(
@@ -1601,7 +1601,7 @@ BREAKS: Final = (
     Break(
         name="kinds-ignored-cost-is-lost",
         promise="Fix next forgets what ignored kinds cost, so its list seems to cover more.",
-        file="dashboard/toolfault_dashboard/queries/fix_next.py",
+        file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",
         old="        cost=found.ignored.cost\n",
         new="        cost=0.0\n",
         found_by=("tests/dashboard/pages/test_kind_states.py",),
@@ -1609,7 +1609,7 @@ BREAKS: Final = (
     Break(
         name="fix-next-hides-what-is-open",
         promise="A failure without a known remedy costs nothing.",
-        file="dashboard/toolfault_dashboard/analysis/opportunities.py",
+        file="dashboard/toolfault_dashboard/analysis/fixes/opportunities.py",
         old="    cost = float(trips + failure.other_calls)",
         new='    cost = 0.0 if key.remedy == "open" else float(trips + failure.other_calls)',
         found_by=(
@@ -1664,7 +1664,7 @@ BREAKS: Final = (
     Break(
         name="api-abandoned-is-open",
         promise="The API reports open chains as abandoned ones.",
-        file="dashboard/toolfault_dashboard/queries/summaries.py",
+        file="dashboard/toolfault_dashboard/queries/figures/summaries.py",
         old='abandoned=outcomes.get("abandoned", 0),',
         new='abandoned=outcomes.get("open", 0),',
         found_by=("tests/dashboard/queries/test_recount.py::test_summary[sqlite-]",),
@@ -1699,7 +1699,7 @@ BREAKS: Final = (
     Break(
         name="patch-that-refuses-still",
         promise="The patch for a pydantic model refuses what the model sent, as before.",
-        file="dashboard/toolfault_dashboard/analysis/patches.py",
+        file="dashboard/toolfault_dashboard/analysis/fixes/patches.py",
         old='"Annotated[int, Field(strict=False)]"',
         new='"Annotated[int, Field(strict=True)]"',
         found_by=("tests/dashboard/analysis/test_patches.py",),
@@ -1731,7 +1731,7 @@ BREAKS: Final = (
     Break(
         name="sampled-weights-inverted",
         promise="A call that was sampled at 1 % counts as a hundredth.",
-        file="dashboard/toolfault_dashboard/queries/weighing.py",
+        file="dashboard/toolfault_dashboard/queries/counting/weighing.py",
         old="return case((rate < LEAST_RATE, 1.0 / LEAST_RATE), else_=1.0 / rate)",
         new="return case((rate < LEAST_RATE, 1.0 / LEAST_RATE), else_=rate)",
         found_by=("tests/dashboard/queries/test_sampled.py::test_summary_and_overview",),
@@ -1740,7 +1740,7 @@ BREAKS: Final = (
     Break(
         name="otlp-every-span-a-call",
         promise="A call that agent, client and server each have a span of counts as several.",
-        file="collector/toolfault_collector/otlp/grouping.py",
+        file="collector/toolfault_collector/otlp/calls/grouping.py",
         old="                joined.join(reading, above)\n",
         new="                pass\n",
         found_by=(
@@ -1751,7 +1751,7 @@ BREAKS: Final = (
     Break(
         name="otlp-history-is-new",
         promise="Calls of earlier turns count again, as calls that never reached a span.",
-        file="collector/toolfault_collector/otlp/pairing.py",
+        file="collector/toolfault_collector/otlp/calls/pairing.py",
         old="    history = histories.get(agent)\n",
         new="    history = histories.get(agent, set())\n",
         found_by=(
@@ -1761,7 +1761,7 @@ BREAKS: Final = (
     Break(
         name="otlp-soft-rules-stay-on",
         promise="A soft rule that a project switched off still makes failures.",
-        file="collector/toolfault_collector/otlp/failures.py",
+        file="collector/toolfault_collector/otlp/calls/failures.py",
         old="    failed = rule in soft\n",
         new="    failed = True\n",
         found_by=(
@@ -1787,7 +1787,7 @@ BREAKS: Final = (
     Break(
         name="imports-unknown-to-the-planner",
         promise="PostgreSQL plans questions after an import as if nothing had been stored.",
-        file="collector/toolfault_collector/storage/statistics.py",
+        file="collector/toolfault_collector/storage/database/statistics.py",
         old="    return [] if events < ANALYZE_AFTER else",
         new="    return [] if events else",
         found_by=(
@@ -1801,7 +1801,7 @@ BREAKS: Final = (
     Break(
         name="migrations-unreleased-is-newer",
         promise="Who has a database from before the first release is told to upgrade.",
-        file="collector/toolfault_collector/storage/schema.py",
+        file="collector/toolfault_collector/storage/database/schema.py",
         old="if found in migrations.UNRELEASED:",
         new="if not found:",
         found_by=("tests/migrations/test_unreleased.py::test_a_backup_of_it_is_not_restored",),
@@ -1862,7 +1862,7 @@ BREAKS: Final = (
     Break(
         name="intervals-each-day-is-a-conversation",
         promise="Each day of a conversation counts as a conversation of its own.",
-        file="dashboard/toolfault_dashboard/queries/clusters.py",
+        file="dashboard/toolfault_dashboard/queries/figures/clusters.py",
         old="if name in spans and not _lies_within(own, spans[name])",
         new="if name in spans and _lies_within(own, spans[name])",
         found_by=(
@@ -1875,7 +1875,7 @@ BREAKS: Final = (
     Break(
         name="intervals-counted-successes-are-left-out",
         promise="A tool whose calls were all counted is missing from the calls of a conversation.",
-        file="dashboard/toolfault_dashboard/queries/clusters.py",
+        file="dashboard/toolfault_dashboard/queries/figures/clusters.py",
         old="    if not of_tools:\n        beside",
         new="    if of_tools:\n        beside",
         found_by=(
@@ -1888,7 +1888,7 @@ BREAKS: Final = (
     Break(
         name="compare-overlap-is-one-side",
         promise="The calls on both sides of a comparison are those of one side.",
-        file="dashboard/toolfault_dashboard/queries/effects.py",
+        file="dashboard/toolfault_dashboard/queries/comparisons/effects.py",
         old="both = replace(before, query=before.query.and_(after.query))",
         new="both = before",
         found_by=(
@@ -1947,7 +1947,7 @@ BREAKS: Final = (
     Break(
         name="otlp-sdk-outdone",
         promise="A call that the SDK and a trace report is counted twice.",
-        file="collector/toolfault_collector/storage/same_calls.py",
+        file="collector/toolfault_collector/storage/chains/same_calls.py",
         old="            return self.by_sdk and not other.by_sdk\n",
         new="            return False\n",
         found_by=(
@@ -1958,7 +1958,7 @@ BREAKS: Final = (
     Break(
         name="otlp-chains-not-folded",
         promise="A call that moves to its conversation leaves its chain behind.",
-        file="collector/toolfault_collector/storage/taken_out.py",
+        file="collector/toolfault_collector/storage/chains/taken_out.py",
         old="        write_chains(conn, compare_key(conn, chain_key, conversations)[2])\n",
         new="        pass\n",
         found_by=("tests/collector/otlp/test_any_order.py",),
@@ -1966,7 +1966,7 @@ BREAKS: Final = (
     Break(
         name="otlp-one-bad-span",
         promise="One text that is no UTF-8 costs all spans of its request.",
-        file="collector/toolfault_collector/otlp/protobuf.py",
+        file="collector/toolfault_collector/otlp/encoding/protobuf.py",
         old="        found = _taken_apart(body, signal)\n",
         new='        raise BadBody(400, "unreadable") from None\n',
         found_by=("tests/collector/otlp/test_receiver.py",),
@@ -2002,7 +2002,7 @@ BREAKS: Final = (
     Break(
         name="compare-counted-calls-where-they-weigh-most",
         promise="A tool that always fails makes the interval of every comparison twice as wide.",
-        file="dashboard/toolfault_dashboard/analysis/estimates.py",
+        file="dashboard/toolfault_dashboard/analysis/comparisons/estimates.py",
         old="    if merged or not all(squares.values()):\n",
         new="    if True:\n",
         found_by=("tests/dashboard/analysis/test_folded.py",),

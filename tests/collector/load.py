@@ -15,7 +15,7 @@ from tests.running import RunningCollector
 
 from toolfault_collector.admin.projects import find_project
 from toolfault_collector.doctor.recount import recount
-from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_collector.storage.tables import tool_call
 
 __all__ = ["Load", "load", "stored_ids", "writing"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
-from toolfault_collector.storage.engine import is_sqlite
+from toolfault_collector.storage.database.engine import is_sqlite
 
 __all__ = ["DEADLOCK", "POISONS", "poison"]
 

@@ -8,7 +8,7 @@ from sqlalchemy import Engine, select
 from tests.collector.naive_chains import chains_of
 
 from toolfault_collector.chains.fold import Call
-from toolfault_collector.storage.engine import read_connection
+from toolfault_collector.storage.database.engine import read_connection
 from toolfault_collector.storage.tables import chain, tool_call
 
 __all__ = ["assert_counts_hold"]

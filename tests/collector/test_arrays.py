@@ -10,9 +10,9 @@ from tests.factories import failure
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
-from toolfault_collector.storage.engine import write_transaction
-from toolfault_collector.storage.postgres import array_text
-from toolfault_collector.storage.statistics import analyze_new
+from toolfault_collector.storage.database.engine import write_transaction
+from toolfault_collector.storage.database.postgres import array_text
+from toolfault_collector.storage.database.statistics import analyze_new
 from toolfault_collector.storage.store import store_events
 
 pytestmark = pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
 from toolfault_collector.doctor.recount import recount
 from toolfault_collector.errors import BackupError, SchemaTooNew
-from toolfault_collector.storage.engine import open_engine, sqlite_path, write_transaction
+from toolfault_collector.storage.database.engine import open_engine, sqlite_path, write_transaction
 from toolfault_collector.storage.store import store_events
 
 

@@ -15,7 +15,7 @@ from sqlalchemy import func, select
 from tests.factories import success
 from tests.running import RunningCollector
 
-from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_collector.storage.tables import tool_call
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from toolfault_collector.storage.engine import open_engine, write_transaction
+from toolfault_collector.storage.database.engine import open_engine, write_transaction
 
 
 def _no_database(path: Path) -> None:

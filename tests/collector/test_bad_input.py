@@ -20,7 +20,11 @@ from tests.running import RunningCollector, new_key
 
 from toolfault_collector.admin.keys import list_keys, revoke_key
 from toolfault_collector.clock import DAY_US, format_time, now_us, parse_time
-from toolfault_collector.storage.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.storage.database.engine import (
+    open_engine,
+    read_connection,
+    write_transaction,
+)
 from toolfault_collector.storage.tables import rejected_event, tool_call
 
 JSON = {"Content-Type": "application/json"}

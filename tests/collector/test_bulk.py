@@ -10,8 +10,13 @@ import pytest
 from sqlalchemy import Engine, select
 
 from toolfault_collector.admin.projects import ensure_project
-from toolfault_collector.storage.bulk import ROWS_AT_ONCE, columns, insert_rows, upsert_rows
-from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.database.bulk import (
+    ROWS_AT_ONCE,
+    columns,
+    insert_rows,
+    upsert_rows,
+)
+from toolfault_collector.storage.database.engine import write_transaction
 from toolfault_collector.storage.tables import failure_counts
 
 KEY = columns("project_id by period tool name")

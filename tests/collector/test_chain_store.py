@@ -20,7 +20,7 @@ from toolfault_collector.chains.fold import IDLE_US, Call
 from toolfault_collector.clock import MINUTE_US, now_us, parse_time
 from toolfault_collector.doctor.recount import recount
 from toolfault_collector.protocol.records import TimePolicy
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.rollups import HOUR_US
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import chain, conversation, tool_call

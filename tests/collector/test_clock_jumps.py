@@ -13,7 +13,7 @@ from tests.running import RunningCollector
 from toolfault_collector.doctor.recount import recount
 from toolfault_collector.retention.schedule import Maintenance
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_collector.storage.tables import call_counts, tool_call
 
 HOUR = 3_600

@@ -22,16 +22,16 @@ from toolfault_collector.admin.projects import ensure_project, find_project
 from toolfault_collector.clock import now_us
 from toolfault_collector.doctor.recount import recount
 from toolfault_collector.retention.policy import prune
-from toolfault_collector.storage.engine import (
+from toolfault_collector.storage.database.engine import (
     is_sqlite,
     open_engine,
     read_connection,
     sqlite_path,
     write_transaction,
 )
+from toolfault_collector.storage.database.wal import LONG_BYTES, WriteAheadLog
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import tool_call
-from toolfault_collector.storage.wal import LONG_BYTES, WriteAheadLog
 
 LONG = [pytest.mark.long, pytest.mark.timeout(3_600)]
 

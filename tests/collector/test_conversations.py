@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.collector.naive_chains import NaiveChain, outcome_of
 
 from toolfault_collector.chains.fold import Call, Unresolved
-from toolfault_collector.storage.conversations import Conversation
+from toolfault_collector.storage.chains.conversations import Conversation
 
 turns = st.sampled_from([None, "a", "b", "c"])
 successes = st.tuples(st.sampled_from("tuv"), st.integers(0, 9), turns)

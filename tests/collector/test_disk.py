@@ -26,8 +26,8 @@ from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
 from toolfault_collector.doctor.recount import recount
 from toolfault_collector.errors import BackupError
-from toolfault_collector.storage.engine import open_engine, write_transaction
-from toolfault_collector.storage.schema import is_at_head, prepare
+from toolfault_collector.storage.database.engine import open_engine, write_transaction
+from toolfault_collector.storage.database.schema import is_at_head, prepare
 from toolfault_collector.storage.store import store_events
 
 MIB = 1024 * 1024

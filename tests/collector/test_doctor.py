@@ -19,10 +19,10 @@ from toolfault_collector.clock import DAY_US, now_us
 from toolfault_collector.doctor import checks as doctor
 from toolfault_collector.doctor.checks import Finding, examine
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.engine import open_engine, sqlite_path, write_transaction
+from toolfault_collector.storage.database.engine import open_engine, sqlite_path, write_transaction
+from toolfault_collector.storage.database.wal import advice_on_version
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import user_account
-from toolfault_collector.storage.wal import advice_on_version
 
 
 def _found(engine: Engine, name: str, **settings: object) -> Finding:

@@ -14,7 +14,7 @@ from sqlalchemy import Engine, select
 from tests.factories import failure, success
 from tests.running import RunningCollector, new_key
 
-from toolfault_collector.storage.engine import (
+from toolfault_collector.storage.database.engine import (
     is_sqlite,
     open_engine,
     read_connection,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolfault_collector.storage.errors import classify
+from toolfault_collector.storage.database.errors import classify
 
 
 @pytest.mark.parametrize(

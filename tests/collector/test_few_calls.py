@@ -26,7 +26,7 @@ from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.chains import fold as chains
 from toolfault_collector.chains.fold import Call
 from toolfault_collector.clock import SECOND_US, now_us
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import chain, conversation, tool_call
 

@@ -14,7 +14,7 @@ from tests.factories import success
 from tests.running import RunningCollector
 
 from toolfault_collector.doctor.recount import recount
-from toolfault_collector.storage.engine import open_engine
+from toolfault_collector.storage.database.engine import open_engine
 
 SEED = 20261122
 SENDERS = 4

@@ -11,7 +11,7 @@ from tests.running import RunningCollector
 
 import toolfault_migrations as migrations
 from toolfault_collector.metrics import MAX_REASONS
-from toolfault_collector.storage.engine import open_engine
+from toolfault_collector.storage.database.engine import open_engine
 
 JSON = {"Content-Type": "application/json"}
 

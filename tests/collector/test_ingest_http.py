@@ -7,7 +7,7 @@ from tests.factories import failure, success
 from tests.running import RunningCollector
 
 from toolfault_collector.clock import now_us
-from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_collector.storage.tables import api_key, chain, tool_call
 
 

@@ -21,7 +21,7 @@ from toolfault_collector.admin.keys import (
 from toolfault_collector.admin.projects import ensure_project, find_project, list_projects
 from toolfault_collector.http.auth import admit
 from toolfault_collector.http.problems import Problem
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 
 SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 

@@ -26,7 +26,7 @@ from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
 from toolfault_collector.doctor.recount import recount
 from toolfault_collector.failpoints import POINTS, REMOVAL_POINTS
-from toolfault_collector.storage.engine import (
+from toolfault_collector.storage.database.engine import (
     is_sqlite,
     open_engine,
     sqlite_path,
@@ -136,7 +136,7 @@ def test_killed_at_point(database_url: str, points: tuple[str, ...], tmp_path: P
 
 PRUNE = """
 import sys
-from toolfault_collector.storage.engine import open_engine
+from toolfault_collector.storage.database.engine import open_engine
 from toolfault_collector.retention.policy import prune
 print(prune(open_engine(sys.argv[1]), max_calls=300, force=True).conversations)
 """

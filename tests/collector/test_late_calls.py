@@ -24,15 +24,15 @@ from toolfault_collector.chains import fold as chains
 from toolfault_collector.chains.fold import LOOK_BACK, Place, fold
 from toolfault_collector.clock import SECOND_US, now_us
 from toolfault_collector.doctor.recount import recount
-from toolfault_collector.storage.chain_rows import (
+from toolfault_collector.storage.chains.chain_rows import (
     ChainKey,
     StoredCall,
     chain_row,
     stored_calls,
     stored_chain_rows,
 )
-from toolfault_collector.storage.conversations import select_conversations
-from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.chains.conversations import select_conversations
+from toolfault_collector.storage.database.engine import write_transaction
 from toolfault_collector.storage.rollups import HOUR_US
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import chain

@@ -18,7 +18,7 @@ from tests.running import RunningCollector
 
 from toolfault_collector.doctor.recount import recount
 from toolfault_collector.http.app import RequestScope
-from toolfault_collector.storage.engine import (
+from toolfault_collector.storage.database.engine import (
     is_sqlite,
     open_engine,
     read_connection,

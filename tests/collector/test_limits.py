@@ -24,7 +24,7 @@ from toolfault_collector.protocol.records import Context
 from toolfault_collector.protocol.submission import read_events
 from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.name_limits import NameLimits
 from toolfault_collector.storage.store import store_group
 from toolfault_collector.storage.tables import (

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import Connection, Engine, text
 
-from toolfault_collector.storage.engine import (
+from toolfault_collector.storage.database.engine import (
     is_sqlite,
     open_engine,
     read_connection,
@@ -21,7 +21,7 @@ from toolfault_collector.storage.engine import (
     write_transaction,
     writer_connection,
 )
-from toolfault_collector.storage.wal import WriteAheadLog
+from toolfault_collector.storage.database.wal import WriteAheadLog
 
 KIB = 1024
 

@@ -18,8 +18,8 @@ from tests.factories import failure, success
 from tests.running import RunningCollector
 
 import toolfault
-from toolfault_collector.storage.engine import open_engine, read_connection
-from toolfault_collector.storage.schema import prepare
+from toolfault_collector.storage.database.engine import open_engine, read_connection
+from toolfault_collector.storage.database.schema import prepare
 from toolfault_collector.storage.tables import tool_call
 
 # Nothing that is refused is kept: what grows is what is loaded as something first fails.

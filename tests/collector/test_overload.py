@@ -14,7 +14,7 @@ from tests.collector.test_fairness import nothing_is_stored, queued_events
 from tests.factories import success
 from tests.running import RunningCollector, new_key
 
-from toolfault_collector.storage.engine import open_engine
+from toolfault_collector.storage.database.engine import open_engine
 
 KIB, MIB = 1024, 1024 * 1024
 QUEUE = 4 * MIB

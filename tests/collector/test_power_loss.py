@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 
 from toolfault_collector.doctor.recount import recount
-from toolfault_collector.storage.engine import open_engine
+from toolfault_collector.storage.database.engine import open_engine
 
 SECTOR = 512
 TRACED = "pwrite64,write,fsync,fdatasync,ftruncate"

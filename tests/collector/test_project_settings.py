@@ -12,7 +12,7 @@ from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, now_us
 from toolfault_collector.retention.schedule import Maintenance
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import project, tool_call
 

@@ -12,7 +12,7 @@ from tests.factories import conversation_end, counts, failure, success
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import SECOND_US, now_us
 from toolfault_collector.doctor.recount import recount
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import chain, conversation, failure_counts, tool_call
 

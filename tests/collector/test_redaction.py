@@ -23,7 +23,7 @@ from toolfault_collector.protocol.records import TimePolicy
 from toolfault_collector.protocol.redaction import apply as scrub
 from toolfault_collector.protocol.redaction.prefilter import may_hold_secret
 from toolfault_collector.protocol.redaction.rules import redact, redact_bluntly
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import change as changes
 from toolfault_collector.storage.tables import tool_call

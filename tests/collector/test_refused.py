@@ -10,7 +10,7 @@ from tests.factories import failure
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
 from toolfault_collector.protocol.refused import MAX_BODY, MAX_REDACTED, Rejection, with_bodies
-from toolfault_collector.storage.engine import open_engine, write_transaction
+from toolfault_collector.storage.database.engine import open_engine, write_transaction
 from toolfault_collector.storage.store import store_events
 
 

@@ -18,7 +18,7 @@ from toolfault_collector.doctor.recount import recount
 from toolfault_collector.protocol.receipt import Receipt
 from toolfault_collector.protocol.steps import finish
 from toolfault_collector.protocol.submission import read_batch
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_group
 from toolfault_collector.storage.tables import rejected_event, tool_call
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.factories import failure
 from tests.running import RunningCollector, new_key
 
-from toolfault_collector.storage.engine import open_engine, sqlite_path
+from toolfault_collector.storage.database.engine import open_engine, sqlite_path
 
 
 def _paths(collector: RunningCollector) -> list[Path]:

@@ -16,7 +16,7 @@ from toolfault_collector.clock import DAY_US, now_us
 from toolfault_collector.doctor.recount import recount
 from toolfault_collector.retention.policy import prune, prune_rejects
 from toolfault_collector.retention.rows import Pruned
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import (
     call_counts,

@@ -20,7 +20,7 @@ from toolfault_collector.clock import DAY_US, MINUTE_US, SECOND_US, now_us
 from toolfault_collector.doctor.recount import recount
 from toolfault_collector.retention.partitions import list_partitions
 from toolfault_collector.retention.policy import prune
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import (
     chain,
@@ -139,7 +139,7 @@ def test_a_chain_of_very_many_calls_is_cut_once_most_of_it_is_old(engine: Engine
 
 PRUNE = """
 import sys
-from toolfault_collector.storage.engine import open_engine
+from toolfault_collector.storage.database.engine import open_engine
 from toolfault_collector.retention.policy import prune
 print(prune(open_engine(sys.argv[1]), days=10).calls)
 """

@@ -15,7 +15,7 @@ from toolfault_collector.metrics import Metrics
 from toolfault_collector.retention.policy import prune
 from toolfault_collector.retention.schedule import Maintenance
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import rejected_event, tool_call
 

@@ -21,7 +21,7 @@ from toolfault_collector.protocol.submission import read_events
 from toolfault_collector.retention.policy import Limits, prune_projects
 from toolfault_collector.retention.schedule import Maintenance
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.engine import (
+from toolfault_collector.storage.database.engine import (
     is_sqlite,
     open_engine,
     read_connection,

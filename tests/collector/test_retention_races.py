@@ -15,7 +15,11 @@ from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, SECOND_US, now_us
 from toolfault_collector.doctor.recount import recount
 from toolfault_collector.retention.policy import prune
-from toolfault_collector.storage.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.storage.database.engine import (
+    open_engine,
+    read_connection,
+    write_transaction,
+)
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import message, signature, tool_call
 

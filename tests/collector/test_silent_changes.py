@@ -27,7 +27,7 @@ from tests.running import RunningCollector
 from toolfault_collector.clock import MINUTE_US, parse_time
 from toolfault_collector.protocol import wire
 from toolfault_collector.protocol.codes import canonical_code
-from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_collector.storage.tables import call_counts, issue, tool_call
 from toolfault_collector.storage.tables import change as changes
 from toolfault_collector.storage.tables import conversation_end as conversation_ends

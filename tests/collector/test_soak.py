@@ -18,7 +18,12 @@ from tests.running import RunningCollector
 from toolfault_collector.clock import MINUTE_US, SECOND_US, now_us
 from toolfault_collector.doctor.recount import recount
 from toolfault_collector.retention.policy import prune
-from toolfault_collector.storage.engine import is_sqlite, open_engine, read_connection, sqlite_path
+from toolfault_collector.storage.database.engine import (
+    is_sqlite,
+    open_engine,
+    read_connection,
+    sqlite_path,
+)
 from toolfault_collector.storage.tables import tool_call
 
 MIB = 1024 * 1024

@@ -18,8 +18,8 @@ from tests.factories import success
 from tests.live_server import live_server
 from tests.running import RunningCollector, new_key
 
-from toolfault_collector.storage.cancel import readings_of
-from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.database.cancel import readings_of
+from toolfault_collector.storage.database.engine import open_engine, read_connection
 
 ENDLESS = (
     "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 1000000000000)"

@@ -13,7 +13,7 @@ from tests.factories import failure, success
 from toolfault_collector.doctor.recount import recount
 from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.tables import (
     chain,
     conversation,

@@ -13,7 +13,7 @@ from tests.factories import conversation_end, counts, event_id, failure, success
 from tests.running import RunningCollector
 
 from toolfault_collector.clock import SECOND_US, now_us
-from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_collector.storage.tables import call_counts, tool_call
 from toolfault_collector.storage.tables import conversation_end as ends
 

@@ -19,7 +19,7 @@ from toolfault_collector.protocol.records import Context
 from toolfault_collector.protocol.submission import read_events
 from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.engine import (
+from toolfault_collector.storage.database.engine import (
     LOG_KEPT_BYTES,
     open_engine,
     read_connection,
@@ -27,8 +27,8 @@ from toolfault_collector.storage.engine import (
     write_transaction,
     writer_connection,
 )
+from toolfault_collector.storage.database.wal import LONG_BYTES, WriteAheadLog
 from toolfault_collector.storage.store import store_events
-from toolfault_collector.storage.wal import LONG_BYTES, WriteAheadLog
 
 MIB = 1024 * 1024
 

@@ -24,7 +24,7 @@ from toolfault_collector.protocol.steps import finish
 from toolfault_collector.protocol.submission import Submission, read_batch
 from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.engine import (
+from toolfault_collector.storage.database.engine import (
     is_sqlite,
     read_connection,
     sqlite_path,

@@ -11,7 +11,7 @@ from toolfault_collector.admin.keys import KeyCache, create_key
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.http.auth import admit
 from toolfault_collector.http.problems import Problem
-from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.database.engine import write_transaction
 
 
 async def _refused(keys: KeyCache, token: str) -> None:

@@ -16,7 +16,11 @@ from tests.dashboard.generated import NOW, fill
 from tests.dashboard.naive import Tables, load
 
 from toolfault_collector.admin.projects import find_project
-from toolfault_collector.storage.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.storage.database.engine import (
+    open_engine,
+    read_connection,
+    write_transaction,
+)
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.search import parse
 

@@ -14,7 +14,7 @@ from sqlalchemy import Engine, func, select
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, MINUTE_US, SECOND_US, format_time, parse_time
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import signature, tool_call
 from toolfault_dashboard.kind_states import Decision, decide

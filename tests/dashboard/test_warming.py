@@ -11,7 +11,7 @@ from sqlalchemy import Engine, event
 from tests.dashboard.conftest import grow
 from tests.dashboard.generated import NOW
 
-from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.search import parse

@@ -19,7 +19,7 @@ from sqlalchemy import select
 from tests.running import RunningCollector
 
 from toolfault_collector.http.openapi import json_schema
-from toolfault_collector.storage.engine import open_engine
+from toolfault_collector.storage.database.engine import open_engine
 from toolfault_collector.storage.tables import tool_call
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "report.mjs"

@@ -30,7 +30,7 @@ from tests.live_server import LiveServer, live_server
 from toolfault_collector.admin.keys import create_key
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
-from toolfault_collector.storage.engine import open_engine, write_transaction
+from toolfault_collector.storage.database.engine import open_engine, write_transaction
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import chain, change, picked_fix, saved_view, tool_call
 from toolfault_dashboard import signin

@@ -14,8 +14,8 @@ from pathlib import Path
 from tests.golden.answers import answers_about, record
 from tests.golden.filling import DEMO, NOW, REAL
 
-from toolfault_collector.storage.engine import open_engine
-from toolfault_collector.storage.schema import prepare
+from toolfault_collector.storage.database.engine import open_engine
+from toolfault_collector.storage.database.schema import prepare
 
 
 def main() -> None:

@@ -34,13 +34,13 @@ from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
 from toolfault_collector.doctor.recount import recount
 from toolfault_collector.errors import SchemaTooNew, SchemaTooOld
-from toolfault_collector.storage.engine import (
+from toolfault_collector.storage.database.engine import (
     is_sqlite,
     open_engine,
     sqlite_path,
     write_transaction,
 )
-from toolfault_collector.storage.schema import is_at_head, prepare
+from toolfault_collector.storage.database.schema import is_at_head, prepare
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import metadata
 
@@ -385,7 +385,7 @@ import os, pathlib, signal, sys
 from sqlalchemy import event
 from tests.next_schema import add_next_schema
 import toolfault_migrations as migrations
-from toolfault_collector.storage.engine import open_engine
+from toolfault_collector.storage.database.engine import open_engine
 engine, left = open_engine(sys.argv[1]), int(sys.argv[2])
 add_next_schema(pathlib.Path(sys.argv[3]))
 @event.listens_for(engine, "after_cursor_execute")
@@ -475,8 +475,8 @@ def test_a_server_on_the_schema_of_today_starts_without_alembic(sqlite_url: str)
     """What only a migration needs is loaded when there is one."""
     code = (
         "import sys; import toolfault_collector.__main__;"
-        "from toolfault_collector.storage.engine import open_engine;"
-        "from toolfault_collector.storage.schema import is_at_head, prepare;"
+        "from toolfault_collector.storage.database.engine import open_engine;"
+        "from toolfault_collector.storage.database.schema import is_at_head, prepare;"
         "engine = open_engine(sys.argv[1]); prepare(engine, migrate=False);"
         "assert is_at_head(engine);"
         "sys.exit('alembic' in sys.modules)"

@@ -17,8 +17,8 @@ from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
 from toolfault_collector.errors import SchemaError
 from toolfault_collector.protocol.receipt import Receipt
-from toolfault_collector.storage.engine import write_transaction
-from toolfault_collector.storage.schema import is_at_head
+from toolfault_collector.storage.database.engine import write_transaction
+from toolfault_collector.storage.database.schema import is_at_head
 from toolfault_collector.storage.store import store_events
 
 POSTGRES = pytest.mark.parametrize(

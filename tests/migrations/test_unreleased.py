@@ -16,8 +16,8 @@ from toolfault_collector.admin.backup import restore
 from toolfault_collector.doctor import checks as doctor
 from toolfault_collector.errors import SchemaTooOld
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.engine import is_sqlite, open_engine, sqlite_path
-from toolfault_collector.storage.schema import is_at_head
+from toolfault_collector.storage.database.engine import is_sqlite, open_engine, sqlite_path
+from toolfault_collector.storage.database.schema import is_at_head
 
 COMMANDS = (
     "serve --port 0",

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
 from toolfault_collector.importers import import_paths
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.exports import write

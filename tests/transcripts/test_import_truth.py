@@ -22,7 +22,7 @@ from tests.collector.importers.counting import count_stored, parsed, total
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.importers import ImportReport, import_paths
 from toolfault_collector.importers.classify import classify
-from toolfault_collector.storage.engine import open_engine, write_transaction
+from toolfault_collector.storage.database.engine import open_engine, write_transaction
 from toolfault_collector.storage.tables import tool_call
 
 FILES = {

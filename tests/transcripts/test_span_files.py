@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import case, func, select
 
-from toolfault_collector.storage.engine import open_engine
+from toolfault_collector.storage.database.engine import open_engine
 from toolfault_collector.storage.tables import tool_call
 from toolfault_dashboard.cli.app import run
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from toolfault_collector.otlp.calls import SeenCall, calls_of
-from toolfault_collector.otlp.dumps import read_dump
-from toolfault_collector.otlp.spans import Span
+from toolfault_collector.otlp.calls.calls import SeenCall, calls_of
+from toolfault_collector.otlp.calls.spans import Span
+from toolfault_collector.otlp.encoding.dumps import read_dump
 
 
 @pytest.fixture

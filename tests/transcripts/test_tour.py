@@ -12,7 +12,11 @@ from sqlalchemy import Connection
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
 from toolfault_collector.importers import import_paths
-from toolfault_collector.storage.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.storage.database.engine import (
+    open_engine,
+    read_connection,
+    write_transaction,
+)
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.formats import decimal, percent, percent_interval, points

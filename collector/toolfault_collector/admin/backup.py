@@ -15,8 +15,8 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from toolfault_collector.errors import BackupError
-from toolfault_collector.storage.engine import is_sqlite, open_engine, sqlite_path
-from toolfault_collector.storage.schema import copy_database, refuse_foreign
+from toolfault_collector.storage.database.engine import is_sqlite, open_engine, sqlite_path
+from toolfault_collector.storage.database.schema import copy_database, refuse_foreign
 
 __all__ = ["Backup", "backup", "restore"]
 

@@ -18,7 +18,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, insert, or_, select, u
 from starlette.concurrency import run_in_threadpool
 
 from toolfault_collector.clock import now_us
-from toolfault_collector.storage.engine import read_connection
+from toolfault_collector.storage.database.engine import read_connection
 from toolfault_collector.storage.tables import api_key
 
 __all__ = [

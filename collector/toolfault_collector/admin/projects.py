@@ -8,8 +8,8 @@ from typing import Final
 from sqlalchemy import Connection, Engine, Table, delete, select, tuple_, update
 
 from toolfault_collector.clock import now_us
-from toolfault_collector.storage.dialect import insert_ignore
-from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.database.dialect import insert_ignore
+from toolfault_collector.storage.database.engine import write_transaction
 from toolfault_collector.storage.tables import api_key, audit_log, metadata, project
 
 __all__ = [

@@ -10,8 +10,8 @@ from sqlalchemy import Engine
 from toolfault_collector.protocol.decode import BadBatch
 from toolfault_collector.protocol.records import Context
 from toolfault_collector.protocol.submission import Submission, read_events
-from toolfault_collector.storage.engine import write_transaction
-from toolfault_collector.storage.errors import classify
+from toolfault_collector.storage.database.engine import write_transaction
+from toolfault_collector.storage.database.errors import classify
 from toolfault_collector.storage.rejects import Kept, kept_rejects, remove_rejects
 from toolfault_collector.storage.store import store_group
 

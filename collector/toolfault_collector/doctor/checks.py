@@ -20,11 +20,11 @@ from toolfault_collector.clock import MINUTE_US, format_time, now_us
 from toolfault_collector.errors import SchemaError
 from toolfault_collector.retention.policy import limits_of, why_doubted, why_refused
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.engine import is_sqlite, read_connection, sqlite_path
+from toolfault_collector.storage.database.engine import is_sqlite, read_connection, sqlite_path
+from toolfault_collector.storage.database.schema import refuse_foreign
+from toolfault_collector.storage.database.wal import LONG_BYTES, WriteAheadLog, advice_on_version
 from toolfault_collector.storage.name_limits import OTHER
-from toolfault_collector.storage.schema import refuse_foreign
 from toolfault_collector.storage.tables import failure_counts, project, user_account
-from toolfault_collector.storage.wal import LONG_BYTES, WriteAheadLog, advice_on_version
 
 __all__ = ["Finding", "examine"]
 

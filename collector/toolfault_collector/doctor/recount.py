@@ -15,20 +15,24 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, Table, delete, exists, func, select, tuple_, update
 
-from toolfault_collector.storage.bulk import columns
 from toolfault_collector.storage.cache_versions import raise_versions
-from toolfault_collector.storage.chain_rows import ChainKey
-from toolfault_collector.storage.chain_store import ChainChanges, compare_key, write_chains
-from toolfault_collector.storage.conversations import (
+from toolfault_collector.storage.chains.chain_rows import ChainKey
+from toolfault_collector.storage.chains.chain_store import ChainChanges, compare_key, write_chains
+from toolfault_collector.storage.chains.conversations import (
     Conversation,
     ConversationKey,
     count_conversation,
     select_conversations,
     write_conversations,
 )
-from toolfault_collector.storage.dialect import insert_ignore
-from toolfault_collector.storage.engine import is_sqlite, read_connection, write_transaction
-from toolfault_collector.storage.other_calls import recount_other_calls
+from toolfault_collector.storage.chains.other_calls import recount_other_calls
+from toolfault_collector.storage.database.bulk import columns
+from toolfault_collector.storage.database.dialect import insert_ignore
+from toolfault_collector.storage.database.engine import (
+    is_sqlite,
+    read_connection,
+    write_transaction,
+)
 from toolfault_collector.storage.rollups import CountKey, add_counts, counted_by_sql, folded_by_sql
 from toolfault_collector.storage.tables import chain as chain_table
 from toolfault_collector.storage.tables import (

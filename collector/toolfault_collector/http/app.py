@@ -29,7 +29,7 @@ from toolfault_collector.http.otlp import OTLP_PATHS, OtlpEndpoint
 from toolfault_collector.http.problems import Problem, send_problem
 from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.schema import is_at_head
+from toolfault_collector.storage.database.schema import is_at_head
 
 __all__ = ["IngestLane", "RequestScope", "create_app", "create_router", "problem_response"]
 

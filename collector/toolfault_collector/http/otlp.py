@@ -34,7 +34,7 @@ from toolfault_collector.http.auth import admit
 from toolfault_collector.http.body import ClientGone, Incoming, content_type_of, read_body
 from toolfault_collector.http.mail import REFUSAL_SECONDS, Mail, unavailable
 from toolfault_collector.http.problems import Problem, send_json
-from toolfault_collector.otlp.decode import BadBody, Encoding
+from toolfault_collector.otlp.encoding.decode import BadBody, Encoding
 from toolfault_collector.otlp.reading import read_request
 from toolfault_collector.otlp.submission import Signal, TraceSubmission
 from toolfault_collector.protocol.receipt import Receipt

@@ -13,8 +13,8 @@ from fastapi import FastAPI
 
 from toolfault_collector.http.request_heads import protocol_with_deadline
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.engine import is_sqlite
-from toolfault_collector.storage.wal import advice_on_version
+from toolfault_collector.storage.database.engine import is_sqlite
+from toolfault_collector.storage.database.wal import advice_on_version
 
 __all__ = ["serve"]
 

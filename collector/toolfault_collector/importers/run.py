@@ -26,9 +26,9 @@ from toolfault_collector.importers.formats import (
 from toolfault_collector.importers.items import EventBatch, Format, Item, Recognition
 from toolfault_collector.protocol.records import Context
 from toolfault_collector.protocol.submission import read_events
-from toolfault_collector.storage.bulk import find_rows
-from toolfault_collector.storage.engine import read_connection, write_transaction
-from toolfault_collector.storage.statistics import analyze_imported
+from toolfault_collector.storage.database.bulk import find_rows
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.statistics import analyze_imported
 from toolfault_collector.storage.store import store_group
 from toolfault_collector.storage.tables import call_counts, tool_call
 

@@ -12,7 +12,7 @@ import msgspec
 from toolfault_collector.clock import MILLISECOND_US, format_time
 from toolfault_collector.importers.classify import Classification, classify
 from toolfault_collector.importers.events import error_of
-from toolfault_collector.otlp.calls import SeenCall, rule_of
+from toolfault_collector.otlp.calls.calls import SeenCall, rule_of
 
 __all__ = ["call_event", "digest_of", "encoded"]
 

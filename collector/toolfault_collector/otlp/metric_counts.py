@@ -16,9 +16,9 @@ from sqlalchemy import Connection
 
 from toolfault_collector.clock import DAY_US
 from toolfault_collector.otlp.points import Point
-from toolfault_collector.storage.bulk import columns, find_rows, upsert_rows
-from toolfault_collector.storage.engine import is_sqlite
-from toolfault_collector.storage.postgres import insert_new
+from toolfault_collector.storage.database.bulk import columns, find_rows, upsert_rows
+from toolfault_collector.storage.database.engine import is_sqlite
+from toolfault_collector.storage.database.postgres import insert_new
 from toolfault_collector.storage.tables import metric_calls, metric_series
 
 __all__ = ["add_points"]

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from toolfault_collector.otlp.calls import calls_of
-from toolfault_collector.otlp.decode import Encoding, decode_logs, decode_metrics, decode_traces
+from toolfault_collector.otlp.calls.calls import calls_of
+from toolfault_collector.otlp.encoding.decode import (
+    Encoding,
+    decode_logs,
+    decode_metrics,
+    decode_traces,
+)
 from toolfault_collector.otlp.events import call_event
 from toolfault_collector.otlp.submission import (
     Request,

@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 from sqlalchemy import Connection
 
-from toolfault_collector.otlp.calls import TraceCalls
+from toolfault_collector.otlp.calls.calls import TraceCalls
 from toolfault_collector.otlp.submission import TraceSubmission
-from toolfault_collector.storage.bulk import columns, insert_rows, run
+from toolfault_collector.storage.database.bulk import columns, insert_rows, run
 from toolfault_collector.storage.tables import otlp_request
 
 __all__ = ["KEPT_REQUESTS", "SHOWN_ITEMS", "keep_request"]

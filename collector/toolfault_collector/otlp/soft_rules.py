@@ -15,7 +15,7 @@ import msgspec
 from sqlalchemy import Connection, select, update
 
 from toolfault_collector.admin.audit import note
-from toolfault_collector.otlp.failures import SOFT_RULES
+from toolfault_collector.otlp.calls.failures import SOFT_RULES
 from toolfault_collector.storage.tables import project
 
 __all__ = ["SoftRule", "soft_rules_of", "switch_soft_rules", "switched_off"]

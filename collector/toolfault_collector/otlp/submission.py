@@ -9,10 +9,10 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from toolfault_collector.otlp.calls import TraceCalls
-from toolfault_collector.otlp.items import Refusal
+from toolfault_collector.otlp.calls.calls import TraceCalls
+from toolfault_collector.otlp.calls.spans import LogRecord, Span
+from toolfault_collector.otlp.encoding.items import Refusal
 from toolfault_collector.otlp.points import Point
-from toolfault_collector.otlp.spans import LogRecord, Span
 from toolfault_collector.protocol.refused import Rejection
 from toolfault_collector.protocol.submission import Submission
 

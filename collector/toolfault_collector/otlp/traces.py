@@ -18,17 +18,17 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Connection
 
-from toolfault_collector.otlp.calls import TraceCalls, calls_of
+from toolfault_collector.otlp.calls.calls import TraceCalls, calls_of
+from toolfault_collector.otlp.calls.failures import SOFT_RULES
+from toolfault_collector.otlp.calls.spans import LogRecord, Span
 from toolfault_collector.otlp.events import call_event, digest_of, encoded
-from toolfault_collector.otlp.failures import SOFT_RULES
 from toolfault_collector.otlp.metric_counts import add_points
 from toolfault_collector.otlp.received import keep_request
 from toolfault_collector.otlp.soft_rules import switched_off
-from toolfault_collector.otlp.spans import LogRecord, Span
 from toolfault_collector.otlp.submission import TraceBatch, TraceSubmission, unpack
 from toolfault_collector.protocol.records import Context
 from toolfault_collector.protocol.submission import Submission, read_events
-from toolfault_collector.storage.bulk import (
+from toolfault_collector.storage.database.bulk import (
     columns,
     fetch,
     find_rows,
@@ -37,9 +37,9 @@ from toolfault_collector.storage.bulk import (
     select_in,
     upsert_rows,
 )
-from toolfault_collector.storage.engine import is_sqlite
+from toolfault_collector.storage.database.engine import is_sqlite
+from toolfault_collector.storage.database.postgres import insert_new
 from toolfault_collector.storage.old_traces import remove_old_traces
-from toolfault_collector.storage.postgres import insert_new
 from toolfault_collector.storage.tables import trace, trace_batch
 
 __all__ = ["KEPT_BYTES", "KEPT_READS", "KEPT_SPANS", "resolve"]

@@ -22,8 +22,8 @@ from sqlalchemy import Connection, select
 
 from toolfault_collector.clock import MINUTE_US, now_us
 from toolfault_collector.errors import OverQuota
-from toolfault_collector.storage.bulk import fetch
-from toolfault_collector.storage.engine import is_sqlite
+from toolfault_collector.storage.database.bulk import fetch
+from toolfault_collector.storage.database.engine import is_sqlite
 from toolfault_collector.storage.tables import quota_bucket
 
 __all__ = ["Quota", "Spent", "events_left"]

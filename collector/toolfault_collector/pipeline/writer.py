@@ -34,19 +34,19 @@ from toolfault_collector.protocol.receipt import Receipt
 from toolfault_collector.protocol.refused import with_bodies
 from toolfault_collector.protocol.submission import Submission
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.drops import count_drops
-from toolfault_collector.storage.engine import (
+from toolfault_collector.storage.database.engine import (
     is_replaced,
     is_sqlite,
     must_reopen,
     sqlite_path,
     writer_connection,
 )
-from toolfault_collector.storage.errors import classify
+from toolfault_collector.storage.database.errors import classify
+from toolfault_collector.storage.database.statistics import FirstEvents
+from toolfault_collector.storage.database.wal import WriteAheadLog
+from toolfault_collector.storage.drops import count_drops
 from toolfault_collector.storage.name_limits import NameLimits
-from toolfault_collector.storage.statistics import FirstEvents
 from toolfault_collector.storage.store import Stored, store_group
-from toolfault_collector.storage.wal import WriteAheadLog
 
 __all__ = ["Deliver", "Result", "Ticket", "Writer"]
 

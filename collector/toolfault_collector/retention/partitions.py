@@ -21,7 +21,11 @@ import structlog
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from toolfault_collector.storage.engine import is_sqlite, read_connection, write_transaction
+from toolfault_collector.storage.database.engine import (
+    is_sqlite,
+    read_connection,
+    write_transaction,
+)
 
 __all__ = ["WIDTH", "Partition", "drop_emptied", "keep_ahead", "list_partitions", "newest_id"]
 

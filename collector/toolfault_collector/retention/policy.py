@@ -21,7 +21,11 @@ from toolfault_collector.clock import DAY_US, SECOND_US, format_time, now_us
 from toolfault_collector.errors import PruneRefused
 from toolfault_collector.retention.rows import EVER, Line, Pruned, count_before, remove_before
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.engine import is_sqlite, read_connection, write_transaction
+from toolfault_collector.storage.database.engine import (
+    is_sqlite,
+    read_connection,
+    write_transaction,
+)
 from toolfault_collector.storage.rollups import HOUR_US
 from toolfault_collector.storage.tables import (
     call_counts,

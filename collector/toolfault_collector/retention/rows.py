@@ -35,17 +35,21 @@ from toolfault_collector import failpoints
 from toolfault_collector.clock import MINUTE_US
 from toolfault_collector.retention.partitions import is_lock_timeout
 from toolfault_collector.storage.cache_versions import Span, raise_versions
-from toolfault_collector.storage.chain_rows import ChainKey
-from toolfault_collector.storage.chain_store import compare_key, write_chains
-from toolfault_collector.storage.conversations import (
+from toolfault_collector.storage.chains.chain_rows import ChainKey
+from toolfault_collector.storage.chains.chain_store import compare_key, write_chains
+from toolfault_collector.storage.chains.conversations import (
     Conversation,
     ConversationKey,
     select_conversations,
     write_conversations,
 )
-from toolfault_collector.storage.dialect import among
-from toolfault_collector.storage.engine import is_sqlite, read_connection, write_transaction
-from toolfault_collector.storage.other_calls import recount_other_calls
+from toolfault_collector.storage.chains.other_calls import recount_other_calls
+from toolfault_collector.storage.database.dialect import among
+from toolfault_collector.storage.database.engine import (
+    is_sqlite,
+    read_connection,
+    write_transaction,
+)
 from toolfault_collector.storage.rollups import Counts, add_counts, counted_by_sql, folded_by_sql
 from toolfault_collector.storage.tables import (
     call_counts,

@@ -1,10 +1,10 @@
 """Versions of days: numbers that a transaction raises for every day whose rows it changes.
 
 What a reader counted of a whole day stays true for as long as the day's version stays what it was,
-so it need not be counted again (``toolfault_dashboard.queries.parts``). To a day (UTC) belong the
-calls that ended in it, with their issues, the chains whose first failure did, and the minutes of
-folded successes whose middle lies in it. What a chain came to depends on its whole conversation, so
-a change of a conversation raises every day from its first moment to its last.
+so it need not be counted again (``toolfault_dashboard.queries.counting.parts``). To a day (UTC)
+belong the calls that ended in it, with their issues, the chains whose first failure did, and the
+minutes of folded successes whose middle lies in it. What a chain came to depends on its whole
+conversation, so a change of a conversation raises every day from its first moment to its last.
 
 A version grows by the number of calls, minutes and conversations that were written: it says too
 how much a day holds at least. It is raised in the transaction of the rows themselves, last, since
@@ -20,7 +20,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from toolfault_collector.clock import DAY_US
-from toolfault_collector.storage.bulk import columns, upsert_rows
+from toolfault_collector.storage.database.bulk import columns, upsert_rows
 from toolfault_collector.storage.tables import day_version
 
 __all__ = ["EVERY_DAY", "Span", "raise_versions"]

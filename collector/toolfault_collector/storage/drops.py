@@ -12,7 +12,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from toolfault_collector.clock import MINUTE_US
-from toolfault_collector.storage.bulk import columns, upsert_rows
+from toolfault_collector.storage.database.bulk import columns, upsert_rows
 from toolfault_collector.storage.tables import drop_counts
 
 __all__ = ["HOUR_US", "count_drops"]

@@ -20,10 +20,16 @@ from typing import Any, Final
 from sqlalchemy import Connection, Table
 
 from toolfault_collector.clock import MINUTE_US
-from toolfault_collector.storage import postgres as arrays
-from toolfault_collector.storage.bulk import allocate_ids, columns, find_rows, insert_rows, run
-from toolfault_collector.storage.columns import CallRow
-from toolfault_collector.storage.engine import is_sqlite
+from toolfault_collector.storage.database import postgres as arrays
+from toolfault_collector.storage.database.bulk import (
+    allocate_ids,
+    columns,
+    find_rows,
+    insert_rows,
+    run,
+)
+from toolfault_collector.storage.database.columns import CallRow
+from toolfault_collector.storage.database.engine import is_sqlite
 from toolfault_collector.storage.tables import message, signature
 
 __all__ = ["Lookups"]

@@ -9,8 +9,12 @@ from typing import Final
 from sqlalchemy import Connection, Engine
 
 from toolfault_collector.clock import DAY_US, MINUTE_US
-from toolfault_collector.storage.bulk import fetch, run
-from toolfault_collector.storage.engine import is_sqlite, read_connection, write_transaction
+from toolfault_collector.storage.database.bulk import fetch, run
+from toolfault_collector.storage.database.engine import (
+    is_sqlite,
+    read_connection,
+    write_transaction,
+)
 
 __all__ = ["KEPT_TRACES", "KEPT_US", "remove_all_old_traces", "remove_old_traces"]
 

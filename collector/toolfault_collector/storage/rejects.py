@@ -9,7 +9,7 @@ from typing import Final
 from sqlalchemy import Connection, Engine, delete, select
 
 from toolfault_collector.protocol.refused import MAX_PER_BATCH, Rejection
-from toolfault_collector.storage.bulk import columns, insert_rows
+from toolfault_collector.storage.database.bulk import columns, insert_rows
 from toolfault_collector.storage.tables import rejected_event
 
 __all__ = ["Kept", "keep_rejects", "kept_rejects", "remove_rejects"]

@@ -37,7 +37,7 @@ from sqlalchemy import Connection
 
 from toolfault_collector.clock import DAY_US, MINUTE_US
 from toolfault_collector.protocol.records import CallRecord, CountsRecord
-from toolfault_collector.storage.bulk import bind, columns, upsert_rows
+from toolfault_collector.storage.database.bulk import bind, columns, upsert_rows
 from toolfault_collector.storage.name_limits import is_chained
 from toolfault_collector.storage.tables import failure_counts
 

@@ -34,29 +34,30 @@ from toolfault_collector.protocol.records import (
 )
 from toolfault_collector.protocol.repair import Refused
 from toolfault_collector.protocol.submission import Submission, read_events
-from toolfault_collector.storage import columns as rows
-from toolfault_collector.storage.bulk import allocate_ids, find_rows, insert_rows
 from toolfault_collector.storage.cache_versions import Span, raise_versions
-from toolfault_collector.storage.chain_rows import ChainKey
-from toolfault_collector.storage.chain_store import continue_chains
-from toolfault_collector.storage.conversations import (
+from toolfault_collector.storage.chains.chain_rows import ChainKey
+from toolfault_collector.storage.chains.chain_store import continue_chains
+from toolfault_collector.storage.chains.conversations import (
     Conversation,
     ConversationKey,
     load_conversations,
     write_conversations,
 )
-from toolfault_collector.storage.engine import is_sqlite
-from toolfault_collector.storage.lookups import Lookups
-from toolfault_collector.storage.name_limits import NameLimits, is_chained
-from toolfault_collector.storage.other_calls import (
+from toolfault_collector.storage.chains.other_calls import (
     WrittenChains,
     recount_other_calls,
     write_other_calls,
 )
-from toolfault_collector.storage.postgres import insert_new
+from toolfault_collector.storage.chains.same_calls import EventKey, find_twins, has_traces
+from toolfault_collector.storage.chains.taken_out import chains_beside, fold_rest, take_out
+from toolfault_collector.storage.database import columns as rows
+from toolfault_collector.storage.database.bulk import allocate_ids, find_rows, insert_rows
+from toolfault_collector.storage.database.engine import is_sqlite
+from toolfault_collector.storage.database.postgres import insert_new
+from toolfault_collector.storage.lookups import Lookups
+from toolfault_collector.storage.name_limits import NameLimits, is_chained
 from toolfault_collector.storage.rejects import keep_rejects
 from toolfault_collector.storage.rollups import add_counts, count_calls, count_folded
-from toolfault_collector.storage.same_calls import EventKey, find_twins, has_traces
 from toolfault_collector.storage.tables import (
     call_counts,
     change,
@@ -65,7 +66,6 @@ from toolfault_collector.storage.tables import (
     issue,
     tool_call,
 )
-from toolfault_collector.storage.taken_out import chains_beside, fold_rest, take_out
 
 __all__ = ["Receipt", "Stored", "store_events", "store_group"]
 

@@ -15,20 +15,20 @@ from toolfault_collector.clock import DAY_US
 from toolfault_dashboard import queries
 from toolfault_dashboard.alerts.evaluation import Figure, Measured, Sighting
 from toolfault_dashboard.alerts.rules import Rule
-from toolfault_dashboard.analysis.estimates import Estimate
+from toolfault_dashboard.analysis.comparisons.estimates import Estimate
 from toolfault_dashboard.analysis.rates import Rate, critical_t
 from toolfault_dashboard.queries import Scope
-from toolfault_dashboard.queries.alerting import (
+from toolfault_dashboard.queries.failures.kinds import KindRow
+from toolfault_dashboard.queries.figures.alerting import (
     came_back,
     decided_states,
     dropped,
     newest_beginnings,
     round_trips_of,
 )
-from toolfault_dashboard.queries.kinds import KindRow
+from toolfault_dashboard.queries.figures.summaries import calls_by
 from toolfault_dashboard.queries.projects import has_untimed
 from toolfault_dashboard.queries.rows import Overview
-from toolfault_dashboard.queries.summaries import calls_by
 from toolfault_dashboard.queries.windows import between
 from toolfault_dashboard.search import parse
 

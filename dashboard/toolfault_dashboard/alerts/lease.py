@@ -9,8 +9,8 @@ from typing import Final
 from sqlalchemy import Connection, Engine, select, text, update
 
 from toolfault_collector.clock import SECOND_US
-from toolfault_collector.storage.dialect import insert_ignore
-from toolfault_collector.storage.engine import is_sqlite, write_transaction
+from toolfault_collector.storage.database.dialect import insert_ignore
+from toolfault_collector.storage.database.engine import is_sqlite, write_transaction
 from toolfault_collector.storage.tables import alert_lease
 
 __all__ = ["LEASE_SECONDS", "Lease", "LeaseLost"]

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Engine
 from toolfault_collector import failpoints
 from toolfault_collector.admin.audit import note
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_dashboard.alerts.addresses import networks_of
 from toolfault_dashboard.alerts.channels import Outgoing, send
 from toolfault_dashboard.alerts.digest import digest
@@ -47,8 +47,8 @@ from toolfault_dashboard.alerts.store import (
 )
 from toolfault_dashboard.alerts.wording import Text, link_to, notice_text
 from toolfault_dashboard.queries import projects
-from toolfault_dashboard.queries.alerting import arrivals
-from toolfault_dashboard.queries.deadline import TooSlow, deadline
+from toolfault_dashboard.queries.counting.deadline import TooSlow, deadline
+from toolfault_dashboard.queries.figures.alerting import arrivals
 from toolfault_dashboard.search import QueryError
 
 __all__ = [

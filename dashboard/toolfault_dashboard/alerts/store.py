@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from toolfault_collector.admin.audit import note
 from toolfault_collector.clock import DAY_US, MINUTE_US, SECOND_US
-from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.database.engine import write_transaction
 from toolfault_collector.storage.tables import (
     alert_channel,
     alert_message,

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from toolfault_dashboard.analysis.columns import CodeColumns, Columns, Floats
+    from toolfault_dashboard.analysis.comparisons.columns import CodeColumns, Columns, Floats
 
 __all__ = ["NO_MOMENTS", "Moments", "call_moments", "code_moments"]
 

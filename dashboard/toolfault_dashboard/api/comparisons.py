@@ -11,8 +11,8 @@ from fastapi import APIRouter, Query
 
 from toolfault_collector.http.problems import Problem
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.experiments import Experiment
-from toolfault_dashboard.analysis.metrics import MetricName
+from toolfault_dashboard.analysis.comparisons.experiments import Experiment
+from toolfault_dashboard.analysis.comparisons.metrics import MetricName
 from toolfault_dashboard.api.answers import Json
 from toolfault_dashboard.api.reader import Asked
 from toolfault_dashboard.api.shapes import model_of

@@ -11,9 +11,9 @@ from sqlalchemy import Connection
 from starlette.responses import StreamingResponse
 
 from toolfault_collector.http.problems import Problem
-from toolfault_collector.storage.engine import read_connection
+from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.effect import MetricEffect
+from toolfault_dashboard.analysis.comparisons.effect import MetricEffect
 from toolfault_dashboard.api.answers import UNTRUSTED
 from toolfault_dashboard.api.reader import Reader, Services, Text, read_from, reader_of
 from toolfault_dashboard.exports import (

@@ -13,8 +13,8 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.api.answers import Json
 from toolfault_dashboard.api.reader import Asked
 from toolfault_dashboard.api.shapes import model_of
-from toolfault_dashboard.queries.kinds import KindOrder, Kinds
-from toolfault_dashboard.queries.pages import MAX_LIMIT
+from toolfault_dashboard.queries.failures.kinds import KindOrder, Kinds
+from toolfault_dashboard.queries.lists.pages import MAX_LIMIT
 from toolfault_dashboard.queries.rows import ChainDetail, ChainPage, FailureDetail, FailurePage
 
 __all__ = ["router"]

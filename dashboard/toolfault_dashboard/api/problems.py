@@ -14,7 +14,7 @@ from toolfault_collector.http.app import problem_response
 from toolfault_collector.http.problems import Problem
 from toolfault_dashboard.exports import MissingParquet
 from toolfault_dashboard.queries import CursorError
-from toolfault_dashboard.queries.deadline import TooSlow
+from toolfault_dashboard.queries.counting.deadline import TooSlow
 from toolfault_dashboard.search import QueryError
 
 __all__ = ["RESPONSES", "ProblemDocument", "add_problem_handlers"]

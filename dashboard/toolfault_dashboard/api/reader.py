@@ -12,12 +12,12 @@ from sqlalchemy import Connection, Engine
 from toolfault_collector.admin.keys import KeyCache
 from toolfault_collector.http.auth import admit
 from toolfault_collector.http.problems import Problem
-from toolfault_collector.storage.engine import read_connection
+from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.policy import KEY_AUDIENCE, sees
 from toolfault_dashboard.queries import Audience, Scope
-from toolfault_dashboard.queries.deadline import deadline
-from toolfault_dashboard.queries.statements import keep_no_long_statements
+from toolfault_dashboard.queries.counting.deadline import deadline
+from toolfault_dashboard.queries.counting.statements import keep_no_long_statements
 from toolfault_dashboard.search import parse
 
 __all__ = ["Asked", "Question", "Reader", "Services", "Text", "read_from"]

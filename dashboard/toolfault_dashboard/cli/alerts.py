@@ -107,7 +107,7 @@ def send_a_test(
 
     from toolfault_collector.clock import now_us
     from toolfault_collector.settings import Settings
-    from toolfault_collector.storage.engine import read_connection
+    from toolfault_collector.storage.database.engine import read_connection
     from toolfault_dashboard.alerts.service import send_test
     from toolfault_dashboard.alerts.store import channel_rows
 

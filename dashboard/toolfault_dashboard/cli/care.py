@@ -93,7 +93,7 @@ def audit(
     """List who did what to keys, people and data, newest first."""
     from toolfault_collector.admin.audit import acts
     from toolfault_collector.clock import format_time
-    from toolfault_collector.storage.engine import read_connection
+    from toolfault_collector.storage.database.engine import read_connection
     from toolfault_dashboard.cli.tables import print_table
 
     with (
@@ -119,7 +119,7 @@ def audit(
 
 def _note(engine: Engine, action: str, *, project_id: int | None = None, **detail: Any) -> None:
     from toolfault_collector.admin.audit import note
-    from toolfault_collector.storage.engine import write_transaction
+    from toolfault_collector.storage.database.engine import write_transaction
 
     with write_transaction(engine) as conn:
         note(conn, action, actor=actor(), project_id=project_id, **detail)
@@ -142,7 +142,7 @@ def prune(
 ) -> None:
     """Remove old conversations, whole, while the server runs."""
     from toolfault_collector.retention.policy import prune as remove
-    from toolfault_collector.storage.engine import read_connection
+    from toolfault_collector.storage.database.engine import read_connection
 
     if days is None and max_calls is None:
         raise WronglyUsed("Say what to keep with --days or --max-calls.")

@@ -84,7 +84,7 @@ def record(
     import uuid_utils
 
     from toolfault_collector.clock import format_time, now_us
-    from toolfault_collector.storage.engine import write_transaction
+    from toolfault_collector.storage.database.engine import write_transaction
     from toolfault_collector.storage.store import store_events
     from toolfault_dashboard.search import parse_moment
 

@@ -46,9 +46,9 @@ def mcp(
     A server offers the same tools at /mcp to whoever holds a read key.
     """
     from toolfault_collector.clock import now_us
-    from toolfault_collector.storage.engine import read_connection
+    from toolfault_collector.storage.database.engine import read_connection
     from toolfault_dashboard.mcp.stdio import serve_stdio
-    from toolfault_dashboard.queries.deadline import deadline
+    from toolfault_dashboard.queries.counting.deadline import deadline
 
     with open_database(context, database_url, create=False) as engine:
         with read_connection(engine) as conn:
@@ -111,7 +111,7 @@ def print_answer(
         QueryError: The query cannot be read.
     """
     from toolfault_collector.clock import now_us
-    from toolfault_collector.storage.engine import read_connection
+    from toolfault_collector.storage.database.engine import read_connection
     from toolfault_dashboard.mcp.tools import Refused
     from toolfault_dashboard.queries import CursorError
 

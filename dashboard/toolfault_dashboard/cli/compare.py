@@ -70,7 +70,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one argument per option
     database_url: DatabaseOption = None,
 ) -> None:
     """Compare two sides: difference with interval, and a verdict for each metric."""
-    from toolfault_dashboard.analysis.gates import GateError, parse_gate
+    from toolfault_dashboard.analysis.comparisons.gates import GateError, parse_gate
     from toolfault_dashboard.exports.comparisons import overlap_sentence
 
     _one_of(
@@ -113,7 +113,7 @@ def _one_of(**ways: object) -> None:
 
 
 def _metrics(names: Sequence[str]) -> list[str]:
-    from toolfault_dashboard.analysis.metrics import METRICS
+    from toolfault_dashboard.analysis.comparisons.metrics import METRICS
 
     known = [metric.name for metric in METRICS]
     for name in names:
@@ -173,7 +173,7 @@ def _print(found: Comparison, metrics: Sequence[str], format: str) -> None:  # n
     import sys
     from dataclasses import replace
 
-    from toolfault_dashboard.analysis.effect import MetricEffect
+    from toolfault_dashboard.analysis.comparisons.effect import MetricEffect
     from toolfault_dashboard.exports import table_stream, write
     from toolfault_dashboard.exports.comparisons import (
         HEADINGS,

@@ -26,8 +26,8 @@ def register(app: typer.Typer) -> None:
 
 def _engine(context: typer.Context, own: str | None) -> Engine:
     import toolfault_migrations as migrations
-    from toolfault_collector.storage.engine import open_engine
-    from toolfault_collector.storage.schema import refuse_foreign
+    from toolfault_collector.storage.database.engine import open_engine
+    from toolfault_collector.storage.database.schema import refuse_foreign
 
     engine = open_engine(database_url(context, own))
     context.call_on_close(engine.dispose)  # else `restore` would find it in use
@@ -37,7 +37,7 @@ def _engine(context: typer.Context, own: str | None) -> Engine:
 
 def _note(engine: Engine, action: str, **detail: Any) -> None:
     from toolfault_collector.admin.audit import note
-    from toolfault_collector.storage.engine import write_transaction
+    from toolfault_collector.storage.database.engine import write_transaction
 
     with write_transaction(engine) as conn:
         note(conn, action, actor=actor(), **detail)
@@ -53,7 +53,7 @@ def upgrade(
 ) -> None:
     """Bring the database to the schema of this version (an SQLite file is copied first)."""
     import toolfault_migrations as migrations
-    from toolfault_collector.storage.schema import prepare
+    from toolfault_collector.storage.database.schema import prepare
 
     engine = _engine(context, database_url)
     if sql:

@@ -41,7 +41,7 @@ def create(
     from toolfault_collector.admin.audit import note
     from toolfault_collector.admin.keys import create_key, shown
     from toolfault_collector.admin.projects import ensure_project
-    from toolfault_collector.storage.engine import write_transaction
+    from toolfault_collector.storage.database.engine import write_transaction
 
     chosen = _kind(kind)
     with open_database(context, database_url, create=True) as engine:
@@ -80,7 +80,7 @@ def list_(
     """List the keys: their beginnings, never the keys."""
     from toolfault_collector.admin.keys import list_keys
     from toolfault_collector.clock import format_time
-    from toolfault_collector.storage.engine import read_connection
+    from toolfault_collector.storage.database.engine import read_connection
     from toolfault_dashboard.cli.options import project_id
     from toolfault_dashboard.cli.tables import print_table
     from toolfault_dashboard.queries import projects
@@ -124,7 +124,7 @@ def revoke(
     """Revoke a key by its number, its beginning or the key itself."""
     from toolfault_collector.admin.audit import note
     from toolfault_collector.admin.keys import revoke_key
-    from toolfault_collector.storage.engine import write_transaction
+    from toolfault_collector.storage.database.engine import write_transaction
 
     with open_database(context, database_url, create=False) as engine:
         with write_transaction(engine) as conn:
@@ -155,7 +155,7 @@ def rotate(
     from toolfault_collector.admin.audit import note
     from toolfault_collector.admin.keys import rotate_key, shown
     from toolfault_collector.clock import MINUTE_US
-    from toolfault_collector.storage.engine import write_transaction
+    from toolfault_collector.storage.database.engine import write_transaction
 
     with open_database(context, database_url, create=False) as engine:
         with write_transaction(engine) as conn:

@@ -118,7 +118,7 @@ def set_(  # noqa: PLR0913, PLR0917 - one argument per option
 ) -> None:
     """Decide about every kind that QUERY finds, such as signature:9f3c*."""
     from toolfault_collector.clock import now_us
-    from toolfault_collector.storage.engine import read_connection
+    from toolfault_collector.storage.database.engine import read_connection
     from toolfault_dashboard import queries
     from toolfault_dashboard.kind_states import decide
     from toolfault_dashboard.queries import Scope

@@ -91,8 +91,8 @@ def open_database(
         Failed: The SQLite file does not exist and *create* is false.
     """
     import toolfault_migrations as migrations
-    from toolfault_collector.storage.engine import open_engine
-    from toolfault_collector.storage.schema import prepare
+    from toolfault_collector.storage.database.engine import open_engine
+    from toolfault_collector.storage.database.schema import prepare
 
     _log_to_stderr()
     url = database_url(context, own)
@@ -170,7 +170,7 @@ def project_to_fill(engine: Engine, name: str | None) -> tuple[str, int]:
         WronglyUsed: The name cannot be one of a project.
     """
     from toolfault_collector.admin.projects import ensure_project, list_projects
-    from toolfault_collector.storage.engine import write_transaction
+    from toolfault_collector.storage.database.engine import write_transaction
 
     with write_transaction(engine) as conn:
         known = [each.name for each in list_projects(conn)]
@@ -197,7 +197,7 @@ def reading(
 ) -> Iterator[tuple[Connection, Scope]]:
     """Open a snapshot of the database and the scope that the command line asks for."""
     from toolfault_collector.clock import now_us
-    from toolfault_collector.storage.engine import read_connection
+    from toolfault_collector.storage.database.engine import read_connection
     from toolfault_dashboard.queries import Scope
     from toolfault_dashboard.search import parse
 

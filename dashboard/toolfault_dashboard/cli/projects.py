@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
 def list_(context: typer.Context, database_url: DatabaseOption = None) -> None:
     """List the names of all projects, one on each line."""
     from toolfault_collector.admin.projects import list_projects
-    from toolfault_collector.storage.engine import read_connection
+    from toolfault_collector.storage.database.engine import read_connection
 
     with (
         open_database(context, database_url, create=False) as engine,
@@ -49,7 +49,7 @@ def create(
 ) -> None:
     """Make a project; `keys create` and `import` do it, too."""
     from toolfault_collector.admin.projects import ensure_project
-    from toolfault_collector.storage.engine import write_transaction
+    from toolfault_collector.storage.database.engine import write_transaction
 
     with (
         open_database(context, database_url, create=True) as engine,
@@ -71,7 +71,7 @@ def rename(
     """Give a project another name; its keys stay valid."""
     from toolfault_collector.admin.audit import note
     from toolfault_collector.admin.projects import rename_project
-    from toolfault_collector.storage.engine import write_transaction
+    from toolfault_collector.storage.database.engine import write_transaction
 
     with (
         open_database(context, database_url, create=False) as engine,
@@ -103,7 +103,7 @@ def soft_rules(
     """
     from toolfault_collector.clock import format_time, now_us
     from toolfault_collector.otlp.soft_rules import soft_rules_of, switch_soft_rules, switched_off
-    from toolfault_collector.storage.engine import write_transaction
+    from toolfault_collector.storage.database.engine import write_transaction
 
     with (
         open_database(context, database_url, create=False) as engine,
@@ -133,7 +133,7 @@ def delete(
     """Delete a project with its keys and everything that is stored of it. There is no way back."""
     from toolfault_collector.admin.audit import note
     from toolfault_collector.admin.projects import delete_project
-    from toolfault_collector.storage.engine import read_connection, write_transaction
+    from toolfault_collector.storage.database.engine import read_connection, write_transaction
 
     with open_database(context, database_url, create=False) as engine:
         with read_connection(engine) as conn:

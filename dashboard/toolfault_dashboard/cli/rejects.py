@@ -38,7 +38,7 @@ def list_(
 ) -> None:
     """List refused events, oldest first, as they were kept: redacted and cut."""
     from toolfault_collector.clock import format_time
-    from toolfault_collector.storage.engine import read_connection
+    from toolfault_collector.storage.database.engine import read_connection
     from toolfault_collector.storage.rejects import kept_rejects
     from toolfault_dashboard.cli.tables import print_table
 
@@ -66,7 +66,7 @@ def retry(
     """Store the refused events that this version understands; run it after an upgrade."""
     from toolfault_collector.admin.audit import note
     from toolfault_collector.admin.reingest import retry_rejects
-    from toolfault_collector.storage.engine import read_connection, write_transaction
+    from toolfault_collector.storage.database.engine import read_connection, write_transaction
 
     with open_database(context, database_url, create=False) as engine:
         number = None

@@ -65,7 +65,7 @@ def serve(
     from toolfault_collector.clock import now_us
     from toolfault_collector.http.server import serve as run
     from toolfault_collector.runtime import Collector
-    from toolfault_collector.storage.schema import prepare
+    from toolfault_collector.storage.database.schema import prepare
     from toolfault_dashboard.app import create_app, sign_in_url
     from toolfault_dashboard.signin import create_link, has_account, link_command
 
@@ -102,7 +102,7 @@ def serve(
 
 
 def _asks(engine: Engine, question: Callable[[Connection], bool]) -> bool:
-    from toolfault_collector.storage.engine import read_connection
+    from toolfault_collector.storage.database.engine import read_connection
 
     with read_connection(engine) as conn:
         return question(conn)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated as Doc
 
-from toolfault_dashboard.analysis.patches import Patch
+from toolfault_dashboard.analysis.fixes.patches import Patch
 from toolfault_dashboard.charts import Estimate
 from toolfault_dashboard.contexts.shell import ColumnChoice, Link, View
 from toolfault_dashboard.picked_fixes import PickedFix
-from toolfault_dashboard.queries.fix_next import FixRow
-from toolfault_dashboard.queries.messages import MessageRow
+from toolfault_dashboard.queries.fixes.fix_next import FixRow
+from toolfault_dashboard.queries.fixes.messages import MessageRow
 
 __all__ = [
     "FixLine",

@@ -8,7 +8,7 @@ from typing import Annotated as Doc
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.charts import Estimate
 from toolfault_dashboard.contexts.shell import Link, View
-from toolfault_dashboard.queries.breakdown import BreakdownCell, BreakdownGroup
+from toolfault_dashboard.queries.figures.breakdown import BreakdownCell, BreakdownGroup
 
 __all__ = ["BreakdownContext", "BreakdownLine", "BreakdownRow", "RateCell"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated as Doc
 
-from toolfault_dashboard.analysis.effect import Effect
+from toolfault_dashboard.analysis.comparisons.effect import Effect
 from toolfault_dashboard.charts import Estimate
 from toolfault_dashboard.contexts.frequency import FrequencyLine
 from toolfault_dashboard.contexts.shell import Link, View

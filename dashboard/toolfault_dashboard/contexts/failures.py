@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated as Doc
 
 from toolfault_dashboard.contexts.shell import ColumnChoice, Link, View
-from toolfault_dashboard.queries.kinds import KindRow
+from toolfault_dashboard.queries.failures.kinds import KindRow
 from toolfault_dashboard.queries.rows import (
     Attempt,
     ChainRow,

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Final
 
 from toolfault_collector.clock import format_time
-from toolfault_dashboard.queries.lines import Guard
+from toolfault_dashboard.queries.lists.lines import Guard
 
 __all__ = ["ANY_FORMULA", "HARMLESS", "Cell", "guard", "guarded", "plain", "timestamp"]
 

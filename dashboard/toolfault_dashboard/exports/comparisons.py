@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from toolfault_dashboard.analysis.effect import Effect, MetricEffect
-from toolfault_dashboard.analysis.experiments import ArmComparison, ArmEffect
+from toolfault_dashboard.analysis.comparisons.effect import Effect, MetricEffect
+from toolfault_dashboard.analysis.comparisons.experiments import ArmComparison, ArmEffect
 from toolfault_dashboard.exports.markdown import markdown_table, markdown_text
-from toolfault_dashboard.queries.effects import Comparison
+from toolfault_dashboard.queries.comparisons.effects import Comparison
 
 __all__ = [
     "HEADINGS",

@@ -11,7 +11,7 @@ import msgspec
 
 from toolfault_collector.clock import DAY_US, MINUTE_US, SECOND_US, format_time
 from toolfault_dashboard.exports.cells import ANY_FORMULA, HARMLESS, guarded, plain
-from toolfault_dashboard.queries.streams import RowStream
+from toolfault_dashboard.queries.lists.streams import RowStream
 
 __all__ = ["CellMaker", "cell_makers", "header", "records"]
 

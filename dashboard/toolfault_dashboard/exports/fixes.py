@@ -16,7 +16,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.patches import patches
+from toolfault_dashboard.analysis.fixes.patches import patches
 from toolfault_dashboard.exports.markdown import markdown_text
 from toolfault_dashboard.mcp.untrusted import bounded
 from toolfault_dashboard.queries import FixList, FixRow, Scope

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from toolfault_dashboard.queries.streams import RowStream
+from toolfault_dashboard.queries.lists.streams import RowStream
 
 __all__ = ["MissingParquet", "write_parquet"]
 

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from toolfault_dashboard.analysis.rates import Rate
-from toolfault_dashboard.queries.streams import RowStream
+from toolfault_dashboard.queries.lists.streams import RowStream
 
 __all__ = ["table_stream"]
 

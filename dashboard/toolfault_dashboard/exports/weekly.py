@@ -13,9 +13,9 @@ from toolfault_collector.clock import format_time
 from toolfault_dashboard.exports.cells import guarded
 from toolfault_dashboard.exports.comparisons import HEADINGS, comparison_lines
 from toolfault_dashboard.exports.markdown import markdown_table, markdown_text
-from toolfault_dashboard.queries.fix_next import FixRow
+from toolfault_dashboard.queries.figures.weekly import Week
+from toolfault_dashboard.queries.fixes.fix_next import FixRow
 from toolfault_dashboard.queries.rows import FrequencyRow, Overview
-from toolfault_dashboard.queries.weekly import Week
 
 __all__ = ["REPORT_FORMATS", "ReportFormat", "weekly_report"]
 

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 from toolfault_dashboard.exports.cells import guard, timestamp
 from toolfault_dashboard.exports.csv_cells import cell_makers, header, records
 from toolfault_dashboard.exports.parquet import write_parquet
-from toolfault_dashboard.queries.streams import RowStream
+from toolfault_dashboard.queries.lists.streams import RowStream
 
 __all__ = ["FORMATS", "MEDIA_TYPES", "Format", "write"]
 

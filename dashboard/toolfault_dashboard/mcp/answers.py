@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from toolfault_dashboard.mcp.untrusted import NOTE, encoded
-from toolfault_dashboard.queries.cursors import Cursor, read_cursor, write_cursor
+from toolfault_dashboard.queries.lists.cursors import Cursor, read_cursor, write_cursor
 from toolfault_dashboard.queries.scope import Scope
 
 __all__ = ["Answer", "estimated_tokens", "following", "start_of", "written"]

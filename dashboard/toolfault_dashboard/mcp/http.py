@@ -12,10 +12,10 @@ from starlette.types import Receive, Scope, Send
 
 from toolfault_collector.admin.keys import KeyCache
 from toolfault_collector.http.auth import admit
-from toolfault_collector.storage.engine import read_connection
+from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard.mcp.tools import answered
 from toolfault_dashboard.policy import KEY_AUDIENCE
-from toolfault_dashboard.queries.deadline import deadline
+from toolfault_dashboard.queries.counting.deadline import deadline
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server

@@ -16,7 +16,7 @@ from mcp.server.lowlevel import Server
 
 from toolfault_dashboard.mcp.tools import INSTRUCTIONS, TOOLS, Refused, refusal
 from toolfault_dashboard.queries import CursorError
-from toolfault_dashboard.queries.deadline import TooSlow
+from toolfault_dashboard.queries.counting.deadline import TooSlow
 from toolfault_dashboard.search import QueryError
 
 __all__ = ["Ask", "create_server", "definitions"]

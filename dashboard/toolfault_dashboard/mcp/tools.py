@@ -15,15 +15,15 @@ from sqlalchemy import Connection
 
 from toolfault_collector.clock import format_time
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.effect import MetricEffect, Side
-from toolfault_dashboard.analysis.patches import PatchKind, patches
+from toolfault_dashboard.analysis.comparisons.effect import MetricEffect, Side
+from toolfault_dashboard.analysis.fixes.patches import PatchKind, patches
+from toolfault_dashboard.analysis.fixes.remedies import REMEDIES
 from toolfault_dashboard.analysis.rates import Rate
-from toolfault_dashboard.analysis.remedies import REMEDIES
 from toolfault_dashboard.mcp.answers import Answer, following, start_of, written
 from toolfault_dashboard.mcp.untrusted import encoded, row
 from toolfault_dashboard.queries import Audience, Comparison, FixRow, KindRow, Scope
+from toolfault_dashboard.queries.counting.statements import keep_no_long_statements
 from toolfault_dashboard.queries.rows import Attempt, ChainRow, ChangeRow, FailurePage, FailureRow
-from toolfault_dashboard.queries.statements import keep_no_long_statements
 from toolfault_dashboard.search import QueryError, parse
 
 __all__ = ["INSTRUCTIONS", "TOOLS", "Refused", "Tool", "answered", "comparison_text", "refusal"]

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Engine
 from starlette.responses import HTMLResponse
 
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.engine import read_connection
+from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.contexts import TEMPLATES, Chip, Link, View
 from toolfault_dashboard.exports.downloads import Running
@@ -29,11 +29,11 @@ from toolfault_dashboard.lockout import Lockout
 from toolfault_dashboard.pages._shell import clock_of, shell_of
 from toolfault_dashboard.pages._waits import Waits
 from toolfault_dashboard.policy import sees
-from toolfault_dashboard.queries.deadline import deadline
-from toolfault_dashboard.queries.patience import StillCounting, patience
+from toolfault_dashboard.queries.counting.deadline import deadline
+from toolfault_dashboard.queries.counting.patience import StillCounting, patience
+from toolfault_dashboard.queries.counting.statements import keep_no_long_statements
 from toolfault_dashboard.queries.rows import ProjectRow
 from toolfault_dashboard.queries.scope import Scope
-from toolfault_dashboard.queries.statements import keep_no_long_statements
 from toolfault_dashboard.render import environment, query_string
 from toolfault_dashboard.saved_views import PAGES as SAVEABLE
 from toolfault_dashboard.search import Clause, Query, not_restricting_calls, parse

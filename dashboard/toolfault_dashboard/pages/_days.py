@@ -8,16 +8,16 @@ from typing import Final
 from fastapi import HTTPException
 
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.experiments import Experiment
-from toolfault_dashboard.analysis.metrics import METRICS
+from toolfault_dashboard.analysis.comparisons.experiments import Experiment
+from toolfault_dashboard.analysis.comparisons.metrics import METRICS
 from toolfault_dashboard.analysis.rates import Interval
 from toolfault_dashboard.contexts import Link
 from toolfault_dashboard.contexts.experiments import DaysContext, LookLine
 from toolfault_dashboard.formats import count, day, plural
 from toolfault_dashboard.pages._ask import Ask
 from toolfault_dashboard.pages._effects import TITLES, shown_difference
-from toolfault_dashboard.queries.streams import RowStream
-from toolfault_dashboard.queries.trials import TrialLook, TrialLooks
+from toolfault_dashboard.queries.comparisons.trials import TrialLook, TrialLooks
+from toolfault_dashboard.queries.lists.streams import RowStream
 from toolfault_dashboard.whiskers import Reading, whisker_chart
 
 __all__ = ["days_of", "look_stream"]

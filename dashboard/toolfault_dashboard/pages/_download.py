@@ -16,7 +16,7 @@ from toolfault_dashboard.exports.parquet import MissingParquet
 from toolfault_dashboard.exports.writers import MEDIA_TYPES, Format, write
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.policy import DOWNLOADS
-from toolfault_dashboard.queries.streams import RowStream
+from toolfault_dashboard.queries.lists.streams import RowStream
 from toolfault_dashboard.recording import note_export
 
 __all__ = ["Table", "attached", "serve"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from toolfault_dashboard.analysis.effect import Effect
+from toolfault_dashboard.analysis.comparisons.effect import Effect
 from toolfault_dashboard.charts import Estimate, differences
 from toolfault_dashboard.contexts import MetricLine
 from toolfault_dashboard.formats import count, decimal, percent, plural, points

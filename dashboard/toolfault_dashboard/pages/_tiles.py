@@ -7,7 +7,7 @@ from typing import Final
 
 from toolfault_collector.clock import DAY_US
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.differences import change_of_rate
+from toolfault_dashboard.analysis.comparisons.differences import change_of_rate
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.charts import estimate
 from toolfault_dashboard.contexts import Tile

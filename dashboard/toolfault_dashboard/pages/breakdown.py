@@ -19,7 +19,7 @@ from toolfault_dashboard.contexts.breakdown import (
 from toolfault_dashboard.formats import count, percent_interval, plural
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._lines import NONE, exactly, rate_scale
-from toolfault_dashboard.queries.breakdown import (
+from toolfault_dashboard.queries.figures.breakdown import (
     BREAKDOWNS,
     MINIMUM_CALLS,
     Breakdown,

@@ -10,7 +10,7 @@ from fastapi import APIRouter, HTTPException
 from starlette.responses import RedirectResponse, Response
 
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.effect import Effect
+from toolfault_dashboard.analysis.comparisons.effect import Effect
 from toolfault_dashboard.contexts import ChangeContext, ChangesContext, FrequencyLine, Link
 from toolfault_dashboard.contexts.changes import ChangeForm, ChangeLine
 from toolfault_dashboard.pages._ask import DAY, Ask, Asked
@@ -19,8 +19,8 @@ from toolfault_dashboard.pages._forms import Submitted
 from toolfault_dashboard.pages._lines import rows_behind
 from toolfault_dashboard.pages._time import TOP_CODES, time_chart
 from toolfault_dashboard.policy import allows
+from toolfault_dashboard.queries.figures.summaries import calls_by
 from toolfault_dashboard.queries.rows import ChangeRow, FrequencyRow
-from toolfault_dashboard.queries.summaries import calls_by
 from toolfault_dashboard.recording import record_change
 from toolfault_dashboard.search import parse
 

@@ -15,7 +15,7 @@ from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._columns import Columns, choice, kept_columns, redirected
 from toolfault_dashboard.pages._lines import exactly, frequency_lines
 from toolfault_dashboard.pages._time import TOP_CODES, time_chart
-from toolfault_dashboard.queries.matrices import matrix
+from toolfault_dashboard.queries.figures.matrices import matrix
 
 __all__ = ["router"]
 

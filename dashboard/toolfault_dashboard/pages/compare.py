@@ -8,7 +8,7 @@ from fastapi import APIRouter, HTTPException
 from starlette.responses import Response
 
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.by_code import CodeEffect
+from toolfault_dashboard.analysis.comparisons.by_code import CodeEffect
 from toolfault_dashboard.contexts import CodeLine, CompareContext, Link
 from toolfault_dashboard.exports.comparisons import overlap_sentence
 from toolfault_dashboard.formats import count, percent, points

@@ -16,7 +16,7 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.formats import plural, visible
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.policy import sees
-from toolfault_dashboard.queries.facets import FACET_KEYS
+from toolfault_dashboard.queries.failures.facets import FACET_KEYS
 from toolfault_dashboard.search import KEYS, Key, Pattern, QueryError, parse
 from toolfault_dashboard.search.keys import ALIASES
 

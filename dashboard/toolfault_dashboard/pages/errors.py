@@ -27,8 +27,8 @@ from toolfault_dashboard.formats import visible
 from toolfault_dashboard.pages._ask import WINDOWS, Ask, ask_about
 from toolfault_dashboard.pages._shell import PATHS, bare_shell
 from toolfault_dashboard.policy import is_machine_path
-from toolfault_dashboard.queries.deadline import TooSlow
-from toolfault_dashboard.queries.patience import StillCounting
+from toolfault_dashboard.queries.counting.deadline import TooSlow
+from toolfault_dashboard.queries.counting.patience import StillCounting
 from toolfault_dashboard.render import environment
 from toolfault_dashboard.search import QueryError
 

@@ -9,10 +9,10 @@ from fastapi import APIRouter, HTTPException
 from starlette.responses import Response
 
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.balance import MISMATCH, Balance
-from toolfault_dashboard.analysis.experiments import ArmEffect, Experiment
+from toolfault_dashboard.analysis.comparisons.balance import MISMATCH, Balance
+from toolfault_dashboard.analysis.comparisons.experiments import ArmEffect, Experiment
+from toolfault_dashboard.analysis.comparisons.remaining import FARTHEST, conversations_to_go
 from toolfault_dashboard.analysis.rates import Interval
-from toolfault_dashboard.analysis.remaining import FARTHEST, conversations_to_go
 from toolfault_dashboard.charts import Estimate
 from toolfault_dashboard.contexts import (
     ArmLine,
@@ -35,8 +35,8 @@ from toolfault_dashboard.pages._effects import (
     shown_value,
 )
 from toolfault_dashboard.pages._time import TOP_CODES, time_chart
+from toolfault_dashboard.queries.lists.streams import RowStream
 from toolfault_dashboard.queries.rows import FailuresOverTime
-from toolfault_dashboard.queries.streams import RowStream
 from toolfault_dashboard.search import Clause, Pattern, Query
 
 __all__ = ["arm_stream", "cost_stream", "router"]

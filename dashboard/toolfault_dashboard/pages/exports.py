@@ -21,9 +21,9 @@ from toolfault_dashboard.alerts.store import (
     rule_rows,
 )
 from toolfault_dashboard.alerts.wording import rule_in_words
-from toolfault_dashboard.analysis.by_code import CodeEffect
-from toolfault_dashboard.analysis.differences import change_of_rate
-from toolfault_dashboard.analysis.effect import MetricEffect
+from toolfault_dashboard.analysis.comparisons.by_code import CodeEffect
+from toolfault_dashboard.analysis.comparisons.differences import change_of_rate
+from toolfault_dashboard.analysis.comparisons.effect import MetricEffect
 from toolfault_dashboard.analysis.rates import Rate, rate
 from toolfault_dashboard.exports.tables import table_stream
 from toolfault_dashboard.pages._ask import Ask
@@ -36,12 +36,13 @@ from toolfault_dashboard.pages.compare import asked_comparison
 from toolfault_dashboard.pages.experiments import arm_stream, cost_stream
 from toolfault_dashboard.pages.round_trips import chosen_group
 from toolfault_dashboard.picked_fixes import PickedFix, picked_fixes
-from toolfault_dashboard.queries.breakdown import breakdown
 from toolfault_dashboard.queries.counted import CountedLine, counted_lines
-from toolfault_dashboard.queries.fix_next import FixRow, fix_next
-from toolfault_dashboard.queries.kinds import KindRow
-from toolfault_dashboard.queries.matrices import MatrixCell, matrix
-from toolfault_dashboard.queries.messages import MessageRow, message_efficacy
+from toolfault_dashboard.queries.failures.kinds import KindRow
+from toolfault_dashboard.queries.figures.breakdown import breakdown
+from toolfault_dashboard.queries.figures.matrices import MatrixCell, matrix
+from toolfault_dashboard.queries.fixes.fix_next import FixRow, fix_next
+from toolfault_dashboard.queries.fixes.messages import MessageRow, message_efficacy
+from toolfault_dashboard.queries.lists.streams import RowStream
 from toolfault_dashboard.queries.received import ReceivedLine, received_lines, received_list
 from toolfault_dashboard.queries.rejected import RejectedRow, rejected_list
 from toolfault_dashboard.queries.rows import (
@@ -51,7 +52,6 @@ from toolfault_dashboard.queries.rows import (
     Funnel,
     RoundTripBin,
 )
-from toolfault_dashboard.queries.streams import RowStream
 from toolfault_dashboard.saved_views import views_of
 from toolfault_dashboard.search import parse
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, HTTPException
 from starlette.responses import Response
 
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.inference import is_stand_in
+from toolfault_dashboard.analysis.fixes.inference import is_stand_in
 from toolfault_dashboard.contexts import AudienceText, FailureContext
 from toolfault_dashboard.contexts.failures import Remedy
 from toolfault_dashboard.formats import duration, when

@@ -9,10 +9,10 @@ from fastapi import APIRouter, HTTPException
 from starlette.responses import RedirectResponse, Response
 
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.inference import inferred_remedies
-from toolfault_dashboard.analysis.opportunities import FixKey
-from toolfault_dashboard.analysis.patches import patches
-from toolfault_dashboard.analysis.remedies import advice
+from toolfault_dashboard.analysis.fixes.inference import inferred_remedies
+from toolfault_dashboard.analysis.fixes.opportunities import FixKey
+from toolfault_dashboard.analysis.fixes.patches import patches
+from toolfault_dashboard.analysis.fixes.remedies import advice
 from toolfault_dashboard.contexts import Link
 from toolfault_dashboard.contexts.advice import FixLine, FixNextContext, PickedLine
 from toolfault_dashboard.formats import count, decimal, plural
@@ -21,8 +21,8 @@ from toolfault_dashboard.pages._forms import Submitted
 from toolfault_dashboard.pages._lines import rows_behind
 from toolfault_dashboard.picked_fixes import PickedFix, pick_fix, picked_fixes, unpick_fix
 from toolfault_dashboard.predictions import Outcome, outcomes, predicted
-from toolfault_dashboard.queries.fix_next import FixList, FixRow
-from toolfault_dashboard.queries.fix_next import fix_next as find
+from toolfault_dashboard.queries.fixes.fix_next import FixList, FixRow
+from toolfault_dashboard.queries.fixes.fix_next import fix_next as find
 from toolfault_dashboard.queries.rows import CalledFirst, FailureDetail
 from toolfault_dashboard.queries.rows.issues import IssueRow
 from toolfault_dashboard.search import Clause, Pattern, parse

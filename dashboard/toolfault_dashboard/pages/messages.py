@@ -12,7 +12,7 @@ from toolfault_dashboard.contexts.advice import MessageBlock, MessageLine, Messa
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._columns import Columns, choice, kept_columns, redirected
 from toolfault_dashboard.pages._lines import rows_behind
-from toolfault_dashboard.queries.messages import MessageGroup, MessageRow, most_frequent
+from toolfault_dashboard.queries.fixes.messages import MessageGroup, MessageRow, most_frequent
 
 __all__ = ["message_line", "router"]
 

@@ -20,7 +20,7 @@ from toolfault_collector.otlp.soft_rules import soft_rules_of, switch_soft_rules
 from toolfault_collector.pipeline.quota import events_left
 from toolfault_collector.retention.policy import Limits, prune_projects, why_refused
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_dashboard import signin
 from toolfault_dashboard.alerts.addresses import networks_of
 from toolfault_dashboard.alerts.service import send_test

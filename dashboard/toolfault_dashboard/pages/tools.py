@@ -32,11 +32,11 @@ from toolfault_dashboard.pages.breakdown import lines_of
 from toolfault_dashboard.pages.fix_next import fix_line
 from toolfault_dashboard.pages.messages import message_line
 from toolfault_dashboard.policy import allows
-from toolfault_dashboard.queries.breakdown import breakdown
-from toolfault_dashboard.queries.fix_next import costliest_fixes
-from toolfault_dashboard.queries.messages import MessageGroup, most_frequent
+from toolfault_dashboard.queries.figures.breakdown import breakdown
+from toolfault_dashboard.queries.figures.trends import Trends, trends_by_tool
+from toolfault_dashboard.queries.fixes.fix_next import costliest_fixes
+from toolfault_dashboard.queries.fixes.messages import MessageGroup, most_frequent
 from toolfault_dashboard.queries.rows import Overview
-from toolfault_dashboard.queries.trends import Trends, trends_by_tool
 from toolfault_dashboard.search import Query
 
 __all__ = ["router"]

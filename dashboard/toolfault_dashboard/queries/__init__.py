@@ -2,18 +2,17 @@
 
 All functions take an open SQLAlchemy connection first and never write. A function that takes a
 ``Scope`` binds its ``project_id`` in every statement; figures of one page agree when they are read
-inside one transaction (``toolfault_collector.storage.engine.read_connection``).
+inside one transaction (``toolfault_collector.storage.database.engine.read_connection``).
 """
 
-from toolfault_dashboard.queries.chains import chain_detail, chain_list
-from toolfault_dashboard.queries.changes import change, changes
-from toolfault_dashboard.queries.conversations import (
+from toolfault_dashboard.queries.chains.chains import chain_detail, chain_list
+from toolfault_dashboard.queries.chains.conversations import (
     CALLS_PER_PAGE,
     calls_before_recovery,
     calls_beside,
     conversation_detail,
 )
-from toolfault_dashboard.queries.costs import (
+from toolfault_dashboard.queries.chains.costs import (
     COST_GROUPS,
     CostGroup,
     CostRow,
@@ -21,9 +20,16 @@ from toolfault_dashboard.queries.costs import (
     arm_costs,
     costs,
 )
-from toolfault_dashboard.queries.cursors import CursorError
-from toolfault_dashboard.queries.detected import detected_changes
-from toolfault_dashboard.queries.effects import (
+from toolfault_dashboard.queries.chains.prices import prices_of
+from toolfault_dashboard.queries.chains.round_trips import (
+    CHAIN_GROUPS,
+    chains_by,
+    chains_by_argument,
+    round_trips,
+)
+from toolfault_dashboard.queries.comparisons.changes import change, changes
+from toolfault_dashboard.queries.comparisons.detected import detected_changes
+from toolfault_dashboard.queries.comparisons.effects import (
     Comparison,
     change_comparison,
     change_effect,
@@ -32,49 +38,56 @@ from toolfault_dashboard.queries.effects import (
     side,
     sides_of_change,
 )
-from toolfault_dashboard.queries.experiments import experiment, experiment_looks, experiments
-from toolfault_dashboard.queries.facets import FACET_KEYS, facets, values_of
-from toolfault_dashboard.queries.failures import count_failures, failure_detail, failure_list
-from toolfault_dashboard.queries.fix_next import FixList, FixRow, fix_next
-from toolfault_dashboard.queries.frequencies import (
-    FREQUENCIES,
-    Dimension,
-    frequency,
-    new_signatures,
+from toolfault_dashboard.queries.comparisons.experiments import (
+    experiment,
+    experiment_looks,
+    experiments,
 )
-from toolfault_dashboard.queries.kind_news import KindNews, kinds_since
-from toolfault_dashboard.queries.kinds import (
+from toolfault_dashboard.queries.comparisons.trials import TrialLook, TrialLooks
+from toolfault_dashboard.queries.counting.weighing import sampling
+from toolfault_dashboard.queries.failures.facets import FACET_KEYS, facets, values_of
+from toolfault_dashboard.queries.failures.failures import (
+    count_failures,
+    failure_detail,
+    failure_list,
+)
+from toolfault_dashboard.queries.failures.kind_news import KindNews, kinds_since
+from toolfault_dashboard.queries.failures.kinds import (
     KIND_ORDERS,
     KindOrder,
     KindRow,
     Kinds,
     kinds,
 )
-from toolfault_dashboard.queries.matrices import Matrix, MatrixCell, MatrixTool, matrix
-from toolfault_dashboard.queries.messages import MessageGroup, MessageRow, message_efficacy
-from toolfault_dashboard.queries.over_time import Bucket, failures_over_time
-from toolfault_dashboard.queries.periods import period_before
-from toolfault_dashboard.queries.prices import prices_of
-from toolfault_dashboard.queries.projects import project_by_name, projects
-from toolfault_dashboard.queries.round_trips import (
-    CHAIN_GROUPS,
-    chains_by,
-    chains_by_argument,
-    round_trips,
+from toolfault_dashboard.queries.failures.silent import SilentRow, silent_successes
+from toolfault_dashboard.queries.figures.frequencies import (
+    FREQUENCIES,
+    Dimension,
+    frequency,
+    new_signatures,
 )
-from toolfault_dashboard.queries.scope import Audience, Scope
-from toolfault_dashboard.queries.silent import SilentRow, silent_successes
-from toolfault_dashboard.queries.streams import RowStream, iter_chains, iter_failures, iter_issues
-from toolfault_dashboard.queries.summaries import (
+from toolfault_dashboard.queries.figures.matrices import Matrix, MatrixCell, MatrixTool, matrix
+from toolfault_dashboard.queries.figures.over_time import Bucket, failures_over_time
+from toolfault_dashboard.queries.figures.summaries import (
     ToolRates,
     overview,
     rates_by_code,
     rates_by_tool,
     summary,
 )
-from toolfault_dashboard.queries.trials import TrialLook, TrialLooks
-from toolfault_dashboard.queries.weekly import Week, weekly
-from toolfault_dashboard.queries.weighing import sampling
+from toolfault_dashboard.queries.figures.weekly import Week, weekly
+from toolfault_dashboard.queries.fixes.fix_next import FixList, FixRow, fix_next
+from toolfault_dashboard.queries.fixes.messages import MessageGroup, MessageRow, message_efficacy
+from toolfault_dashboard.queries.lists.cursors import CursorError
+from toolfault_dashboard.queries.lists.streams import (
+    RowStream,
+    iter_chains,
+    iter_failures,
+    iter_issues,
+)
+from toolfault_dashboard.queries.periods import period_before
+from toolfault_dashboard.queries.projects import project_by_name, projects
+from toolfault_dashboard.queries.scope import Audience, Scope
 from toolfault_dashboard.queries.windows import window
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, exists, func, select
 
 from toolfault_collector.storage.tables import day_version, failure_counts, project, tool_call
-from toolfault_dashboard.queries.once import once
+from toolfault_dashboard.queries.counting.once import once
 from toolfault_dashboard.queries.rows import ProjectRow
 
 __all__ = ["has_untimed", "project_by_name", "projects", "sampled_code", "token_prices", "written"]

@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, case, func, select
 
 from toolfault_collector.storage.tables import otlp_request, tool_call
-from toolfault_dashboard.queries.pages import read_page
+from toolfault_dashboard.queries.lists.pages import read_page
 from toolfault_dashboard.queries.scope import Scope
 
 __all__ = [

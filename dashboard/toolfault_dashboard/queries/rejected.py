@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from toolfault_collector.storage.tables import rejected_event
-from toolfault_dashboard.queries.pages import read_page
+from toolfault_dashboard.queries.lists.pages import read_page
 from toolfault_dashboard.queries.scope import Scope
 
 __all__ = ["RejectedPage", "RejectedRow", "rejected_list"]

@@ -654,6 +654,27 @@ def too_deep(value: Any, loc: Loc, findings: Findings) -> bool:
     return True
 
 
+def as_object(value: Any, loc: Loc, findings: Findings) -> tuple[Any, bool]:
+    """Return the object that *value* is or holds as JSON text, and whether its members can be seen.
+
+    What is none, or is nested too deeply, is noted and reported.
+    """
+    if not issubclass(type(value), dict):
+        before = len(findings.found)
+        value = from_json_text(value, dict, loc, findings)
+        if type(value) is not dict:
+            if len(findings.found) == before:
+                findings.add(
+                    loc,
+                    "wrong_type",
+                    "Input should be a valid dictionary",
+                    expected="object",
+                    value=value,
+                )
+            return value, False
+    return value, not too_deep(value, loc, findings)
+
+
 class ListCheck(Check):
     """An array; becomes a list, or what ``build`` makes of it (set, frozenset, tuple)."""
 
@@ -789,20 +810,8 @@ class DictCheck(Check):
 
     def check(self, value: Any, loc: Loc, findings: Findings) -> Any:
         """Check every key and value; the object stays the same when nothing changed."""
-        before = len(findings.found)
-        if not issubclass(type(value), dict):
-            value = from_json_text(value, dict, loc, findings)
-            if type(value) is not dict:
-                if len(findings.found) == before:
-                    findings.add(
-                        loc,
-                        "wrong_type",
-                        "Input should be a valid dictionary",
-                        expected="object",
-                        value=value,
-                    )
-                return value
-        if too_deep(value, loc, findings):
+        value, is_object = as_object(value, loc, findings)
+        if not is_object:
             return value
         checked = self._checked(value, loc, findings)
         if self.bounds is not None:
@@ -1028,19 +1037,8 @@ class ObjectCheck(Check):
         if self.build is not None and type(value) is self.build:
             return value
         before = len(findings.found)
-        if not issubclass(type(value), dict):
-            value = from_json_text(value, dict, loc, findings)
-            if type(value) is not dict:
-                if len(findings.found) == before:
-                    findings.add(
-                        loc,
-                        "wrong_type",
-                        "Input should be a valid dictionary",
-                        expected="object",
-                        value=value,
-                    )
-                return value
-        if too_deep(value, loc, findings):
+        value, is_object = as_object(value, loc, findings)
+        if not is_object:
             return value
         checked = self.members(value, loc, findings)
         if self.build is None or len(findings.found) > before:

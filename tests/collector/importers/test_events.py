@@ -14,7 +14,7 @@ from tests.collector.importers.sessions import answer, call, write
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import parse_time
 from toolfault_collector.importers import import_paths
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.tables import call_counts, issue, tool_call
 
 

@@ -23,7 +23,7 @@ from toolfault_collector.importers import (
     import_paths,
     parse_file,
 )
-from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.database.engine import write_transaction
 from toolfault_collector.storage.tables import call_counts, chain, tool_call
 
 EACH = pytest.mark.parametrize("fixture", FIXTURES, ids=[each.name for each in FIXTURES])

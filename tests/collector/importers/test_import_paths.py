@@ -15,7 +15,7 @@ from tests.collector.importers.strategies import write_runs
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.importers import Progress, import_paths
-from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.database.engine import write_transaction
 from toolfault_collector.storage.tables import call_counts, chain, conversation, issue, tool_call
 
 CHAT: list[dict[str, Any]] = [

@@ -22,7 +22,7 @@ from tests.collector.importers.strategies import (
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.importers import import_paths
-from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.database.engine import write_transaction
 
 FUZZ = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -12,7 +12,7 @@ from tests.collector.importers.fixtures import FIXTURES
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.importers import import_paths
-from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.database.engine import write_transaction
 from toolfault_collector.storage.tables import tool_call
 
 SPANS: list[dict[str, Any]] = json.loads(

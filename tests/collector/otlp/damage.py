@@ -25,7 +25,7 @@ from tests.collector.mutations import VALUES, damaged, mutated, places
 from tests.collector.otlp.spans import BEGAN
 from tests.collector.otlp.traces import FIXTURES
 
-from toolfault_collector.otlp.spans import LogRecord, Span
+from toolfault_collector.otlp.calls.spans import LogRecord, Span
 from toolfault_collector.otlp.submission import Signal
 
 __all__ = ["Request", "request"]

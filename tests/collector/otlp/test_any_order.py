@@ -24,7 +24,7 @@ from toolfault_collector.protocol.records import Context
 from toolfault_collector.protocol.steps import finish
 from toolfault_collector.protocol.submission import Submission, read_events
 from toolfault_collector.storage import tables
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.old_traces import KEPT_US, remove_all_old_traces
 from toolfault_collector.storage.store import store_group
 from toolfault_collector.storage.tables import (

@@ -20,9 +20,9 @@ from tests.collector.otlp.traces import (
     tool,
 )
 
-from toolfault_collector.otlp.calls import SeenCall, calls_of, rule_of
-from toolfault_collector.otlp.failures import SOFT_RULES
-from toolfault_collector.otlp.spans import LogRecord, Span, SpanEvent
+from toolfault_collector.otlp.calls.calls import SeenCall, calls_of, rule_of
+from toolfault_collector.otlp.calls.failures import SOFT_RULES
+from toolfault_collector.otlp.calls.spans import LogRecord, Span, SpanEvent
 
 CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m-1"}
 AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "travel"}

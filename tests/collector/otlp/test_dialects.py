@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.collector.otlp.traces import FIXTURES, Fixture
 
-from toolfault_collector.otlp.calls import SeenCall, TraceCalls, calls_of
-from toolfault_collector.otlp.dialects import DIALECTS
-from toolfault_collector.otlp.spans import LogRecord, Span
+from toolfault_collector.otlp.calls.calls import SeenCall, TraceCalls, calls_of
+from toolfault_collector.otlp.calls.dialects import DIALECTS
+from toolfault_collector.otlp.calls.spans import LogRecord, Span
 
 EVERYTHING = [
     (replace(span, trace_id=f"{number:032x}") if isinstance(span, Span) else span)

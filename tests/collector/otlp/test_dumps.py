@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolfault_collector.otlp.dumps import is_dump, read_dump
-from toolfault_collector.otlp.spans import LogRecord, Span, SpanEvent
+from toolfault_collector.otlp.calls.spans import LogRecord, Span, SpanEvent
+from toolfault_collector.otlp.encoding.dumps import is_dump, read_dump
 
 TRACE, SPAN, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", "00f067aa0ba902b7"
 START, END = 1_760_000_000_123_456, 1_760_000_000_223_456

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.collector.importers.documented import table
 
-from toolfault_collector.otlp.failures import (
+from toolfault_collector.otlp.calls.failures import (
     SOFT_RULES,
     classify_failure,
     rule_of_failure,

@@ -13,7 +13,7 @@ from tests.factories import success
 from tests.running import RunningCollector
 
 from toolfault_collector.doctor.recount import recount
-from toolfault_collector.storage.engine import open_engine
+from toolfault_collector.storage.database.engine import open_engine
 from toolfault_collector.storage.tables import tool_call
 
 SENDERS = 4

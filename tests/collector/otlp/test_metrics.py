@@ -19,7 +19,7 @@ from toolfault_collector.clock import MINUTE_US
 from toolfault_collector.otlp.reading import read_request
 from toolfault_collector.otlp.traces import resolve
 from toolfault_collector.protocol.steps import finish
-from toolfault_collector.storage.engine import open_engine, write_transaction
+from toolfault_collector.storage.database.engine import open_engine, write_transaction
 from toolfault_collector.storage.tables import metric_calls
 
 _projects = itertools.count()

@@ -29,7 +29,7 @@ from tests.factories import success
 from tests.running import RunningCollector, new_key
 
 from toolfault_collector.doctor.recount import recount
-from toolfault_collector.storage.engine import open_engine
+from toolfault_collector.storage.database.engine import open_engine
 from toolfault_collector.storage.tables import (
     otlp_request,
     project,
@@ -261,8 +261,8 @@ def test_one_unreadable_message_never_loses_its_neighbours(
     own: RunningCollector, stored: Stored
 ) -> None:
     """A text that is no UTF-8, which no parser of protobuf takes, costs its own span alone."""
-    body = as_protobuf([tool_span(1, 1, message="XXXX", status="error"), tool_span(1, 2)])
-    answer = send(own, body.replace(b"XXXX", b"\xff\xfe\xff\xfe"), content_type=PROTOBUF)
+    body = as_protobuf([tool_span(1, 1, message="no UTF-8", status="error"), tool_span(1, 2)])
+    answer = send(own, body.replace(b"no UTF-8", b"\xff\xfe" * 4), content_type=PROTOBUF)
     assert answer.status_code == 200
     partial = ExportTraceServiceResponse.FromString(answer.content).partial_success
     assert partial.rejected_spans == 1

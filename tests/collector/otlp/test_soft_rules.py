@@ -15,13 +15,13 @@ from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import SECOND_US
 from toolfault_collector.doctor.recount import recount
 from toolfault_collector.importers.run import import_paths
-from toolfault_collector.otlp.failures import SOFT_RULES
+from toolfault_collector.otlp.calls.failures import SOFT_RULES
 from toolfault_collector.otlp.reading import read_request
 from toolfault_collector.otlp.soft_rules import soft_rules_of, switch_soft_rules
 from toolfault_collector.otlp.submission import Signal
 from toolfault_collector.otlp.traces import resolve
 from toolfault_collector.protocol.steps import finish
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_group
 from toolfault_collector.storage.tables import tool_call
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolfault_collector.otlp.spans import LogRecord, Span, SpanEvent, SpanStatus
+from toolfault_collector.otlp.calls.spans import LogRecord, Span, SpanEvent, SpanStatus
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 BEGAN = 1_760_000_000_000_000

@@ -14,7 +14,7 @@ from tests.factories import failure, success
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, MINUTE_US, SECOND_US
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import alert_message
 from toolfault_dashboard.alerts.addresses import networks_of

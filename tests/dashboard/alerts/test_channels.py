@@ -14,7 +14,7 @@ from tests.dashboard.alerts.receiver import Receiver
 from tests.dashboard.pages.conftest import Browser, open_browser
 
 from toolfault_collector.admin.audit import acts
-from toolfault_collector.storage.engine import read_connection
+from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard.alerts.addresses import networks_of
 from toolfault_dashboard.alerts.channels import Channel, Outgoing, check_url, send, signature
 from toolfault_dashboard.alerts.service import send_test

@@ -18,8 +18,8 @@ from tests.factories import failure
 
 from toolfault_collector.clock import MINUTE_US, SECOND_US
 from toolfault_collector.failpoints import ALERT_POINTS
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.drops import count_drops
-from toolfault_collector.storage.engine import read_connection, write_transaction
 from toolfault_collector.storage.tables import alert_lease
 from toolfault_dashboard.alerts.store import (
     MOST_PER_MINUTE,
@@ -342,7 +342,7 @@ def test_a_rule_that_cannot_be_evaluated_says_why(sqlite_office: Office) -> None
 KILLED = """
 import sys
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.engine import open_engine
+from toolfault_collector.storage.database.engine import open_engine
 from toolfault_dashboard.alerts.service import AlertService
 engine = open_engine(sys.argv[1])
 settings = Settings(alert_networks=sys.argv[3])

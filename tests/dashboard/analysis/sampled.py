@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from toolfault_dashboard.analysis.sides import Cell, SideData
+from toolfault_dashboard.analysis.comparisons.sides import Cell, SideData
 
 __all__ = ["cell", "side"]
 

@@ -12,9 +12,9 @@ from scipy.stats import norm, t
 from statsmodels.stats.proportion import proportion_confint
 
 from toolfault_dashboard.analysis.clusters import Moments, call_moments
-from toolfault_dashboard.analysis.columns import columns_of
-from toolfault_dashboard.analysis.metrics import METRICS
-from toolfault_dashboard.analysis.sides import Cell
+from toolfault_dashboard.analysis.comparisons.columns import columns_of
+from toolfault_dashboard.analysis.comparisons.metrics import METRICS
+from toolfault_dashboard.analysis.comparisons.sides import Cell
 from toolfault_dashboard.analysis.weights import Amount, weighed_rate
 
 Talk = tuple[int, int]

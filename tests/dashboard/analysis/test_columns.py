@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from toolfault_dashboard.analysis.columns import COUNTS, columns_of, layout_of
-from toolfault_dashboard.analysis.sides import Cell
+from toolfault_dashboard.analysis.comparisons.columns import COUNTS, columns_of, layout_of
+from toolfault_dashboard.analysis.comparisons.sides import Cell
 
 _Sums = dict[tuple[str, tuple[str, str, str]], list[float]]
 

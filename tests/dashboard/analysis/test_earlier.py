@@ -7,11 +7,11 @@ import random
 import pytest
 from tests.dashboard.analysis.sampled import cell
 
-from toolfault_dashboard.analysis.earlier import adjusted
-from toolfault_dashboard.analysis.estimates import crude
-from toolfault_dashboard.analysis.experiments import arm_effects
-from toolfault_dashboard.analysis.metrics import METRICS
-from toolfault_dashboard.analysis.sides import Folded, SideData
+from toolfault_dashboard.analysis.comparisons.earlier import adjusted
+from toolfault_dashboard.analysis.comparisons.estimates import crude
+from toolfault_dashboard.analysis.comparisons.experiments import arm_effects
+from toolfault_dashboard.analysis.comparisons.metrics import METRICS
+from toolfault_dashboard.analysis.comparisons.sides import Folded, SideData
 
 RATE = METRICS[0]
 

@@ -15,11 +15,14 @@ from scipy import stats
 from statsmodels.stats import proportion
 from tests.dashboard.analysis.sampled import cell, side
 
-from toolfault_dashboard.analysis.differences import difference_of_means, difference_of_rates
-from toolfault_dashboard.analysis.effect import compare
-from toolfault_dashboard.analysis.estimates import Estimate, crude, shared_weights
-from toolfault_dashboard.analysis.metrics import METRICS
-from toolfault_dashboard.analysis.sides import Folded, SideData
+from toolfault_dashboard.analysis.comparisons.differences import (
+    difference_of_means,
+    difference_of_rates,
+)
+from toolfault_dashboard.analysis.comparisons.effect import compare
+from toolfault_dashboard.analysis.comparisons.estimates import Estimate, crude, shared_weights
+from toolfault_dashboard.analysis.comparisons.metrics import METRICS
+from toolfault_dashboard.analysis.comparisons.sides import Folded, SideData
 
 RATE = METRICS[0]
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 import pytest
 from tests.dashboard.analysis.sampled import side
 
-from toolfault_dashboard.analysis.balance import balance
-from toolfault_dashboard.analysis.estimates import Estimate
-from toolfault_dashboard.analysis.experiments import always_valid, arm_effects
-from toolfault_dashboard.analysis.sequences import stretch
-from toolfault_dashboard.analysis.sides import SideData
+from toolfault_dashboard.analysis.comparisons.balance import balance
+from toolfault_dashboard.analysis.comparisons.estimates import Estimate
+from toolfault_dashboard.analysis.comparisons.experiments import always_valid, arm_effects
+from toolfault_dashboard.analysis.comparisons.sequences import stretch
+from toolfault_dashboard.analysis.comparisons.sides import SideData
 
 
 class _Growing:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from toolfault_dashboard.analysis.fixes import add_up, fix_of, tallies
-from toolfault_dashboard.analysis.inference import inferred_remedies
-from toolfault_dashboard.analysis.opportunities import (
+from toolfault_dashboard.analysis.fixes.fixes import add_up, fix_of, tallies
+from toolfault_dashboard.analysis.fixes.inference import inferred_remedies
+from toolfault_dashboard.analysis.fixes.opportunities import (
     FixFailure,
     FixIssue,
     FixKey,
     opportunities,
 )
-from toolfault_dashboard.analysis.remedies import advice
+from toolfault_dashboard.analysis.fixes.remedies import advice
 
 
 def issue(field: str, code: str = "wrong_type", *near_miss: str, expected: str = "") -> FixIssue:

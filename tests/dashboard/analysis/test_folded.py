@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolfault_dashboard.analysis.effect import compare
-from toolfault_dashboard.analysis.sides import Cell, Folded, SideData
+from toolfault_dashboard.analysis.comparisons.effect import compare
+from toolfault_dashboard.analysis.comparisons.sides import Cell, Folded, SideData
 
 TOOLS = 8
 

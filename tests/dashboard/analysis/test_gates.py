@@ -9,12 +9,12 @@ import pytest
 from benchmarks.comparisons.false_verdicts import measured
 from tests.dashboard.analysis.sampled import cell, side
 
-from toolfault_dashboard.analysis.by_code import compare_by_code
-from toolfault_dashboard.analysis.effect import compare
-from toolfault_dashboard.analysis.family import adjusted
-from toolfault_dashboard.analysis.gates import GateError, parse_gate
-from toolfault_dashboard.analysis.metrics import METRICS
-from toolfault_dashboard.analysis.sides import SideData
+from toolfault_dashboard.analysis.comparisons.by_code import compare_by_code
+from toolfault_dashboard.analysis.comparisons.effect import compare
+from toolfault_dashboard.analysis.comparisons.family import adjusted
+from toolfault_dashboard.analysis.comparisons.gates import GateError, parse_gate
+from toolfault_dashboard.analysis.comparisons.metrics import METRICS
+from toolfault_dashboard.analysis.comparisons.sides import SideData
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import pydantic
 import pytest
 from jsonschema import Draft202012Validator
 
-from toolfault_dashboard.analysis.opportunities import FixKey
-from toolfault_dashboard.analysis.patches import patches
-from toolfault_dashboard.analysis.remedies import REMEDIES
+from toolfault_dashboard.analysis.fixes.opportunities import FixKey
+from toolfault_dashboard.analysis.fixes.patches import patches
+from toolfault_dashboard.analysis.fixes.remedies import REMEDIES
 
 SENT: dict[str, tuple[object, object]] = {
     "bool_from_string": ("yes", True),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from toolfault_dashboard.analysis.differences import difference_of_rates
-from toolfault_dashboard.analysis.estimates import Estimate
+from toolfault_dashboard.analysis.comparisons.differences import difference_of_rates
+from toolfault_dashboard.analysis.comparisons.estimates import Estimate
 from toolfault_dashboard.analysis.rates import wilson
 
 

@@ -6,9 +6,9 @@ from math import sqrt
 
 import pytest
 
+from toolfault_dashboard.analysis.comparisons.remaining import FARTHEST, conversations_to_go
+from toolfault_dashboard.analysis.comparisons.sequences import stretch
 from toolfault_dashboard.analysis.rates import Interval
-from toolfault_dashboard.analysis.remaining import FARTHEST, conversations_to_go
-from toolfault_dashboard.analysis.sequences import stretch
 
 
 def _interval(difference: float, spread: float, conversations: int) -> Interval:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.dashboard.analysis.sampled import side
 
-from toolfault_dashboard.analysis.effect import compare
+from toolfault_dashboard.analysis.comparisons.effect import compare
+from toolfault_dashboard.analysis.comparisons.sides import Cell, SideData
 from toolfault_dashboard.analysis.rates import rate, wilson_share
-from toolfault_dashboard.analysis.sides import Cell, SideData
 from toolfault_dashboard.analysis.weights import Amount, equivalent, weighed_rate
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolfault_dashboard.analysis.fixes import Tally, fix_of, tallied
-from toolfault_dashboard.analysis.opportunities import FixKey, Opportunity
-from toolfault_dashboard.analysis.wordings import gains
+from toolfault_dashboard.analysis.fixes.fixes import Tally, fix_of, tallied
+from toolfault_dashboard.analysis.fixes.opportunities import FixKey, Opportunity
+from toolfault_dashboard.analysis.fixes.wordings import gains
 
 
 @pytest.mark.parametrize("messages", [10, 100])

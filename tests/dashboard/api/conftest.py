@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine
 from tests.dashboard.generated import NOW
 
 from toolfault_collector.admin.projects import find_project
-from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.search import parse
 

@@ -17,7 +17,7 @@ from tests.dashboard.generated import NOW
 from tests.dashboard.rows import as_json, rows_as_json
 
 from toolfault_collector.admin.keys import KeyCache
-from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.api import create_api
 from toolfault_dashboard.exports import TABLE_NAMES, TableName, named_table

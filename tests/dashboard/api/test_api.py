@@ -13,7 +13,7 @@ from tests.dashboard.generated import NOW
 
 from toolfault_collector.admin.keys import KeyCache, create_key
 from toolfault_collector.admin.projects import find_project
-from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.database.engine import write_transaction
 from toolfault_collector.storage.tables import api_key
 from toolfault_dashboard import queries
 from toolfault_dashboard.api import create_api

@@ -12,7 +12,7 @@ import pytest
 from tests.dashboard.mcp.asking import text_of
 
 from toolfault_collector.admin.projects import find_project
-from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_dashboard.cli.app import run
 
 COMMANDS: dict[str, tuple[list[str], str, dict[str, Any]]] = {

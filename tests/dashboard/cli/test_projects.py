@@ -13,7 +13,7 @@ from tests.dashboard.cli.test_cli import CHAT
 from tests.tables import tables_of
 
 from toolfault_collector.admin.projects import find_project
-from toolfault_collector.storage.engine import read_connection
+from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard.cli.app import run
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.dashboard.generated import NOW
 
-from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.cli.app import run
 from toolfault_dashboard.exports.weekly import weekly_report

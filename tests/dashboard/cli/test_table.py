@@ -13,7 +13,7 @@ import pytest
 from tests.dashboard.rows import rows_as_json
 
 from toolfault_collector.clock import now_us
-from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_dashboard.cli.app import run
 from toolfault_dashboard.exports import TABLE_NAMES, TableName, named_table
 from toolfault_dashboard.queries import Scope, project_by_name

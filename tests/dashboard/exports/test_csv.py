@@ -15,12 +15,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, Text, column, select, values
 
-from toolfault_collector.storage.engine import is_sqlite
+from toolfault_collector.storage.database.engine import is_sqlite
 from toolfault_dashboard import queries
 from toolfault_dashboard.exports import csv_cells, parquet, table_stream, write
 from toolfault_dashboard.exports.cells import guard
-from toolfault_dashboard.queries import RowStream, Scope, streams
-from toolfault_dashboard.queries.lines import read_lines
+from toolfault_dashboard.queries import RowStream, Scope
+from toolfault_dashboard.queries.lists import streams
+from toolfault_dashboard.queries.lists.lines import read_lines
 from toolfault_dashboard.queries.rows import FrequencyRow
 
 SIGNS = "=+-@"

@@ -16,8 +16,8 @@ from tests.dashboard.generated import NOW
 
 from toolfault_collector.clock import DAY_US
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.opportunities import FixKey
-from toolfault_dashboard.analysis.remedies import advice
+from toolfault_dashboard.analysis.fixes.opportunities import FixKey
+from toolfault_dashboard.analysis.fixes.remedies import advice
 from toolfault_dashboard.exports import table_stream, write
 from toolfault_dashboard.exports.weekly import weekly_report
 from toolfault_dashboard.queries import RowStream, Scope

@@ -17,7 +17,7 @@ from tests.dashboard.generated import NOW
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.http.request_heads import protocol_with_deadline
-from toolfault_collector.storage.engine import open_engine, write_transaction
+from toolfault_collector.storage.database.engine import open_engine, write_transaction
 from toolfault_collector.storage.tables import tool_call
 from toolfault_dashboard.exports.downloads import AT_ONCE
 

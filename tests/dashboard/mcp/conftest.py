@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from toolfault_collector.storage.engine import open_engine
-from toolfault_collector.storage.schema import prepare
+from toolfault_collector.storage.database.engine import open_engine
+from toolfault_collector.storage.database.schema import prepare
 
 
 @pytest.fixture(scope="module")

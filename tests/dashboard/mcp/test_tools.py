@@ -12,7 +12,7 @@ from tests.dashboard.generated import NOW
 from tests.dashboard.mcp.asking import everything, pages, text_of
 
 from toolfault_collector.admin.projects import find_project
-from toolfault_collector.storage.engine import read_connection
+from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.mcp.answers import estimated_tokens
 from toolfault_dashboard.mcp.sdk import definitions

@@ -25,7 +25,7 @@ from tests.live_server import LiveServer, live_server
 from tests.running import new_key
 
 from toolfault_collector.admin.projects import find_project
-from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_dashboard.mcp.sdk import create_server
 from toolfault_dashboard.mcp.tools import TOOLS, answered
 

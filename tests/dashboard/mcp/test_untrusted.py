@@ -18,7 +18,7 @@ from tests.dashboard.mcp.asking import everything, pages
 from tests.dashboard.mcp.injections import injections
 
 from toolfault_collector.admin.projects import ensure_project
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.mcp.tools import refusal

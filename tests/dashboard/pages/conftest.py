@@ -18,7 +18,7 @@ from tests.dashboard.reading import Page
 
 from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.engine import open_engine
+from toolfault_collector.storage.database.engine import open_engine
 from toolfault_dashboard import signin
 from toolfault_dashboard.app import create_app
 from toolfault_dashboard.policy import Role

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from tests.dashboard.addresses import COMPARED, LISTS
 from tests.dashboard.generated import NOW
 
-from toolfault_collector.storage.engine import read_connection
+from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.search import parse

@@ -16,7 +16,7 @@ from tests.dashboard.reading import Page
 from toolfault_collector.admin.audit import acts
 from toolfault_collector.clock import DAY_US, MINUTE_US
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_dashboard import queries
 from toolfault_dashboard.alerts.evaluation import Figure, Measured, State, advance
 from toolfault_dashboard.alerts.figures import measure
@@ -26,7 +26,7 @@ from toolfault_dashboard.alerts.service import AlertService
 from toolfault_dashboard.alerts.store import rule_rows
 from toolfault_dashboard.cli.app import run
 from toolfault_dashboard.formats import percent
-from toolfault_dashboard.queries.alerting import newest_beginnings
+from toolfault_dashboard.queries.figures.alerting import newest_beginnings
 
 PROJECT = "project=generated"
 NOTHING = f"{PROJECT}&q=tool:nothing"  # whose preview looks at no moment

@@ -14,7 +14,11 @@ from tests.dashboard.pages.conftest import Browser, open_browser
 from toolfault_collector.admin.audit import ACTIONS, Act, acts, note
 from toolfault_collector.admin.keys import list_keys
 from toolfault_collector.admin.projects import ensure_project, find_project
-from toolfault_collector.storage.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.storage.database.engine import (
+    open_engine,
+    read_connection,
+    write_transaction,
+)
 from toolfault_dashboard import signin
 from toolfault_dashboard.cli.app import run
 

@@ -10,7 +10,7 @@ from tests.dashboard.pages.conftest import Browser
 
 from toolfault_collector.admin.keys import create_key
 from toolfault_collector.admin.projects import find_project
-from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.database.engine import write_transaction
 from toolfault_dashboard.cli.app import run
 
 GATE = ["--fail-if", "failure_rate worse"]

@@ -14,10 +14,10 @@ from tests.dashboard.pages.places import details, generated, scope_of
 from tests.dashboard.reading import Cell, Page, Row
 
 from toolfault_collector.clock import format_time
-from toolfault_collector.storage.engine import read_connection
+from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.effect import Effect
-from toolfault_dashboard.analysis.metrics import MetricName
+from toolfault_dashboard.analysis.comparisons.effect import Effect
+from toolfault_dashboard.analysis.comparisons.metrics import MetricName
 from toolfault_dashboard.analysis.rates import Rate, rate
 from toolfault_dashboard.formats import (
     count,
@@ -29,8 +29,8 @@ from toolfault_dashboard.formats import (
     points,
 )
 from toolfault_dashboard.queries import Scope
-from toolfault_dashboard.queries.breakdown import BreakdownKey, breakdown
-from toolfault_dashboard.queries.fix_next import costliest_fixes
+from toolfault_dashboard.queries.figures.breakdown import BreakdownKey, breakdown
+from toolfault_dashboard.queries.fixes.fix_next import costliest_fixes
 from toolfault_dashboard.queries.rows import (
     ChainGroup,
     FailureRow,

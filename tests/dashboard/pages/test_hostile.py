@@ -17,7 +17,11 @@ from tests.dashboard.hostile import HARMLESS, PAYLOADS, hostile_events, three_hu
 from tests.dashboard.pages.conftest import open_browser
 
 from toolfault_collector.admin.projects import ensure_project
-from toolfault_collector.storage.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.storage.database.engine import (
+    open_engine,
+    read_connection,
+    write_transaction,
+)
 from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope

@@ -15,7 +15,7 @@ from tests.dashboard.pages.conftest import Browser, open_browser
 
 from toolfault_collector.admin.keys import create_key, list_keys, revoke_key
 from toolfault_collector.admin.projects import find_project
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.tables import api_key, saved_view
 from toolfault_dashboard import queries
 from toolfault_dashboard.policy import POLICY

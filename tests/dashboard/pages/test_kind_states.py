@@ -15,7 +15,7 @@ from tests.dashboard.generated import NOW
 from tests.dashboard.pages.conftest import Browser, open_browser
 
 from toolfault_collector.clock import DAY_US
-from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.kind_states import Decision, decide, state_of
 from toolfault_dashboard.queries import KindRow, Scope

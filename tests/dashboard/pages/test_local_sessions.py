@@ -11,7 +11,7 @@ from tests.collector.importers.sessions import answer, call, write
 from tests.dashboard.pages.conftest import Browser, open_browser
 
 from toolfault_collector.admin.audit import acts
-from toolfault_collector.storage.engine import read_connection
+from toolfault_collector.storage.database.engine import read_connection
 
 BUTTON = "Import 2 sessions of Claude Code"
 

@@ -10,7 +10,7 @@ from tests.dashboard.pages.places import generated
 from tests.factories import failure
 
 from toolfault_collector.admin.projects import ensure_project
-from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.database.engine import write_transaction
 from toolfault_collector.storage.store import store_events
 
 

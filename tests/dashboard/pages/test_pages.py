@@ -15,7 +15,11 @@ from tests.dashboard.pages.places import GENERATED, details, generated, scope_of
 from tests.factories import failure
 
 from toolfault_collector.admin.projects import ensure_project
-from toolfault_collector.storage.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.storage.database.engine import (
+    open_engine,
+    read_connection,
+    write_transaction,
+)
 from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.formats import plural

@@ -10,7 +10,7 @@ import pytest
 from tests.dashboard.pages.conftest import Browser, open_browser
 from tests.factories import failure
 
-from toolfault_collector.storage.engine import open_engine
+from toolfault_collector.storage.database.engine import open_engine
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from tests.dashboard.pages.conftest import Browser, open_browser
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, SECOND_US, format_time
-from toolfault_collector.storage.engine import open_engine, write_transaction
+from toolfault_collector.storage.database.engine import open_engine, write_transaction
 from toolfault_collector.storage.store import store_events
 
 MOMENT = NOW - 7 * DAY_US

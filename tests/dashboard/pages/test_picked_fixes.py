@@ -14,10 +14,10 @@ from tests.dashboard.pages.conftest import Browser, open_browser
 from tests.dashboard.pages.places import scope_of
 from tests.dashboard.reading import Page
 
-from toolfault_collector.storage.engine import open_engine, read_connection
+from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_collector.storage.tables import issue, picked_fix, tool_call
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.patches import patches
+from toolfault_dashboard.analysis.fixes.patches import patches
 from toolfault_dashboard.policy import Role
 
 GENERATED = "project=generated"

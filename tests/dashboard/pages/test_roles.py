@@ -16,7 +16,7 @@ from tests.factories import event_id
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import MINUTE_US, SECOND_US, format_time
-from toolfault_collector.storage.engine import open_engine, write_transaction
+from toolfault_collector.storage.database.engine import open_engine, write_transaction
 from toolfault_collector.storage.store import store_events
 from toolfault_dashboard.policy import POLICY, ROLES, Role, sees
 

@@ -14,7 +14,7 @@ from tests.tables import tables_of
 
 from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.engine import open_engine
+from toolfault_collector.storage.database.engine import open_engine
 from toolfault_collector.storage.tables import login_session, user_account
 from toolfault_dashboard import signin
 from toolfault_dashboard.app import NoAccount, create_app, sign_in_url

@@ -19,7 +19,7 @@ from tests.dashboard.reading import Page
 from tests.factories import failure
 from tests.golden.filling import DEMO, files_of
 
-from toolfault_collector.storage.engine import open_engine
+from toolfault_collector.storage.database.engine import open_engine
 from toolfault_dashboard.cli.app import run
 
 MOST = 3

@@ -13,7 +13,7 @@ from jinja2.meta import find_undeclared_variables
 
 from toolfault_collector.admin.keys import KeyKind
 from toolfault_dashboard import contexts
-from toolfault_dashboard.analysis.effect import Verdict
+from toolfault_dashboard.analysis.comparisons.effect import Verdict
 from toolfault_dashboard.contexts import TEMPLATES, Shell
 from toolfault_dashboard.glossary import (
     AUDIENCES,

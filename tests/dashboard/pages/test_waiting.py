@@ -16,9 +16,9 @@ from tests.dashboard.pages.conftest import Browser, open_browser
 from tests.dashboard.pages.places import generated
 from tests.dashboard.reading import Page
 
-from toolfault_collector.storage.engine import write_transaction
+from toolfault_collector.storage.database.engine import write_transaction
 from toolfault_collector.storage.tables import day_version
-from toolfault_dashboard.queries import deadline, parts, patience
+from toolfault_dashboard.queries.counting import deadline, parts, patience
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from tests.factories import conversation_end, failure, success
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import format_time, parse_time
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope

@@ -12,7 +12,7 @@ from tests.dashboard.naive import Tables
 
 from toolfault_dashboard.analysis.rates import wilson
 from toolfault_dashboard.queries import Scope
-from toolfault_dashboard.queries.breakdown import BREAKDOWNS, MINIMUM_CALLS, breakdown
+from toolfault_dashboard.queries.figures.breakdown import BREAKDOWNS, MINIMUM_CALLS, breakdown
 from toolfault_dashboard.search import arms_of, parse
 
 ASKED = [(by, text) for by in BREAKDOWNS for text in ("", "since:14d -tool:search")]

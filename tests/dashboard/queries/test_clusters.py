@@ -17,13 +17,17 @@ from tests.dashboard.generated import NOW
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, MINUTE_US, format_time
 from toolfault_collector.retention.policy import prune
-from toolfault_collector.storage.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.storage.database.engine import (
+    open_engine,
+    read_connection,
+    write_transaction,
+)
 from toolfault_collector.storage.rollups import HOUR_US
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import day_version
 from toolfault_dashboard.analysis.clusters import Moments
-from toolfault_dashboard.queries.clusters import calls_of_conversations, chains_by_key
-from toolfault_dashboard.queries.parts import is_asked_at_once
+from toolfault_dashboard.queries.counting.parts import is_asked_at_once
+from toolfault_dashboard.queries.figures.clusters import calls_of_conversations, chains_by_key
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.search import parse
 

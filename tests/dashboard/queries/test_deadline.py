@@ -6,10 +6,10 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DatabaseError
 
-from toolfault_collector.storage.engine import is_sqlite, read_connection
+from toolfault_collector.storage.database.engine import is_sqlite, read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
-from toolfault_dashboard.queries.deadline import TooSlow, deadline
+from toolfault_dashboard.queries.counting.deadline import TooSlow, deadline
 
 ENDLESS = {
     True: "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",

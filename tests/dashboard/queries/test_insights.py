@@ -16,12 +16,12 @@ from tests.dashboard.naive import Tables, codes_of
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, SECOND_US, format_time, now_us
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.exports.comparisons import comparison_markdown
 from toolfault_dashboard.queries import Scope
-from toolfault_dashboard.queries.trials import before_trial
+from toolfault_dashboard.queries.comparisons.trials import before_trial
 from toolfault_dashboard.search import parse
 
 TEXTS = ("", "tool:http_request,search since:14d", "model:claude* code:wrong_type")

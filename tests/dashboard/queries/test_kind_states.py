@@ -17,7 +17,11 @@ from tests.factories import failure
 from toolfault_collector.admin.audit import acts
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, MINUTE_US
-from toolfault_collector.storage.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.storage.database.engine import (
+    open_engine,
+    read_connection,
+    write_transaction,
+)
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import project, signature
 from toolfault_dashboard import queries

@@ -8,11 +8,11 @@ from tests.factories import failure
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
-from toolfault_dashboard.queries.experiments import MOST_ARMS
+from toolfault_dashboard.queries.comparisons.experiments import MOST_ARMS
 from toolfault_dashboard.search import parse
 
 

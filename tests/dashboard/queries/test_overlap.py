@@ -8,7 +8,7 @@ from tests.dashboard.generated import NOW
 
 from toolfault_collector.admin.projects import find_project
 from toolfault_collector.clock import DAY_US, MINUTE_US
-from toolfault_collector.storage.engine import read_connection
+from toolfault_collector.storage.database.engine import read_connection
 from toolfault_collector.storage.tables import call_counts, tool_call
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope

@@ -18,17 +18,21 @@ from toolfault_collector.admin.projects import ensure_project, find_project
 from toolfault_collector.clock import DAY_US, MINUTE_US, format_time
 from toolfault_collector.doctor.recount import recount
 from toolfault_collector.retention.policy import prune
-from toolfault_collector.storage.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.storage.database.engine import (
+    open_engine,
+    read_connection,
+    write_transaction,
+)
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import day_version
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import FREQUENCIES, Dimension, Scope
+from toolfault_dashboard.queries.comparisons.sides import side_of
 from toolfault_dashboard.queries.conditions import failures_of
-from toolfault_dashboard.queries.matrices import matrix
-from toolfault_dashboard.queries.parts import in_parts, is_asked_at_once, keep_at_most
+from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once, keep_at_most
+from toolfault_dashboard.queries.figures.matrices import matrix
+from toolfault_dashboard.queries.figures.trends import trends_by_tool
 from toolfault_dashboard.queries.rows import ChangeRow
-from toolfault_dashboard.queries.sides import side_of
-from toolfault_dashboard.queries.trends import trends_by_tool
 from toolfault_dashboard.search import parse
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from tests.factories import event_id
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, SECOND_US, format_time
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
 from toolfault_dashboard.picked_fixes import Prediction, pick_fix, picked_fixes
 from toolfault_dashboard.predictions import Outcome, held, outcomes, predicted

@@ -17,7 +17,7 @@ from tests.dashboard.naive import Tables, codes_of, load, matches
 
 from toolfault_collector.admin.projects import find_project
 from toolfault_collector.clock import DAY_US, MINUTE_US
-from toolfault_collector.storage.engine import read_connection
+from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.rates import effective_interval, wilson
 from toolfault_dashboard.queries import FACET_KEYS, FREQUENCIES, Scope

@@ -14,8 +14,9 @@ from tests.dashboard.naive import Tables
 from toolfault_collector.admin.projects import find_project
 from toolfault_collector.clock import DAY_US, MINUTE_US
 from toolfault_dashboard import queries
-from toolfault_dashboard.queries import Scope, rollups
-from toolfault_dashboard.queries.summaries import calls_by
+from toolfault_dashboard.queries import Scope
+from toolfault_dashboard.queries.counting import rollups
+from toolfault_dashboard.queries.figures.summaries import calls_by
 from toolfault_dashboard.search import parse
 
 TEXTS = (

@@ -18,12 +18,12 @@ from tests.dashboard.naive import Tables, codes_of, matches
 from toolfault_collector.admin.projects import find_project
 from toolfault_collector.clock import DAY_US
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.estimates import crude
-from toolfault_dashboard.analysis.metrics import METRICS
+from toolfault_dashboard.analysis.comparisons.estimates import crude
+from toolfault_dashboard.analysis.comparisons.metrics import METRICS
 from toolfault_dashboard.analysis.prices import parse_prices
 from toolfault_dashboard.analysis.rates import Rate, wilson_share
 from toolfault_dashboard.queries import Scope
-from toolfault_dashboard.queries.sides import side_of
+from toolfault_dashboard.queries.comparisons.sides import side_of
 from toolfault_dashboard.search import Query, parse
 
 TEXTS = (

@@ -12,7 +12,7 @@ from tests.dashboard.naive import Tables
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.buckets import WIDTH, start_of
-from toolfault_dashboard.queries.trends import trends_by_tool
+from toolfault_dashboard.queries.figures.trends import trends_by_tool
 from toolfault_dashboard.search import parse
 
 WINDOWS = {

@@ -13,7 +13,7 @@ from tests.dashboard.mcp.asking import text_of
 from tests.dashboard.pages.test_roles import CANARIES, RANK, _events
 
 from toolfault_collector.admin.projects import ensure_project
-from toolfault_collector.storage.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.api.shapes import answer

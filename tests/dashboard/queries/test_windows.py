@@ -18,12 +18,16 @@ from tests.dashboard.naive import Tables, load
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, MINUTE_US, SECOND_US, format_time
-from toolfault_collector.storage.engine import open_engine, read_connection, write_transaction
+from toolfault_collector.storage.database.engine import (
+    open_engine,
+    read_connection,
+    write_transaction,
+)
 from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import FixList, Scope
+from toolfault_dashboard.queries.comparisons.sides import side_of
 from toolfault_dashboard.queries.rows import ChangeRow
-from toolfault_dashboard.queries.sides import side_of
 from toolfault_dashboard.search import parse
 
 MOMENT = NOW - 3 * DAY_US

@@ -25,8 +25,8 @@ from tests.integrations.exporters.environments import (
 )
 from tests.running import RunningCollector
 
-from toolfault_collector.storage.engine import open_engine
-from toolfault_collector.storage.schema import prepare
+from toolfault_collector.storage.database.engine import open_engine
+from toolfault_collector.storage.database.schema import prepare
 from toolfault_collector.storage.tables import project, tool_call
 
 __all__ = [

@@ -21,7 +21,7 @@ from toolfault_collector.importers.files import Source
 from toolfault_collector.importers.items import Call, Conversation, Format, Json, Outcome
 
 if TYPE_CHECKING:
-    from toolfault_collector.otlp.calls import SeenCall
+    from toolfault_collector.otlp.calls.calls import SeenCall
 
 __all__ = ["FORMAT"]
 
@@ -37,7 +37,7 @@ _IDS: Final = (
 
 
 def _detect(value: object) -> tuple[str, str] | None:
-    from toolfault_collector.otlp.dumps import is_dump
+    from toolfault_collector.otlp.encoding.dumps import is_dump
 
     if not is_dump(value):
         return None
@@ -49,10 +49,10 @@ def _detect(value: object) -> tuple[str, str] | None:
 def _read(source: Source) -> Iterator[Conversation]:
     """Yield the conversations that the spans of a file tell of."""
     # OTLP takes failures apart by the rules of the importers, so it is loaded when it is needed.
-    from toolfault_collector.otlp.calls import calls_of
-    from toolfault_collector.otlp.dumps import read_dump
-    from toolfault_collector.otlp.failures import SOFT_RULES
-    from toolfault_collector.otlp.spans import Span
+    from toolfault_collector.otlp.calls.calls import calls_of
+    from toolfault_collector.otlp.calls.failures import SOFT_RULES
+    from toolfault_collector.otlp.calls.spans import Span
+    from toolfault_collector.otlp.encoding.dumps import read_dump
 
     rules = SOFT_RULES.keys() - source.soft_off
     with closing(_Sorted()) as by_trace, closing(_Sorted()) as by_conversation:
@@ -160,7 +160,7 @@ def _members(conversation: str, seen: SeenCall) -> Json:
 
 def _rule(seen: SeenCall) -> str | None:
     """Name the rule by which the type of an error says more than its text, where it does."""
-    from toolfault_collector.otlp.failures import classify_failure
+    from toolfault_collector.otlp.calls.failures import classify_failure
 
     types = {"error_type": seen.error_type, "exception_type": seen.exception_type}
     found = classify_failure(seen.error_text, tool=seen.tool, **types).rule

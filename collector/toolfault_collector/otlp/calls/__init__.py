@@ -1,0 +1,1 @@
+"""What spans mean: the tool calls that a trace tells of."""

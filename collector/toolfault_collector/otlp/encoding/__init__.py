@@ -1,0 +1,1 @@
+"""Bodies and files to spans, log records and points."""

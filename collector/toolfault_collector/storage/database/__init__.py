@@ -1,0 +1,1 @@
+"""SQLite and PostgreSQL: engines, the schema, and many rows in few statements."""

@@ -1,0 +1,217 @@
+"""Estimates of a metric on one side: as it is, and at a mix that both sides share.
+
+Between two sides the mix of tools, models and agents shifts, and a shift towards an easier tool
+looks like an improvement. At equal mix it does not: strata are weighted alike on both sides, with
+the weights of Mantel and Haenszel, which are best for the difference and bear sparse strata.
+
+Source: S. Greenland and J. M. Robins, Estimation of a common effect parameter from sparse
+follow-up data, Biometrics 41 (1985) 55-68 (weights n1 n0 / (n1 + n0) of the risk difference).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, Final
+
+from toolfault_dashboard.analysis.comparisons.metrics import Metric
+from toolfault_dashboard.analysis.comparisons.sides import Folded, SideData, Stratum
+from toolfault_dashboard.analysis.weights import Amount, equivalent
+
+__all__ = ["Estimate", "crude", "shared_weights", "standardised"]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A ratio with its variance over conversations.
+
+    Attributes:
+        value: The ratio; None where its denominator is nothing.
+        variance: Linearised over conversations; None below two of them.
+        clusters: Conversations that count.
+        n: Denominator: calls, operations, chains or failures; of sampled ones, as many as would
+            tell as much if they were independent and none was left out (`weights.equivalent`).
+        rows: Rows of the denominator that are there; None where that is n.
+    """
+
+    value: float | None
+    variance: float | None
+    clusters: int
+    n: float
+    rows: int | None = None
+
+    @property
+    def counted(self) -> int:
+        """Rows of the denominator that are there."""
+        return int(self.n) if self.rows is None else self.rows
+
+    @property
+    def standard_error(self) -> float | None:
+        """Square root of the variance."""
+        return None if self.variance is None else sqrt(self.variance)
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """What every estimate of one metric of one side begins with.
+
+    Attributes:
+        numerator: Of each cell.
+        denominator: Of each cell.
+        strata: Those of the cells in their order, then those that only folded calls have.
+        above: Sum of the numerators of each stratum.
+        below: Sum of the denominators, folded calls included where they belong to it.
+    """
+
+    numerator: Any
+    denominator: Any
+    strata: tuple[Stratum, ...]
+    above: Any
+    below: Any
+
+    def merged(self) -> _Terms:
+        """Return the same with all strata as one."""
+        sums = (each.sum(keepdims=True) for each in (self.above, self.below))
+        return _Terms(self.numerator, self.denominator, _ONE, *sums)
+
+
+_ONE: Final[tuple[Stratum, ...]] = (("", "", ""),)
+
+
+def crude(metric: Metric, side: SideData) -> Estimate:
+    """Return the metric of a side as it is."""
+    return _weighted(metric, side, {_ONE[0]: 1.0}, merged=True)
+
+
+def standardised(metric: Metric, side: SideData, weights: Mapping[Stratum, float]) -> Estimate:
+    """Return the metric of a side at the mix *weights*."""
+    return _weighted(metric, side, weights, merged=False)
+
+
+def shared_weights(metric: Metric, before: SideData, after: SideData) -> dict[Stratum, float]:
+    """Return the weight of every stratum that both sides have; they add up to 1."""
+    left, right = (
+        dict(zip(terms.strata, terms.below.tolist(), strict=True))
+        for terms in (_terms(metric, before), _terms(metric, after))
+    )
+    found = {
+        key: a * b / (a + b)
+        for key, a in sorted(left.items())
+        if a > 0 and (b := right.get(key, 0.0)) > 0
+    }
+    total = sum(found.values())
+    return {key: weight / total for key, weight in found.items()} if total else {}
+
+
+def _terms(metric: Metric, side: SideData) -> _Terms:
+    found: _Terms | None = side.known.get(metric.name)
+    if found is None:
+        found = side.known[metric.name] = _worked_out(metric, side)
+    return found
+
+
+def _worked_out(metric: Metric, side: SideData) -> _Terms:
+    import numpy as np
+
+    cells = side.columns
+    numerator, denominator = metric.numerator(cells), metric.denominator(cells)
+    folded = side.folded.calls if metric.of_calls else {}
+    places = {stratum: place for place, stratum in enumerate(cells.strata)}
+    of_folded = [places.setdefault(stratum, len(places)) for stratum in folded]
+    above, below = np.zeros(len(places)), np.zeros(len(places))
+    above[: len(cells.strata)] = cells.by_stratum(numerator)
+    below[: len(cells.strata)] = cells.by_stratum(denominator)
+    below[of_folded] += list(folded.values())
+    return _Terms(numerator, denominator, tuple(places), above, below)
+
+
+def _weighted(
+    metric: Metric, side: SideData, weights: Mapping[Stratum, float], *, merged: bool
+) -> Estimate:
+    """Return the weighted mean of the strata's ratios r_s, and its variance.
+
+    The linearised variance is C / (C - 1) times the sum over the C conversations of z ** 2, where
+    z = sum over strata of w_s / N_s * (numerator - r_s * denominator): W. G. Cochran, Sampling
+    Techniques, 3rd ed. (1977), sections 6.3 and 9A.2, with weights w_s taken as fixed.
+    """
+    import numpy as np
+
+    terms = _terms(metric, side).merged() if merged else _terms(metric, side)
+    weight = np.asarray([weights.get(stratum, 0.0) for stratum in terms.strata])
+    counts = (weight > 0) & (terms.below > 0)
+    if not counts.any():
+        return Estimate(value=None, variance=None, clusters=0, n=0)
+    # A stratum without a weight is scaled by 0; its conversations count where they have another.
+    below = np.where(counts, terms.below, 1.0)
+    ratio, scale = (np.where(counts, each / below, 0.0) for each in (terms.above, weight))
+    cells = side.columns
+    numerator, denominator = terms.numerator, terms.denominator
+    any_of_it = (numerator != 0) | (denominator != 0)
+    if merged:
+        scores = scale[0] * cells.by_conversation(numerator - ratio[0] * denominator)
+    else:
+        scores = cells.by_conversation(
+            cells.of_strata(scale) * (numerator - cells.of_strata(ratio) * denominator)
+        )
+        any_of_it = any_of_it & counts[cells.stratum]
+    has_any = cells.by_conversation(any_of_it)
+    total = float((scores * scores).sum())
+    clusters = int((has_any > 0).sum())
+    if metric.of_calls:
+        # Folded conversations have only successes: z = - sum(scale_s r_s n_s).
+        factors = dict(zip(terms.strata, (scale * ratio).tolist(), strict=True))
+        total += _squares_of_folded(factors, side.folded, merged=merged)
+        clusters += side.folded.conversations
+    variance = total * clusters / (clusters - 1) if clusters >= 2 else None
+    value, n, rows = float((weight * ratio).sum()), float(terms.below[counts].sum()), None
+    if side.rows is not None and side.squares is not None:
+        chosen = {key for key, own in zip(terms.strata, counts.tolist(), strict=True) if own}
+        above = float(terms.above[counts].sum())
+        own, squared = (
+            _added(metric, each, chosen, merged=merged) for each in (side.rows, side.squares)
+        )
+        n = equivalent(Amount(int(own[0]), above, squared[0]), Amount(int(own[1]), n, squared[1]))
+        rows = int(own[1])
+    return Estimate(value=value, variance=variance, clusters=clusters, n=n, rows=rows)
+
+
+def _squares_of_folded(factors: Mapping[Stratum, float], folded: Folded, *, merged: bool) -> float:
+    """Return the sum over folded conversations of (sum over strata of factor * calls) ** 2.
+
+    Senders count the squares of the calls of each tool, and those of all calls together. The
+    squares of all calls exceed the sum over tools by the products of two tools; of these the sum is
+    known, and it is divided among pairs of tools as if the calls of any two were equally correlated
+    within a model and agent. Where a sender counted no squares by tool, every call is taken to be
+    where it weighs most.
+    """
+    heaviest = max(factors.values(), default=0.0)
+    calls: dict[str, float] = {}
+    for (tool, *_), own in folded.calls.items():
+        calls[tool] = calls.get(tool, 0.0) + own
+    squares = {tool: folded.of_tools.get(tool, (0, 0.0))[1] for tool in calls}
+    if merged or not all(squares.values()):
+        return heaviest * heaviest * folded.calls_squared
+    alone = with_factor = roots = with_factors = 0.0
+    groups: dict[tuple[str, ...], list[tuple[float, float]]] = {}
+    for stratum, own in folded.calls.items():
+        tool, *group = stratum
+        squared = squares[tool] * own / calls[tool]
+        groups.setdefault(tuple(group), []).append((factors.get(stratum, 0.0), squared))
+    for pairs in groups.values():
+        alone += sum(squared for _, squared in pairs)
+        with_factor += sum(factor * factor * squared for factor, squared in pairs)
+        roots += sum(sqrt(squared) for _, squared in pairs) ** 2
+        with_factors += sum(factor * sqrt(squared) for factor, squared in pairs) ** 2
+    products = roots - alone  # of two tools, if their calls went up and down together
+    share = (folded.calls_squared - alone) / products if products > 0 else 0.0
+    return with_factor + min(1.0, max(0.0, share)) * (with_factors - with_factor)
+
+
+def _added(
+    metric: Metric, side: SideData, chosen: Set[Stratum], *, merged: bool
+) -> tuple[float, float]:
+    """Return numerator and denominator of the *chosen* strata."""
+    terms = _terms(metric, side).merged() if merged else _terms(metric, side)
+    counts = [stratum in chosen for stratum in terms.strata]
+    return float(terms.above[counts].sum()), float(terms.below[counts].sum())

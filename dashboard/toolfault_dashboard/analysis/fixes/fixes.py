@@ -1,0 +1,259 @@
+"""Fix next: which repair of which tool would have saved the most calls.
+
+What each failure could have been spared by (see `opportunities`) is added up by fix here. Savings
+are counted in the past and stated per week; that the future is like the past is the assumption
+behind every one.
+
+The interval treats conversations as they come: a compound Poisson process, whose total S has
+variance sum(s_i ** 2) over conversations (W. Feller, An Introduction to Probability Theory, vol. 1,
+XII.2), normal approximation, cut at 0.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import NamedTuple
+
+from toolfault_dashboard.analysis.fixes.opportunities import FixKey, Opportunity
+from toolfault_dashboard.analysis.rates import critical_value
+
+__all__ = [
+    "Fix",
+    "Outline",
+    "Since",
+    "Tallied",
+    "Tally",
+    "add_up",
+    "fix_of",
+    "outline",
+    "saved_since",
+    "tallied",
+    "tallies",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """One fix with its evidence added up; figures per week where the window has a length."""
+
+    key: FixKey
+    saved: float  # calls, in the window; of what is open, spent
+    failures: int  # avoided in the window, or after which the text to reword was read
+    chains: int
+    per_week: float | None
+    low: float | None
+    high: float | None
+    last_at: int | None  # newest failure it covers
+    conversations: int = field(default=0)
+    cost: float = 0.0  # calls spent that belong to its failures
+    round_trips: int = 0  # round trips among them
+    abandoned: int = 0  # chains that were abandoned
+    kinds: frozenset[int] = frozenset()  # numbers of the signatures of its failures
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """What a fix has saved since its tool was changed: how it turned out."""
+
+    expected: float  # calls spent after the change, had it gone on as before per operation
+    happened: float  # calls spent after the change
+    saved: float  # expected - happened
+    low: float
+    high: float
+
+
+@dataclass(slots=True)
+class Tally:
+    """The opportunities of one fix, added up.
+
+    Attributes:
+        saved: Calls by conversation.
+        chains: Chains that have one.
+        abandoned: Those of them that were abandoned.
+        cost: Calls spent that belong to the failures.
+        round_trips: Round trips among them.
+        kinds: Numbers of the signatures of the failures.
+    """
+
+    failures: int = 0
+    cost: float = 0.0
+    round_trips: int = 0
+    saved: dict[str, float] = field(default_factory=dict)
+    chains: set[str] = field(default_factory=set)
+    abandoned: set[str] = field(default_factory=set)
+    kinds: set[int] = field(default_factory=set)
+    last_at: int | None = None
+
+    def count(self, each: Opportunity) -> None:
+        """Take in one more opportunity."""
+        self.failures += 1
+        self.cost += each.cost
+        self.round_trips += each.round_trips
+        conversation = each.conversation
+        self.saved[conversation] = self.saved.get(conversation, 0.0) + each.saved
+        if each.chain_id:
+            self.chains.add(each.chain_id)
+            if each.abandoned:
+                self.abandoned.add(each.chain_id)
+        if each.kind is not None:
+            self.kinds.add(each.kind)
+        self.last_at = _later(self.last_at, each.occurred_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Tallied:
+    """A tally with its sums, which cost as much as it is large: taken once, then kept.
+
+    Attributes:
+        squares: Of what each conversation would have saved.
+        factor: By what all of it is multiplied: what each of its failures would have saved, where
+            they were counted.
+        error: Standard error of ``factor``.
+    """
+
+    tally: Tally
+    total: float
+    squares: float
+    factor: float = 1.0
+    error: float = 0.0
+
+
+def tallies(found: Iterable[Opportunity]) -> dict[FixKey, Tallied]:
+    """Add opportunities up by fix."""
+    by_key: defaultdict[FixKey, Tally] = defaultdict(Tally)
+    for each in found:
+        by_key[each.key].count(each)
+    return {key: tallied(tally) for key, tally in by_key.items()}
+
+
+def tallied(tally: Tally) -> Tallied:
+    """Return *tally* with its sums."""
+    saved = tally.saved.values()
+    return Tallied(tally, sum(saved), sum(part * part for part in saved))
+
+
+def add_up(
+    found: Iterable[Opportunity], *, weeks: float | None, confidence: float = 0.95
+) -> list[Fix]:
+    """Add opportunities up into fixes, most calls saved first.
+
+    Args:
+        found: What `opportunities` returned.
+        weeks: Length of the window; None where nothing has a time.
+        confidence: Two-sided coverage of the interval per week.
+    """
+    fixes = [
+        fix_of(key, [each], weeks=weeks, confidence=confidence)
+        for key, each in tallies(found).items()
+    ]
+    return sorted(fixes, key=lambda fix: (-fix.saved, -fix.abandoned, -fix.failures, fix.key))
+
+
+class Outline(NamedTuple):
+    """What a fix is ranked by: it costs less to know than the fix."""
+
+    saved: float
+    abandoned: int
+    failures: int
+    last_at: int | None
+
+
+def outline(group: Sequence[Tallied]) -> Outline:
+    """Return what `fix_of` will say of *group*, as far as a ranking needs it."""
+    last_at: int | None = None
+    for each in group:
+        last_at = _later(last_at, each.tally.last_at)
+    return Outline(
+        saved=sum(each.total * each.factor for each in group),
+        abandoned=len(set().union(*(each.tally.abandoned for each in group))),
+        failures=sum(each.tally.failures for each in group),
+        last_at=last_at,
+    )
+
+
+def saved_since(
+    found: Iterable[Opportunity],
+    moment: int,
+    operations: tuple[int, int],
+    *,
+    confidence: float = 0.95,
+) -> Since | None:
+    """Compare what one fix would have saved before *moment* with what it still would since.
+
+    The past is carried forward per operation of the tool (a call that is no retry), so that a
+    busier week is no lost saving. The interval is that of the difference of two compound Poisson
+    sums (see the module).
+
+    Args:
+        found: The opportunities of one fix; those without a time are left out.
+        moment: When its tool was changed, microseconds.
+        operations: Operations of the tool before and after, as far as the window goes.
+        confidence: Two-sided coverage.
+
+    Returns:
+        The saving, or None where a side has no operation.
+    """
+    before, after = operations
+    if before < 1 or after < 1:
+        return None
+    sides: tuple[defaultdict[str, float], defaultdict[str, float]] = (
+        defaultdict(float), defaultdict(float),
+    )  # fmt: skip
+    for each in found:
+        if each.occurred_at is not None:
+            sides[each.occurred_at >= moment][each.conversation] += each.saved
+    scale = after / before
+    expected, happened = scale * sum(sides[0].values()), sum(sides[1].values())
+    variance = scale**2 * sum(part * part for part in sides[0].values())
+    variance += sum(part * part for part in sides[1].values())
+    reach = critical_value(confidence) * sqrt(variance)
+    saved = expected - happened
+    return Since(expected, happened, saved, saved - reach, saved + reach)
+
+
+def fix_of(
+    key: FixKey, group: Sequence[Tallied], *, weeks: float | None, confidence: float = 0.95
+) -> Fix:
+    """Add the tallies of one fix up, of which every part of a window has one; see `add_up`.
+
+    A conversation may have opportunities in several parts. The largest part is left as it is, so
+    that this costs what the others hold.
+    """
+    base, *others = sorted(group, key=lambda each: len(each.tally.saved), reverse=True)
+    saved, chains = base.tally.saved, base.tally.chains
+    more: defaultdict[str, float] = defaultdict(float)
+    further: set[str] = set()
+    for other in others:
+        for conversation, part in other.tally.saved.items():
+            more[conversation] += part * other.factor
+        further |= other.tally.chains
+    squares = base.squares * base.factor**2
+    for conversation, part in more.items():
+        before = saved.get(conversation, 0.0) * base.factor
+        squares += (before + part) ** 2 - before**2
+    total, abandoned, failures, last_at = outline(group)
+    # Of a product of two independent estimates: how many, and what each would have saved.
+    squares += sum(each.total * each.error for each in group) ** 2
+    spread = critical_value(confidence) * sqrt(squares)
+    return Fix(
+        key=key,
+        saved=total,
+        failures=failures,
+        chains=len(chains) + sum(chain not in chains for chain in further),
+        per_week=None if weeks is None else total / weeks,
+        low=None if weeks is None else max(0.0, total - spread) / weeks,
+        high=None if weeks is None else (total + spread) / weeks,
+        last_at=last_at,
+        conversations=len(saved) + sum(name not in saved for name in more),
+        cost=sum(each.tally.cost for each in group),
+        round_trips=sum(each.tally.round_trips for each in group),
+        abandoned=abandoned,
+        kinds=frozenset().union(*(each.tally.kinds for each in group)),
+    )
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    return one if other is None else other if one is None else max(one, other)

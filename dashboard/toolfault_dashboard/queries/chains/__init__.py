@@ -1,0 +1,1 @@
+"""Chains and conversations: the lists, one of each, and what they cost."""

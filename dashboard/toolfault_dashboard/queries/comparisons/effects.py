@@ -1,0 +1,212 @@
+"""The effect of a change, or of any query against any other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection
+
+from toolfault_dashboard.analysis.comparisons.by_code import CodeEffect, compare_by_code
+from toolfault_dashboard.analysis.comparisons.effect import (
+    Effect,
+    MetricEffect,
+    compare,
+    compare_metric,
+)
+from toolfault_dashboard.analysis.comparisons.experiments import ArmComparison, as_trial
+from toolfault_dashboard.analysis.comparisons.metrics import METRICS
+from toolfault_dashboard.queries.comparisons.sides import side_of, side_with_codes
+from toolfault_dashboard.queries.counting.parts import as_kept, in_parts
+from toolfault_dashboard.queries.failures.failures import count_failures
+from toolfault_dashboard.queries.figures.summaries import calls_by
+from toolfault_dashboard.queries.rows import ChangeRow
+from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.windows import window
+from toolfault_dashboard.search import Clause, Moment, Pattern, Query, parse
+
+__all__ = [
+    "Comparison",
+    "change_comparison",
+    "change_effect",
+    "comparison",
+    "effect",
+    "side",
+    "sides_of_change",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """An effect with what explains it: every code, and the tools that nobody touched.
+
+    Attributes:
+        effect: The metrics.
+        codes: Every code.
+        control: Failure rate of all other tools; of a change of one tool only.
+        trial: Sides that were assigned at random: as arms of a trial.
+        overlap: Calls that are on both sides, counted successes included. Intervals and verdicts
+            take sides for separate, so they hold only where this is 0.
+    """
+
+    effect: Effect
+    codes: tuple[CodeEffect, ...]
+    control: MetricEffect | None
+    trial: ArmComparison | None = None
+    overlap: int = 0
+
+
+def effect(
+    conn: Connection,
+    before: Scope,
+    after: Scope,
+    *,
+    labels: tuple[str, str] = ("before", "after"),
+    confidence: float = 0.95,
+) -> Effect:
+    """Compare two scopes: before and after a change, two releases, variants or any queries."""
+    left, right = side_of(conn, before, labels[0]), side_of(conn, after, labels[1])
+    return compare(left, right, confidence=confidence)
+
+
+def side(scope: Scope, text: str) -> Scope:
+    """Return one side of a comparison: *text* within *scope*.
+
+    A key that the text names takes the place of the same key of the scope.
+
+    Raises:
+        QueryError: *text* is no valid query.
+    """
+    own = parse(text)
+    common = scope.query.without(*(clause.key for clause in own.clauses))
+    return replace(scope, query=common.and_(own))
+
+
+def comparison(
+    conn: Connection,
+    before: Scope,
+    after: Scope,
+    *,
+    labels: tuple[str, str] = ("before", "after"),
+    confidence: float = 0.95,
+    equal_mix: bool | None = None,
+) -> Comparison:
+    """Compare two scopes metric by metric and code by code.
+
+    Args:
+        conn: Open connection.
+        before: One side.
+        after: The other side.
+        labels: What the sides are called.
+        confidence: Two-sided coverage of every interval.
+        equal_mix: Compare at equal mix of tools, models and agents. None: unless the sides differ
+            in their variant alone. These were assigned at random: their mix is equal but for
+            chance, and a mix that differs after the assignment is part of the effect.
+    """
+    if equal_mix is None:
+        equal_mix = not _differ_in_variant(before.query, after.query)
+    left, failures, amounts = side_with_codes(conn, before, labels[0])
+    right, others, their_amounts = side_with_codes(conn, after, labels[1])
+    found, codes = compare_by_code(
+        left,
+        right,
+        (failures, others),
+        amounts=(amounts, their_amounts),
+        confidence=confidence,
+        equal_mix=equal_mix,
+    )
+    arms = None if equal_mix else as_trial(left, right, confidence=confidence)
+    overlap = _calls_of_both(conn, before, after)
+    return Comparison(found, codes, control=None, trial=arms, overlap=overlap)
+
+
+def _calls_of_both(conn: Connection, before: Scope, after: Scope) -> int:
+    """Return how many calls match both scopes, those included that were only counted."""
+    both = replace(before, query=before.query.and_(after.query))
+    since, until = window(both)
+    if since is not None and until is not None and since >= until:
+        return 0
+    return sum(number for (number,) in in_parts(conn, both, _calls, together=_added))
+
+
+def _calls(conn: Connection, scope: Scope) -> tuple[int]:
+    return (calls_by(conn, scope, "tool").total().rows,)
+
+
+def _added(numbers: Sequence[tuple[int]]) -> tuple[int]:
+    return (sum(number for (number,) in numbers),)
+
+
+def _differ_in_variant(before: Query, after: Query) -> bool:
+    named = all(
+        any(not clause.negated for clause in query.of("variant")) for query in (before, after)
+    )
+    others = [set(query.without("variant").clauses) for query in (before, after)]
+    return named and before.of("variant") != after.of("variant") and others[0] == others[1]
+
+
+def change_effect(
+    conn: Connection, scope: Scope, change: ChangeRow, *, window: int | None = None
+) -> Effect:
+    """Compare the scope before and after *change*, for the tool that it names.
+
+    Args:
+        conn: Open connection.
+        scope: What to compare; its own window bounds both sides.
+        change: The marker. Rows whose source has no times are on neither side.
+        window: Microseconds to look at on either side; None takes all.
+    """
+    before, after = sides_of_change(scope, change, window=window)
+    found = as_kept(conn, (before, after), lambda: effect(conn, before, after), "effect")
+    return replace(found, excluded_untimed=_untimed(conn, before))
+
+
+def change_comparison(
+    conn: Connection,
+    scope: Scope,
+    change: ChangeRow,
+    *,
+    window: int | None = None,
+    confidence: float = 0.95,
+) -> Comparison:
+    """Compare like `change_effect`, with every code and with the other tools as control."""
+    before, after = sides_of_change(scope, change, window=window)
+    found = as_kept(
+        conn,
+        (before, after),
+        lambda: comparison(conn, before, after, confidence=confidence),
+        "comparison",
+        confidence,
+    )
+    control = None
+    if change.tool is not None:
+        others = sides_of_change(scope, change, window=window, others=True)
+        sides = [side_of(conn, side, "") for side in others]
+        control = compare_metric(METRICS[0], sides[0], sides[1], confidence=confidence)
+    effect = replace(found.effect, excluded_untimed=_untimed(conn, before))
+    return replace(found, effect=effect, control=control)
+
+
+def sides_of_change(
+    scope: Scope, change: ChangeRow, *, window: int | None = None, others: bool = False
+) -> tuple[Scope, Scope]:
+    """Return the scopes before and after *change*; *others* asks for all tools but its own."""
+    common = [Clause("time", (Pattern(("none",)),), negated=True)]
+    if change.tool is not None:
+        common.append(Clause("tool", (Pattern((change.tool,)),), negated=others))
+    at = change.occurred_at
+    before = [*common, Clause("until", (Moment(at=at),))]
+    after = [*common, Clause("since", (Moment(at=at),))]
+    if window is not None:
+        before.append(Clause("since", (Moment(at=at - window),)))
+        after.append(Clause("until", (Moment(at=at + window),)))
+    return (
+        replace(scope, query=scope.query.and_(Query(tuple(before)))),
+        replace(scope, query=scope.query.and_(Query(tuple(after)))),
+    )
+
+
+def _untimed(conn: Connection, before: Scope) -> int:
+    untimed = Clause("time", (Pattern(("none",)),))
+    query = before.query.without("time", "until").and_(Query((untimed,)))
+    return count_failures(conn, replace(before, query=query))

@@ -1,0 +1,194 @@
+"""What was read of a side, as the data of a comparison: its window put in order at both ends.
+
+A chain or a conversation may reach beyond the window. Calls and folded successes are those of the
+window; whatever else is known of such a conversation must not be taken for a part of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolfault_dashboard.analysis.comparisons.columns import (
+    COUNTS,
+    Columns,
+    Floats,
+    Numbers,
+    added,
+    numbered,
+)
+from toolfault_dashboard.analysis.comparisons.sides import Folded, SideData, Stratum
+from toolfault_dashboard.queries.comparisons.side_parts import Counted, Ended, Part
+from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.windows import window
+
+__all__ = ["Named", "beyond_rows", "named_tools", "side_data", "told_by", "with_named"]
+
+
+def side_data(label: str, scope: Scope, found: Part) -> SideData:
+    """Return what was read of *scope* as a side, with the successes that senders counted."""
+    counted = found.counted.calls
+    if not counted:
+        return _side(label, scope, found.views, Folded())
+    since, until = window(scope)
+    ended, cells = found.ended, found.views[0]
+    after = np.full(len(ended.at), True) if since is None else ended.first >= since
+    before = np.full(len(ended.at), True) if until is None else ended.last < until
+    within = np.zeros(len(cells.names), dtype=np.bool_)
+    within[ended.conversation[after & before]] = True
+    more = np.where(within[cells.conversation], found.more, 0.0)
+    views = found.views
+    if not scope.query.has("tool"):  # else what a conversation named beside them does not count
+        named = named_tools(cells, ended, within)
+        views = tuple(with_named(view, named) for view in views)
+        cells, more = views[0], np.concatenate([more, named.calls])
+    more = _at_most(counted, cells, more)
+    by_stratum = dict(zip(cells.strata, cells.by_stratum(more), strict=True))
+    # The counters hold every conversation in the minute of its end, those with a failure too.
+    told = np.full(len(ended.at), True) if since is None else ended.at >= since
+    if until is not None:
+        told &= ended.at < until
+    folded = replace(
+        beyond_rows(found.counted, told_by(ended, cells, told), of_tools=scope.query.has("tool")),
+        calls={
+            key: rest
+            for key, calls in counted.items()
+            if (rest := calls - int(by_stratum.get(key, 0))) > 0
+        },
+    )
+    # A success that was only counted stands for itself.
+    return _side(label, scope, tuple(view.with_calls(more) for view in views), folded)
+
+
+def told_by(ended: Ended, cells: Columns, told: NDArray[np.bool_]) -> Counted:
+    """Return what senders counted of conversations that are known as rows too.
+
+    Args:
+        ended: What conversations said at their end.
+        cells: The cells.
+        told: Which conversations of *ended* ended in the window: senders count a conversation in
+            the minute of its end.
+    """
+    tools = {tool: number for number, tool in enumerate(ended.tools)}
+    there, width = _has_cell(ended, cells, tools), max(1, len(tools))
+    in_window = np.zeros(len(cells.names), dtype=np.bool_)
+    in_window[ended.conversation[told]] = True
+    known = in_window[ended.of] & there
+    names = ended.tool[known]
+    many = added(names, np.ones(len(names)), width)
+    squares = added(names, ended.calls[known] ** 2, width)
+    total = ended.total[told]
+    return Counted(
+        calls=Counter(),
+        conversations=len(total),
+        squared=int((total * total).sum()),
+        conversations_of=Counter({tool: int(many[place]) for tool, place in tools.items()}),
+        squared_of=Counter({tool: int(squares[place]) for tool, place in tools.items()}),
+    )
+
+
+def _has_cell(ended: Ended, cells: Columns, tools: dict[str, int]) -> NDArray[np.bool_]:
+    """Return which pairs of *ended* have a cell; *tools* takes in the tools of all cells."""
+    own = numbered((tool for tool, *_ in cells.strata), tools)
+    width = max(1, len(tools))
+    return np.isin(ended.of * width + ended.tool, cells.conversation * width + own[cells.stratum])
+
+
+class Named(NamedTuple):
+    """Calls of tools that conversations named and no cell has: all of them were only counted.
+
+    Attributes:
+        conversation: Of each pair of conversation and tool, the position of the conversation.
+        stratum: Its stratum, by the model and the agent of a cell of the conversation.
+        calls: Its calls.
+    """
+
+    conversation: Numbers
+    stratum: tuple[Stratum, ...]
+    calls: Floats
+
+
+def named_tools(cells: Columns, ended: Ended, whole: NDArray[np.bool_]) -> Named:
+    """Return what conversations named beside their cells.
+
+    Args:
+        cells: The cells.
+        ended: What their conversations said at their end.
+        whole: Which conversations to do that for.
+    """
+    tools = {tool: number for number, tool in enumerate(ended.tools)}
+    missing = ~_has_cell(ended, cells, tools) & whole[ended.of]
+    of = ended.of[missing]
+    # A conversation is of one model and one agent, but for few; of these the first cell tells.
+    first = np.zeros(len(cells.names), dtype=np.int64)
+    first[cells.conversation[::-1]] = cells.stratum[::-1]
+    strata = tuple(
+        (ended.tools[tool], *cells.strata[stratum][1:])
+        for tool, stratum in zip(ended.tool[missing].tolist(), first[of].tolist(), strict=True)
+    )
+    return Named(of, strata, ended.calls[missing])
+
+
+def with_named(cells: Columns, named: Named) -> Columns:
+    """Return *cells* with a cell for each pair of *named*, which has no reported call."""
+    strata = {stratum: number for number, stratum in enumerate(cells.strata)}
+    own = numbered(named.stratum, strata)
+    none = np.zeros(len(own), dtype=np.float64)
+    counts: dict[str, Any] = {name: np.concatenate([getattr(cells, name), none]) for name in COUNTS}
+    return replace(
+        cells,
+        conversation=np.concatenate([cells.conversation, named.conversation]),
+        strata=tuple(strata),
+        stratum=np.concatenate([cells.stratum, own]),
+        **counts,
+    )
+
+
+def beyond_rows(counted: Counted, told: Counted, *, of_tools: bool) -> Folded:
+    """Return the conversations that senders counted beside those that are known as rows.
+
+    Args:
+        counted: What senders counted.
+        told: What of that is known as rows.
+        of_tools: Whether the scope is of some tools only: then senders' counts are of those tools,
+            and what is known of each adds up.
+    """
+    by_tool = {
+        tool: (
+            max(0, conversations - told.conversations_of[tool]),
+            max(0.0, float(counted.squared_of[tool] - told.squared_of[tool])),
+        )
+        for tool, conversations in counted.conversations_of.items()
+    }
+    if of_tools:
+        conversations = sum(n for n, _ in by_tool.values())
+        squared = sum(n for _, n in by_tool.values())
+    else:
+        conversations = max(0, counted.conversations - told.conversations)
+        squared = max(0.0, float(counted.squared - told.squared))
+    return Folded(conversations=conversations, calls_squared=squared, of_tools=by_tool)
+
+
+def _at_most(counted: dict[Stratum, int], cells: Columns, more: Floats) -> Floats:
+    """Return *more* calls of each cell, of no stratum more than were *counted* in the window.
+
+    A conversation names all its calls, also those before the window; how many of the folded ones
+    those were, nobody knows. Each cell gives up the same share of them, in whole calls.
+    """
+    wanted = added(cells.stratum, more, len(cells.strata))
+    there = np.asarray([counted.get(key, 0) for key in cells.strata], dtype=np.float64)
+    share = np.where(wanted > there, there / np.maximum(wanted, 1.0), 1.0)
+    return np.floor(more * share[cells.stratum])
+
+
+def _side(label: str, scope: Scope, views: Sequence[Columns], folded: Folded) -> SideData:
+    rows, *others = (SideData(label, str(scope.query), cells, folded) for cells in views)
+    if not others:
+        return rows
+    weighed, squares = others
+    return replace(weighed, rows=rows, squares=squares)

@@ -1,0 +1,418 @@
+"""A side of a comparison in parts of its window, as columns that can be kept and added up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import compress
+from operator import add
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from toolfault_dashboard.analysis.comparisons.columns import (
+    COUNTS,
+    Columns,
+    Floats,
+    Layout,
+    Names,
+    Numbers,
+    added,
+    layout_of,
+    numbered,
+    placed,
+)
+from toolfault_dashboard.analysis.comparisons.sides import Stratum
+from toolfault_dashboard.analysis.weights import Amounts
+from toolfault_dashboard.queries.counting.weighing import amount
+
+__all__ = [
+    "NOTHING_COUNTED",
+    "CodePart",
+    "Counted",
+    "Ended",
+    "Part",
+    "code_part",
+    "ended_of",
+    "more_calls",
+    "only",
+    "said_by",
+    "together",
+    "views_of",
+]
+
+_Name = TypeVar("_Name", str, Stratum)
+
+_DECODE = msgspec.json.Decoder(dict[str, int])
+_HALF = 2  # cells that take as much memory as a row of another answer
+
+Said = tuple[Mapping[str, int], int, int, int]
+"""Of a conversation that has ended: its calls per tool, its first and last call, and its end."""
+
+
+class Counted(NamedTuple):
+    """What senders counted.
+
+    Attributes:
+        calls: Folded calls by stratum.
+        conversations: Conversations that ended.
+        squared: The sum of their squared calls.
+        conversations_of: Those with calls of a tool, by tool.
+        squared_of: The sum of the squares of these calls, by tool.
+    """
+
+    calls: Counter[Stratum]
+    conversations: int
+    squared: int
+    conversations_of: Counter[str]
+    squared_of: Counter[str]
+
+    def __add__(self, other: Counted) -> Counted:  # type: ignore[override]
+        return Counted(
+            _added(self.calls, other.calls),
+            self.conversations + other.conversations,
+            self.squared + other.squared,
+            _added(self.conversations_of, other.conversations_of),
+            _added(self.squared_of, other.squared_of),
+        )
+
+
+NOTHING_COUNTED: Final = Counted(Counter(), 0, 0, Counter(), Counter())
+
+
+def _added(one: Counter[_Name], other: Counter[_Name]) -> Counter[_Name]:
+    """Return the sum; unlike that of counters it has a name that was counted zero times, too."""
+    found = Counter(one)
+    found.update(other)
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ended:
+    """The calls that ``conversation_end`` named, conversation by conversation.
+
+    Attributes:
+        conversation: The conversations that have ended, as positions among those of the part.
+        total: All calls that each of them named.
+        first: When its first call began that was reported, in microseconds.
+        last: When its last call ended that was reported.
+        at: When it ended.
+        of: Position of the conversation of each pair of conversation and tool.
+        tool: Position of its tool in ``tools``.
+        calls: Calls of each pair.
+    """
+
+    conversation: Numbers
+    total: Floats
+    first: Numbers
+    last: Numbers
+    at: Numbers
+    of: Numbers
+    tools: tuple[str, ...]
+    tool: Numbers
+    calls: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """What a side has in a part of its window.
+
+    Attributes:
+        views: Its cells counted in rows and, where calls were sampled, in what they stand for and
+            its squares; alike in everything but their counts.
+        ended: What their conversations said at their end.
+        more: `more_calls` of its cells.
+        counted: What senders counted.
+        codes: Its failures by code, where they were asked for.
+    """
+
+    views: tuple[Columns, ...]
+    ended: Ended
+    more: Floats
+    counted: Counted
+    codes: CodePart | None = None
+
+    def __len__(self) -> int:
+        own = len(self.views) * len(self.views[0]) // _HALF + 1
+        return own if self.codes is None else own + len(self.codes)
+
+
+def views_of(rows: Sequence[Sequence[Any]], number: int) -> tuple[Columns, ...]:
+    """Return cells as columns, once for each of the *number* sets of counts that a row has.
+
+    Args:
+        rows: Conversation, tool, model, agent and the counts.
+        number: Sets of counts.
+    """
+    columns = list(zip(*rows, strict=True)) or [()] * (4 + number * len(COUNTS))
+    names = Names()
+    strata: dict[Stratum, int] = {}
+    conversation = names.taking(columns[0])
+    stratum = numbered(zip(*columns[1:4], strict=True), strata)
+    counts = [np.asarray(column, dtype=np.float64) for column in columns[4:]]
+    width = len(COUNTS)
+    return tuple(
+        Columns(names, conversation, tuple(strata), stratum, *counts[at : at + width])
+        for at in range(0, number * width, width)
+    )
+
+
+def said_by(row: Sequence[Any]) -> Said:
+    """Return what a row says: calls as JSON, model, agent, and the three moments."""
+    calls, _model, _agent, *moments = row[:6]
+    first, last, at = (int(moment) for moment in moments)
+    return _DECODE.decode(calls), first, last, at
+
+
+def ended_of(ended: Mapping[str, Said], cells: Columns) -> Ended:
+    """Return what conversations of *cells* said at their *end*, by conversation and tool."""
+    tools: dict[str, int] = {}
+    conversation = cells.names.of(ended)
+    pairs = [
+        (place, tools.setdefault(tool, len(tools)), calls)
+        for place, (named, *_) in zip(conversation.tolist(), ended.values(), strict=True)
+        for tool, calls in named.items()
+    ]
+    of, tool, calls = zip(*pairs, strict=True) if pairs else ((), (), ())
+    moments = np.asarray([said[1:] for said in ended.values()], dtype=np.int64).reshape(-1, 3)
+    return Ended(
+        conversation=conversation,
+        total=np.asarray([sum(named.values()) for named, *_ in ended.values()], dtype=np.float64),
+        first=moments[:, 0],
+        last=moments[:, 1],
+        at=moments[:, 2],
+        of=np.asarray(of, dtype=np.int64),
+        tools=tuple(tools),
+        tool=np.asarray(tool, dtype=np.int64),
+        calls=np.asarray(calls, dtype=np.float64),
+    )
+
+
+def together(parts: Sequence[Part], *_args: object) -> Part:
+    """Return all *parts* as one."""
+    if len(parts) == 1:
+        return parts[0]
+    number = max(len(part.views) for part in parts)
+    layout = layout_of([part.views[0] for part in parts])
+    # Where nothing was sampled all views are the same.
+    views = [part.views if len(part.views) == number else part.views * number for part in parts]
+    summed = tuple(layout.sum_of(each) for each in zip(*views, strict=True))
+    ended = _ended_together([part.ended for part in parts], layout)
+    return Part(
+        views=summed,
+        ended=ended,
+        more=_more_together(parts[layout.base].more, summed[0], ended, layout),
+        counted=reduce(add, (part.counted for part in parts)),
+        codes=_codes_together([part.codes for part in parts], layout),
+    )
+
+
+def only(part: Part, chosen: NDArray[np.bool_]) -> Part:
+    """Return *part* with the *chosen* of its conversations alone, and without what was counted."""
+    cells, ended, codes = part.views[0], part.ended, part.codes
+    names = Names({name: place for place, name in enumerate(compress(cells.names, chosen))})
+    ids = np.cumsum(chosen) - 1
+    own, talks, pairs = (
+        chosen[each] for each in (cells.conversation, ended.conversation, ended.of)
+    )
+    views = tuple(
+        replace(
+            view,
+            names=names,
+            conversation=ids[view.conversation[own]],
+            stratum=view.stratum[own],
+            **{name: getattr(view, name)[own] for name in COUNTS},
+        )
+        for view in part.views
+    )
+    if codes is not None:
+        failing = chosen[codes.conversation]
+        codes = replace(
+            codes,
+            code=codes.code[failing],
+            conversation=ids[codes.conversation[failing]],
+            failures=codes.failures[failing],
+            amounts=Amounts(),
+        )
+    return Part(
+        views=views,
+        ended=replace(
+            ended,
+            conversation=ids[ended.conversation[talks]],
+            **{name: getattr(ended, name)[talks] for name in ("total", "first", "last", "at")},
+            of=ids[ended.of[pairs]],
+            tool=ended.tool[pairs],
+            calls=ended.calls[pairs],
+        ),
+        more=part.more[own],
+        counted=NOTHING_COUNTED,
+        codes=codes,
+    )
+
+
+def _ended_together(parts: Sequence[Ended], layout: Layout) -> Ended:
+    """Return all of *parts* as one; a conversation is taken from the first that has it."""
+    largest = parts[layout.base]
+    tools = {tool: number for number, tool in enumerate(largest.tools)}
+    taken = np.zeros(len(layout.names), dtype=np.bool_)
+    taken[largest.conversation] = True
+    of_each = ("total", "first", "last", "at")
+    found = [
+        (
+            *(largest.conversation, *(getattr(largest, name) for name in of_each)),
+            *(largest.of, largest.tool, largest.calls),
+        )
+    ]
+    for place, (part, ids) in enumerate(zip(parts, layout.renumbered, strict=True)):
+        if place == layout.base:
+            continue
+        conversation, of = ids[part.conversation], ids[part.of]
+        own, new, pairs = numbered(part.tools, tools), ~taken[conversation], ~taken[of]
+        taken[conversation] = True
+        found.append(
+            (
+                *(conversation[new], *(getattr(part, name)[new] for name in of_each)),
+                *(of[pairs], own[part.tool[pairs]], part.calls[pairs]),
+            )
+        )
+    whole = [np.concatenate(column) for column in zip(*found, strict=True)]
+    conversation, total, first, last, at, of, tool, calls = whole
+    return Ended(conversation, total, first, last, at, of, tuple(tools), tool, calls)
+
+
+def _more_together(known: Floats, cells: Columns, ended: Ended, layout: Layout) -> Floats:
+    """Return `more_calls` of a sum: of conversations that only the largest part has it is known."""
+    more = np.zeros(len(cells), dtype=np.float64)
+    more[: len(known)] = known
+    touched = np.flatnonzero(layout.touched[cells.conversation])
+    pairs = layout.touched[ended.of]
+    own = replace(ended, of=ended.of[pairs], tool=ended.tool[pairs], calls=ended.calls[pairs])
+    more[touched] = more_calls(cells, own, touched)
+    return more
+
+
+def more_calls(cells: Columns, ended: Ended, which: Numbers | None = None) -> Floats:
+    """Return how many folded successes each cell has beside the calls that were reported.
+
+    A conversation names its calls per tool; of several models or agents it is not known which had
+    them, and always the same cell is taken.
+
+    Args:
+        cells: The cells.
+        ended: What their conversations said at their end.
+        which: Positions of the cells that are asked for, by default all: whole conversations.
+    """
+    chosen = np.arange(len(cells)) if which is None else which
+    more = np.zeros(len(chosen), dtype=np.float64)
+    if not len(ended.of) or not len(chosen):
+        return more
+    stratum = cells.stratum[chosen]
+    tools: dict[str, int] = {}
+    of_stratum = numbered((each[0] for each in cells.strata), tools)
+    # Tools that no cell has come after those.
+    of_ended = numbered(ended.tools, tools)[ended.tool]
+    width = len(tools)
+    key = cells.conversation[chosen] * width + of_stratum[stratum]
+    pairs, place = np.unique(key, return_inverse=True)
+    reported = added(place, cells.calls[chosen], len(pairs))
+    named = np.zeros(len(pairs), dtype=np.float64)
+    wanted = ended.of * width + of_ended
+    at = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
+    there = pairs[at] == wanted
+    named[at[there]] = ended.calls[there]
+    rank = np.empty(len(cells.strata), dtype=np.int64)
+    rank[sorted(range(len(rank)), key=cells.strata.__getitem__)] = np.arange(len(rank))
+    order = np.lexsort((rank[stratum], place))
+    _, first = np.unique(place[order], return_index=True)
+    more[order[first]] = np.maximum(0.0, named - reported)
+    return more
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CodePart:
+    """The failures of a part by code and conversation, each pair once, as arrays of one length.
+
+    Attributes:
+        codes: The codes.
+        code: Position of the code.
+        conversation: Position of the conversation among those of the part.
+        failures: How many, each as what it stands for.
+        amounts: Failures by code.
+    """
+
+    codes: tuple[str, ...]
+    code: Numbers
+    conversation: Numbers
+    failures: Floats
+    amounts: Amounts
+
+    def __len__(self) -> int:
+        return len(self.code) // _HALF
+
+
+def code_part(rows: Sequence[Sequence[Any]], cells: Columns) -> CodePart:
+    """Return failures of *cells* as columns.
+
+    Args:
+        rows: Code, conversation and the columns of `weighing.counted`.
+        cells: The cells of the same calls.
+    """
+    code, names, *counts = list(zip(*rows, strict=True)) or [()] * 3
+    codes: dict[str, int] = {}
+    of_code = numbered(code, codes)
+    sums = [added(of_code, np.asarray(each, dtype=np.float64), len(codes)) for each in counts]
+    amounts = Amounts(
+        {
+            name: amount(numbers)
+            for name, numbers in zip(codes, zip(*sums, strict=True), strict=True)
+        }
+    )
+    return CodePart(
+        codes=tuple(codes),
+        code=of_code,
+        conversation=cells.names.of(names),
+        failures=np.asarray(counts[1 if len(counts) > 1 else 0], dtype=np.float64),
+        amounts=amounts,
+    )
+
+
+def _codes_together(parts: Sequence[CodePart | None], layout: Layout) -> CodePart | None:
+    """Return all of *parts* as one, the largest part of the side first."""
+    largest = parts[layout.base]
+    if largest is None:
+        return None
+    pairs = list(zip(parts, layout.renumbered, strict=True))
+    others = [
+        (part, ids)
+        for number, (part, ids) in enumerate(pairs)
+        if part is not None and number != layout.base
+    ]
+    codes = {code: number for number, code in enumerate(largest.codes)}
+    amounts = Amounts(largest.amounts)
+    code, conversation = [], []
+    for part, ids in others:
+        code.append(numbered(part.codes, codes)[part.code])
+        conversation.append(ids[part.conversation])
+        for name, own in part.amounts.items():
+            amounts.add(name, own)
+    width = len(layout.names)
+    place, new = placed(
+        largest.code * width + largest.conversation,
+        layout.touched[largest.conversation],
+        np.concatenate(code) * width + np.concatenate(conversation),
+    )
+    failures = added(
+        place, np.concatenate([part.failures for part, _ in others]), len(largest.code) + len(new)
+    )
+    failures[: len(largest.code)] += largest.failures
+    return CodePart(
+        codes=tuple(codes),
+        code=np.concatenate([largest.code, new // max(1, width)]),
+        conversation=np.concatenate([largest.conversation, new % max(1, width)]),
+        failures=failures,
+        amounts=amounts,
+    )

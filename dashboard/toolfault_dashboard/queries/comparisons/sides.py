@@ -1,0 +1,392 @@
+"""One side of a comparison, read from the database."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    Select,
+    Text,
+    case,
+    cast,
+    func,
+    literal,
+    select,
+    union,
+    union_all,
+)
+
+from toolfault_collector.clock import MINUTE_US
+from toolfault_collector.storage.tables import call_counts, chain, conversation, tool_call
+from toolfault_dashboard.analysis.comparisons.sides import SideData, Stratum
+from toolfault_dashboard.queries.conditions import calls_of, chains_of, counts_of, failures_of
+from toolfault_dashboard.queries.counting import weighing
+from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once
+from toolfault_dashboard.queries.counting.weighing import Sampling, chain_weight, sampling, weight
+from toolfault_dashboard.queries.failures.codes import of_other_issues
+from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.windows import window
+from toolfault_dashboard.search import Clause, Moment, Query
+
+if TYPE_CHECKING:
+    from toolfault_dashboard.analysis.comparisons.by_code import CodeAmounts
+    from toolfault_dashboard.analysis.comparisons.columns import CodeColumns
+    from toolfault_dashboard.queries.comparisons.side_parts import Counted, Part, Said
+
+__all__ = ["growing_sides", "side_of", "side_part", "side_with_codes", "sides_of"]
+
+
+_COUNTS = (
+    "calls", "failures", "chains", "unchained", "round_trips", "recovered", "closed", "timed",
+    "time_lost_ms", "tokens_lost", "told",
+)  # fmt: skip
+_STRATUM = ("tool", "model", "agent")
+_MOMENTS = ("first_at", "last_at", "ended_at")
+_CELL: Final = "cell"
+_COUNTED: Final = "counted"
+_ENDED: Final = "ended"
+_FEW: Final = 1_000  # conversations that are looked up by name
+
+
+def side_of(conn: Connection, scope: Scope, label: str) -> SideData:
+    """Read the conversations of *scope* and what senders counted for it."""
+    from toolfault_dashboard.queries.comparisons.side_data import side_data
+
+    return side_data(label, scope, _whole(conn, scope, codes=False))
+
+
+def side_with_codes(
+    conn: Connection, scope: Scope, label: str
+) -> tuple[SideData, CodeColumns, CodeAmounts]:
+    """Read the same with its failures by code: as columns, and as amounts where any is sampled."""
+    from toolfault_dashboard.analysis.comparisons.columns import CodeColumns
+    from toolfault_dashboard.queries.comparisons.side_data import side_data
+
+    found = _whole(conn, scope, codes=True)
+    codes = found.codes
+    assert codes is not None, "they were asked for"
+    columns = CodeColumns(codes.codes, codes.code, codes.conversation, codes.failures)
+    weighed = codes.amounts if sampling(conn, scope.project_id).calls else {}
+    return side_data(label, scope, found), columns, weighed
+
+
+def _whole(conn: Connection, scope: Scope, *, codes: bool) -> Part:
+    from toolfault_dashboard.queries.comparisons.side_parts import together
+
+    if is_asked_at_once(conn, scope):
+        return side_part(conn, scope, codes, whole=True)
+    return together(in_parts(conn, scope, side_part, codes, outcomes=True, together=together))
+
+
+def side_part(conn: Connection, scope: Scope, codes: bool, *, whole: bool = False) -> Part:
+    """Read a part of a side, or the *whole* of it, with its failures by code if wanted."""
+    from toolfault_dashboard.queries.comparisons.side_parts import (
+        Part,
+        code_part,
+        ended_of,
+        more_calls,
+        views_of,
+    )
+
+    sampled = sampling(conn, scope.project_id)
+    rows: dict[str, list[Sequence[Any]]] = {_CELL: [], _COUNTED: []}
+    for row in conn.execute(_statement(scope, sampled)).all():
+        rows[row[0]].append(row[1:])
+    views = views_of(rows[_CELL], 3 if sampled.calls else 1)
+    counted = _counted(rows[_COUNTED], of_tools=scope.query.has("tool"))
+    # Without counters it does not matter what is in them already; another part may have some.
+    needed = bool(counted.calls) or not whole
+    known = _ended(conn, scope, frozenset(views[0].names)) if needed else {}
+    ended = ended_of(known, views[0])
+    return Part(
+        views=views,
+        ended=ended,
+        more=more_calls(views[0], ended),
+        counted=counted,
+        codes=code_part(_failures_by_code(conn, scope, sampled), views[0]) if codes else None,
+    )
+
+
+def sides_of(conn: Connection, scopes: Mapping[str, Scope]) -> dict[str, SideData]:
+    """Read several sides by label: with as many statements as one, where they are few rows."""
+    from toolfault_dashboard.queries.comparisons.side_data import side_data
+
+    if not all(is_asked_at_once(conn, scope) for scope in scopes.values()):
+        return {label: side_of(conn, scope, label) for label, scope in scopes.items()}
+    (found,) = _at_once(conn, scopes, (0,))
+    return {label: side_data(label, scopes[label], part) for label, part in found.items()}
+
+
+def growing_sides(
+    conn: Connection, scopes: Mapping[str, Scope], ends: Sequence[int]
+) -> Iterator[dict[str, SideData]]:
+    """Yield what the sides of *scopes* were at each of *ends*: all that came before it.
+
+    Args:
+        conn: Open connection.
+        scopes: Sides by label.
+        ends: Moments in microseconds, ascending.
+    """
+    from toolfault_dashboard.queries.comparisons.side_data import side_data
+    from toolfault_dashboard.queries.comparisons.side_parts import together
+
+    upto = {label: _bounded(scope, None, ends[-1]) for label, scope in scopes.items()}
+    if all(is_asked_at_once(conn, scope) for scope in upto.values()):
+        steps = _at_once(conn, upto, ends)
+    else:
+        steps = _step_by_step(conn, scopes, ends)
+    known: dict[str, Part] = {}
+    for until, new in zip(ends, steps, strict=True):
+        for label, part in new.items():
+            known[label] = together([known[label], part]) if label in known else part
+        yield {
+            label: side_data(label, _bounded(scopes[label], None, until), part)
+            for label, part in known.items()
+        }
+
+
+def _bounded(scope: Scope, since: int | None, until: int) -> Scope:
+    ends = (("since", since), ("until", until))
+    clauses = [Clause(key, (Moment(at=at),)) for key, at in ends if at is not None]
+    return replace(scope, query=scope.query.and_(Query(tuple(clauses))))
+
+
+def _step_by_step(
+    conn: Connection, scopes: Mapping[str, Scope], ends: Sequence[int]
+) -> Iterator[dict[str, Part]]:
+    """Yield what came to each side between two ends; most of it is kept by the day."""
+    from toolfault_dashboard.queries.comparisons.side_parts import together
+
+    for since, until in pairwise((None, *ends)):
+        assert until is not None, "only the first has no beginning"
+        between = {label: _bounded(scope, since, until) for label, scope in scopes.items()}
+        yield {
+            label: together(
+                in_parts(conn, scope, side_part, False, outcomes=True, together=together)
+            )
+            for label, scope in between.items()
+        }
+
+
+def _at_once(
+    conn: Connection, scopes: Mapping[str, Scope], ends: Sequence[int]
+) -> Iterator[dict[str, Part]]:
+    """Yield the same, all of it read by one statement."""
+    from toolfault_dashboard.queries.comparisons import side_parts
+    from toolfault_dashboard.queries.comparisons.side_parts import (
+        Part,
+        ended_of,
+        more_calls,
+        views_of,
+    )
+
+    found: defaultdict[tuple[str, str, int], list[Sequence[Any]]] = defaultdict(list)
+    sampled = sampling(conn, next(iter(scopes.values())).project_id)
+    of_all = union_all(
+        *(
+            select(literal(label), *_statement(scope, sampled, ends, ended=True).subquery().c)
+            for label, scope in scopes.items()
+        )
+    )
+    for label, kind, step, *row in conn.execute(of_all):
+        found[label, kind, step].append(row)
+    said = {
+        label: {row[0]: side_parts.said_by(row[1:]) for row in found[label, _ENDED, 0]}
+        for label in scopes
+    }
+    for step in range(len(ends)):
+        new: dict[str, Part] = {}
+        for label, scope in scopes.items():
+            views = views_of(found[label, _CELL, step], 3 if sampled.calls else 1)
+            own = said[label]
+            ended = ended_of({n: own[n] for n in views[0].names if n in own}, views[0])
+            counted = _counted(found[label, _COUNTED, step], of_tools=scope.query.has("tool"))
+            new[label] = Part(views, ended, more_calls(views[0], ended), counted)
+        yield new
+
+
+def _step(column: ColumnElement[int], ends: Sequence[int]) -> ColumnElement[int]:
+    """Return which of *ends* is the first that comes after *column*; the last, where none does."""
+    if len(ends) == 1:
+        return literal(0)
+    return case(
+        *((column < end, number) for number, end in enumerate(ends[:-1])), else_=len(ends) - 1
+    )
+
+
+def _failures_by_code(conn: Connection, scope: Scope, sampled: Sampling) -> Sequence[Sequence[Any]]:
+    """Count failures by code and conversation: each under its own code and those of its issues."""
+    key = func.coalesce(tool_call.c.session_id, tool_call.c.event_id).label("talk")
+    # As an expression, or SQLite reads all of an index that is sorted by it.
+    code_of = func.coalesce(tool_call.c.code, "").label("code")
+    numbers = weighing.counted(sampled=sampled.failures)
+    own = select(code_of, key, *numbers).where(failures_of(scope)).group_by(code_of, key)
+    names = ["code", "talk", *(each.name for each in own.selected_columns[2:])]
+    further = of_other_issues(failures_of(scope), key, sampled=sampled.failures).subquery()
+    both = union_all(own, select(*(further.c[name] for name in names))).subquery()
+    pair = (both.c.code, both.c.talk)
+    sums = (func.sum(both.c[name]) for name in names[2:])
+    return conn.execute(select(*pair, *sums).group_by(*pair)).all()
+
+
+def _cells(scope: Scope, sampled: Sampling, ends: Sequence[int] = ()) -> Select[Any]:
+    """Return one row per conversation and stratum; a call outside is a conversation of its own.
+
+    Where there are *ends*, the number of the first that comes after it is before each row.
+    """
+    failed = failures_of(scope)
+    none = literal(0)
+    of_calls = select(
+        *([_step(tool_call.c.occurred_at, ends).label("step")] if ends else []),
+        func.coalesce(tool_call.c.session_id, tool_call.c.event_id).label("key"),
+        *(func.coalesce(tool_call.c[name], "").label(name) for name in _STRATUM),
+        literal(1).label("calls"),
+        case((failed, 1), else_=0).label("failures"),
+        none.label("chains"),
+        case((failed & tool_call.c.chain_id.is_(None), 1), else_=0).label("unchained"),
+        none.label("round_trips"),
+        none.label("recovered"),
+        none.label("closed"),
+        case((tool_call.c.time_source != "none", 1), else_=0).label("timed"),
+        literal(0.0).label("time_lost_ms"),
+        none.label("tokens_lost"),
+        none.label("told"),
+        *([weight().label("weight")] if sampled.calls else []),
+    ).where(calls_of(scope))
+    of_chain: ColumnElement[float] = chain_weight() if sampled.failures else literal(1.0)
+    of_chains = select(
+        *([_step(chain.c.first_failed_at, ends).label("step")] if ends else []),
+        chain.c.session_id.label("key"),
+        *(func.coalesce(chain.c[name], "").label(name) for name in _STRATUM),
+        none.label("calls"),
+        none.label("failures"),
+        literal(1).label("chains"),
+        none.label("unchained"),
+        chain.c.round_trips,
+        case((chain.c.recovered_at.is_not(None), 1), else_=0).label("recovered"),
+        case((chain.c.settles_at <= scope.now, 1), else_=0).label("closed"),
+        none.label("timed"),
+        chain.c.time_lost_ms,
+        func.coalesce(chain.c.tokens_lost, 0).label("tokens_lost"),
+        case((chain.c.tokens_lost.is_not(None), 1), else_=0).label("told"),
+        *([of_chain.label("weight")] if sampled.calls else []),
+    ).where(chains_of(scope))
+    both = union_all(of_calls, of_chains).subquery()
+    key = tuple(both.c[name] for name in (*(["step"] if ends else []), "key", *_STRATUM))
+    sums = [func.sum(both.c[name]).label(name) for name in _COUNTS]
+    if sampled.calls:
+        for power, factor in enumerate((both.c.weight, both.c.weight * both.c.weight), 1):
+            sums += [func.sum(factor * both.c[name]).label(f"{name}{power}") for name in _COUNTS]
+    return select(*key, *sums).group_by(*key)
+
+
+def _statement(
+    scope: Scope, sampled: Sampling, ends: Sequence[int] = (), *, ended: bool = False
+) -> CompoundSelect[Any]:
+    """Return the rows of `_cells` and those of `_counts`, each with its kind before it.
+
+    With *ended* also the conversations of the scope that said what they called, and what.
+    """
+    cells = _cells(scope, sampled, ends).subquery()
+    others = {_COUNTED: _counts(scope, ends).subquery()}
+    if ended:
+        others[_ENDED] = _said(scope).subquery()
+    return union_all(
+        select(literal(_CELL), *cells.c),
+        *(
+            select(literal(kind), *rows.c, *(literal(0) for _ in range(len(cells.c) - len(rows.c))))
+            for kind, rows in others.items()
+        ),
+    )
+
+
+def _said(scope: Scope) -> Select[Any]:
+    """Return the conversations with a call or chain of the scope, and what they said at the end."""
+    own = union(
+        select(tool_call.c.session_id).where(calls_of(scope)),
+        select(chain.c.session_id).where(chains_of(scope)),
+    )
+    no_name = (literal("").label(name) for name in _STRATUM[1:])
+    return select(
+        literal(0).label("step"),
+        conversation.c.session_id,
+        cast(conversation.c.end_calls, Text).label("calls"),
+        *no_name,
+        *(conversation.c[name] for name in _MOMENTS),
+    ).where(
+        conversation.c.project_id == scope.project_id,
+        conversation.c.end_event_id.is_not(None),
+        conversation.c.end_calls.is_not(None),
+        conversation.c.session_id.in_(own),
+    )
+
+
+def _counts(scope: Scope, ends: Sequence[int] = ()) -> Select[Any]:
+    """Return what senders counted by stratum; rows without a tool are over all tools."""
+    names: list[ColumnElement[Any]] = [
+        # They belong to no conversation; a minute lies where its middle lies.
+        *([_step(call_counts.c.minute + MINUTE_US // 2, ends).label("step")] if ends else []),
+        literal("").label("key"),
+        call_counts.c.tool,
+        *(func.coalesce(call_counts.c[name], "").label(name) for name in _STRATUM[1:]),
+    ]
+    numbers = ("calls", "conversations", "calls_squared")
+    each = select(*names, *(call_counts.c[name] for name in numbers)).where(counts_of(scope))
+    rows = each.subquery().c
+    key = [rows[name.name] for name in names]
+    return select(*key, *(func.sum(rows[name]).label(name) for name in numbers)).group_by(*key)
+
+
+def _counted(rows: Iterable[Sequence[Any]], *, of_tools: bool) -> Counted:
+    """Return what senders counted. Conversations of some tools only are those of these tools."""
+    from toolfault_dashboard.queries.comparisons.side_parts import Counted
+
+    calls: Counter[Stratum] = Counter()
+    conversations_of: Counter[str | None] = Counter()
+    squared_of: Counter[str | None] = Counter()
+    for _, name, model, agent, *numbers in rows:
+        if name is not None:
+            calls[name, model, agent] += int(numbers[0])
+        conversations_of[name] += int(numbers[1])
+        squared_of[name] += int(numbers[2])
+    everywhere = conversations_of.pop(None, 0), squared_of.pop(None, 0)
+    named = Counter({tool: n for tool, n in conversations_of.items() if tool is not None})
+    squares = Counter({tool: n for tool, n in squared_of.items() if tool is not None})
+    total = (named.total(), squares.total()) if of_tools else everywhere
+    return Counted(calls, *total, named, squares)
+
+
+def _ended(conn: Connection, scope: Scope, known: Set[str]) -> dict[str, Said]:
+    """Return what ``conversation_end`` said of the conversations of the side."""
+    from toolfault_dashboard.queries.comparisons.side_parts import said_by
+
+    # As text: of a long history most conversations are not of this side and need no reading.
+    no_name = (literal("").label(name) for name in _STRATUM[1:])
+    statement = select(
+        conversation.c.session_id,
+        cast(conversation.c.end_calls, Text).label("calls"),
+        *no_name,
+        *(conversation.c[name] for name in _MOMENTS),
+    ).where(
+        conversation.c.project_id == scope.project_id,
+        conversation.c.end_event_id.is_not(None),
+    )
+    since, until = window(scope)
+    if len(known) <= _FEW:
+        statement = statement.where(conversation.c.session_id.in_(known))
+    elif since is not None:
+        statement = statement.where(conversation.c.last_at >= since)
+        if until is not None:
+            statement = statement.where(conversation.c.first_at < until)
+    return {
+        session: said_by(row)
+        for session, *row in conn.execute(statement)
+        if session in known and row[0]
+    }

@@ -1,0 +1,69 @@
+"""Codes of failures: a failure counts under its own code and under the codes of its issues.
+
+A failure with issues of different codes has the own code ``invalid_input``; under that alone nobody
+would find that a field was missing. So it stands in the row of each of its codes, once. What is
+drawn or added up as parts of a whole (failures over time, the cost of chains) goes by the own code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Label, and_
+
+from toolfault_collector.storage.tables import issue, tool_call
+from toolfault_dashboard.analysis.weights import Amount
+from toolfault_dashboard.queries.conditions import failures_of
+from toolfault_dashboard.queries.counting.once import once
+from toolfault_dashboard.queries.counting.parts import in_parts
+from toolfault_dashboard.queries.counting.weighing import amount, counted_once, sampling
+from toolfault_dashboard.queries.scope import Scope
+
+__all__ = ["failures_by_issue_code", "of_other_issues"]
+
+_Pairs = Mapping[tuple[str, str], Amount]
+
+
+def of_other_issues(
+    where: ColumnElement[bool],
+    *key: Label[Any],
+    sampled: bool,
+    times: Sequence[Label[Any]] = (),
+) -> Any:
+    """Return the select of failures by the codes of their issues, but for their own codes.
+
+    Args:
+        where: Which failures.
+        key: What to group by besides.
+        sampled: Whether failures may be sampled.
+        times: ``first_at`` and ``last_at``, if wanted.
+    """
+    return counted_once(
+        (*key, issue.c.code.label("code")),
+        issue.join(tool_call, tool_call.c.id == issue.c.tool_call_id),
+        and_(where, issue.c.code != tool_call.c.code),
+        sampled=sampled,
+        times=times,
+    )
+
+
+@once
+def failures_by_issue_code(conn: Connection, scope: Scope) -> _Pairs:
+    """Return failures by tool and the code of an issue, where their own code is another one."""
+    return _together(in_parts(conn, scope, _counted, together=_together))
+
+
+def _counted(conn: Connection, scope: Scope) -> _Pairs:
+    tool = tool_call.c.tool.label("tool")
+    sampled = sampling(conn, scope.project_id).failures
+    rows = conn.execute(of_other_issues(failures_of(scope), tool, sampled=sampled))
+    return {(tool, code): amount(numbers) for tool, code, *numbers in rows}
+
+
+def _together(parts: Sequence[_Pairs]) -> _Pairs:
+    found: dict[tuple[str, str], Amount] = {}
+    for part in parts:
+        for pair, each in part.items():
+            found[pair] = found.get(pair, Amount()) + each
+    return found

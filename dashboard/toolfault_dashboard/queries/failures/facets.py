@@ -1,0 +1,273 @@
+"""Facets: the values of each key under the current filter, with live counts."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    Select,
+    func,
+    select,
+    union_all,
+)
+
+from toolfault_collector.storage.tables import chain, issue, tool_call
+from toolfault_dashboard.queries.conditions import failures_of
+from toolfault_dashboard.queries.counting import rollups
+from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once
+from toolfault_dashboard.queries.failures.codes import failures_by_issue_code, of_other_issues
+from toolfault_dashboard.queries.failures.failures import count_failures
+from toolfault_dashboard.queries.failures.newest import newest
+from toolfault_dashboard.queries.rows import Facet, Facets, FacetValue
+from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.search import Query, arms_of
+from toolfault_dashboard.search.outcomes import outcome_at
+
+__all__ = ["EXACT_UP_TO", "FACET_KEYS", "facets", "values_of"]
+
+FACET_KEYS: Final = (
+    "tool",
+    "code",
+    "category",
+    "audience",
+    "field",
+    "chain",
+    "model",
+    "agent",
+    "release",
+    "environment",
+    "variant",
+    "detection",
+)
+
+EXACT_UP_TO: Final = 200_000
+"""Failures up to which facets count all of them, whatever the filter; beyond it they count the
+newest this many where no rollup holds the figures."""
+
+
+def facets(
+    conn: Connection,
+    scope: Scope,
+    *,
+    keys: Sequence[str] = FACET_KEYS,
+    limit: int = 10,
+    total: int | None = None,
+    most: int | None = None,
+) -> Facets:
+    """Count the values of *keys* among the failures of the scope.
+
+    The counts of a key ignore what the query selects of that same key, so that they say how many
+    failures choosing a value would leave. Selected values are always in the list.
+
+    Args:
+        conn: Open connection in a read transaction.
+        scope: The failures.
+        keys: What to count the values of.
+        limit: Values of each key, the most frequent ones; those selected are added.
+        total: The failures of the scope, from a caller that has counted them already.
+        most: Failures beyond which only the newest are counted, where rows have to be;
+            `EXACT_UP_TO` if not given.
+    """
+    most = EXACT_UP_TO if most is None else most
+    scopes = {key: _without(scope, key) for key in keys}
+    sizes = _sizes(conn, scope, set(scopes.values()), total)
+    counts, cut = _values(conn, scopes, {each: most for each in sizes if sizes[each] > most})
+    return Facets(
+        facets=tuple(
+            Facet(
+                key=key,
+                values=_ranked(scope.query, key, counts[key], limit),
+                distinct=len(counts[key]),
+                counted=most if key in cut else sizes[scopes[key]],
+                exact=key not in cut,
+            )
+            for key in keys
+        ),
+        counted=min(sizes[scope], most),
+        exact=not cut,
+    )
+
+
+def values_of(conn: Connection, scope: Scope, key: str, *, limit: int) -> tuple[FacetValue, ...]:
+    """Count the values of one key among all failures of the scope, however many; see `facets`."""
+    counts, _ = _values(conn, {key: _without(scope, key)}, {})
+    return _ranked(scope.query, key, counts[key], limit)
+
+
+def _without(scope: Scope, key: str) -> Scope:
+    base = Query(tuple(c for c in scope.query.clauses if c.key != key or c.negated))
+    return Scope(scope.project_id, base, scope.now, scope.audience)
+
+
+def _sizes(
+    conn: Connection, scope: Scope, wanted: set[Scope], total: int | None
+) -> dict[Scope, int]:
+    """Return the failures of each scope; those that are the list itself are counted already."""
+    found = {scope: count_failures(conn, scope) if total is None else total}
+    others = []
+    for each in wanted - found.keys():
+        if not is_asked_at_once(conn, each) or rollups.usable(conn, each, keys=rollups.PAIR_KEYS):
+            found[each] = count_failures(conn, each)
+        else:
+            others.append(each)
+    if others:
+        counts = [
+            select(func.count()).select_from(tool_call).where(failures_of(each)).scalar_subquery()
+            for each in others
+        ]
+        found.update(zip(others, conn.execute(select(*counts)).one(), strict=True))
+    return found
+
+
+def _values(
+    conn: Connection, scopes: dict[str, Scope], most: dict[Scope, int]
+) -> tuple[dict[str, Counter[str]], set[str]]:
+    """Count the values of every key; those that are columns of a call together where they can.
+
+    Args:
+        conn: Open connection in a read transaction.
+        scopes: The failures of each key.
+        most: How many of the newest to count, of scopes that are too large.
+
+    Returns:
+        The values of each key, and the keys of which not all failures are counted.
+    """
+    found: dict[str, Counter[str]] = {key: Counter() for key in scopes}
+    together: defaultdict[tuple[Scope, str], list[str]] = defaultdict(list)
+    for key, scope in scopes.items():
+        if (added := _added_up(conn, scope, key)) is not None:
+            found[key] = added
+        elif key in _JOINED:
+            together[scope, key].append(key)
+        else:
+            together[scope, "indexed" if key in _INDEXED else "rows"].append(key)
+    for (scope, _), keys in together.items():
+        for key, value, failures in _counted(conn, scope, tuple(keys), most.get(scope)):
+            found[key][value] += failures
+    cut = {key for (scope, _), keys in together.items() if scope in most for key in keys}
+    return found, cut
+
+
+def _counted(
+    conn: Connection, scope: Scope, keys: tuple[str, ...], most: int | None
+) -> Iterable[tuple[str, str, int]]:
+    """Yield key, value and failures of all, or of the newest; a value may come more than once."""
+    if most is not None:
+        begin = newest(conn, scope, most)
+        yield from _where(conn, begin.same, begin.of_same(), keys)
+        scope = begin.later
+    outcomes = "chain" in keys
+    for part in in_parts(conn, scope, _of_rows, keys, outcomes=outcomes, together=_together):
+        yield from part
+
+
+def _together(
+    parts: Sequence[list[tuple[str, str, int]]], _keys: tuple[str, ...]
+) -> list[tuple[str, str, int]]:
+    found: Counter[tuple[str, str]] = Counter()
+    for part in parts:
+        for key, value, failures in part:
+            found[key, value] += failures
+    return [(key, value, failures) for (key, value), failures in found.items()]
+
+
+def _of_rows(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> list[tuple[str, str, int]]:
+    return _where(conn, scope, failures_of(scope), keys)
+
+
+def _where(
+    conn: Connection, scope: Scope, where: ColumnElement[bool], keys: tuple[str, ...]
+) -> list[tuple[str, str, int]]:
+    if keys[0] in _JOINED:
+        key = keys[0]
+        rows: Iterable[Any] = conn.execute(_JOINED[key](scope, where))
+        return [(key, value or "", failures) for value, failures in rows]
+    return _by_columns(conn, where, keys)
+
+
+def _added_up(conn: Connection, scope: Scope, key: str) -> Counter[str] | None:
+    """Return the values of *key* from the rollups; None where they do not hold them."""
+    found: Counter[str] = Counter()
+    if key == "field" and rollups.usable(conn, scope, keys=frozenset({"tool"})):
+        for (_, name), failures in rollups.failures_by_field(conn, scope).items():
+            found[name] += failures
+    elif key in _PAIR and rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
+        for pair, (failures, _) in rollups.failures_by_pair(conn, scope).items():
+            found[pair[_PAIR.index(key)]] += failures
+        if key == "code":
+            for (_, code), each in failures_by_issue_code(conn, scope).items():
+                found[code] += each.rows
+    else:
+        return None
+    return found
+
+
+def _by_columns(
+    conn: Connection, where: ColumnElement[bool], keys: tuple[str, ...]
+) -> list[tuple[str, str, int]]:
+    """Count the values of *keys*, columns of a call, in one pass over their combinations."""
+    found: Counter[tuple[str, str]] = Counter()
+    columns = [tool_call.c[key] for key in keys]
+    for *values, failures in conn.execute(
+        select(*columns, func.count()).where(where).group_by(*columns)
+    ):
+        for key, value in zip(keys, values, strict=True):
+            for name in arms_of(value or "") if key == "variant" else (value or "",):
+                found[key, name] += failures
+    return [(key, value, failures) for (key, value), failures in found.items()]
+
+
+def _ranked(query: Query, key: str, counts: Counter[str], limit: int) -> tuple[FacetValue, ...]:
+    """Return the most frequent values and those that are selected."""
+    chosen = [value for value in counts if query.selects(key, value)]
+    ranked = sorted(counts, key=lambda value: (-counts[value], value))
+    shown = dict.fromkeys((*ranked[:limit], *chosen))
+    return tuple(
+        FacetValue(value, counts[value], selected=value in chosen)
+        for value in sorted(shown, key=ranked.index)
+    )
+
+
+def _by_field(_: Scope, where: ColumnElement[bool]) -> Select[Any]:
+    named = (issue.c.tool_call_id == tool_call.c.id) & (issue.c.root_field != "")
+    value: Any = func.coalesce(issue.c.root_field, "").label("value")
+    return (
+        select(value, func.count(func.distinct(tool_call.c.id)))
+        .select_from(tool_call.outerjoin(issue, named))
+        .where(where)
+        .group_by(value)
+    )
+
+
+def _by_code(_: Scope, where: ColumnElement[bool]) -> CompoundSelect[Any]:
+    own = select(tool_call.c.code.label("code"), func.count().label("n")).where(where)
+    return union_all(own.group_by(tool_call.c.code), of_other_issues(where, sampled=False))
+
+
+def _by_outcome(scope: Scope, where: ColumnElement[bool]) -> Select[Any]:
+    of_call = (chain.c.project_id == tool_call.c.project_id) & (
+        chain.c.chain_id == tool_call.c.chain_id
+    )
+    value: Any = func.coalesce(outcome_at(scope.now), "none").label("value")
+    return (
+        select(value, func.count())
+        .select_from(tool_call.outerjoin(chain, of_call))
+        .where(where)
+        .group_by(value)
+    )
+
+
+_Statement = Select[Any] | CompoundSelect[Any]
+_JOINED: Final[dict[str, Callable[[Scope, ColumnElement[bool]], _Statement]]] = {
+    "code": _by_code,
+    "field": _by_field,
+    "chain": _by_outcome,
+}
+_PAIR: Final = ("tool", "code")
+_INDEXED: Final = frozenset({"tool", "category", "audience", "detection"})
+"""What the index of failures holds: counted without reading a row."""

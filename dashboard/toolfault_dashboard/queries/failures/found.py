@@ -1,0 +1,65 @@
+"""How many failures a scope has and, where they are few, which: both from one look at its rows.
+
+A narrow list would otherwise read its window twice: to count, and for the newest of the few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection, String, case, cast, func, select
+
+from toolfault_collector.storage.tables import tool_call
+from toolfault_dashboard.queries.conditions import failures_of
+from toolfault_dashboard.queries.counting import rollups
+from toolfault_dashboard.queries.counting.once import once
+from toolfault_dashboard.queries.counting.parts import in_parts
+from toolfault_dashboard.queries.scope import Scope
+
+__all__ = ["FEW", "Found", "found"]
+
+FEW: Final = 200
+"""Failures of a scope up to which it is remembered which they are."""
+
+_OF_INDEX: Final = frozenset(
+    {"since", "until", "tool", "own_code", "category", "audience", "detection", "time"}
+)
+"""Keys that the index of failures answers: reading it twice costs less than noting rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The failures of a scope: how many, and their row numbers in any order; None if not known."""
+
+    number: int
+    rows: tuple[int, ...] | None
+
+
+@once
+def found(conn: Connection, scope: Scope) -> Found:
+    """Return how many failures are in the scope and, of at most `FEW`, which if that is known."""
+    if rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
+        pairs = rollups.failures_by_pair(conn, scope).values()
+        return Found(sum(failures for failures, _ in pairs), None)
+    number, *rows = _all_together(in_parts(conn, scope, _found, together=_all_together))
+    return Found(number, tuple(rows) if len(rows) == number else None)
+
+
+def _found(conn: Connection, scope: Scope) -> tuple[int, ...]:
+    """Return the number of failures and, if they are few, their row numbers behind it."""
+    if {clause.key for clause in scope.query.clauses} <= _OF_INDEX:
+        counted = select(func.count()).select_from(tool_call).where(failures_of(scope))
+        return (conn.execute(counted).scalar_one(),)
+    rows = func.aggregate_strings(cast(tool_call.c.id, String), ",")
+    few = case((func.count() <= FEW, rows))
+    number, text = conn.execute(select(func.count(), few).where(failures_of(scope))).one()
+    return (number, *map(int, text.split(","))) if text else (number,)
+
+
+def _all_together(found: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    number = sum(each[0] for each in found)
+    if number > FEW or any(len(each) <= each[0] for each in found):
+        return (number,)
+    return (number, *(row for each in found for row in each[1:]))

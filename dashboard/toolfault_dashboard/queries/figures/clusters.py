@@ -1,0 +1,513 @@
+"""The conversations behind a rate: what its interval needs to know of them.
+
+A large window is counted in parts, by the day, and a conversation may go on from one day to the
+next. Of conversations that lie within a part their sums are kept, which add up over the parts. What
+others did in a part is kept conversation by conversation, until the parts are together in which it
+lies, or until all parts are. So the answer is that of the whole window, however it was cut.
+
+A part is counted anew when a conversation of it goes on: whoever writes to a conversation raises
+the versions of all days from its first call to its last (``storage.cache_versions``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Label,
+    Select,
+    and_,
+    case,
+    false,
+    func,
+    literal,
+    or_,
+    select,
+    union_all,
+)
+
+from toolfault_collector.clock import DAY_US
+from toolfault_collector.storage.tables import OVERNIGHT, chain, conversation
+from toolfault_dashboard.analysis.clusters import (
+    NO_MOMENTS,
+    Moments,
+    call_moments,
+    code_moments,
+)
+from toolfault_dashboard.analysis.comparisons.metrics import METRICS
+from toolfault_dashboard.queries.comparisons.sides import side_part
+from toolfault_dashboard.queries.conditions import chains_of
+from toolfault_dashboard.queries.counting.once import once
+from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once
+from toolfault_dashboard.queries.counting.weighing import chain_weight, sampling
+from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.windows import window
+
+if TYPE_CHECKING:
+    from toolfault_dashboard.analysis.comparisons.columns import CodeColumns, Columns
+    from toolfault_dashboard.queries.comparisons.side_parts import Counted, Part
+
+__all__ = [
+    "CallClusters",
+    "ChainClusters",
+    "calls_of_conversations",
+    "chains_by_key",
+]
+
+_NAMES: Final = ("failure_rate", "first_try_success")
+_OF_CALLS: Final = tuple(each for name in _NAMES for each in METRICS if each.name == name)
+
+
+MANY: Final = 10_000
+"""Calls and minutes of a window from which its days are counted one by one, and kept: reading each
+conversation costs some ten times as much as counting calls does."""
+
+_FEW: Final = 1_000  # conversations that are looked up by name at once
+
+_Window = tuple[int | None, int | None]
+_Span = tuple[int, int]
+"""The first and the last microsecond of a conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallClusters:
+    """Moments of the calls of a scope; the sum of two is that of both their parts.
+
+    Attributes:
+        failures: Of failures among all calls.
+        first_try_failures: Of operations that failed at the first try.
+        failures_of: Of failures among the calls of a tool, by tool.
+        first_try_failures_of: The same of operations.
+        by_code: Of the failures of each code among all calls, but for ``whole_squared``.
+    """
+
+    failures: Moments = NO_MOMENTS
+    first_try_failures: Moments = NO_MOMENTS
+    failures_of: Mapping[str, Moments] = field(default_factory=dict)
+    first_try_failures_of: Mapping[str, Moments] = field(default_factory=dict)
+    by_code: Mapping[str, Moments] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return 2 + len(self.failures_of) + len(self.first_try_failures_of) + len(self.by_code)
+
+    def __add__(self, other: CallClusters) -> CallClusters:
+        return CallClusters(
+            self.failures + other.failures,
+            self.first_try_failures + other.first_try_failures,
+            _added(self.failures_of, other.failures_of),
+            _added(self.first_try_failures_of, other.first_try_failures_of),
+            _added(self.by_code, other.by_code),
+        )
+
+    def of_tool(self, tool: str) -> tuple[Moments, Moments]:
+        """Return the moments of failures and first-try failures of a tool."""
+        return (
+            self.failures_of.get(tool, NO_MOMENTS),
+            self.first_try_failures_of.get(tool, NO_MOMENTS),
+        )
+
+    def of_code(self, code: str) -> Moments:
+        """Return the moments of the failures of a code among all calls."""
+        own, whole = self.by_code.get(code, NO_MOMENTS), self.failures
+        return own._replace(clusters=whole.clusters, whole_squared=whole.whole_squared)
+
+
+def _added(one: Mapping[str, Moments], other: Mapping[str, Moments]) -> dict[str, Moments]:
+    names = one.keys() | other.keys()
+    return {name: one.get(name, NO_MOMENTS) + other.get(name, NO_MOMENTS) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """Sums over conversations that lie within a part.
+
+    Attributes:
+        reported: Of the calls that were reported.
+        named: Of all calls that a conversation named at its end.
+        told: What the counters of senders hold of these conversations.
+    """
+
+    reported: CallClusters
+    named: CallClusters
+    told: Counted
+
+    def __add__(self, other: _Settled) -> _Settled:
+        return _Settled(
+            self.reported + other.reported, self.named + other.named, self.told + other.told
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _CallPart:
+    """The calls of a part of a window.
+
+    Attributes:
+        window: The part.
+        settled: The conversations that lie within it.
+        beyond: What the others did in it.
+        spans: From when to when each of those goes on.
+        counted: What senders counted in it.
+    """
+
+    window: _Window
+    settled: _Settled
+    beyond: Part
+    spans: Mapping[str, _Span]
+    counted: Counted
+
+    def __len__(self) -> int:
+        return 2 * len(self.settled.named) + len(self.beyond) + len(self.spans)
+
+
+@once
+def calls_of_conversations(conn: Connection, scope: Scope) -> CallClusters:
+    """Return the moments of the calls of *scope*, of all, of each tool and of each code."""
+    from toolfault_dashboard.queries.comparisons.side_data import beyond_rows
+
+    of_tools = scope.query.has("tool")
+    if is_asked_at_once(conn, scope, many=MANY):
+        part = side_part(conn, scope, True, whole=True)
+        found, counted = _settled(part, window(scope), of_tools=of_tools), part.counted
+    else:
+        whole = _together(
+            in_parts(conn, scope, _calls, of_tools, together=_together, many=MANY), of_tools
+        )
+        found = whole.settled + _settled(whole.beyond, window(scope), of_tools=of_tools)
+        counted = whole.counted
+    if not counted.calls:
+        return found.reported
+    rest = beyond_rows(counted, found.told, of_tools=of_tools)
+    all_tools = Moments(rest.conversations, 0.0, 0.0, rest.calls_squared)
+    by_tool = {tool: Moments(n, 0.0, 0.0, squared) for tool, (n, squared) in rest.of_tools.items()}
+    return found.named + CallClusters(all_tools, all_tools, by_tool, by_tool)
+
+
+def _calls(conn: Connection, scope: Scope, of_tools: bool) -> _CallPart:
+    part, own = side_part(conn, scope, True), window(scope)
+    spans = _reaching_out(conn, scope, tuple(part.views[0].names))
+    return _divided(own, part, spans, part.counted, of_tools=of_tools)
+
+
+def _together(parts: Sequence[_CallPart], of_tools: bool) -> _CallPart:
+    from toolfault_dashboard.queries.comparisons.side_parts import together
+
+    if len(parts) == 1:
+        return parts[0]
+    spans = {name: span for part in parts for name, span in part.spans.items()}
+    counted = reduce(add, (part.counted for part in parts))
+    beyond = together([part.beyond for part in parts])
+    found = _divided(
+        _hull([part.window for part in parts]), beyond, spans, counted, of_tools=of_tools
+    )
+    return replace(found, settled=reduce(add, (part.settled for part in parts), found.settled))
+
+
+def _hull(windows: Iterable[_Window]) -> _Window:
+    """Return the window from the beginning of the first to the end of the last of *windows*."""
+    begins, ends = zip(*windows, strict=True)
+    return (
+        None if None in begins else min(begins),
+        None if None in ends else max(ends),
+    )
+
+
+def _lies_within(own: _Window, span: _Span) -> bool:
+    since, until = own
+    return (since is None or span[0] >= since) and (until is None or span[1] < until)
+
+
+def _divided(
+    own: _Window, part: Part, spans: Mapping[str, _Span], counted: Counted, *, of_tools: bool
+) -> _CallPart:
+    """Return *part*, of which only conversations with *spans* may reach beyond the window *own*."""
+    import numpy as np
+
+    from toolfault_dashboard.queries.comparisons.side_parts import only
+
+    names = part.views[0].names
+    beyond = {
+        name: spans[name] for name in names if name in spans and not _lies_within(own, spans[name])
+    }
+    is_beyond = np.fromiter((name in beyond for name in names), dtype=np.bool_, count=len(names))
+    within = only(part, ~is_beyond) if beyond else part
+    return _CallPart(
+        own, _settled(within, own, of_tools=of_tools), only(part, is_beyond), beyond, counted
+    )
+
+
+def _settled(part: Part, own: _Window, *, of_tools: bool) -> _Settled:
+    """Return the sums over the conversations of *part*.
+
+    What a conversation named at its end was called within the window *own* only if all of it was,
+    and where the scope is *of_tools*, some tools only, what it named beside them does not count.
+    """
+    import numpy as np
+
+    from toolfault_dashboard.analysis.comparisons.columns import CodeColumns
+    from toolfault_dashboard.queries.comparisons.side_data import named_tools, told_by, with_named
+
+    assert part.codes is not None, "they were asked for"
+    cells, ended = part.views[1 if len(part.views) > 1 else 0], part.ended
+    codes = CodeColumns(
+        part.codes.codes, part.codes.code, part.codes.conversation, part.codes.failures
+    )
+    since, until = own
+    whole, told = np.full((2, len(ended.at)), True)
+    if since is not None:
+        whole &= ended.first >= since
+        told &= ended.at >= since
+    if until is not None:
+        whole &= ended.last < until
+        told &= ended.at < until
+    is_whole = np.zeros(len(cells.names), dtype=np.bool_)
+    is_whole[ended.conversation[whole]] = True
+    more = np.where(is_whole[cells.conversation], part.more, 0.0)
+    if not of_tools:
+        beside = named_tools(cells, ended, is_whole)
+        cells, more = with_named(cells, beside), np.concatenate([more, beside.calls])
+    reported, named = _moments_of([cells, cells.with_calls(more)], codes)
+    return _Settled(reported, named, told_by(ended, cells, told))
+
+
+def _moments_of(views: Sequence[Columns], codes: CodeColumns) -> list[CallClusters]:
+    """Return the moments of *views* of the same cells, which differ in their calls."""
+    pairs = [(each.numerator(view), each.denominator(view)) for view in views for each in _OF_CALLS]
+    of_all, of_tools = (call_moments(views[0], pairs, by_tool=each) for each in (False, True))
+    found = [each.get("", NO_MOMENTS) for each in of_all]
+    return [
+        CallClusters(
+            found[place],
+            found[place + 1],
+            of_tools[place],
+            of_tools[place + 1],
+            code_moments(codes, view),
+        )
+        for place, view in zip(range(0, len(pairs), len(_OF_CALLS)), views, strict=True)
+    ]
+
+
+def _reaching_out(conn: Connection, scope: Scope, names: Sequence[str]) -> dict[str, _Span]:
+    """Return the conversations among *names* that reach beyond the window of *scope*."""
+    talk = conversation.c
+    found = select(talk.session_id, *_ends_of(talk)).where(_reaches_out(scope, talk))
+    if _is_of_days(scope):
+        rows = conn.execute(found.where(OVERNIGHT)).all()
+    else:
+        portions = (names[at : at + _FEW] for at in range(0, len(names), _FEW))
+        rows = [
+            row
+            for portion in portions
+            for row in conn.execute(found.where(talk.session_id.in_(portion)))
+        ]
+    return {name: (first, last) for name, first, last in rows}
+
+
+def _holds_all_of_each(conn: Connection, scope: Scope) -> bool:
+    """Say whether *scope* is of whole days, and no conversation of them is of others, too."""
+    if not _is_of_days(scope):
+        return False
+    one = select(conversation.c.session_id).where(_reaches_out(scope, conversation.c), OVERNIGHT)
+    return conn.execute(one.limit(1)).first() is None
+
+
+def _is_of_days(scope: Scope) -> bool:
+    """Say whether the window of *scope* begins and ends at midnight, or not at all."""
+    return not any(end is not None and end % DAY_US for end in window(scope))
+
+
+def _ends_of(talk: Any) -> tuple[ColumnElement[int], ColumnElement[int]]:
+    """Return the first and the last moment of the conversation in the columns *talk*."""
+    return (
+        case((talk.ended_at < talk.first_at, talk.ended_at), else_=talk.first_at).label("first"),
+        case((talk.ended_at > talk.last_at, talk.ended_at), else_=talk.last_at).label("last"),
+    )
+
+
+def _reaches_out(scope: Scope, talk: Any) -> ColumnElement[bool]:
+    """Return the condition on *talk*: has calls in the window of *scope* and is not all in it."""
+    since, until = window(scope)
+    beyond: list[ColumnElement[bool]] = []
+    touches: list[ColumnElement[bool]] = [talk.project_id == scope.project_id]
+    if since is not None:
+        touches.append(talk.last_at >= since)
+        beyond += [talk.first_at < since, talk.ended_at < since]
+    if until is not None:
+        touches.append(talk.first_at < until)
+        beyond += [talk.last_at >= until, talk.ended_at >= until]
+    return and_(*touches, or_(*beyond) if beyond else false())
+
+
+_Names = tuple[str, ...]
+_Pair = tuple[Moments, Moments]
+
+
+class ChainClusters(dict[_Names, _Pair]):
+    """Moments of recovered among closed chains, and of first retries that fixed, by names."""
+
+    def __missing__(self, names: _Names) -> _Pair:
+        return NO_MOMENTS, NO_MOMENTS
+
+    def add(self, names: _Names, moments: _Pair) -> None:
+        """Add the moments of other conversations."""
+        known = self[names]
+        self[names] = known[0] + moments[0], known[1] + moments[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _ChainPart:
+    """The chains of a part of a window.
+
+    Attributes:
+        window: The part.
+        settled: Of the conversations that lie within it.
+        beyond: Of the others by names and conversation: what is counted and of how many, twice.
+        spans: From when to when each of those goes on.
+    """
+
+    window: _Window
+    settled: ChainClusters
+    beyond: Mapping[tuple[_Names, str], Sequence[float]]
+    spans: Mapping[str, _Span]
+
+    def __len__(self) -> int:
+        return len(self.settled) + len(self.beyond) + len(self.spans)
+
+
+@once
+def chains_by_key(conn: Connection, scope: Scope, *columns: str) -> ChainClusters:
+    """Return the moments of the chains of *scope* by columns of theirs, and of all under ()."""
+    if is_asked_at_once(conn, scope):
+        return _chains(conn, scope, columns, whole=True).settled
+    parts = in_parts(conn, scope, _chains, columns, outcomes=True, together=_chains_together)
+    whole = _chains_together(parts)
+    found = ChainClusters(whole.settled)
+    for (names, _), sums in whole.beyond.items():
+        found.add(names, _moments_of_one(sums))
+    return found
+
+
+def _chains(conn: Connection, scope: Scope, columns: _Names, *, whole: bool = False) -> _ChainPart:
+    """Read the chains of a part of a window, or of the *whole* of it."""
+    whole = whole or _holds_all_of_each(conn, scope)
+    names = [func.coalesce(chain.c[column], "").label(column) for column in columns]
+    each = [
+        _sums(conn, scope, names, of_all=of_all, whole=whole)
+        for of_all in ([False, True] if names else [True])
+    ]
+    width = len(columns)
+    settled, spans = ChainClusters(), dict[str, _Span]()
+    beyond: dict[tuple[_Names, str], Sequence[float]] = {}
+    for of_all, talk, first, last, *row in conn.execute(union_all(*each)):
+        own = () if of_all else tuple(row[:width])
+        moments, sums = row[width : width + 8], row[width + 8 :]
+        if talk:
+            spans[talk] = first, last
+            beyond[own, talk] = tuple(float(each) for each in sums)
+        else:
+            settled[own] = _moments(moments[:4]), _moments(moments[4:])
+    return _ChainPart(window(scope), settled, beyond, spans)
+
+
+def _chains_together(parts: Sequence[_ChainPart], *_args: object) -> _ChainPart:
+    if len(parts) == 1:
+        return parts[0]
+    own = _hull([part.window for part in parts])
+    settled, spans = ChainClusters(), dict[str, _Span]()
+    sums: dict[tuple[_Names, str], Sequence[float]] = {}
+    for part in parts:
+        spans.update(part.spans)
+        for names, moments in part.settled.items():
+            settled.add(names, moments)
+        for key, more in part.beyond.items():
+            known = sums.get(key)
+            sums[key] = more if known is None else tuple(map(add, known, more))
+    beyond = {}
+    for key, all_of_it in sums.items():
+        if _lies_within(own, spans[key[1]]):
+            settled.add(key[0], _moments_of_one(all_of_it))
+        else:
+            beyond[key] = all_of_it
+    left = {talk for _, talk in beyond}
+    return _ChainPart(own, settled, beyond, {talk: spans[talk] for talk in left})
+
+
+def _sums(
+    conn: Connection, scope: Scope, names: Sequence[Label[str]], *, of_all: bool, whole: bool
+) -> Select[Any]:
+    """Return the select of the moments by *names*; *of_all*, with nothing for each name.
+
+    Unless the *whole* window is asked for, conversations that reach beyond it have a row each.
+    """
+    weight: Any = chain_weight() if sampling(conn, scope.project_id).failures else 1
+    kinds = {
+        "recovered": chain.c.recovered_at.is_not(None),
+        "closed": chain.c.settles_at <= scope.now,
+        "fixed": chain.c.first_retry_fix,
+        "retried": chain.c.round_trips > 0,
+    }
+    keys = [] if of_all else list(names)
+    by_talk = (
+        select(
+            *keys,
+            chain.c.session_id.label("talk"),
+            *(func.sum(case((kind, weight), else_=0)).label(of) for of, kind in kinds.items()),
+        )
+        .where(chains_of(scope))
+        .group_by(*keys, chain.c.session_id)
+        .subquery()
+    )
+    each: Any = by_talk.c
+    talk: list[ColumnElement[Any]] = [literal("").label("talk")]
+    ends: list[ColumnElement[Any]] = [literal(0), literal(0)]
+    if not whole:
+        reaching = select(conversation.c.session_id, *_ends_of(conversation.c)).where(
+            _reaches_out(scope, conversation.c), *([OVERNIGHT] if _is_of_days(scope) else [])
+        )
+        others = reaching.subquery()
+        each = (
+            select(
+                *(each[name] for name in (*(key.name for key in keys), *kinds)),
+                func.coalesce(others.c.session_id, "").label("talk"),
+                others.c.first,
+                others.c.last,
+            )
+            .select_from(by_talk.outerjoin(others, others.c.session_id == by_talk.c.talk))
+            .subquery()
+            .c
+        )
+        talk = [each.talk]
+        ends = [func.min(each.first), func.max(each.last)]
+    pairs = ((each.recovered, each.closed), (each.fixed, each.retried))
+    moments: list[ColumnElement[Any]] = [
+        column
+        for part, of in pairs
+        for column in (
+            func.count(case((of > 0, 1))),
+            func.sum(part * part),
+            func.sum(part * of),
+            func.sum(of * of),
+        )
+    ]
+    sums = [func.sum(number) for pair in pairs for number in pair]
+    own: list[ColumnElement[Any]] = [literal("") if of_all else each[name.name] for name in names]
+    statement = select(literal(int(of_all)), *talk, *ends, *own, *moments, *sums)
+    groups = [*([] if whole else talk), *([] if of_all else own)]
+    return statement.group_by(*groups) if groups else statement
+
+
+def _moments(row: Sequence[Any]) -> Moments:
+    return Moments(int(row[0] or 0), *(float(each or 0) for each in row[1:]))
+
+
+def _moments_of_one(sums: Sequence[float]) -> _Pair:
+    """Return the moments of one conversation: what is counted and of how many, of both rates."""
+    one, other = (
+        Moments(int(of > 0), part * part, part * of, of * of) for part, of in (sums[:2], sums[2:])
+    )
+    return one, other

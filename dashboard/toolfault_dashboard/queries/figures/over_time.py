@@ -1,0 +1,178 @@
+"""Failures and calls by code and time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from sqlalchemy import Connection, Select, func, literal, select, union_all
+
+from toolfault_collector.clock import DAY_US
+from toolfault_collector.storage.tables import call_counts, tool_call
+from toolfault_dashboard.analysis.weights import whole
+from toolfault_dashboard.queries.buckets import (
+    WEEK_OFFSET,
+    WIDTH,
+    Bucket,
+    bucket_of,
+    bucket_start,
+    buckets,
+    is_drawn_whole,
+    start_of,
+)
+from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
+from toolfault_dashboard.queries.counting import rollups
+from toolfault_dashboard.queries.counting.weighing import Sampling, sampling, weight
+from toolfault_dashboard.queries.rows import FailuresOverTime, Series
+from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.windows import window
+
+__all__ = ["Bucket", "failures_over_time"]
+
+
+def failures_over_time(
+    conn: Connection, scope: Scope, *, bucket: Bucket | None = None, top: int = 8
+) -> FailuresOverTime:
+    """Count failures by code and time bucket (UTC), and the calls beside them.
+
+    Failures whose source has no times are in no bucket; ``untimed`` counts them.
+
+    Args:
+        conn: Open connection.
+        scope: What to count.
+        bucket: Width of a bucket; None picks one that fits the window.
+        top: Codes with a line of their own; all others are added up as ``other``.
+    """
+    since, until = window(scope)
+    quick = rollups.usable(conn, scope, keys=rollups.PAIR_KEYS)
+    first: int | None
+    last: int | None
+    untimed: int | None
+    if since is not None and is_drawn_whole(since, until or scope.now):
+        first, last, untimed = None, None, None  # the query says where the axis begins and ends
+    elif quick:
+        first, last, untimed = *rollups.extent(conn, scope), 0
+    else:
+        first, last, untimed = _extent(conn, scope)
+    begin = since if since is not None else first
+    end = until - 1 if until is not None else (scope.now if since is not None else last)
+    if begin is None or end is None or end < begin:
+        untimed = _extent(conn, scope)[2] if untimed is None else untimed
+        return FailuresOverTime(bucket or "day", (), (), (), None, untimed)
+    bucket, starts = buckets(begin, end, bucket, first=first, last=last)
+    sampled = sampling(conn, scope.project_id)
+    # Of sampled failures the rollups have days and tools, not hours.
+    if quick and not sampled.failures and (bucket != "hour" or rollups.usable(conn, scope)):
+        counts = _from_rollups(conn, scope, bucket)
+        calls = _calls_from_rollups(conn, scope, bucket, sampled)
+        untimed = 0
+    else:
+        counts, calls, untimed = _from_rows(conn, scope, bucket, sampled)
+    lines = [_line(code, found, starts) for code, found in counts.items()]
+    lines.sort(key=lambda line: (-line.total, line.name))
+    return FailuresOverTime(
+        bucket=bucket,
+        starts=starts,
+        calls=tuple(whole(calls[start]) for start in starts),
+        series=tuple(lines[:top]),
+        other=_added(lines[top:]),
+        untimed=untimed,
+    )
+
+
+def _extent(conn: Connection, scope: Scope) -> tuple[int | None, int | None, int]:
+    """Return the first and last time of a failure, and how many have none."""
+    timed = tool_call.c.time_source != "none"
+    row = conn.execute(
+        select(
+            func.min(tool_call.c.occurred_at).filter(timed),
+            func.max(tool_call.c.occurred_at).filter(timed),
+            func.count().filter(tool_call.c.time_source == "none"),
+        ).where(failures_of(scope))
+    ).one()
+    return row[0], row[1], row[2]
+
+
+_Numbers = dict[int, float]
+_Counts = dict[str, _Numbers]
+
+
+def _from_rollups(conn: Connection, scope: Scope, bucket: Bucket) -> _Counts:
+    """Return failures by code and start of their bucket."""
+    offset = WEEK_OFFSET if bucket == "week" else 0
+    found: defaultdict[str, _Numbers] = defaultdict(_numbers)
+    added = rollups.failures_per_bucket(conn, scope, width=WIDTH[bucket], offset=offset)
+    for (code, number), failures in added.items():
+        found[code][bucket_start(number, bucket)] += failures
+    return found
+
+
+def _numbers() -> defaultdict[int, float]:
+    return defaultdict(int)
+
+
+def _calls_from_rollups(
+    conn: Connection, scope: Scope, bucket: Bucket, sampled: Sampling
+) -> _Numbers:
+    """Return calls by start of their bucket; by the hour there is no rollup of them."""
+    if bucket == "hour":
+        return _from_rows(conn, scope, bucket, sampled, failures=False)[1]
+    found = _numbers()
+    for day, calls in rollups.calls_per_day(conn, scope).items():
+        found[start_of(day * DAY_US, bucket)] += calls
+    return found
+
+
+def _from_rows(
+    conn: Connection, scope: Scope, bucket: Bucket, sampled: Sampling, *, failures: bool = True
+) -> tuple[_Counts, _Numbers, int]:
+    """Return failures by code and bucket (its start), calls by bucket, and failures untimed."""
+    at = bucket_of(tool_call.c.occurred_at, bucket).label("bucket")
+    minute = bucket_of(call_counts.c.minute, bucket).label("bucket")
+    timed = tool_call.c.time_source != "none"
+    call: Any = literal("call").label("kind")
+    failure: Any = literal("failure").label("kind")
+    code: Any = literal("").label("code")
+    called, failed = (
+        func.sum(weight()) if each else func.count() for each in (sampled.calls, sampled.failures)
+    )
+    parts: list[Select[Any]] = [
+        select(call, code, at, called).where(calls_of(scope), timed).group_by(at),
+        select(call, code, minute, func.sum(call_counts.c.calls))
+        .where(counts_of(scope), call_counts.c.tool.is_not(None))
+        .group_by(minute),
+    ]
+    if failures:
+        parts += [
+            select(failure, tool_call.c.code, at, failed)
+            .where(failures_of(scope), timed)
+            .group_by(tool_call.c.code, at),
+            select(literal("untimed").label("kind"), code, literal(0), func.count()).where(
+                failures_of(scope), tool_call.c.time_source == "none"
+            ),
+        ]
+    counts: defaultdict[str, _Numbers] = defaultdict(_numbers)
+    calls = _numbers()
+    untimed = 0
+    for kind, name, number, found in conn.execute(union_all(*parts)):
+        if kind == "call":
+            calls[bucket_start(number, bucket)] += float(found) if sampled.calls else int(found)
+        elif kind == "untimed":
+            untimed = int(found)
+        else:
+            each = float(found) if sampled.failures else int(found)
+            counts[name or ""][bucket_start(number, bucket)] += each
+    return counts, calls, untimed
+
+
+def _line(name: str, counts: _Numbers, starts: tuple[int, ...]) -> Series:
+    values = tuple(whole(counts[start]) for start in starts)
+    return Series(name=name, counts=values, total=sum(values))
+
+
+def _added(lines: list[Series]) -> Series | None:
+    if not lines:
+        return None
+    columns = zip(*(line.counts for line in lines), strict=True)
+    counts = tuple(sum(column) for column in columns)
+    return Series(name="other", counts=counts, total=sum(counts))

@@ -1,0 +1,1 @@
+"""What to mend: the evidence, the ranking, and which wording helps."""

@@ -1,0 +1,317 @@
+"""Fix next: the failures of a scope as evidence, ranked by the calls a fix would save."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sqlalchemy import Connection
+
+from toolfault_collector.clock import DAY_US
+from toolfault_dashboard.analysis.fixes.fixes import (
+    Fix,
+    Outline,
+    Since,
+    Tallied,
+    fix_of,
+    outline,
+    saved_since,
+)
+from toolfault_dashboard.analysis.fixes.opportunities import FixKey, Opportunity
+from toolfault_dashboard.analysis.fixes.remedies import advice
+from toolfault_dashboard.analysis.fixes.wordings import gains
+from toolfault_dashboard.queries.comparisons.changes import changes
+from toolfault_dashboard.queries.comparisons.effects import sides_of_change
+from toolfault_dashboard.queries.counting.weighing import sampling
+from toolfault_dashboard.queries.failures.kinds import ignored_kinds, states_of
+from toolfault_dashboard.queries.figures.summaries import calls_by, chain_totals
+from toolfault_dashboard.queries.fixes.fix_evidence import answers, evidence
+from toolfault_dashboard.queries.fixes.messages import wordings
+from toolfault_dashboard.queries.periods import first_call
+from toolfault_dashboard.queries.rows import ChangeRow
+from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.visibility import sees
+from toolfault_dashboard.queries.windows import window
+from toolfault_dashboard.search import Clause, Moment, Pattern, Query, QueryError
+
+__all__ = ["FixList", "FixRow", "costliest_fixes", "fix_next", "operations"]
+
+WEEK: Final = 7 * DAY_US
+_URGENT_FIRST: Final = ("regressed", "new", "open", "acknowledged", "fixed", "ignored")
+
+
+@dataclass(frozen=True, slots=True)
+class FixRow:
+    """One thing to mend, with what it would save and where the evidence is."""
+
+    tool: str
+    field: str  # "" where the tool itself is meant
+    remedy: str
+    detail: str
+    title: str  # what to do, one sentence
+    code: str  # how, as code for the SDK
+    saved: float  # calls, in the window; where the remedy is ``open``, spent
+    cost: float  # calls spent after its failures, each of which belongs to one failure
+    round_trips: int  # round trips among these; each belongs to the latest failure before it
+    abandoned: int  # chains of its failures that were abandoned
+    failures: int  # avoided in the window; where ``estimated``, those after which it was read
+    chains: int
+    per_week: float | None
+    low: float | None
+    high: float | None
+    estimated: bool  # assumes something beyond the counts (a better wording)
+    query: str  # clauses that lead to the failures behind it
+    states: str  # of the kinds behind it: "1 regressed, 2 open"
+    last_at: int | None
+    mended_by: str | None  # label of a change of the tool after which it did not come back
+    changed_by: str | None  # label of the latest change of the tool in the window
+    saved_since: float | None  # calls spared since then, against going on as before
+    saved_since_low: float | None
+    saved_since_high: float | None
+
+    @property
+    def key(self) -> FixKey:
+        """What would be changed."""
+        return FixKey(self.tool, self.field, self.remedy, self.detail)
+
+
+@dataclass(frozen=True, slots=True)
+class FixList:
+    """What to fix next, most calls saved first; what is mended already comes last.
+
+    Failures of kinds that are ignored are in no row. A query that asks for states itself gets what
+    it asks for.
+    """
+
+    rows: tuple[FixRow, ...]
+    cost: float  # calls spent after all failures that were looked at, ignored ones too
+    weeks: float | None
+    failures: int  # looked at
+    complete: bool  # all failures of the scope were looked at, else its newest
+    unweighed: bool = False  # calls were sampled: figures are of rows, not of what they stand for
+    looked_from: int | None = None  # where not all were: since when, and so are the weeks
+    ignored_kinds: int = 0  # kinds left out since they are ignored
+    ignored_failures: int = 0  # their failures
+    ignored_cost: float = 0.0  # calls spent after these
+
+
+def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> FixList:
+    """Rank what to mend by the calls it would have saved, then by the chains given up.
+
+    Raises:
+        QueryError: The reader may not see which remedies would have helped.
+    """
+    if not sees(scope, "near_miss"):
+        raise QueryError("Your role may not see what would have been accepted.")
+    changed = _changed(conn, scope)
+    ignored = ignored_kinds(conn, scope)
+    found = evidence(conn, scope, changed.keys(), ignored)
+    if not found.complete and found.first_at is not None:
+        # What was not looked at must not make a week look calm: the window is the shorter one.
+        scope = _from(scope, found.first_at)
+        changed = _changed(conn, scope)
+    weeks = _weeks(conn, scope, found.first_at)
+    since = _savings(conn, scope, found.found, changed)
+    reworded = _rewordings(conn, scope, ignored)
+    groups = {**found.groups, **reworded}
+    # Ranked by what costs little to know: of thousands of fixes a reader sees fifty.
+    ranked = sorted(groups, key=lambda key: _rank(key, outline(groups[key]), changed))
+    fixes = [fix_of(key, groups[key], weeks=weeks) for key in ranked[:limit]]
+    states = states_of(conn, scope, frozenset().union(*(fix.kinds for fix in fixes)))
+    return FixList(
+        rows=tuple(
+            _row(fix, states, changed, since.get(fix.key), estimated=fix.key in reworded)
+            for fix in fixes
+        ),
+        cost=found.ignored.cost
+        + sum(each.tally.cost for group in groups.values() for each in group),
+        weeks=weeks,
+        failures=found.failures,
+        complete=found.complete,
+        looked_from=None if found.complete else found.first_at,
+        unweighed=sampling(conn, scope.project_id).calls,
+        ignored_kinds=len(found.ignored.kinds),
+        ignored_failures=found.ignored.failures,
+        ignored_cost=found.ignored.cost,
+    )
+
+
+def costliest_fixes(conn: Connection, scope: Scope, *, limit: int) -> tuple[FixRow, ...]:
+    """Return what cost most in the scope, as `fix_next` ranks it, by four statements at most.
+
+    Without what takes further questions: rates per week, better wordings, states of kinds, and what
+    changes of the tool have mended.
+
+    Raises:
+        QueryError: The reader may not see which remedies would have helped.
+    """
+    if not sees(scope, "near_miss"):
+        raise QueryError("Your role may not see what would have been accepted.")
+    groups = evidence(conn, scope, (), ignored_kinds(conn, scope)).groups
+    ranked = sorted(groups, key=lambda key: _rank(key, outline(groups[key]), {}))
+    fixes = [fix_of(key, groups[key], weeks=None) for key in ranked[:limit]]
+    return tuple(_row(fix, {}, {}, None) for fix in fixes)
+
+
+def _from(scope: Scope, at: int) -> Scope:
+    return replace(scope, query=scope.query.and_(Query((Clause("since", (Moment(at=at),)),))))
+
+
+def _weeks(conn: Connection, scope: Scope, first_at: int | None) -> float | None:
+    """Return the length of the window as far as the project has data of it.
+
+    A project that began two days ago has two days of a window of two weeks.
+    """
+    since, until = window(scope)
+    began = [at for at in (first_at, first_call(conn, scope)) if at is not None]
+    if not began:
+        return None
+    begin = max(min(began), since if since is not None else 0)
+    end = min(until if until is not None else scope.now, scope.now)
+    if end <= begin:
+        return None
+    # What happened within hours says little about a week.
+    return max((end - begin) / WEEK, 1 / 7)
+
+
+def _rank(
+    key: FixKey, found: Outline, changed: Mapping[str, ChangeRow]
+) -> tuple[bool, float, int, int, FixKey]:
+    mended = _mended_by(key.tool, found.last_at, changed) is not None
+    return mended, -found.saved, -found.abandoned, -found.failures, key
+
+
+def _rewordings(
+    conn: Connection, scope: Scope, ignored: frozenset[int]
+) -> dict[FixKey, list[Tallied]]:
+    """Messages after which the model fails again more often than after the others.
+
+    What a better wording would save is estimated: as many of its failures would have been fixed
+    by the next call as of all other failures that the model can fix.
+    """
+    scope = scope.narrowed("category:parameter")
+    rows = [each for each in wordings(conn, scope) if each.answered.rows]
+    # Rows, not what they stand for: a fix is about what was sent.
+    found: defaultdict[FixKey, list[Tallied]] = defaultdict(list)
+    parts = answers(conn, scope, ignored)
+    of_rows = gains([(row.fixed.rows, row.answered.rows) for row in rows])
+    for row, gain in zip(rows, of_rows, strict=True):
+        if gain is None:
+            continue
+        key = FixKey(row.tool, "", "reword", row.text)
+        for part in parts:
+            if (each := part.get((row.tool, row.code, row.digest))) is not None:
+                found[key].append(
+                    Tallied(each.tally, each.total, each.squares, gain.value, gain.error)
+                )
+    return found
+
+
+def _changed(conn: Connection, scope: Scope) -> dict[str, ChangeRow]:
+    """Return the latest change of every tool that has one."""
+    found: dict[str, ChangeRow] = {}
+    for each in changes(conn, scope):
+        if each.tool is not None:
+            found.setdefault(each.tool, each)
+    return found
+
+
+def _savings(
+    conn: Connection,
+    scope: Scope,
+    groups: Mapping[FixKey, list[Opportunity]],
+    changed: Mapping[str, ChangeRow],
+) -> dict[FixKey, Since]:
+    """Return what the fixes of changed tools have saved since."""
+    counted = {
+        tool: [operations(conn, side) for side in sides_of_change(scope, changed[tool])]
+        for tool in {key.tool for key in groups} & changed.keys()
+    }
+    sums = {
+        key: saved_since(
+            group, changed[key.tool].occurred_at, (counted[key.tool][0], counted[key.tool][1])
+        )
+        for key, group in groups.items()
+        if key.tool in changed
+    }
+    return {key: since for key, since in sums.items() if since is not None}
+
+
+def operations(conn: Connection, scope: Scope) -> int:
+    """Return the calls that are no retries: a fix does away with retries, not with these."""
+    return (calls_by(conn, scope, "tool").total() - chain_totals(conn, scope).round_trips).whole
+
+
+def _row(
+    fix: Fix,
+    states: Mapping[int, str],
+    changed: Mapping[str, ChangeRow],
+    since: Since | None,
+    *,
+    estimated: bool = False,
+) -> FixRow:
+    key = fix.key
+    said = advice(key)
+    change = changed.get(key.tool)
+    return FixRow(
+        tool=key.tool,
+        field=key.field,
+        remedy=key.remedy,
+        detail=key.detail,
+        title=said.title,
+        code=said.code,
+        saved=fix.saved,
+        cost=fix.cost,
+        round_trips=fix.round_trips,
+        abandoned=fix.abandoned,
+        failures=fix.failures,
+        chains=fix.chains,
+        per_week=fix.per_week,
+        low=fix.low,
+        high=fix.high,
+        estimated=estimated,
+        query=_evidence(key),
+        states=_in_words(states[kind] for kind in fix.kinds if kind in states),
+        last_at=fix.last_at,
+        mended_by=_mended_by(key.tool, fix.last_at, changed),
+        changed_by=None if change is None else change.label,
+        saved_since=since.saved if since else None,
+        saved_since_low=since.low if since else None,
+        saved_since_high=since.high if since else None,
+    )
+
+
+def _in_words(states: Iterable[str]) -> str:
+    """Write states of kinds with their numbers: ``1 regressed, 2 open``."""
+    counted = Counter(states)
+    return ", ".join(f"{counted[state]} {state}" for state in _URGENT_FIRST if counted[state])
+
+
+def _mended_by(tool: str, last_at: int | None, changed: Mapping[str, ChangeRow]) -> str | None:
+    """Return the change of *tool* after which a fix's failures did not come back, if there is."""
+    change = changed.get(tool)
+    gone = change is not None and last_at is not None and last_at < change.occurred_at
+    return change.label if gone and change is not None else None
+
+
+def _evidence(key: FixKey) -> str:
+    clauses = [("tool", key.tool)]
+    if key.remedy == "expose":
+        clauses.append(("own_code", "not_available"))
+    elif key.remedy == "reword":
+        clauses.append(("message", key.detail))
+    elif key.remedy == "all_at_once":
+        clauses += [("has", "issue"), ("chain", "recovered")]
+    elif key.remedy == "alias":
+        clauses += [("field", key.detail), ("issue", "unknown_field")]
+    elif key.remedy == "open":
+        clauses += [("own_code", key.detail)] if key.detail else []
+        clauses += [("field_pattern", key.field)] if key.field else []
+    elif key.remedy in ("default", "describe"):
+        clauses += [("field_pattern", key.field), ("issue", "missing_field")]
+    else:
+        # Without the remedy: a sender that names none is believed by what it received.
+        clauses.append(("field_pattern", key.field))
+    return " ".join(str(Clause(name, (Pattern((value,)),))) for name, value in clauses)

@@ -1,0 +1,320 @@
+"""Message efficacy: which wording leads to a call that succeeds.
+
+A failure is *answered* when its chain went on after it: the model had seen the error and called the
+tool again. It is *fixed* when that very call succeeded. Of failures in one model turn only the last
+is asked, since the model saw their errors together and answered once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Subquery,
+    and_,
+    case,
+    func,
+    not_,
+    or_,
+    select,
+)
+
+from toolfault_collector.chains.fold import LOOK_BACK
+from toolfault_collector.storage.tables import chain, message, tool_call
+from toolfault_dashboard.analysis.rates import Rate
+from toolfault_dashboard.analysis.weights import Amount, weighed_rate
+from toolfault_dashboard.queries.conditions import failures_of
+from toolfault_dashboard.queries.counting.once import once
+from toolfault_dashboard.queries.counting.parts import in_parts
+from toolfault_dashboard.queries.counting.weighing import sampling, weight
+from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.visibility import sees
+from toolfault_dashboard.search import Clause, Pattern, QueryError
+
+__all__ = [
+    "MessageGroup",
+    "MessageRow",
+    "Wording",
+    "message_efficacy",
+    "most_frequent",
+    "next_calls",
+    "wordings",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRow:
+    """One wording of one tool and code, and what the model made of it."""
+
+    tool: str
+    code: str
+    message: str  # normalised
+    query: str  # clauses that select its failures within the scope
+    failures: int
+    asked: int  # failures that had a next call, or whose chain ended without one
+    answered: int  # of them, followed by another call of the tool
+    fixed: int  # of these, that call succeeded
+    recovery: Rate  # fixed of asked
+    when_answered: Rate  # fixed of answered
+    last_at: int | None  # newest failure with it
+
+
+@dataclass(frozen=True, slots=True)
+class MessageGroup:
+    """The wordings for the same tool and code, best first."""
+
+    tool: str
+    code: str
+    rows: tuple[MessageRow, ...]
+    failures: int
+    best: MessageRow | None  # among wordings with enough failures
+    worst: MessageRow | None
+
+
+class Wording(NamedTuple):
+    """What was counted of one wording of one tool and code; see `MessageRow`."""
+
+    tool: str
+    code: str
+    digest: str
+    text: str
+    last_at: int | None
+    failures: Amount
+    asked: Amount
+    answered: Amount
+    fixed: Amount
+
+    def and_(self, other: Wording) -> Wording:
+        """Return both added up."""
+        times = [at for at in (self.last_at, other.last_at) if at is not None]
+        # Written out: of a large window there are thousands.
+        return Wording(
+            tool=self.tool,
+            code=self.code,
+            digest=self.digest,
+            text=self.text,
+            last_at=max(times, default=None),
+            failures=self.failures + other.failures,
+            asked=self.asked + other.asked,
+            answered=self.answered + other.answered,
+            fixed=self.fixed + other.fixed,
+        )
+
+
+def most_frequent(
+    conn: Connection, scope: Scope, *, minimum: int = 10, most: int | None = None
+) -> tuple[tuple[MessageGroup, ...], int]:
+    """Compare the wordings of every tool and code by recovery on the next call.
+
+    Args:
+        conn: Open connection.
+        scope: Which failures.
+        minimum: Failures below which a wording is neither best nor worst.
+        most: How many groups to return; None for all.
+
+    Returns:
+        Groups with the most failures first, wordings by the lower end of their interval; and how
+        many groups there are.
+
+    Raises:
+        QueryError: The reader may not see what the model saw.
+    """
+    if not sees(scope, "text_llm"):
+        raise QueryError("Your role may not see messages.")
+    groups: defaultdict[tuple[str, str], list[Wording]] = defaultdict(list)
+    for each in wordings(conn, scope):
+        groups[each.tool, each.code].append(each)
+    ranked = sorted(
+        groups.items(), key=lambda item: (-sum(each.failures.whole for each in item[1]), *item[0])
+    )
+    return tuple(
+        _group(key, [_row(each) for each in found], minimum) for key, found in ranked[:most]
+    ), len(ranked)
+
+
+def message_efficacy(
+    conn: Connection, scope: Scope, *, minimum: int = 10
+) -> tuple[MessageGroup, ...]:
+    """Return all groups that `most_frequent` counts."""
+    return most_frequent(conn, scope, minimum=minimum)[0]
+
+
+@once
+def wordings(conn: Connection, scope: Scope) -> Sequence[Wording]:
+    """Count every wording of the scope, in no order."""
+    parts = in_parts(conn, scope, _counted, outcomes=True, together=_together)
+    return parts[0] if len(parts) == 1 else _together(parts)
+
+
+def _together(parts: Sequence[list[Wording]]) -> list[Wording]:
+    found: dict[tuple[str, str, str], Wording] = {}
+    for part in parts:
+        for each in part:
+            key = (each.tool, each.code, each.digest)
+            known = found.get(key)
+            found[key] = each if known is None else known.and_(each)
+    return list(found.values())
+
+
+def _beside(following: FromClause) -> ColumnElement[bool]:
+    """Whether *following* was issued with the call before it, whose error was not seen yet.
+
+    That is so when it has the same turn or, turns unknown, when it began before that one had ended.
+    """
+    turns = and_(tool_call.c.turn.is_not(None), following.c.turn.is_not(None))
+    return or_(
+        and_(turns, following.c.turn == tool_call.c.turn),
+        and_(
+            not_(turns),
+            following.c.time_source != "none",
+            following.c.started_at < tool_call.c.occurred_at,
+        ),
+    )
+
+
+def next_calls(scope: Scope, *, sampled: bool = False) -> Subquery:
+    """Return the failures of the scope with what came next in their chain.
+
+    Columns: id, tool, code, message_id, signature_id, session_id, chain_id, at (None for untimed
+    ones); ``asked`` (0 or 1: the model saw this error and either answered or its chain is over),
+    ``answered`` and ``fixed`` (0 or 1); ``weight``, what it stands for, where failures may be
+    *sampled*.
+    """
+    following = tool_call.alias("following")
+    beside = _beside(following)
+    # Asked for only where no call followed.
+    over = (
+        select(chain.c.settles_at <= scope.now)
+        .select_from(chain)
+        .where(
+            chain.c.project_id == tool_call.c.project_id,
+            chain.c.chain_id == tool_call.c.chain_id,
+        )
+        .correlate(tool_call)
+        .scalar_subquery()
+    )
+    asked = case(
+        (or_(tool_call.c.chain_id.is_(None), tool_call.c.attempt >= LOOK_BACK), 0),
+        (following.c.id.is_(None), case((over, 1), else_=0)),
+        (beside, 0),
+        else_=1,
+    )
+    answered = case((following.c.id.is_not(None) & not_(beside), 1), else_=0)
+    fixed = case((following.c.success.is_(True) & not_(beside), 1), else_=0)
+    source = tool_call.outerjoin(
+        following,
+        and_(
+            following.c.project_id == tool_call.c.project_id,
+            following.c.chain_id == tool_call.c.chain_id,
+            following.c.attempt == tool_call.c.attempt + 1,
+            # Calls after that are not numbered.
+            tool_call.c.attempt < LOOK_BACK,
+        ),
+    )
+    return (
+        select(
+            tool_call.c.id,
+            # As an expression, or SQLite reads all of an index that is sorted by it.
+            func.coalesce(tool_call.c.tool, "").label("tool"),
+            tool_call.c.code,
+            tool_call.c.message_id,
+            tool_call.c.signature_id,
+            tool_call.c.session_id,
+            tool_call.c.chain_id,
+            case((tool_call.c.time_source != "none", tool_call.c.occurred_at)).label("at"),
+            *([weight().label("weight")] if sampled else []),
+            asked.label("asked"),
+            answered.label("answered"),
+            fixed.label("fixed"),
+        )
+        .select_from(source)
+        .where(failures_of(scope))
+        .subquery()
+    )
+
+
+def _counted(conn: Connection, scope: Scope) -> list[Wording]:
+    sampled = sampling(conn, scope.project_id).failures
+    each = next_calls(scope, sampled=sampled)
+    weighed = [
+        func.sum(factor * each.c[name] if name else factor).label(f"{name}_{kind}")
+        for kind, factor in _factors(each, sampled=sampled)
+        for name in ("", *_STEPS)
+    ]
+    # Grouped by the message's number: its text is looked up once, not compared with every row.
+    added = (
+        select(
+            each.c.tool,
+            func.coalesce(each.c.code, "").label("code"),
+            each.c.message_id,
+            func.max(each.c.at).label("last_at"),
+            func.count().label("failures"),
+            *(func.sum(each.c[name]).label(name) for name in _STEPS),
+            *weighed,
+        )
+        .where(each.c.message_id.is_not(None))
+        .group_by(each.c.tool, each.c.code, each.c.message_id)
+        .subquery()
+    )
+    rows = conn.execute(
+        select(message.c.digest, message.c.text, *added.c).select_from(
+            added.join(message, message.c.id == added.c.message_id)
+        )
+    )
+    return [
+        Wording(tool, code, digest, text, last_at, *_amounts(numbers))
+        for digest, text, tool, code, _, last_at, *numbers in rows
+    ]
+
+
+_STEPS: Final = ("asked", "answered", "fixed")
+
+
+def _factors(each: Subquery, *, sampled: bool) -> list[tuple[str, ColumnElement[Any]]]:
+    if not sampled:
+        return []
+    return [("weight", each.c.weight), ("squares", each.c.weight * each.c.weight)]
+
+
+def _amounts(numbers: Sequence[Any]) -> Iterable[Amount]:
+    """Return failures and `_STEPS` as counted in rows and, where there are, weights and squares."""
+    width = 1 + len(_STEPS)
+    rows = [int(number) for number in numbers[:width]]
+    return map(Amount, rows, numbers[width : 2 * width] or rows, numbers[2 * width :] or rows)
+
+
+def _row(row: Wording) -> MessageRow:
+    clauses = (("tool", row.tool), ("own_code", row.code), ("message", row.digest))
+    asked, answered, fixed = row.asked, row.answered, row.fixed
+    return MessageRow(
+        tool=row.tool,
+        code=row.code,
+        message=row.text,
+        query=" ".join(str(Clause(key, (Pattern((value,)),))) for key, value in clauses),
+        failures=row.failures.whole,
+        asked=asked.whole,
+        answered=answered.whole,
+        fixed=fixed.whole,
+        recovery=weighed_rate(fixed, asked),
+        when_answered=weighed_rate(fixed, answered),
+        last_at=row.last_at,
+    )
+
+
+def _group(key: tuple[str, str], rows: Iterable[MessageRow], minimum: int) -> MessageGroup:
+    ranked = sorted(rows, key=lambda row: (-(row.recovery.low or 0.0), -row.failures, row.message))
+    enough = [row for row in ranked if row.recovery.n >= minimum]
+    return MessageGroup(
+        tool=key[0],
+        code=key[1],
+        rows=tuple(ranked),
+        failures=sum(row.failures for row in ranked),
+        best=enough[0] if enough else None,
+        worst=min(enough, key=lambda row: row.recovery.high or 0.0) if enough else None,
+    )

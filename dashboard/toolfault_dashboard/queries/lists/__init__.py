@@ -1,0 +1,1 @@
+"""Rows in order: pages by cursor, streams for exports."""
