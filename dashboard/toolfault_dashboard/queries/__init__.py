@@ -51,7 +51,6 @@ from toolfault_dashboard.queries.failures.failures import (
     failure_detail,
     failure_list,
 )
-from toolfault_dashboard.queries.failures.kind_news import KindNews, kinds_since
 from toolfault_dashboard.queries.failures.kinds import (
     KIND_ORDERS,
     KindOrder,
@@ -107,7 +106,6 @@ __all__ = [
     "Dimension",
     "FixList",
     "FixRow",
-    "KindNews",
     "KindOrder",
     "KindRow",
     "Kinds",
@@ -153,7 +151,6 @@ __all__ = [
     "iter_failures",
     "iter_issues",
     "kinds",
-    "kinds_since",
     "matrix",
     "message_efficacy",
     "new_signatures",

@@ -219,32 +219,6 @@ def test_an_older_release_that_still_runs_does_not_regress_a_kind(lives: Engine)
         assert state() == expected
 
 
-def test_what_became_new_or_regressed_is_told_once_when_it_arrives(lives: Engine) -> None:
-    """By arrival, so that a late failure is told of; not again, and not what a person touched."""
-    number = _made(lives)
-    day = BEGAN + 20 * DAY_US
-
-    def news(since: int, now: int, text: str = "") -> list[tuple[str, int]]:
-        with read_connection(lives) as conn:
-            found = queries.kinds_since(conn, Scope(number, parse(text), now), since)
-        return [(each.state, each.occurred_at) for each in found]
-
-    _fail(lives, number, Failed(day - 90 * MINUTE_US, None, timed=True), received_at=day)
-    assert news(day, day + 1) == [("new", day - 90 * MINUTE_US)]
-    assert news(day, day + 1, "tool:other") == []
-    _fail(lives, number, Failed(day + 1, None, timed=True), received_at=day + 2)
-    assert news(day + 1, day + 3) == []
-    kinds = [_fingerprint(lives, number)]
-    decide(lives, number, kinds, Decision(state="fixed"), actor="ana", now=day + 4)
-    assert news(day, day + 5) == []
-    _fail(lives, number, Failed(day + 3, None, timed=True), received_at=day + 6)
-    assert news(day, day + 7) == []
-    _fail(lives, number, Failed(day + 8, None, timed=True), received_at=day + 9)
-    assert news(day + 5, day + 10) == [("regressed", day + 8)]
-    _fail(lives, number, Failed(day + 11, None, timed=True), received_at=day + 12)
-    assert news(day + 10, day + 13) == []
-
-
 def test_every_decision_is_in_the_history_and_none_that_changes_nothing(lives: Engine) -> None:
     """Who, when and what; owner and note stay until they are changed, marks of a fix do not."""
     number = _made(lives)
