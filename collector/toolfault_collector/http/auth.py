@@ -30,7 +30,7 @@ async def admit(keys: KeyCache, scope: Scope, headers: Headers, *, kind: str) ->
     scheme, _, token = headers.get("authorization", "").partition(" ")
     key = await keys.find(token.strip()) if scheme.lower() == "bearer" else None
     if key is None:
-        detail = "send a valid key: Authorization: Bearer tf_ingest_..."
+        detail = f"send a valid key: Authorization: Bearer tf_{kind}_..."
         raise Problem(401, "unauthorized", detail, _CHALLENGE)
     if key.kind != kind:
         detail = f"this key is of kind {key.kind}; a key of kind {kind} is needed here"

@@ -19,6 +19,7 @@ from toolfault_dashboard.analysis.comparisons.effect import MetricEffect, Side
 from toolfault_dashboard.analysis.fixes.patches import PatchKind, patches
 from toolfault_dashboard.analysis.fixes.remedies import REMEDIES
 from toolfault_dashboard.analysis.rates import Rate
+from toolfault_dashboard.formats import plural
 from toolfault_dashboard.mcp.answers import Answer, following, start_of, written
 from toolfault_dashboard.mcp.untrusted import encoded, row
 from toolfault_dashboard.queries import Audience, Comparison, FixRow, KindRow, Scope
@@ -179,10 +180,14 @@ def refusal(error: Exception) -> str:
 
 
 def _wrong(tool: Tool, error: ValidationError) -> str:
+    """Return everything that is wrong at once; values and names of the caller are not repeated."""
     known = tool.schema()["properties"]
-    named = {str(each["loc"][0]) for each in error.errors() if each["loc"]}
-    wrong = ", ".join(sorted(named & known.keys()))
-    return f"Correct {wrong or 'the arguments'}; {tool.name} takes {', '.join(known)}."
+    errors = [(str(each["loc"][0]) if each["loc"] else "", each["msg"]) for each in error.errors()]
+    wrong = [f"{name}: {message}" for name, message in errors if name in known]
+    unknown = len(errors) - len(wrong)
+    if unknown:
+        wrong.append(f"{plural(unknown, 'argument')} that it does not have")
+    return f"Fix all of these: {'; '.join(wrong)}. {tool.name} takes {', '.join(known)}."
 
 
 # The answers.
