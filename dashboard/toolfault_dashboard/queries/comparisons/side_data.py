@@ -124,11 +124,15 @@ def named_tools(cells: Columns, ended: Ended, whole: NDArray[np.bool_]) -> Named
     tools = {tool: number for number, tool in enumerate(ended.tools)}
     missing = ~_has_cell(ended, cells, tools) & whole[ended.of]
     of = ended.of[missing]
-    # A conversation is of one model and one agent, but for few; of these the first cell tells.
-    first = np.zeros(len(cells.names), dtype=np.int64)
-    first[cells.conversation[::-1]] = cells.stratum[::-1]
+    # A conversation is of one model and one agent, but for few; of these the first by name tells,
+    # since rows come in any order.
+    by_name = sorted(cells.strata)
+    places = {stratum: place for place, stratum in enumerate(by_name)}
+    rank = np.asarray([places[stratum] for stratum in cells.strata], dtype=np.int64)
+    first = np.full(len(cells.names), len(by_name), dtype=np.int64)
+    np.minimum.at(first, cells.conversation, rank[cells.stratum])
     strata = tuple(
-        (ended.tools[tool], *cells.strata[stratum][1:])
+        (ended.tools[tool], *by_name[stratum][1:])
         for tool, stratum in zip(ended.tool[missing].tolist(), first[of].tolist(), strict=True)
     )
     return Named(of, strata, ended.calls[missing])

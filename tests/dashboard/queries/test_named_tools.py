@@ -1,0 +1,28 @@
+"""Calls that conversations named, of tools that none of their reported calls is of."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+
+from toolfault_dashboard.analysis.columns import COUNTS
+from toolfault_dashboard.queries.side_data import named_tools
+from toolfault_dashboard.queries.side_parts import ended_of, views_of
+
+
+def test_a_named_tool_is_of_the_same_model_in_whatever_order_rows_come():
+    """Databases return groups in any order, and parts of a window change it: no number follows it.
+
+    The conversation has calls of two models, and named a third tool at its end.
+    """
+    none = [0] * (len(COUNTS) - 1)
+    rows = [("c", tool, f"m{place}", "a", 1, *none) for place, tool in enumerate(("x", "y", "z"))]
+    found = set()
+    for ordered in permutations(rows):
+        (cells,) = views_of(ordered, 1)
+        ended = ended_of({"c": ({"x": 1, "y": 1, "z": 1, "write": 5}, 0, 1, 2)}, cells)
+        named = named_tools(cells, ended, np.asarray([True]))
+        assert named.calls.tolist() == [5.0]
+        found.add(named.stratum)
+    assert found == {(("write", "m0", "a"),)}
