@@ -26,11 +26,12 @@ def period_before(conn: Connection, scope: Scope) -> Period | None:
 
     Returns:
         None where the window has no beginning; where the project has no data of the whole period
-        (one that began last week has not doubled its calls); and where it has calls without a time,
-        which are in every window.
+        (one that began last week has not doubled its calls); where it has calls without a time,
+        which are in every window; and where the query asks when kinds were first seen: those of
+        this period had none before.
     """
     since, until = window(scope)
-    if since is None or has_untimed(conn, scope.project_id):
+    if since is None or scope.query.has("first_seen") or has_untimed(conn, scope.project_id):
         return None
     end = scope.now if until is None else min(until, scope.now)
     length = end - since

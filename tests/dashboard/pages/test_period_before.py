@@ -91,7 +91,10 @@ def test_every_tile_shows_the_period_before_and_what_is_certain(database_url: st
     )
 
 
-@pytest.mark.parametrize("address", ["/?window=all", "/?window=30d", "/?window=7d&q=until:30d"])
+@pytest.mark.parametrize(
+    "address",
+    ["/?window=all", "/?window=30d", "/?window=7d&q=until:30d", "/?window=7d&q=first_seen:7d"],
+)
 def test_no_period_before_where_there_is_no_data_of_all_of_it(
     sqlite_url: str, address: str
 ) -> None:

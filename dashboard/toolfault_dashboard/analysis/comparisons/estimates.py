@@ -205,7 +205,13 @@ def _squares_of_folded(factors: Mapping[Stratum, float], folded: Folded, *, merg
         with_factors += sum(factor * sqrt(squared) for factor, squared in pairs) ** 2
     products = roots - alone  # of two tools, if their calls went up and down together
     share = (folded.calls_squared - alone) / products if products > 0 else 0.0
-    return with_factor + min(1.0, max(0.0, share)) * (with_factors - with_factor)
+    # What the squares by tool cannot explain, since some were not counted, is where it weighs most.
+    unexplained = max(0.0, folded.calls_squared - max(roots, alone))
+    return (
+        with_factor
+        + min(1.0, max(0.0, share)) * (with_factors - with_factor)
+        + unexplained * heaviest * heaviest
+    )
 
 
 def _added(
