@@ -73,8 +73,8 @@ def guarded(allowed: Networks) -> Iterator[Guard]:
     """Refuse every connection of this thread to a private address for the length of the block.
 
     By an audit hook of the interpreter (PEP 578), which is told of each address before it is
-    connected to, whichever library does it. Threads that the block starts are not watched: nothing
-    that sends here starts any.
+    connected to, whichever library does it. Threads that the block starts are not watched:
+    `channels` refuses the services that start any.
     """
     _install()
     guard = Guard(allowed)

@@ -32,6 +32,10 @@ _LOCAL: Final = frozenset(
 )
 
 
+# These connect from threads of their own, where `addresses.guarded` sees no address.
+_THREADED: Final = frozenset({"mqtt", "mqtts", "xmpp", "xmpps"})
+
+
 @dataclass(frozen=True, slots=True)
 class Channel:
     """Where messages go; what is secret of it appears in no representation."""
@@ -182,8 +186,13 @@ def _plugin(url: str) -> Any:
     """Return what `apprise` makes of *url*.
 
     Raises:
-        ValueError: It knows no such service.
+        ValueError: It knows no such service, or one whose connections cannot be checked.
     """
+    if url.partition(":")[0].strip().lower() in _THREADED:
+        raise ValueError(
+            "This service connects from a thread of its own, where its addresses cannot be checked."
+            " Choose another service, or a webhook."
+        )
     import apprise
 
     # Its log quotes addresses, which are secret.

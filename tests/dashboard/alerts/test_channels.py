@@ -107,6 +107,13 @@ def test_what_is_no_channel_is_refused_without_repeating_it(kind: str, url: str)
     assert not url or url not in str(refused.value)
 
 
+@pytest.mark.parametrize("scheme", ["mqtt", "MQTTS", "xmpp", " xmpps"])
+def test_a_service_that_connects_from_a_thread_is_refused(scheme: str) -> None:
+    """Its addresses cannot be checked, whether or not its library is installed."""
+    with pytest.raises(ValueError, match="from a thread of its own"):
+        check_url("apprise", f"{scheme}://user:pass@example.org/topic", [])
+
+
 def test_the_signature_is_that_of_the_standard() -> None:
     """The example of Standard Webhooks' own reference implementations comes out."""
     secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
