@@ -26,9 +26,9 @@ CONNECT_SECONDS: Final = 5.0
 READ_SECONDS: Final = 10.0
 _LONGEST_URL: Final = 2_048
 _LONGEST_TEXT: Final = 16_384  # characters of a message that a webhook is sent
-# These show something on the machine of the server, or write into its log.
+# These show something on the machine of the server, or write into its log or files.
 _LOCAL: Final = frozenset(
-    {"blink1", "dbus", "gio", "glib", "gnome", "kde", "macosx", "qt", "syslog", "windows"}
+    {"blink1", "dbus", "gio", "glib", "gnome", "kde", "macosx", "qt", "syslog", "vapid", "windows"}
 )
 
 
@@ -104,8 +104,6 @@ def check_url(kind: str, url: str, allowed: Networks) -> ChannelKind:
         if not host or parts.scheme not in ("http", "https"):
             raise ValueError("Write the address of a webhook as https://host/path.")
     elif kind == "apprise":
-        if url.partition(":")[0].lower() in _LOCAL:
-            raise ValueError("That would show messages on the server's own machine.")
         host = _host_of(_plugin(url))
     else:
         raise ValueError("Choose what sort of channel it is.")
@@ -188,7 +186,10 @@ def _plugin(url: str) -> Any:
     Raises:
         ValueError: It knows no such service, or one whose connections cannot be checked.
     """
-    if url.partition(":")[0].strip().lower() in _THREADED:
+    scheme = url.partition(":")[0].strip().lower()
+    if scheme in _LOCAL:
+        raise ValueError("That would show or keep messages on the server's own machine.")
+    if scheme in _THREADED:
         raise ValueError(
             "This service connects from a thread of its own, where its addresses cannot be checked."
             " Choose another service, or a webhook."
@@ -202,6 +203,13 @@ def _plugin(url: str) -> Any:
         raise ValueError(
             "Write the address as apprise does, for example slack://TOKEN_A/TOKEN_B/TOKEN_C; see"
             " the documentation of apprise for each service."
+        )
+    if any(
+        isinstance(each, apprise.AppriseAttachment) and len(each) for each in vars(found).values()
+    ):
+        raise ValueError(
+            "Leave out what names a file, such as template= or a key file: it would be read from"
+            " the server's own machine and sent."
         )
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -112,6 +113,29 @@ def test_a_service_that_connects_from_a_thread_is_refused(scheme: str) -> None:
     """Its addresses cannot be checked, whether or not its library is installed."""
     with pytest.raises(ValueError, match="from a thread of its own"):
         check_url("apprise", f"{scheme}://user:pass@example.org/topic", [])
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "workflows://example.org/WORKFLOW/SIGNATURE/?template={file}",
+        "discord://4174216298/JHMHI8qBe7bk2ZwO5U711o3dV_js/?template={file}",
+        "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/?template={file}",
+    ],
+)
+def test_no_address_names_a_file_of_the_server(tmp_path: Path, url: str) -> None:
+    """What it names would be read there and sent to whoever receives the messages."""
+    secret = tmp_path / "secret.json"
+    secret.write_text('{"password": "hunter2"}')
+    with pytest.raises(ValueError, match="Leave out what names a file"):
+        check_url("apprise", url.format(file=secret), [])
+
+
+@pytest.mark.parametrize("scheme", ["syslog", " Syslog", "vapid"])
+def test_no_message_is_shown_on_the_servers_machine(scheme: str) -> None:
+    """Its log, its desktop and its files belong to whoever runs it."""
+    with pytest.raises(ValueError, match="the server's own machine"):
+        check_url("apprise", f"{scheme}://user@example.org", [])
 
 
 def test_the_signature_is_that_of_the_standard() -> None:
