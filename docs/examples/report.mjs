@@ -1,10 +1,8 @@
 // Reports the tool calls of a JavaScript agent to toolfault, without any package.
 // What may be sent is in the JSON schema at /v1/schema. Types are JSDoc, which TypeScript checks.
 // @ts-check
-
 import { randomBytes } from 'node:crypto';
 import { pathToFileURL } from 'node:url';
-
 /** @typedef {{ tool: string, session: string, callId?: string }} Call */
 
 /** A UUID of version 7 (RFC 9562, section 5.7): sorted by time, so that storing it is cheap. */
@@ -20,6 +18,7 @@ export class Reporter {
   /** @type {object[]} */
   #events = [];
   #dropped = 0;
+  #seq = 0;
 
   /** @param {{ url: string, key: string, resource?: Record<string, string> }} options */
   constructor({ url, key, resource = {} }) {
@@ -59,6 +58,7 @@ export class Reporter {
       event_id: uuid7(),
       occurred_at: new Date().toISOString(),
       session_id: call.session,
+      seq: (this.#seq += 1), // of two calls in one millisecond it says which was first
       tool: call.tool,
       success: error === undefined,
       duration_ms: Date.now() - began,
