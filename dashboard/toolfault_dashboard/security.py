@@ -121,13 +121,13 @@ class FormBodies:
             return
         try:
             async with asyncio.timeout(self._seconds):
-                body = await _read_form(receive)
+                start = await _read_start(receive)
         except TimeoutError as error:
             detail = f"the form took longer than {self._seconds:g} s; send it again"
             raise Problem(408, "slow_body", detail, {"Connection": "close"}) from error
-        if body is None:
+        if start is None:
             return  # whoever sent it has gone
-        messages = [{"type": "http.request", "body": body, "more_body": False}]
+        messages = [start]
 
         async def receive_again() -> Message:
             return messages.pop() if messages else await receive()
@@ -135,16 +135,16 @@ class FormBodies:
         await self._app(scope, receive_again, send)
 
 
-async def _read_form(receive: Receive) -> bytes | None:
-    body = b""
-    while len(body) < _FORM_BYTES:
+async def _read_start(receive: Receive) -> Message | None:
+    """Return a whole form, or the start of what is longer: the route refuses that or reads on."""
+    body, more = b"", True
+    while more and len(body) < _FORM_BYTES:
         message = await receive()
         if message["type"] == "http.disconnect":
             return None
         body += message.get("body", b"")
-        if not message.get("more_body", False):
-            break
-    return body
+        more = message.get("more_body", False)
+    return {"type": "http.request", "body": body, "more_body": more}
 
 
 class PageFaults:

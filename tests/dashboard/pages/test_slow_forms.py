@@ -54,6 +54,26 @@ async def test_a_complete_form_arrives_as_it_was():
     assert read == [b"label=before&tool=search"]
 
 
+async def test_what_is_longer_than_a_form_is_not_cut_in_silence():
+    """A route that takes longer bodies, or refuses them, sees that more follows, and gets it."""
+    sent = [b"a" * 50_000, b"b" * 50_000, b"c"]
+    parts, read = list(sent), bytearray()
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": parts.pop(0), "more_body": bool(parts)}
+
+    async def route(_scope: Scope, receive: Receive, _send: Send) -> None:
+        more = True
+        while more:
+            message = await receive()
+            read.extend(message["body"])
+            more = message["more_body"]
+
+    await FormBodies(route)(POST, receive, _send)
+
+    assert bytes(read) == b"".join(sent)
+
+
 async def test_a_sender_that_leaves_is_answered_by_nobody():
     """A connection that closes in the middle of a form asks no page."""
 
