@@ -6,11 +6,12 @@ import dataclasses
 import itertools
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 from tests.dashboard.conftest import on_engines
 from tests.dashboard.generated import NOW
 from tests.dashboard.naive import Tables
 
+from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import CursorError, Scope
 from toolfault_dashboard.search import QueryError, parse
@@ -187,3 +188,12 @@ def test_a_viewer_sees_no_text_of_model_or_system(conn: Connection, scope: Scope
     stream = queries.iter_failures(conn, viewer)
     rows = [dict(zip(stream.columns, row, strict=True)) for row in stream.rows]
     assert {row["text_system"] for row in rows} == {row["expected"] for row in rows} == {None}
+
+
+def test_an_id_that_no_text_can_hold_is_not_there(engine: Engine):
+    """PostgreSQL refuses NUL in a parameter: there is no such row, and no fault of the server."""
+    with read_connection(engine) as conn:
+        scope = Scope(1, parse(""), NOW, "llm")
+        assert queries.chain_detail(conn, scope, "a\0b") is None
+        assert queries.failure_detail(conn, scope, "a\0b") is None
+        assert queries.change(conn, scope, "a\0b") is None

@@ -114,6 +114,8 @@ def _chain(values: RowMapping) -> ChainRow:
 
 def chain_detail(conn: Connection, scope: Scope, chain_id: str) -> ChainDetail | None:
     """Return the chain *chain_id* of the project with its calls in order, or None."""
+    if "\0" in chain_id:  # PostgreSQL cannot be asked for it, and nothing stored has it
+        return None
     row = (
         conn.execute(
             _select_chains(scope).where(

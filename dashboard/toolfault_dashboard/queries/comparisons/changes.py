@@ -43,6 +43,8 @@ def changes(conn: Connection, scope: Scope) -> tuple[ChangeRow, ...]:
 
 def change(conn: Connection, scope: Scope, event_id: str) -> ChangeRow | None:
     """Return the change *event_id* of the project, recorded or detected, or None."""
+    if "\0" in event_id:  # PostgreSQL cannot be asked for it, and nothing stored has it
+        return None
     if event_id.startswith(f"{PREFIX}:"):
         everything = replace(scope, query=Query())
         found = detected_changes(conn, everything)

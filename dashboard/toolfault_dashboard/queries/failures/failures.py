@@ -180,6 +180,8 @@ def failure_detail(conn: Connection, scope: Scope, event_id: str) -> FailureDeta
 
     The failure is found in the whole project; its neighbours are those of the scope.
     """
+    if "\0" in event_id:  # PostgreSQL cannot be asked for it, and nothing stored has it
+        return None
     everything = Scope(
         scope.project_id, scope.query.without(*_keys(scope)), scope.now, scope.audience
     )
