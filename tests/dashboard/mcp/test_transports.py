@@ -161,6 +161,8 @@ def test_a_wrong_key_is_refused(
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     answer = httpx2.post(f"{server.address}/mcp", json=body, headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (status, code)
+    if status == 401:
+        assert "tf_read_" in answer.json()["detail"]
 
 
 def test_a_server_that_no_agent_asks_does_not_load_the_sdk():
