@@ -6,9 +6,10 @@ earlier ones that begin with ``initialize``. Nothing is kept between two request
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Final
 
 import mcp_types as types
 from anyio.to_thread import run_sync
@@ -19,7 +20,12 @@ from toolfault_dashboard.queries import CursorError
 from toolfault_dashboard.queries.counting.deadline import TooSlow
 from toolfault_dashboard.search import QueryError
 
-__all__ = ["Ask", "create_server", "definitions"]
+__all__ = ["FAULT", "Ask", "create_server", "definitions"]
+
+FAULT: Final = '{"error":"A fault of the server; its log says more. Nothing was changed."}'
+
+# The standard library's: over stdio, standard output belongs to the protocol.
+_log = logging.getLogger(__name__)
 
 Ask = Callable[[str, Mapping[str, Any]], str]
 """(tool, arguments) -> answer; it blocks, and raises what `tools.answered` raises."""
@@ -53,6 +59,11 @@ def create_server(ask: Ask) -> Server[Any]:
             text = await run_sync(ask, call.name, call.arguments or {})
         except (Refused, QueryError, CursorError, TooSlow) as error:
             return _said(refusal(error), failed=True)
+        except Exception:  # noqa: BLE001 - it is logged
+            # In the protocol before 2026-07-28 the SDK would send what the exception says, such as
+            # the statement of the database.
+            _log.exception("mcp_tool_failed")
+            return _said(FAULT, failed=True)
         return _said(text, failed=False)
 
     return Server(

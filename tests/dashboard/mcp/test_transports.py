@@ -26,7 +26,7 @@ from tests.running import new_key
 
 from toolfault_collector.admin.projects import find_project
 from toolfault_collector.storage.database.engine import open_engine, read_connection
-from toolfault_dashboard.mcp.sdk import create_server
+from toolfault_dashboard.mcp.sdk import FAULT, create_server
 from toolfault_dashboard.mcp.tools import TOOLS, answered
 
 pytestmark = pytest.mark.slow
@@ -143,6 +143,19 @@ async def test_a_server_in_the_stateless_mode_of_the_sdk(history: Engine):
         for mode in MODES:
             async with Client(streamable_http_client(f"{address}/mcp"), mode=mode) as client:
                 assert (await _every_tool(client))["overview"] == expected
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_fault_says_nothing_of_the_inside(mode: str):
+    """What nobody foresaw is logged; the agent gets a sentence, in either era of the protocol."""
+
+    def ask(name: str, arguments: Any) -> str:
+        raise RuntimeError("SELECT secret FROM chain")
+
+    async with Client(create_server(ask), mode=mode) as client:
+        result = await client.call_tool("overview", {})
+    (block,) = result.content
+    assert (result.is_error, block.text) == (True, FAULT)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
