@@ -68,6 +68,14 @@ def test_the_json_schema_patch_accepts_what_was_sent(remedy: str):
     Draft202012Validator(schema).validate({"value": SENT[remedy][0]})
 
 
+def test_the_json_schema_patch_of_json_in_text_takes_nothing_else():
+    """``contentMediaType`` alone forbids nothing, so a number would pass."""
+    (text,) = (
+        p.text for p in patches(FixKey("t", "value", "json_from_string")) if p.kind == "JSON schema"
+    )
+    assert not Draft202012Validator(json.loads(text)).is_valid({"value": 5})
+
+
 def test_an_alias_is_taken_in_place_of_the_name():
     """Model and schema take the name that the model writes instead."""
     found = {p.kind: p.text for p in patches(FixKey("t", "query", "alias", "q"))}

@@ -59,7 +59,12 @@ _TYPES: Final[dict[str, tuple[str, Any, str]]] = {
     ),
     "json_from_string": (
         _BEFORE.format("T", "json.loads(value) if isinstance(value, str) else value"),
-        {"anyOf": [{"type": ["object", "array"]}, {"contentMediaType": "application/json"}]},
+        {
+            "anyOf": [
+                {"type": ["object", "array"]},
+                {"type": "string", "contentMediaType": "application/json"},
+            ]
+        },
         "JSON itself, not text that holds JSON: no quotes around it.",
     ),
     "wrap_in_list": (
