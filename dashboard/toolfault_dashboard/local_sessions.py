@@ -15,6 +15,7 @@ from toolfault_collector.admin.audit import note
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.importers import ImportReport, Progress, import_paths
 from toolfault_collector.storage.database.engine import write_transaction
+from toolfault_dashboard.formats import plural
 
 __all__ = ["Importing", "LocalSessions", "sessions_here"]
 
@@ -38,7 +39,7 @@ def sessions_here(environ: Mapping[str, str] = os.environ) -> LocalSessions | No
     home = environ.get("CLAUDE_CONFIG_DIR")
     try:
         folder = (Path(home) if home else Path.home() / ".claude") / "projects"
-        files = sum(1 for _ in folder.rglob("*.jsonl"))
+        files = sum(1 for path in folder.rglob("*.jsonl") if path.is_file())
     except (OSError, RuntimeError):  # no home, or a folder that may not be read
         return None
     return LocalSessions(folder, files) if files else None
@@ -70,15 +71,18 @@ class Importing:
         self._lock = threading.Lock()
         self._state: _State | None = None
 
-    def start(self, sessions: LocalSessions, project: str, *, actor: str) -> None:
+    def start(self, sessions: LocalSessions, project: str, *, actor: str) -> bool:
         """Import *sessions* into *project*, which is made if it is new; not while one runs.
+
+        Returns:
+            Whether an import into *project* runs now: False while one into another does.
 
         Raises:
             ValueError: The name cannot be a project's.
         """
         with self._lock:
             if self._state is not None and self._state.running:
-                return
+                return self._state.project == project
             with write_transaction(self._engine) as conn:
                 number = ensure_project(conn, project)
                 note(
@@ -93,6 +97,7 @@ class Importing:
         threading.Thread(
             target=self._run, args=(sessions, number), name="toolfault-import", daemon=True
         ).start()
+        return True
 
     def said(self, project: str) -> str:
         """Return how far the import into *project* is, in a sentence; nothing if there is none."""
@@ -106,22 +111,41 @@ class Importing:
             )
         if state.report is not None:
             found = state.report
+            # Only how many: their texts name paths of the server, and every reader sees this.
+            missing = (
+                f" Data is missing because of {plural(len(found.errors), 'problem')}; the server's"
+                " log says where."
+                if found.errors
+                else ""
+            )
             return (
                 f"Imported {found.calls:,} calls, {found.failures:,} of them failures, from"
-                f" {found.files:,} sessions."
+                f" {plural(found.files, 'session')}.{missing}"
             )
         at = state.progress
         return f"Importing: file {at.file:,} of {at.files:,}." if at else "The import has begun."
 
     def _run(self, sessions: LocalSessions, project_id: int) -> None:
         try:
+            # Nothing else that lies there: who pressed the button was asked about sessions.
             report = import_paths(
-                self._engine, project_id, [sessions.folder], on_progress=self._progress
+                self._engine,
+                project_id,
+                [sessions.folder],
+                format="claude-code",
+                on_progress=self._progress,
             )
         except Exception:  # noqa: BLE001 - a thread has nobody to raise to: the page and the log say it
             _log.exception("import_failed", project_id=project_id)
             self._set(failed=True)
         else:
+            for problem in report.errors:
+                _log.warning(
+                    "not_imported",
+                    path=str(problem.path),
+                    position=problem.position,
+                    reason=problem.message,
+                )
             self._set(report=report)
 
     def _progress(self, progress: Progress) -> None:

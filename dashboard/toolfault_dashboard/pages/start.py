@@ -96,7 +96,11 @@ def import_sessions(ask: Asked) -> Response:
     sessions = sessions_here()
     if sessions is None:
         raise HTTPException(404, "There are no sessions of Claude Code on the server's machine.")
-    ask.services.importing.start(sessions, _project(ask), actor=ask.viewer.name)
+    if not ask.services.importing.start(sessions, _project(ask), actor=ask.viewer.name):
+        raise HTTPException(
+            409,
+            "An import into another project is running. Press the button again when it is done.",
+        )
     return RedirectResponse(ask.link(_PATH, "", window=""), status_code=303)
 
 

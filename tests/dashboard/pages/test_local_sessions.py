@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, event
 from tests.collector.importers.sessions import answer, call, write
 from tests.dashboard.pages.conftest import Browser, open_browser
 
 from toolfault_collector.admin.audit import acts
 from toolfault_collector.storage.database.engine import read_connection
+from toolfault_dashboard.local_sessions import Importing, sessions_here
 
 BUTTON = "Import 2 sessions of Claude Code"
 
@@ -55,6 +57,60 @@ def test_sessions_are_imported_when_the_button_is_pressed(
     with read_connection(empty_browser.engine) as conn:
         act = next(act for act in acts(conn) if act.action == "sessions_imported")
     assert (act.actor, act.project, act.detail) == ("admin", "default", {"files": 2})
+
+
+def test_what_could_not_be_read_is_told(sessions: Path, empty_browser: Browser) -> None:
+    """A damaged session loses only what is damaged; the page says that something is missing."""
+    with (sessions / "projects" / "a" / "session-0.jsonl").open("a") as file:
+        file.write('{"type": "user", \n')
+    empty_browser.post("/start/sessions", {})
+    _wait_for_the_import()
+    said = empty_browser.page("/start").text
+    assert "Imported 4 calls, 2 of them failures, from 2 sessions." in said
+    assert "Data is missing because of 1 problem; the server's log says where." in said
+
+
+def test_only_sessions_are_imported(sessions: Path, empty_browser: Browser) -> None:
+    """What else lies in the folder is neither counted on the button nor read into the project."""
+    folder = sessions / "projects" / "a"
+    (folder / "folder.jsonl").mkdir()
+    (folder / "gone.jsonl").symlink_to(folder / "nowhere")
+    asked = {"id": "c", "type": "function", "function": {"name": "private", "arguments": "{}"}}
+    chat = [
+        {"role": "assistant", "content": None, "tool_calls": [asked]},
+        {"role": "tool", "tool_call_id": "c", "content": "Error: no"},
+    ]
+    (folder / "chat.json").write_text(json.dumps(chat))
+    (form,) = empty_browser.page("/start").forms_to("/start/sessions")
+    assert form.buttons == (BUTTON,)
+    empty_browser.post(form.action, form.fields)
+    _wait_for_the_import()
+    said = empty_browser.page("/start").text
+    assert "Imported 4 calls, 2 of them failures, from 2 sessions." in said
+
+
+def test_one_import_at_a_time(sessions: Path, sqlite_engine: Engine) -> None:
+    """A second click changes nothing; an import into another project is refused, not forgotten."""
+    go_on = threading.Event()
+
+    @event.listens_for(sqlite_engine, "begin")
+    def wait(_conn: object) -> None:
+        if threading.current_thread().name == "toolfault-import":
+            assert go_on.wait(30)
+
+    found = sessions_here()
+    assert found is not None
+    importing = Importing(sqlite_engine)
+    assert importing.start(found, "first", actor="ana")
+    assert importing.start(found, "first", actor="ana")
+    assert not importing.start(found, "second", actor="ana")
+    go_on.set()
+    _wait_for_the_import()
+    assert importing.start(found, "second", actor="ana")
+    _wait_for_the_import()
+    assert importing.said("second").startswith("Imported 4 calls")
+    with read_connection(sqlite_engine) as conn:
+        assert sum(act.action == "sessions_imported" for act in acts(conn)) == 2
 
 
 def test_only_an_administrator_is_asked(sessions: Path, own_engine: Engine) -> None:
