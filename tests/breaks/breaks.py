@@ -2015,4 +2015,28 @@ BREAKS: Final = (
         new="first_at > since",
         found_by=("tests/dashboard/pages/test_period_before.py",),
     ),
+    Break(
+        name="mcp-tells-the-statement",
+        promise="A fault of the server tells a coding agent the statement of the database.",
+        file="dashboard/toolfault_dashboard/mcp/sdk.py",
+        old="            return _said(FAULT, failed=True)\n",
+        new="            raise\n",
+        found_by=("tests/dashboard/mcp/test_transports.py",),
+    ),
+    Break(
+        name="long-body-cut-in-silence",
+        promise="A body longer than a form is cut, and its route is told that nothing follows.",
+        file="dashboard/toolfault_dashboard/security.py",
+        old='"body": body, "more_body": more}',
+        new='"body": body, "more_body": False}',
+        found_by=("tests/dashboard/pages/test_slow_forms.py",),
+    ),
+    Break(
+        name="alert-channel-names-a-file",
+        promise="Whoever makes a channel has a file of the server sent to himself.",
+        file="dashboard/toolfault_dashboard/alerts/channels.py",
+        old="isinstance(each, apprise.AppriseAttachment) and len(each) for",
+        new="False for",
+        found_by=("tests/dashboard/alerts/test_channels.py",),
+    ),
 )
