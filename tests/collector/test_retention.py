@@ -17,11 +17,13 @@ from toolfault_collector.doctor.recount import recount
 from toolfault_collector.retention.policy import prune, prune_rejects
 from toolfault_collector.retention.rows import Pruned
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
+from toolfault_collector.storage.drops import count_drops
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import (
     call_counts,
     chain,
     conversation,
+    drop_counts,
     message,
     rejected_event,
     signature,
@@ -245,6 +247,17 @@ def test_rejects_are_kept_for_a_week(engine: Engine) -> None:
 
     assert prune_rejects(engine, clock=lambda: NOW) == 1
     assert _count(engine, rejected_event) == 1
+
+
+def test_what_senders_lost_is_kept_for_a_week(engine: Engine) -> None:
+    """Counts of dropped events go once no alert looks back so far, by whatever reason."""
+    project_id = _store(engine, success(), days_ago=0)
+    told = [(project_id, NOW - days * DAY_US, {"queue_full": 1, "x" * 64: 2}) for days in (6, 10)]
+    with write_transaction(engine) as conn:
+        count_drops(conn, told)
+
+    assert prune_rejects(engine, clock=lambda: NOW) == 0
+    assert _count(engine, drop_counts) == 2
 
 
 @SQLITE

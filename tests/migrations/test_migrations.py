@@ -423,7 +423,7 @@ def test_killed_in_a_migration(
     migrations.downgrade(engine, older)
     url = engine.url.render_as_string(hide_password=False)
     for kill in range(kills):
-        left = str(total * (2 * kill + 1) // (2 * kills))
+        left = str(max(1, total * (2 * kill + 1) // (2 * kills)))
         command = [sys.executable, "-c", KILLED, url, left, str(tmp_path)]
         assert subprocess.run(command, timeout=120, check=False).returncode == -signal.SIGKILL
 

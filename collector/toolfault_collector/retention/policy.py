@@ -29,6 +29,7 @@ from toolfault_collector.storage.database.engine import (
 from toolfault_collector.storage.rollups import HOUR_US
 from toolfault_collector.storage.tables import (
     call_counts,
+    drop_counts,
     failure_counts,
     project,
     rejected_event,
@@ -53,6 +54,8 @@ CUT_SHARE: Final = 8
 SET_BACK_US: Final = 6 * HOUR_US
 # Rejected events are kept to be looked at soon.
 REJECTS_DAYS: Final = 7
+# What senders say they lost; no alert looks back further than a week.
+DROPS_DAYS: Final = 8
 REJECTS_PER_PROJECT: Final = 10_000
 
 _log = structlog.get_logger(__name__)
@@ -133,8 +136,11 @@ def prune_projects(
 
 
 def prune_rejects(engine: Engine, *, clock: Callable[[], int] = now_us) -> int:
-    """Remove rejected events that are a week old, and the oldest beyond 10,000 per project."""
-    removed, row = 0, rejected_event.c
+    """Remove rejected events that are a week old, and the oldest beyond 10,000 per project.
+
+    What senders said they lost (`drop_counts`) goes a day later, and is not counted here.
+    """
+    removed, row, told = 0, rejected_event.c, drop_counts.c
     with read_connection(engine) as conn:
         ids = [each.id for each in list_projects(conn)]
         # They may hold what people typed, so they go by age unless a clock is known to be wrong.
@@ -149,6 +155,9 @@ def prune_rejects(engine: Engine, *, clock: Callable[[], int] = now_us) -> int:
             if first is not None:
                 old |= order <= tuple(first)
             removed += conn.execute(delete(rejected_event).where(mine, old)).rowcount
+            if not doubted:
+                past = told.period < clock() - DROPS_DAYS * DAY_US
+                conn.execute(delete(drop_counts).where(told.project_id == project_id, past))
     return removed
 
 
