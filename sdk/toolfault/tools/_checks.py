@@ -654,6 +654,22 @@ def too_deep(value: Any, loc: Loc, findings: Findings) -> bool:
     return True
 
 
+def object_from(value: Any, loc: Loc, findings: Findings) -> tuple[Any, bool]:
+    """Return a value that must be an object, read from JSON text where need be, and if it is one.
+
+    Where it is not, or is nested too deeply, that is noted.
+    """
+    before = len(findings.found)
+    if not issubclass(type(value), dict):
+        value = from_json_text(value, dict, loc, findings)
+        if type(value) is not dict:
+            if len(findings.found) == before:
+                words = "Input should be a valid dictionary"
+                findings.add(loc, "wrong_type", words, expected="object", value=value)
+            return value, False
+    return value, not too_deep(value, loc, findings)
+
+
 class ListCheck(Check):
     """An array; becomes a list, or what ``build`` makes of it (set, frozenset, tuple)."""
 
@@ -789,20 +805,8 @@ class DictCheck(Check):
 
     def check(self, value: Any, loc: Loc, findings: Findings) -> Any:
         """Check every key and value; the object stays the same when nothing changed."""
-        before = len(findings.found)
-        if not issubclass(type(value), dict):
-            value = from_json_text(value, dict, loc, findings)
-            if type(value) is not dict:
-                if len(findings.found) == before:
-                    findings.add(
-                        loc,
-                        "wrong_type",
-                        "Input should be a valid dictionary",
-                        expected="object",
-                        value=value,
-                    )
-                return value
-        if too_deep(value, loc, findings):
+        value, is_object = object_from(value, loc, findings)
+        if not is_object:
             return value
         checked = self._checked(value, loc, findings)
         if self.bounds is not None:
@@ -1028,19 +1032,8 @@ class ObjectCheck(Check):
         if self.build is not None and type(value) is self.build:
             return value
         before = len(findings.found)
-        if not issubclass(type(value), dict):
-            value = from_json_text(value, dict, loc, findings)
-            if type(value) is not dict:
-                if len(findings.found) == before:
-                    findings.add(
-                        loc,
-                        "wrong_type",
-                        "Input should be a valid dictionary",
-                        expected="object",
-                        value=value,
-                    )
-                return value
-        if too_deep(value, loc, findings):
+        value, is_object = object_from(value, loc, findings)
+        if not is_object:
             return value
         checked = self.members(value, loc, findings)
         if self.build is None or len(findings.found) > before:
