@@ -840,6 +840,24 @@ BREAKS: Final = (
         found_by=("tests/sdk/tools/test_hints_rejected.py::test_what_is_rejected",),
     ),
     Break(
+        name="sdk-words-of-the-host-sent",
+        promise="The text of a dataclass that refuses a value is sent with the value in it.",
+        file="sdk/toolfault/tools/_checks.py",
+        old='words or "Invalid value", type="value_error")',
+        new='words or "Invalid value")',
+        found_by=(
+            "tests/sdk/telemetry/test_values.py::test_the_words_of_a_hosts_own_rule_lose_values",
+        ),
+    ),
+    Break(
+        name="sdk-secret-in-a-list-quoted",
+        promise="A password inside of a list leaves with the text that quotes it.",
+        file="sdk/toolfault/errors/_redaction.py",
+        old="        elif type(inside) is list or type(inside) is tuple:",
+        new="        elif type(inside) is tuple:",
+        found_by=("tests/sdk/telemetry/test_events.py::test_a_secret_anywhere_leaves_in_no_text",),
+    ),
+    Break(
         name="sdk-rate-limit-code",
         promise="A tool that is rate limited is reported as a broken service.",
         file="sdk/toolfault/errors/_classify.py",

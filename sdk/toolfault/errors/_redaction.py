@@ -56,10 +56,13 @@ __all__ = [
 
 _MOST_CACHED_KEYS = 4_096
 _MOST_KEYS_READ = 100
+_MOST_CONTAINERS_READ = 100
 _SHORTEST_QUOTED = 4
 _LONGEST_QUOTED = 500
 _MOST_QUOTED = 20
 _NAME_KEYS = ("name", "key", "field", "header")
+_CONTAINERS = frozenset({dict, list, tuple})
+_TOLD = _CONTAINERS | {str}
 
 
 class RedactionPolicy:
@@ -202,6 +205,8 @@ def names_a_secret(pairs: dict[Any, Any]) -> bool:
 def secret_values(value: object) -> list[str]:
     """The texts of at least four characters under secret keys of *value*, at most 20.
 
+    Lists are looked into, and so are pairs such as `{"name": "Authorization", "value": "x"}`.
+
     The longest first: a secret may be the beginning of another, and what is left of that would
     still be told.
 
@@ -213,27 +218,43 @@ def secret_values(value: object) -> list[str]:
             value = json.loads(value)
         except (ValueError, RecursionError):
             return []
-    found = _secret_values(value, 3)
+    found: list[str] = []
+    waiting: list[tuple[object, bool]] = [(value, False)]
+    for inside, secret in waiting:  # grows while it is read: what lies deeper comes later
+        if type(inside) is dict:
+            _in_dict(inside, waiting, found)
+        elif type(inside) is list or type(inside) is tuple:
+            for item in inside[:_MOST_KEYS_READ]:
+                if type(item) in (_TOLD if secret else _CONTAINERS):
+                    _look_at(item, waiting, found, secret=secret)
+    found = found[:_MOST_QUOTED]
     return sorted(found, key=len, reverse=True) if found else found
 
 
-def _secret_values(value: object, depth: int) -> list[str]:
-    found: list[str] = []
-    if type(value) is not dict or depth == 0:
-        return found
+def _in_dict(pairs: dict[Any, Any], waiting: list[tuple[object, bool]], found: list[str]) -> None:
     known = _policy.known_keys
-    for key, item in islice(dict.items(value), _MOST_KEYS_READ):
-        if type(item) is dict:
-            found += _secret_values(item, depth - 1)
-        elif type(item) is str and len(item) >= _SHORTEST_QUOTED and type(key) is str:
+    for key, item in islice(dict.items(pairs), _MOST_KEYS_READ):
+        if type(item) in _TOLD and type(key) is str:
             secret = known.get(key)
             if secret is None:
                 secret = _policy.is_secret(key)
-            if secret:
-                found.append(item)
-                if len(item) > _LONGEST_QUOTED:
-                    found.append(item[:_LONGEST_QUOTED])  # where the text that quotes it was cut
-    return found[:_MOST_QUOTED]
+            if not secret and key == "value":
+                secret = names_a_secret(pairs)
+            if secret or type(item) is not str:
+                _look_at(item, waiting, found, secret=secret)
+
+
+def _look_at(
+    item: object, waiting: list[tuple[object, bool]], found: list[str], *, secret: bool
+) -> None:
+    """Note a secret text; put a container on the list of what is still to be read."""
+    if type(item) is not str:
+        if len(waiting) < _MOST_CONTAINERS_READ:
+            waiting.append((item, secret))
+    elif len(item) >= _SHORTEST_QUOTED:
+        found.append(item)
+        if len(item) > _LONGEST_QUOTED:
+            found.append(item[:_LONGEST_QUOTED])  # where the text that quotes it was cut
 
 
 def without(text: Any, values: Sequence[str]) -> Any:

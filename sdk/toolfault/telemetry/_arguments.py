@@ -143,8 +143,14 @@ def fingerprint(arguments: Any, key: bytes) -> str:
 
     Equal arguments have equal fingerprints whatever the order of their keys. The key keeps
     whoever reads the store from finding a value by hashing guesses. Source: BLAKE2 (RFC 7693).
+
+    Empty where a number has more digits than Python writes (``sys.set_int_max_str_digits``).
     """
-    return blake2b(_canonical(arguments).encode(), digest_size=16, key=key).hexdigest()
+    try:
+        text = _canonical(arguments)
+    except ValueError:
+        return ""
+    return blake2b(text.encode(), digest_size=16, key=key).hexdigest()
 
 
 def leaves(arguments: Any) -> Leaves:

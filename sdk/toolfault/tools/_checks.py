@@ -72,9 +72,11 @@ class Finding:
         expected: Short expectation in JSON words, or None.
         value: The value the model sent, or ABSENT.
         issue: The issue itself, where a foreign model found it.
+        type: ``value_error``, as pydantic says, where the words are those of an exception of the
+            host: they may quote the value.
     """
 
-    __slots__ = ("code", "expected", "issue", "loc", "message", "value")
+    __slots__ = ("code", "expected", "issue", "loc", "message", "type", "value")
 
     def __init__(
         self,
@@ -85,6 +87,7 @@ class Finding:
         expected: str | None,
         value: object,
         issue: Issue | None = None,
+        type: str | None = None,  # noqa: A002 - the name of the member of the issue
     ) -> None:
         self.loc = loc
         self.code = code
@@ -92,6 +95,7 @@ class Finding:
         self.expected = expected
         self.value = value
         self.issue = issue
+        self.type = type
 
 
 class Findings:
@@ -118,9 +122,11 @@ class Findings:
         *,
         expected: str | None = None,
         value: object = ABSENT,
+        type: str | None = None,  # noqa: A002 - see above
     ) -> None:
         """Note one thing that is wrong."""
-        self.found.append(Finding(loc, code, message, expected=expected, value=value))
+        found = Finding(loc, code, message, expected=expected, value=value, type=type)
+        self.found.append(found)
 
     def add_issue(self, loc: Loc, issue: Issue) -> None:
         """Note an issue that a foreign model found at ``loc``."""
@@ -654,23 +660,18 @@ def too_deep(value: Any, loc: Loc, findings: Findings) -> bool:
     return True
 
 
-def as_object(value: Any, loc: Loc, findings: Findings) -> tuple[Any, bool]:
-    """Return the object that *value* is or holds as JSON text, and whether its members can be seen.
+def object_from(value: Any, loc: Loc, findings: Findings) -> tuple[Any, bool]:
+    """Return a value that must be an object, read from JSON text where need be, and if it is one.
 
-    What is none, or is nested too deeply, is noted and reported.
+    Where it is not, or is nested too deeply, that is noted.
     """
+    before = len(findings.found)
     if not issubclass(type(value), dict):
-        before = len(findings.found)
         value = from_json_text(value, dict, loc, findings)
         if type(value) is not dict:
             if len(findings.found) == before:
-                findings.add(
-                    loc,
-                    "wrong_type",
-                    "Input should be a valid dictionary",
-                    expected="object",
-                    value=value,
-                )
+                words = "Input should be a valid dictionary"
+                findings.add(loc, "wrong_type", words, expected="object", value=value)
             return value, False
     return value, not too_deep(value, loc, findings)
 
@@ -810,7 +811,7 @@ class DictCheck(Check):
 
     def check(self, value: Any, loc: Loc, findings: Findings) -> Any:
         """Check every key and value; the object stays the same when nothing changed."""
-        value, is_object = as_object(value, loc, findings)
+        value, is_object = object_from(value, loc, findings)
         if not is_object:
             return value
         checked = self._checked(value, loc, findings)
@@ -1037,7 +1038,7 @@ class ObjectCheck(Check):
         if self.build is not None and type(value) is self.build:
             return value
         before = len(findings.found)
-        value, is_object = as_object(value, loc, findings)
+        value, is_object = object_from(value, loc, findings)
         if not is_object:
             return value
         checked = self.members(value, loc, findings)
@@ -1079,7 +1080,7 @@ class ObjectCheck(Check):
         except (ValueError, AssertionError) as error:  # the class's own rule, said in its words
             # A nested validation error would print the values it was given.
             words = "" if callable(getattr(error, "errors", None)) else str(error)
-            findings.add(loc, "invalid_input", words or "Invalid value")
+            findings.add(loc, "invalid_input", words or "Invalid value", type="value_error")
             return checked
 
     def schema(self) -> dict[str, Any]:
@@ -1115,8 +1116,10 @@ class RepairCheck(Check):
             repaired = self._coerce(value)
         except ValueError as error:  # broken JSON in a string
             words = str(error)
-            code = "malformed_json" if words.startswith("Invalid JSON") else "invalid_input"
-            findings.add(loc, code, words, value=value)
+            if words.startswith("Invalid JSON"):
+                findings.add(loc, "malformed_json", words, value=value)
+            else:
+                findings.add(loc, "invalid_input", words, value=value, type="value_error")
             return value
         trial = findings.trial(coerce=findings.coerce)
         checked = self._inner.check(repaired, loc, trial)

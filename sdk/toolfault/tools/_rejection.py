@@ -79,6 +79,7 @@ def _issue(finding: Finding, secret: frozenset[str]) -> Issue:
         received=received,
         received_type=kind,
         stand_in=stand_in,
+        type=finding.type,
     )
 
 

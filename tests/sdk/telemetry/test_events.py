@@ -166,6 +166,37 @@ def test_a_secret_argument_leaves_in_no_text(how: str, make_client: MakeClient) 
     assert "canary" not in json.dumps([told, transport.batches])
 
 
+@pytest.mark.parametrize(
+    "shape",
+    [
+        [{"login": [{"password": "*"}]}],
+        {"a": {"b": {"c": {"d": {"password": "*"}}}}},
+        {"headers": [{"name": "Authorization", "value": "*"}]},
+        {"passwords": [], "password": ["*"]},
+    ],
+    ids=["list", "deep", "pair", "several"],
+)
+def test_a_secret_anywhere_leaves_in_no_text(shape: Any, make_client: MakeClient) -> None:
+    """In lists, far down, in pairs of name and value: what is hidden there is hidden in texts."""
+    transport = MemoryTransport()
+    make_client(transport=transport, capture_values=True)
+    arguments = {"given": json.loads(json.dumps(shape).replace("*", "canary of bob"))}
+
+    @toolfault.tool(hints="off")
+    def login(given: Any) -> None:
+        """Refuse, with the password in the text."""
+        raise toolfault.ToolError("the pass phrase canary of bob is wrong")
+
+    told = json.dumps(login.call(arguments).to_tool_message("c"))
+    toolfault.capture_failure(RuntimeError("canary of bob"), tool="login", arguments=arguments)
+    assert toolfault.flush(20)
+    assert len(transport.events) == 2
+    assert "the pass phrase [REDACTED] is wrong" in told
+    bodies = [{**event["error"], "exception": None} for event in transport.events]
+    assert "canary" not in json.dumps([told, bodies])
+    assert transport.events[1]["error"]["exception"]["message"] == "[REDACTED]"
+
+
 def test_validation_errors_do_not_quote_their_input(make_client: MakeClient) -> None:
     """The text of a pydantic error, which repeats the input, stays behind."""
     transport = MemoryTransport()
@@ -177,6 +208,16 @@ def test_validation_errors_do_not_quote_their_input(make_client: MakeClient) -> 
     event = the_event(client, transport)
     assert event["error"]["exception"]["message"] == "2 validation errors for Account"
     assert value not in json.dumps(event)
+
+
+def test_a_number_that_cannot_be_written_costs_no_event(make_client: MakeClient) -> None:
+    """Python writes no number of some thousand digits; the failure is sent all the same."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport)
+    client.on_call(a_call(error=a_failure(), arguments={"port": 10**5_000}))
+    event = the_event(client, transport)
+    assert event["args_recorded"]
+    assert "args_fingerprint" not in event
 
 
 def test_result_names_its_event(make_client: MakeClient) -> None:

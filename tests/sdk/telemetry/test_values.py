@@ -21,6 +21,7 @@ from tests.sdk.telemetry.conftest import SILENT, MakeClient, segments
 
 import toolfault
 from toolfault import Issue, ToolError, tool
+from toolfault.coerce import Coercion
 from toolfault.telemetry import Response
 from toolfault.testing import MemoryTransport, capture_events
 from toolfault.validators import Check, validate_choice, validate_json, validate_regex
@@ -336,6 +337,38 @@ def test_arguments_that_the_host_changes_after_the_call_are_still_known() -> Non
     (event,) = events
     assert event["error"]["exception"]["message"] == "nobody is called <str, 16 characters>"
     assert MARK not in json.dumps(event)
+
+
+@dataclass
+class Guest:
+    """Its own rule quotes what it refuses."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        raise ValueError(f"{self.name} is not invited")
+
+
+def refuse(name: object) -> object:
+    """Quote what cannot be repaired, as a coercer of the host may."""
+    raise ValueError(f"{name} is not invited")
+
+
+@pytest.mark.parametrize("kind", [Guest, list[Guest], Annotated[str, Coercion("name", refuse)]])
+def test_the_words_of_a_hosts_own_rule_lose_values(kind: Any) -> None:
+    """A dataclass and a coercer may quote the value they refuse: the model reads it, no more."""
+
+    def seat(guest: Any) -> None:
+        """Take a guest."""
+
+    seat.__annotations__["guest"] = kind
+    guest: Any = {"name": MARK} if kind is Guest else [{"name": MARK}]
+    given = {"guest": MARK if kind not in (Guest, list[Guest]) else guest}
+    with capture_events() as events:
+        told = json.dumps(tool(seat).call(given).to_tool_message("c"))
+    assert f"{MARK} is not invited" in told
+    assert "<str, 16 characters> is not invited" in json.dumps(events)
+    assert MARK not in json.dumps(events)
 
 
 def test_values_that_are_no_plain_text_are_found_too() -> None:

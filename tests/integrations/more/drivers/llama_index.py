@@ -30,7 +30,7 @@ def _scripted(scenario: Scenario, read: list[Any]) -> Any:
     ]
 
     def unused(self: Any, *_: Any, **__: Any) -> Any:
-        raise AssertionError("an agent asks its model through achat_with_tools alone")
+        raise AssertionError("the agent calls a member of its model that this test does not play")
 
     async def achat_with_tools(self: Any, tools: Any, chat_history: Any = None, **_: Any) -> Any:
         read[:] = chat_history
