@@ -72,7 +72,6 @@ def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
     assert len(receiver.deliveries) == 1
 
 
-@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
 def test_apprise_sends_and_is_held_to_the_same_networks(receiver: Receiver) -> None:
     """A service of apprise is reached where that is allowed, and not where it is not."""
     url = receiver.url.replace("http://", "json://")
@@ -87,7 +86,6 @@ def test_apprise_sends_and_is_held_to_the_same_networks(receiver: Receiver) -> N
     assert send(channel, MESSAGE, networks_of(LOCAL), now=0) is not None
 
 
-@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
 @pytest.mark.parametrize(
     ("kind", "url"),
     [
