@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Annotated
 
-import typer
+import typer.main
 
 from toolfault_dashboard.cli import (
     alerts,
@@ -105,7 +106,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code; errors are one sentence on standard error."""
     given = [_NEGATED.sub("!", word) for word in arguments]
     try:
-        code = app(args=given, prog_name="toolfault", standalone_mode=False)
+        code = _command()(args=given, prog_name="toolfault", standalone_mode=False)
     except Exception as error:  # the boundary: nothing of a traceback reaches the user
         if os.environ.get("TOOLFAULT_DEBUG"):
             raise
@@ -115,6 +116,12 @@ def run(arguments: Sequence[str]) -> int:
     except SystemExit as exit_:  # typer's own answer to a reader that has gone
         return exit_.code if isinstance(exit_.code, int) else 1
     return code if isinstance(code, int) else 0
+
+
+@cache
+def _command() -> Callable[..., object]:
+    """The tree of all commands: typer would make it anew for every call."""
+    return typer.main.get_command(app)
 
 
 def main() -> None:
