@@ -24,7 +24,7 @@ from toolfault_collector.importers.json_values import (
     Piece,
     Read,
     array_elements,
-    document,
+    documents,
     json_lines,
 )
 
@@ -167,7 +167,7 @@ class Source:
         if suffix_of(self.path.name) in LINE_SUFFIXES and not opens_only:
             return "lines"
         goes_on = rest and rest[0].lstrip()[:1] in {"{", "["}
-        if goes_on and isinstance(document(iter([first])), Piece):
+        if goes_on and [type(read) for read in documents(iter([first]))] == [Piece]:
             return "lines"
         return "array" if start[0] == "[" else "document"
 
@@ -204,11 +204,11 @@ class Source:
     def _reads(self) -> Iterator[Read]:
         if self.layout == "lines":
             return json_lines(self._chunks())
-        return array_elements(self._chunks()) if self.layout == "array" else iter([self._document])
+        return array_elements(self._chunks()) if self.layout == "array" else iter(self._documents)
 
     @cached_property
-    def _document(self) -> Read:
-        return document(self._chunks())
+    def _documents(self) -> list[Read]:
+        return documents(self._chunks())
 
     def _chunks(self) -> Iterator[str]:
         raw = self._raw_chunks()

@@ -1,4 +1,4 @@
-"""JSON values of a text that comes in chunks: lines, elements of an array, or one document.
+"""JSON values of a text that comes in chunks: lines, elements of an array, or documents.
 
 Nothing here raises for what a text contains. What cannot be read becomes a :class:`Broken` with its
 position, and reading goes on behind it. Memory is bounded by one value, and messages never repeat
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-__all__ = ["Broken", "Piece", "Read", "array_elements", "document", "json_lines"]
+__all__ = ["Broken", "Piece", "Read", "array_elements", "documents", "json_lines"]
 
 MAX_VALUE: Final = 256 << 20  # characters of one line or one array element
 MAX_DOCUMENT: Final = 512 << 20  # of one object, which cannot be read in pieces
@@ -37,7 +37,10 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One JSON value with its position: ``line 3``, ``/3``, or empty for the whole document."""
+    """One JSON value with its position.
+
+    That is ``line 3``, ``/3``, ``object 3``, or empty for the whole document.
+    """
 
     position: str
     value: object
@@ -46,16 +49,43 @@ class Piece:
 Read: TypeAlias = Piece | Broken
 
 
-def document(chunks: Iterator[str]) -> Read:
-    """Read a text that is one value."""
+def documents(chunks: Iterator[str]) -> list[Read]:
+    """Read a text that is one value, or several behind each other, as OpenTelemetry prints spans.
+
+    The position of one value is empty; of several, they are ``object 1``, ``object 2``, ...
+    """
     parts, size = list[str](), 0
     for chunk in chunks:
         parts.append(chunk)
         size += len(chunk)
         if size > MAX_DOCUMENT:
             message = f"one JSON object of more than {MAX_DOCUMENT >> 20} Mi characters"
-            return Broken("", f"{message}; split it, or save it as an array or as lines", True)
-    return _decoded("", "".join(parts))
+            return [Broken("", f"{message}; split it, or save it as an array or as lines", True)]
+    text = "".join(parts)
+    reads = list(_values_in(text))
+    if len(reads) == 1 and isinstance(reads[0], Piece):
+        return [Piece("", reads[0].value)]
+    return reads if len(reads) > 1 else [_decoded("", text)]
+
+
+def _values_in(text: str) -> Iterator[Read]:
+    """Yield the values of a text up to the first one that is broken."""
+    number, at = 1, _behind_space(text, 0)
+    while at < len(text):
+        position = f"object {number}"
+        try:
+            value, end = _DECODER.raw_decode(text, at)
+        except (RecursionError, ValueError) as error:
+            reason = _reason(error, "{} characters in", start=at)
+            yield Broken(position, f"{reason}; the rest of the file was not read", fatal=True)
+            return
+        yield Piece(position, value)
+        number, at = number + 1, _behind_space(text, end)
+
+
+def _behind_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
 
 
 def json_lines(chunks: Iterator[str]) -> Iterator[Read]:

@@ -68,6 +68,34 @@ def test_the_messages_are_found_in_any_wrapper(tmp_path: Path, document: Any) ->
     assert not found.timed
 
 
+def test_answers_without_ids_are_those_of_the_tools_they_name(tmp_path: Path) -> None:
+    """Ollama gives no ids, and calls that run at once end in any order."""
+    calls: list[dict[str, Any]] = [
+        {"function": {"name": name, "arguments": {}}} for name in ("t", "u")
+    ]
+    chat = [
+        {"role": "assistant", "content": "", "tool_calls": calls},
+        {"role": "tool", "tool_name": "u", "content": "Error: no"},
+        {"role": "tool", "tool_name": "t", "content": "fine"},
+    ]
+    (found,) = parsed(_write(tmp_path / "a.json", chat))
+    assert [(call.tool, call.status) for call in found.calls] == [("t", "ok"), ("u", "failed")]
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        *({"error": True}, {"error": "no"}, {"is_error": True}, {"isError": True}),
+        {"status": "error"},
+    ],
+)
+def test_a_mark_on_the_answer_is_believed(tmp_path: Path, mark: dict[str, Any]) -> None:
+    """Whatever its text; the same member that says nothing is no mark."""
+    for members, status in ((mark, "failed"), (dict.fromkeys(mark), "ok")):
+        (found,) = parsed(_write(tmp_path / "a.json", [_call("t"), _tool("", **members)]))
+        assert [call.status for call in found.calls] == [status]
+
+
 @pytest.mark.parametrize(
     "lines",
     [

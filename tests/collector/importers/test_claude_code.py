@@ -83,6 +83,31 @@ def test_what_the_last_turn_waits_for_is_pending(tmp_path: Path) -> None:
     assert found.pending == 1
 
 
+def test_what_the_user_interrupted_is_not_waited_for(tmp_path: Path) -> None:
+    """The call gets no result any more; it is counted, with neither failure nor success."""
+    text = {"type": "text", "text": "[Request interrupted by user for tool use]"}
+    stop = {**answer(1), "uuid": "stop", "message": {"role": "user", "content": [text]}}
+    (found,) = parsed(write(tmp_path / "a.jsonl", [call(1), stop]))
+    assert ([each.status for each in found.calls], found.pending) == (["missing"], 0)
+
+
+def test_sub_agents_of_the_stream_form_name_the_call_they_work_for(tmp_path: Path) -> None:
+    """That call waits for them, however many turns they take."""
+    inner = [each for number in (2, 3) for each in (call(number), answer(number))]
+    lines = [call(1, "Task"), *({**line, "parent_tool_use_id": "toolu_1"} for line in inner)]
+    (found,) = parsed(write(tmp_path / "a.jsonl", lines))
+    assert ([each.call_id for each in found.calls], found.pending) == (["toolu_2", "toolu_3"], 1)
+    assert {each.tags["sidechain"] for each in found.calls} == {"true"}
+
+
+def test_a_session_may_begin_with_any_number_of_snapshots(tmp_path: Path) -> None:
+    """A resumed one does, and they bear no id of the session."""
+    snapshot = {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}}
+    lines = [snapshot] * 60 + [call(1), answer(1, failed=True)]
+    (found,) = parsed(write(tmp_path / "a.jsonl", lines))
+    assert found.failures == 1
+
+
 def test_an_agent_that_waits_has_not_gone_on(tmp_path: Path) -> None:
     """Turns of sub-agents in the same file decide nothing; its own next turn decides for all."""
     inner = [call(2, isSidechain=True), call(3, isSidechain=True), answer(3, isSidechain=True)]

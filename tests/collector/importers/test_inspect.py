@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
+from typing import Any
 
 from tests.collector.importers.counting import parsed
 from tests.collector.importers.fixtures import FIXTURES
@@ -19,6 +21,48 @@ def test_times_of_calls_are_those_of_the_events(tmp_path: Path) -> None:
     assert found.timed
     durations = [(call.ended_at or 0) - (call.started_at or 0) for call in found.calls]
     assert durations == [1_000_000] * 4
+
+
+def _sample(epoch: int, *answers: dict[str, Any]) -> dict[str, Any]:
+    """Give a sample as logs of 2024 have it: no id of its own, ids of calls that repeat."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "What?", "source": "input"}]
+    for number, answer in enumerate(answers):
+        call = {"id": f"c{number}", "function": "bash", "arguments": {}, "type": "function"}
+        messages += [
+            {"role": "assistant", "content": "", "source": "generate", "tool_calls": [call]},
+            {"role": "tool", "content": "", "tool_call_id": f"c{number}", **answer},
+        ]
+    return {"id": 1, "epoch": epoch, "input": "What?", "messages": messages}
+
+
+def test_every_type_of_error_is_a_failure_and_a_text_is_none(tmp_path: Path) -> None:
+    """What a tool prints is no error, in logs without the tool's name in its answer either."""
+    kinds = ("parsing", "timeout", "unicode_decode", "permission", "file_not_found",
+             "is_a_directory", "limit", "approval", "unknown", "output_limit")  # fmt: skip
+    errors: list[dict[str, Any]] = [{"error": {"type": kind, "message": kind}} for kind in kinds]
+    others: list[dict[str, Any]] = [
+        {"tool_error": "old"},
+        {"content": "Error: is what it prints"},
+        {"error": None},
+    ]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"samples": [_sample(1, *errors, *others)]}))
+    (found,) = parsed(path)
+    assert [call.status for call in found.calls] == ["failed"] * 11 + ["ok"] * 2
+    path.write_text(json.dumps({"samples": [_sample(1, *others)]}))
+    assert [call.status for call in parsed(path)[0].calls] == ["failed", "ok", "ok"]
+
+
+def test_equal_epochs_in_an_archive_are_conversations_of_their_own(tmp_path: Path) -> None:
+    """Each is a file; in both forms of a log they are the same ones."""
+    samples = [_sample(epoch, {"tool_error": "no"}) for epoch in (1, 2, 3)]
+    (tmp_path / "a.json").write_text(json.dumps({"samples": samples}))
+    with zipfile.ZipFile(tmp_path / "a.eval", "w") as archive:
+        for sample in samples:
+            archive.writestr(f"samples/1_epoch_{sample['epoch']}.json", json.dumps(sample))
+    keys = [{each.key for each in parsed(tmp_path / name)} for name in ("a.json", "a.eval")]
+    assert len(keys[0]) == 3
+    assert keys[0] == keys[1]
 
 
 def test_texts_that_are_kept_apart_are_found(tmp_path: Path) -> None:

@@ -47,6 +47,16 @@ def _texts(found: list[Conversation]) -> list[str]:
     return [call.text.removeprefix("Error ") for each in found for call in each.calls]
 
 
+def test_objects_behind_each_other_are_read_up_to_a_broken_one(tmp_path: Path) -> None:
+    """As loggers print them, over many lines each; what follows the broken one is said to miss."""
+    objects = [_chat(str(number), indent=4) for number in range(3)]
+    found, problems = _parse(tmp_path / "a.json", "\n".join(objects))
+    assert (_texts(found), problems) == (["0", "1", "2"], [])
+    found, problems = _parse(tmp_path / "a.json", "\n".join(objects)[:-30])
+    assert _texts(found) == ["0", "1"]
+    assert [problem.position for problem in problems] == ["object 3"]
+
+
 @pytest.mark.parametrize("ascii_only", [True, False])
 @pytest.mark.parametrize("layout", ["array", "indented array", "lines"])
 def test_a_file_of_many_pieces_is_read_as_written(

@@ -58,7 +58,7 @@ def detect_format(head: Sequence[Piece]) -> tuple[Format, str] | None:
 def _preposition(place: str) -> str:
     if not place:
         return "in the document"
-    return f"in {place}" if place.startswith("line") else f"at {place}"
+    return f"in {place}" if place.startswith(("line", "object")) else f"at {place}"
 
 
 def why_unknown(source: Source, head: Sequence[Piece]) -> str:

@@ -191,8 +191,11 @@ class _Reader:
         dialect = self._dialect or min(
             filter(None, shapes), key=_DIALECTS.index, default=openai.DIALECT
         )
-        # A chat may mix shapes; LiveMCPBench reads OpenAI's in its own way.
-        if self._dialect is not None or dialect is livemcpbench.DIALECT:
+        # A chat may mix shapes; LiveMCPBench and Inspect read OpenAI's in their own way.
+        own = dialect is livemcpbench.DIALECT or (
+            dialect is inspect.DIALECT and inspect.is_sample(found.wrapper)
+        )
+        if self._dialect is not None or own:
             shapes = [dialect] * len(shapes)
         key, grows = self._key(dialect.name, found)
         assembly = Assembly(key=key)
@@ -201,7 +204,7 @@ class _Reader:
             orphans = f"{assembly.orphans} results without their call"
             self._source.report(found.pointer, orphans, "note")
         # An epoch is that of a sample of Inspect, which is written when it is over.
-        calls, pending = assembly.finish(grows=grows and "epoch" not in found.wrapper)
+        calls, pending = assembly.finish(grows=grows and not inspect.is_sample(found.wrapper))
         label = _label(found.wrapper)
         return Conversation(dialect.name, key, label, found.pointer, calls, pending=pending)
 
@@ -253,7 +256,9 @@ class _Reader:
         """
         own_id = _own_id(found.wrapper)
         is_run = any(found.wrapper.get(key) is not None for key in _RUN_IDS)
-        run = [str(found.wrapper.get(key)) for key in _RUN_IDS]
+        # Samples of an archive have a file each; old ones have no id of their own.
+        of_sample = ("id", "epoch") if inspect.is_sample(found.wrapper) else ()
+        run = [str(found.wrapper.get(key)) for key in (*_RUN_IDS, *of_sample)]
         hashed = blake2b(repr((name, own_id, *run)).encode(errors="replace"))
         grows = own_id is not None
         for message in found.messages:

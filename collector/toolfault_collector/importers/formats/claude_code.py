@@ -18,7 +18,7 @@ from toolfault_collector.importers.assembly import Assembly
 from toolfault_collector.importers.files import Source
 from toolfault_collector.importers.formats import anthropic
 from toolfault_collector.importers.items import Call, Conversation, Format, Json, Outcome
-from toolfault_collector.importers.members import name_of, objects_of, read_time
+from toolfault_collector.importers.members import name_of, objects_of, read_time, text_of
 
 __all__ = ["FORMAT"]
 
@@ -26,11 +26,16 @@ NAME: Final = "claude-code"
 _OWN_KEYS: Final = ("sessionId", "leafUuid")
 _SESSION_KEYS: Final = (*_OWN_KEYS, "session_id")
 _STREAMED: Final = ("system", "user", "assistant", "result")
+# Lines without a session id that no other log has; a resumed session may begin with many.
+_OWN_LINES: Final = ("file-history-snapshot",)
+_INTERRUPTED: Final = "[Request interrupted by user"
 
 
 def _detect(line: object) -> tuple[str, str] | None:
     if not isinstance(line, dict) or not isinstance(line.get("type"), str):
         return None
+    if line["type"] in _OWN_LINES:
+        return f'"type": "{line["type"]}"', ""
     # Snake case is that of the stream-json form, which other logs have too.
     keys = _SESSION_KEYS if line["type"] in _STREAMED else _OWN_KEYS
     key = next((key for key in keys if isinstance(line.get(key), str)), None)
@@ -83,6 +88,8 @@ class _Session:
             self._turns.add(turn)
             if self._is_own(line):
                 self.calls.next_turn()
+        elif line["type"] == "user" and text_of(message.get("content")).startswith(_INTERRUPTED):
+            self.calls.next_turn()  # what has no result so far never gets one
         for entry in anthropic.entries(message, line_id, line["type"]):
             if isinstance(entry, Outcome):
                 self._complete_outcome(entry, line)
@@ -96,7 +103,7 @@ class _Session:
     def _is_own(self, line: Json) -> bool:
         """Tell the turns of the file's own agent from those of sub-agents, which it waits for."""
         agent_id = name_of(line.get("agentId"))
-        return agent_id == self._agent_id and bool(agent_id or line.get("isSidechain") is not True)
+        return agent_id == self._agent_id and bool(agent_id or not _is_sidechain(line))
 
     def _complete_call(self, call: Call, line: Json, message: Json, turn: str) -> None:
         call.identity = call.call_id or call.identity
@@ -105,7 +112,7 @@ class _Session:
         call.model = None if call.model == "<synthetic>" else call.model
         call.release = name_of(line.get("version"))
         call.run_id = self._session_id or None
-        call.tags = {"sidechain": "true"} if line.get("isSidechain") is True else {}
+        call.tags = {"sidechain": "true"} if _is_sidechain(line) else {}
         if agent_id := name_of(line.get("agentId")):
             call.tags["agent_id"] = agent_id[:256]
 
@@ -136,6 +143,11 @@ class _Session:
             provider="anthropic",
             pending=pending,
         )
+
+
+def _is_sidechain(line: Json) -> bool:
+    """Tell the lines of a sub-agent; those of the stream-json form name the call it works for."""
+    return line.get("isSidechain") is True or name_of(line.get("parent_tool_use_id")) is not None
 
 
 def _digest(*parts: object) -> bytes:

@@ -14,7 +14,7 @@ from toolfault_collector.importers.formats.openai import call_of, message_time
 from toolfault_collector.importers.items import Call, Dialect, Json, Outcome
 from toolfault_collector.importers.members import name_of, objects_of, read_time, text_of
 
-__all__ = ["DIALECT", "times_of"]
+__all__ = ["DIALECT", "is_sample", "times_of"]
 
 # What Inspect calls a failure (its ToolCallError.type), by the rule that means the same.
 _RULES: Final = {
@@ -26,10 +26,15 @@ _RULES: Final = {
 }
 
 
+def is_sample(wrapper: Json) -> bool:
+    """Tell a sample of Inspect from other objects that hold messages."""
+    return "epoch" in wrapper
+
+
 def times_of(sample: Json) -> dict[str, tuple[int | None, int | None]]:
     """Give start and end of the calls of a sample by their id, which stand in its events."""
     times: dict[str, tuple[int | None, int | None]] = {}
-    for event in objects_of(sample.get("events")) if "epoch" in sample else ():
+    for event in objects_of(sample.get("events")) if is_sample(sample) else ():
         call_id = name_of(event.get("id"))
         if event.get("event") == "tool" and call_id is not None:
             started, ended = (read_time(event.get(key)) for key in ("timestamp", "completed"))
@@ -41,6 +46,8 @@ def _sign(message: Json) -> str:
     if message.get("role") == "tool" and "tool_call_id" in message:
         if isinstance(message.get("function"), str):
             return '"function" of a tool message'
+        if "tool_error" in message:
+            return '"tool_error" of a tool message'
         return '"error" of a tool message' if isinstance(message.get("error"), dict) else ""
     if message.get("role") == "assistant":
         if any(

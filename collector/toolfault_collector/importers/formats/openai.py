@@ -62,18 +62,21 @@ def call_of(message: Json, call: Json, *, identity: str, turn: str | None) -> Ca
 
 
 def _outcome(message: Json, text: str) -> Outcome:
+    error = name_of(message.get("error"))
     flagged = (
         message.get("error") is True
-        or message.get("is_error") is True
+        or error is not None
+        or message.get("is_error", message.get("isError")) is True
         or message.get("status") == "error"
     )
     # The legacy answer names no call; an id it may have is its own.
     keys = () if message.get("role") == "function" else ("tool_call_id", "call_id", "id")
     return Outcome(
         call_id=next((found for key in keys if (found := name_of(message.get(key)))), None),
-        text=text,
+        text=text or error or "",
         failed=flagged or text.startswith(ERROR_PREFIX),
-        tool=name_of(message.get("name")),
+        tool=name_of(message.get("name"))
+        or name_of(message.get("tool_name")),  # the latter: Ollama
         at=message_time(message),
     )
 
@@ -87,8 +90,8 @@ def message_time(message: Json) -> int | None:
 DIALECT: Final = Dialect(
     name="openai",
     title="OpenAI chat messages, also the legacy function_call",
-    failure='a text that starts with `Error`, or `"error": true`, `"is_error": true` or'
-    ' `"status": "error"` on the message',
+    failure='a text that starts with `Error`, or on the message `"error": true` or a text of it,'
+    ' `"is_error": true`, `"isError": true` or `"status": "error"`',
     members=("role", "content", "tool_calls"),
     sign=_sign,
     entries=entries,

@@ -32,7 +32,7 @@ _WAITING: Final = 100  # things that are written at once
 _SAME: Final = ("event_id", "trace_id", "span_id", "agent", "provider", "environment", "detection")
 _IDS: Final = (
     *("resourceSpans", "resource_spans", "resourceLogs", "resource_logs", "span_id", "spanId"),
-    *("context.span_id", "context", "spans"),
+    *("context.span_id", "context", "batches", "spans"),
 )
 
 

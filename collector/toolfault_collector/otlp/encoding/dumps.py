@@ -1,25 +1,41 @@
 """Spans out of JSON values as files hold them, whoever wrote the file.
 
-Understood are requests of OTLP/JSON (``resourceSpans``, ``resourceLogs``), what the Python SDK
-writes (``ReadableSpan.to_json``), flat spans (``trace_id``, ``span_id``, ``attributes``, times as
-numbers), and exports of Phoenix (columns ``context.trace_id``, ``attributes.llm...``). A file may
-hold them as an array, as lines, one by one, or wrapped (``{"spans": [...]}``).
+Understood are requests of OTLP/JSON (``resourceSpans``, ``resourceLogs``; also as Tempo answers and
+older senders write them), what the Python SDK writes (``ReadableSpan.to_json``), flat spans
+(``trace_id``, ``span_id``, ``attributes``, times as numbers), and exports of Phoenix: answers of
+its APIs, and data frames (columns ``context.trace_id``, ``attributes.llm...``) in any of the
+orientations of pandas. Lists and objects may stand as JSON in a text, as tables keep them. A file
+may hold spans as an array, as lines, one by one, or wrapped (``{"spans": [...]}``).
 """
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
+from math import isnan
 from typing import Final
 
 from toolfault_collector.importers.members import read_time
+from toolfault_collector.otlp.calls.dialects import decoded
 from toolfault_collector.otlp.calls.spans import JSON, LogRecord, Span, SpanEvent, SpanStatus
 
 __all__ = ["is_dump", "read_dump"]
 
 MAX_DEPTH: Final = 24
 _Json = Mapping[str, JSON]
-_RESOURCES: Final = ("resourceSpans", "resource_spans", "resourceLogs", "resource_logs")
-_WRAPPERS: Final = ("spans", "data", "traces", "items")
+_RESOURCES: Final = (
+    *("resourceSpans", "resource_spans", "resourceLogs", "resource_logs"),
+    "batches",  # Tempo
+)
+_SCOPES: Final = (
+    *("scopeSpans", "scope_spans", "scopeLogs", "scope_logs"),
+    *("instrumentationLibrarySpans", "instrumentation_library_spans"),  # OTLP before 0.19
+)
+_WRAPPERS: Final = (
+    *("spans", "data", "traces", "trace", "items"),
+    *("project", "projects", "edges", "node", "span"),  # Phoenix's answers to GraphQL
+)
+_ID_COLUMNS: Final = ("context.span_id", "span_id", "spanId")
 _KINDS: Final = ("", "internal", "server", "client", "producer", "consumer")
 _STATUS: Final[Mapping[str, SpanStatus]] = {
     "0": "unset",
@@ -48,17 +64,49 @@ def read_dump(value: JSON) -> Iterator[Span | LogRecord]:
     elif isinstance(value, Mapping):
         if any(isinstance(value.get(key), list) for key in _RESOURCES):
             yield from _request(value)
-        elif _has_ids(value):
+        elif _is_span(value):
             if (span := _flat_span(value)) is not None:
                 yield span
+        elif (rows := _rows(value)) is not None:
+            yield from read_dump(rows)
         else:
             for key in _WRAPPERS:
                 if isinstance(value.get(key), list | dict):
                     yield from read_dump(value[key])
 
 
-def _has_ids(value: _Json) -> bool:
-    return _id_of(value, "span") is not None and _id_of(value, "trace") is not None
+def _rows(value: _Json) -> list[JSON] | None:
+    """Return the rows of a data frame as ``DataFrame.to_json`` writes it; None for no such frame.
+
+    Its orientations are ``columns``, ``index`` and ``split``; with ``records`` and ``table`` the
+    rows are there as they are.
+    """
+    columns, data = value.get("columns"), value.get("data")
+    if isinstance(columns, list) and isinstance(data, list):
+        names = [str(name) for name in columns]
+        return [dict(zip(names, row, strict=False)) for row in data if isinstance(row, list)]
+    ids = next((value[name] for name in _ID_COLUMNS if isinstance(value.get(name), dict)), None)
+    if ids is not None:
+        members = {name: column for name, column in value.items() if isinstance(column, dict)}
+        return [{name: column.get(at) for name, column in members.items()} for at in ids]
+    rows = list(value.values())
+    return rows if rows and all(map(_is_row, rows)) else None
+
+
+def _is_row(value: JSON) -> bool:
+    """Tell what stands under the id of a span or, in a list, of a trace."""
+    if isinstance(value, list):
+        return bool(value) and _is_row(value[0])
+    return isinstance(value, dict) and _is_span(value)
+
+
+def _is_span(value: _Json) -> bool:
+    """Tell a span from other things that bear ids of one, such as a chat that names its trace."""
+    if _id_of(value, "span") is None or _id_of(value, "trace") is None:
+        return False
+    return any(key in value for key in _OF_SPANS) or any(
+        key.startswith("attributes.") for key in value
+    )
 
 
 def _id_of(value: _Json, what: str) -> str | None:
@@ -70,10 +118,18 @@ def _id_of(value: _Json, what: str) -> str | None:
 
 
 def _hex(value: JSON) -> str | None:
-    """Return an id as lower-case digits, without the ``0x`` of the Python SDK."""
+    """Return an id as lower-case digits, without the ``0x`` of the Python SDK.
+
+    Protobuf's own JSON, which is not OTLP's, writes the bytes of an id in base64.
+    """
     if not isinstance(value, str) or not value:
         return None
     text = value.lower().removeprefix("0x")
+    if value.endswith("=") and len(value) in (12, 24):
+        try:
+            text = b64decode(value, validate=True).hex()
+        except ValueError:
+            return None
     return text if text.strip("0") else None
 
 
@@ -87,18 +143,11 @@ def _flat_span(value: _Json) -> Span | None:
     return Span(
         trace_id=trace_id,
         span_id=span_id,
-        parent_id=next(
-            (
-                found
-                for key in ("parent_span_id", "parentSpanId", "parent_id", "parentId")
-                if (found := _hex(value.get(key)))
-            ),
-            None,
-        ),
+        parent_id=next(filter(None, (_hex(value.get(key)) for key in _PARENTS)), None),
         name=str(value.get("name") or ""),
-        kind=_kind(value.get("kind", value.get("span_kind"))),
-        start_us=_time(value, "start_time", "startTime", "startTimeUnixNano", "start"),
-        end_us=_time(value, "end_time", "endTime", "endTimeUnixNano", "end"),
+        kind=_kind(_first(value, "kind", "span_kind", "spanKind")),
+        start_us=_time(value, *_STARTS),
+        end_us=_time(value, *_ENDS),
         status=status,
         status_text=text,
         attributes=_attributes_of(value),
@@ -108,24 +157,47 @@ def _flat_span(value: _Json) -> Span | None:
     )
 
 
+_STARTS: Final = ("start_time", "startTime", "startTimeUnixNano", "start_time_unix_nano", "start")
+_ENDS: Final = ("end_time", "endTime", "endTimeUnixNano", "end_time_unix_nano", "end")
+_OF_SPANS: Final = ("attributes", *_STARTS)
+_PARENTS: Final = ("parent_span_id", "parentSpanId", "parent_id", "parentId")
+
+
+def _first(value: _Json, *keys: str) -> JSON:
+    """Return the first of these members that says something."""
+    return next((found for key in keys if not _is_nothing(found := value.get(key))), None)
+
+
+def _is_nothing(value: JSON) -> bool:
+    """Tell a null, and the NaN that data frames have in its place."""
+    return value is None or (isinstance(value, float) and isnan(value))
+
+
 def _attributes_of(value: _Json) -> dict[str, JSON]:
     found = _attributes(value.get("attributes"))
     for key, each in value.items():  # Phoenix's columns
-        if key.startswith("attributes.") and each is not None:
+        if key.startswith("attributes."):
             _spread(key.removeprefix("attributes."), each, found)
-    nested = [key for key, each in found.items() if key in _NESTED and _is_nested(each)]
-    for key in nested:
-        _spread(key, found.pop(key), found)
-    kind = value.get("span_kind")
+    _spread_all(found)
+    kind = _first(value, "span_kind", "spanKind")
     if isinstance(kind, str) and kind.upper() in _OPENINFERENCE_KINDS:
         found.setdefault("openinference.span.kind", kind.upper())
     return found
 
 
-# First parts of OpenInference's names, which Phoenix exports as objects within objects.
+# First parts of names that Phoenix exports as objects within objects.
 _NESTED: Final = frozenset(
     {"llm", "input", "output", "tool", "openinference", "session", "user", "agent", "tool_call"}
+    | {"gen_ai", "mcp", "exception"}
 )
+# Values that are data: they stay what they are.
+_WHOLE: Final = frozenset(
+    {"metadata", "input.value", "output.value", "tool.parameters", "llm.invocation_parameters"}
+    | {"gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.definitions"}
+    | {"gen_ai.tool.call.arguments", "gen_ai.tool.call.result"}
+)
+# Lists of OpenInference's, which tables keep as JSON in a text.
+_LISTS: Final = frozenset({"llm.input_messages", "llm.output_messages", "llm.tools"})
 _OPENINFERENCE_KINDS: Final = frozenset(
     {"TOOL", "LLM", "AGENT", "CHAIN", "RETRIEVER", "EMBEDDING", "RERANKER", "GUARDRAIL"}
 )
@@ -135,22 +207,37 @@ def _is_nested(value: JSON) -> bool:
     return isinstance(value, Mapping | list)
 
 
+def _spread_all(attributes: dict[str, JSON]) -> None:
+    """Write what is nested, or JSON in a text, as the flat names that its convention gives it."""
+    for key in list(attributes):
+        value = attributes[key]
+        if key in _LISTS or (key.partition(".")[0] in _NESTED and _is_nested(value)):
+            del attributes[key]
+            _spread(key, value, attributes)
+
+
 def _spread(key: str, value: JSON, into: dict[str, JSON], depth: int = 0) -> None:
-    """Write nested objects as the flat names that OpenInference gives them."""
-    if depth < MAX_DEPTH and isinstance(value, Mapping) and key not in ("metadata",):
+    """Write nested objects as flat names, dots between their parts."""
+    value = decoded(value) if key in _LISTS else value
+    if _is_nothing(value):
+        return
+    if depth >= MAX_DEPTH or key in _WHOLE:
+        into[key] = value
+    elif isinstance(value, Mapping):
         for name, inner in value.items():
             _spread(f"{key}.{name}", inner, into, depth + 1)
-    elif depth < MAX_DEPTH and isinstance(value, list) and any(map(_is_nested, value)):
+    elif isinstance(value, list) and any(map(_is_nested, value)):
         for at, inner in enumerate(value):
             _spread(f"{key}.{at}", inner, into, depth + 1)
-    elif value is not None:
+    else:
         into[key] = value
 
 
 def _attributes(value: JSON) -> dict[str, JSON]:
     """Read attributes: an object, or OTLP's list of keys and typed values."""
+    value = decoded(value)
     if isinstance(value, Mapping):
-        return {str(key): each for key, each in value.items() if each is not None}
+        return {str(key): each for key, each in value.items() if not _is_nothing(each)}
     found: dict[str, JSON] = {}
     for each in value if isinstance(value, list) else ():
         if isinstance(each, Mapping) and isinstance(each.get("key"), str):
@@ -209,18 +296,28 @@ def _kind(value: JSON) -> str:
 
 
 def _status(value: _Json) -> tuple[SpanStatus, str]:
-    status = value.get("status", value.get("status_code"))
-    text = value.get("status_message")
-    if isinstance(status, Mapping):
-        text = status.get("message", status.get("description", text))
-        status = status.get("code", status.get("status_code"))
-    name = str(status if status is not None else "").lower()
+    status = value.get("status")
+    inner = status if isinstance(status, Mapping) else {"code": status}
+    text = _first(inner, "message", "description")
+    if text is None:
+        text = _first(value, *_STATUS_TEXTS)
+    code = _first(inner, "code", "status_code")
+    if code is None:
+        code = _first(value, *_STATUS_CODES)
+    name = str(code if code is not None else "").lower()
     name = name.removeprefix("statuscode.").removeprefix("status_code_")
     return _STATUS.get(name, "unset"), text if isinstance(text, str) else ""
 
 
+_STATUS_CODES: Final = ("status_code", "statusCode", "status.code", "status.status_code")
+_STATUS_TEXTS: Final = (
+    *("status_message", "statusMessage", "status.message", "status.description"),
+    "status_description",
+)
+
+
 def _scope(value: _Json) -> str:
-    for key in ("scope", "instrumentation_scope", "instrumentation_info"):
+    for key in _SCOPE_NAMES:
         scope = value.get(key)
         if isinstance(scope, Mapping):
             return str(scope.get("name") or "")
@@ -229,13 +326,22 @@ def _scope(value: _Json) -> str:
     return str(value.get("scope_name") or "")
 
 
+_SCOPE_NAMES: Final = (
+    *("scope", "instrumentation_scope", "instrumentation_info", "instrumentationScope"),
+    *("instrumentationLibrary", "instrumentation_library"),
+)
+
+
 def _events(value: _Json) -> Iterator[SpanEvent]:
-    events = value.get("events", value.get("span_events"))
-    for each in events if isinstance(events, list) else ():
-        if isinstance(each, Mapping):
-            at = _time(each, "timestamp", "time", "timeUnixNano", "time_unix_nano")
-            name = each.get("name", each.get("event_name"))
-            yield SpanEvent(str(name or ""), at, _attributes(each.get("attributes")))
+    for each in _objects(decoded(_first(value, "events", "span_events"))):
+        at = _time(each, "timestamp", "time", "timeUnixNano", "time_unix_nano")
+        name = str(_first(each, "name", "event_name") or "")
+        attributes = _attributes(each.get("attributes"))
+        _spread_all(attributes)
+        message = each.get("message")
+        if name == "exception" and isinstance(message, str):  # all that Phoenix's GraphQL tells
+            attributes.setdefault("exception.message", message)
+        yield SpanEvent(name, at, attributes)
 
 
 def _request(value: _Json) -> Iterator[Span | LogRecord]:
@@ -245,7 +351,7 @@ def _request(value: _Json) -> Iterator[Span | LogRecord]:
             resource_of = group.get("resource")
             listed = resource_of.get("attributes") if isinstance(resource_of, Mapping) else None
             resource = _attributes(listed)
-            for name in ("scopeSpans", "scope_spans", "scopeLogs", "scope_logs"):
+            for name in _SCOPES:
                 for scoped in _objects(group.get(name)):
                     scope = _scope(scoped)
                     for each in _objects(scoped.get("spans")):
