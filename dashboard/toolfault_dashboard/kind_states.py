@@ -13,8 +13,9 @@ from typing import Any, Final, Literal, get_args
 from sqlalchemy import Connection, Engine, delete, insert, select
 
 from toolfault_collector.admin.audit import note
+from toolfault_collector.admin.projects import lock_project
 from toolfault_collector.storage.database.engine import write_transaction
-from toolfault_collector.storage.tables import audit_log, kind_state, project, signature
+from toolfault_collector.storage.tables import audit_log, kind_state, signature
 from toolfault_dashboard.queries.comparisons.detected import PREFIX
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.search.states import MOST_IGNORED
@@ -105,9 +106,7 @@ def decide(
     wanted = sorted(set(fingerprints))
     _check(wanted, decision, now)
     with write_transaction(engine) as conn:
-        # Two people who decide at once on PostgreSQL take turns; senders do not wait for them.
-        own = select(project.c.id).where(project.c.id == project_id)
-        conn.execute(own.with_for_update(key_share=True))
+        lock_project(conn, project_id)
         known = _known(conn, project_id, wanted)
         unknown = [each for each in wanted if each not in known]
         if unknown:

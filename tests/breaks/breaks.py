@@ -1803,6 +1803,14 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="otlp-soft-rules-damaged",
+        promise="A damaged setting of a project refuses everything that OpenTelemetry sends.",
+        file="collector/toolfault_collector/otlp/soft_rules.py",
+        old="except msgspec.MsgspecError:",
+        new="except KeyError:",
+        found_by=("tests/collector/otlp/test_soft_rules.py",),
+    ),
+    Break(
         name="otlp-soft-rules-not-asked",
         promise="What arrives is decided by all soft rules, whatever the project switched off.",
         file="collector/toolfault_collector/otlp/traces.py",

@@ -18,6 +18,7 @@ __all__ = [
     "ensure_project",
     "find_project",
     "list_projects",
+    "lock_project",
     "rename_project",
 ]
 
@@ -54,6 +55,20 @@ def _check(name: str) -> None:
     if not name.strip() or len(name) > MAX_NAME or not name.isprintable():
         message = "a project name has 1 to 128 printable characters"
         raise ValueError(message)
+
+
+def lock_project(conn: Connection, project_id: int) -> None:
+    """Let those who change what belongs to a project take turns, until the transaction ends.
+
+    For what is read, changed and written back. On PostgreSQL the project's row is locked in the
+    strength that senders do not wait for (``FOR NO KEY UPDATE``); SQLite has one writer anyway.
+
+    Args:
+        conn: In a write transaction that has read nothing yet of what it will change.
+        project_id: The project; one that is not there locks nothing.
+    """
+    own = select(project.c.id).where(project.c.id == project_id)
+    conn.execute(own.with_for_update(key_share=True))
 
 
 def rename_project(conn: Connection, project_id: int, name: str) -> None:

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import msgspec
+import structlog
 from sqlalchemy import Connection, select, update
 
 from toolfault_collector.admin.audit import note
+from toolfault_collector.admin.projects import lock_project
 from toolfault_collector.otlp.calls.failures import SOFT_RULES
 from toolfault_collector.storage.tables import project
 
@@ -45,6 +48,7 @@ class _Switch(msgspec.Struct):
     since: int
 
 
+_log = structlog.get_logger(__name__)
 _STORED: Final = msgspec.json.Decoder(dict[str, _Switch])
 
 
@@ -69,6 +73,8 @@ def switch_soft_rules(
 ) -> tuple[SoftRule, ...]:
     """Switch off the rules *off* and all others on; return those that changed, and write that down.
 
+    Two who switch at once take turns. Who adds to what is off reads that behind `lock_project`.
+
     Args:
         conn: In a write transaction.
         project_id: The project.
@@ -83,6 +89,7 @@ def switch_soft_rules(
     if unknown:
         message = f"There is no soft rule {unknown[0]!r}. The rules are {', '.join(SOFT_RULES)}."
         raise ValueError(message)
+    lock_project(conn, project_id)
     stored = _stored(conn, project_id)
     was_off = {name for name, switch in stored.items() if not switch.on}
     changed = [name for name in SOFT_RULES if (name in off) != (name in was_off)]
@@ -99,4 +106,15 @@ def switch_soft_rules(
 def _stored(conn: Connection, project_id: int) -> dict[str, _Switch]:
     query = select(project.c.soft_rules).where(project.c.id == project_id)
     text = conn.execute(query).scalar_one_or_none()
-    return _STORED.decode(text) if text else {}
+    try:
+        return _STORED.decode(text) if text else {}
+    except msgspec.MsgspecError:
+        _tell_damaged(project_id, text or "")
+        return {}
+
+
+@lru_cache(maxsize=1_024)
+def _tell_damaged(project_id: int, text: str) -> None:
+    """Log that a value cannot be read: once, not with every batch that asks for it."""
+    hint = "all soft rules count until somebody switches one"
+    _log.error("soft_rules_unreadable", project=project_id, length=len(text), hint=hint)

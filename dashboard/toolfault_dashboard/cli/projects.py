@@ -101,6 +101,7 @@ def soft_rules(
 
     A change counts for what arrives after it; what is stored stays as it is.
     """
+    from toolfault_collector.admin.projects import lock_project
     from toolfault_collector.clock import format_time, now_us
     from toolfault_collector.otlp.soft_rules import soft_rules_of, switch_soft_rules, switched_off
     from toolfault_collector.storage.database.engine import write_transaction
@@ -111,6 +112,7 @@ def soft_rules(
     ):
         number = _number(conn, name)
         if off or on:
+            lock_project(conn, number)
             wanted = (switched_off(conn, number) | set(off or ())) - set(on or ())
             unknown = set(on or ()) - {each.name for each in soft_rules_of(conn, number)}
             try:

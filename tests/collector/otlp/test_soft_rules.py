@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, select, update
+from structlog.testing import capture_logs
 from tests.collector.otlp.spans import BEGAN, as_json, attributes_of, span
 
 from toolfault_collector.admin.audit import acts
-from toolfault_collector.admin.projects import ensure_project
+from toolfault_collector.admin.projects import ensure_project, lock_project
 from toolfault_collector.clock import SECOND_US
 from toolfault_collector.doctor.recount import recount
 from toolfault_collector.importers.run import import_paths
 from toolfault_collector.otlp.calls.failures import SOFT_RULES
 from toolfault_collector.otlp.reading import read_request
-from toolfault_collector.otlp.soft_rules import soft_rules_of, switch_soft_rules
+from toolfault_collector.otlp.soft_rules import (
+    soft_rules_of,
+    switch_soft_rules,
+    switched_off,
+)
 from toolfault_collector.otlp.submission import Signal
 from toolfault_collector.otlp.traces import resolve
 from toolfault_collector.protocol.steps import finish
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_group
-from toolfault_collector.storage.tables import tool_call
+from toolfault_collector.storage.tables import project, tool_call
 
 NOW = BEGAN + 700 * SECOND_US
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "otlp.md"
@@ -133,6 +139,52 @@ def test_a_change_says_since_when_and_who(engine: Engine) -> None:
         (3, "ada", "soft_rules_changed", {"exit_code": "on"}),
         (1, "ada", "soft_rules_changed", {"exit_code": "off", "json_error": "off"}),
     ]
+
+
+def test_switches_at_once_take_turns(engine: Engine) -> None:
+    """Each person adds one rule to what is off; none of them is lost."""
+    project_id = _project(engine)
+    names = [*SOFT_RULES][:6]
+    ready = threading.Barrier(len(names))
+    failed: list[Exception] = []
+
+    def add(name: str) -> None:
+        ready.wait()
+        try:
+            with write_transaction(engine) as conn:
+                lock_project(conn, project_id)
+                off = switched_off(conn, project_id) | {name}
+                switch_soft_rules(conn, project_id, off, actor=name, now=NOW)
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=add, args=(name,)) for name in names]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(60)
+    assert failed == []
+    with read_connection(engine) as conn:
+        assert switched_off(conn, project_id) == set(names)
+        assert {act.actor for act in acts(conn)} == set(names)
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("damaged", ["{", "[]", '{"json_error": 5}', "x\x00"])
+def test_a_value_that_cannot_be_read_is_the_default(engine: Engine, damaged: str) -> None:
+    """What arrives is stored, the log says once what is wrong, and the next switch mends it."""
+    project_id = _project(engine)
+    with write_transaction(engine) as conn:
+        conn.execute(update(project).values(soft_rules=damaged))
+    with capture_logs() as logs:
+        _receive(engine, project_id, as_json([_failing(1)]))
+        _receive(engine, project_id, as_json([_failing(2)]))
+    assert [ok for _, ok, _ in _calls(engine, project_id)] == [False, False]
+    told = [(line["log_level"], line["project"]) for line in logs if "soft_rules" in line["event"]]
+    assert told == [("error", project_id)]
+    assert _switch(engine, project_id, "exit_code") == ["exit_code"]
+    with read_connection(engine) as conn:
+        assert switched_off(conn, project_id) == {"exit_code"}
 
 
 def test_the_documentation_lists_all_rules() -> None:
