@@ -69,21 +69,21 @@ export class Reporter {
 
   /** Send what was reported, again where the server is busy; say whether all of it is stored. */
   async flush(tries = 3) {
-    const events = this.#events.splice(0);
-    const dropped = this.#dropped && { dropped: { queue_overflow: this.#dropped } };
+    const [events, lost] = [this.#events.splice(0), this.#dropped];
+    const dropped = lost && { dropped: { queue_overflow: lost } };
     const body = JSON.stringify({ schema_version: 1, resource: this.resource, ...dropped, events });
     const headers = { Authorization: `Bearer ${this.key}`, 'Content-Type': 'application/json' };
     for (let left = tries; events.length && left > 0; left -= 1) {
       const answer = await fetch(this.url, { method: 'POST', headers, body }).catch(() => null);
-      if (answer?.ok) {
-        this.#dropped = 0;
-        return (await answer.json()).rejected.length === 0;
-      }
-      // Ids are the sender's, so sending a batch again stores nothing twice.
-      if (answer && ![429, 503, 507].includes(answer.status)) return false;
-      const seconds = Number(answer?.headers.get('Retry-After') ?? 1);
-      await new Promise((resolve) => setTimeout(resolve, Math.min(seconds, 30) * 1000));
+      const receipt = answer?.ok ? await answer.json().catch(() => null) : null;
+      if (receipt?.rejected) this.#dropped -= lost;
+      if (receipt?.rejected) return receipt.rejected.length === 0;
+      // A wrong key or address stays wrong for now. Any other answer may be another one soon.
+      if (/^4(?!08|29)/.test(`${answer?.status}`)) break;
+      const seconds = Number(answer?.headers.get('Retry-After') ?? 1) || 0;
+      if (left > 1) await new Promise((next) => setTimeout(next, Math.min(seconds, 30) * 1000));
     }
+    // Kept for the next time, whatever the answer was. Ids are the sender's: nothing counts twice.
     this.#events.unshift(...events);
     return events.length === 0;
   }

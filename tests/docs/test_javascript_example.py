@@ -101,3 +101,23 @@ def test_a_refused_batch_is_not_sent_again() -> None:
     with _answering(401) as (url, sent):
         assert _run(url) == "not stored"
     assert len(sent) == 1
+
+
+def test_a_batch_is_kept_until_it_is_stored(tmp_path: Path) -> None:
+    """Whatever the answer, the next time the same events go out; then there are none left."""
+    script = tmp_path / "agent.mjs"
+    script.write_text(f"""
+        import {{ Reporter }} from {json.dumps(EXAMPLE.as_uri())};
+        const reporter = new Reporter({{ url: process.env.TOOLFAULT_URL, key: 'k' }});
+        await reporter.run({{ tool: 't', session: 's' }}, async () => 1);
+        for (let flush = 0; flush < 8; flush += 1) console.log(await reporter.flush(1));
+    """)
+    with _answering(500, 401, 404, 502, 302, 413, 200) as (url, sent):
+        done = subprocess.run(
+            [str(NODE), str(script)],
+            env={"PATH": os.environ["PATH"], "TOOLFAULT_URL": url},
+            capture_output=True, text=True, timeout=60, check=True,
+        )  # fmt: skip
+    assert done.stdout.split() == [*["false"] * 6, "true", "true"]
+    assert sent == [sent[0]] * 7
+    assert len(sent[0]["events"]) == 1
