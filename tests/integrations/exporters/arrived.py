@@ -19,9 +19,11 @@ from typing import Any, Final
 from sqlalchemy import select
 from tests.integrations.exporters.environments import (
     NODE_FOLDER,
+    SHARED,
     node_modules,
     node_of,
     python_of,
+    requirements_of,
 )
 from tests.running import RunningCollector
 
@@ -43,7 +45,6 @@ __all__ = [
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 PAGE: Final = ROOT / "docs" / "dialects.md"
-REQUIREMENTS: Final = Path(__file__).with_name("requirements.txt")
 CONVERSATION: Final = "trip-7"
 SHOWN: Final = 90  # characters of a text
 _INTRODUCTION: Final = """\
@@ -83,6 +84,7 @@ class Sender:
         lacks: What its spans do not hold, with the reason: ``call_id``, ``conversation``, or a
             case that leaves nothing.
         codes: By case, the code where it is another than `CODES` says.
+        environment: Where its packages are.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Sender:
     setup: str
     lacks: Mapping[str, str] = field(default_factory=dict)
     codes: Mapping[str, str] = field(default_factory=dict)
+    environment: str = SHARED
 
     @property
     def is_node(self) -> bool:
@@ -211,6 +214,16 @@ SENDERS: Final = (
         _PROVIDER + "trace.set_tracer_provider(provider)",
     ),
     Sender(
+        "strands",
+        "Strands Agents",
+        ("strands",),
+        ("strands-agents",),
+        _PROVIDER
+        + "trace.set_tracer_provider(provider)\n"
+        + 'agent = Agent(..., trace_attributes={"session.id": CONVERSATION})',
+        environment="strands",
+    ),
+    Sender(
         "vercel-ai",
         "Vercel AI SDK (JavaScript)",
         ("vercel_ai.mjs",),
@@ -237,7 +250,8 @@ SENDERS: Final = (
 
 def is_made(sender: Sender) -> bool:
     """Say whether the environment of a sender is there."""
-    return node_modules().exists() if sender.is_node else python_of().exists()
+    made = node_modules() if sender.is_node else python_of(sender.environment)
+    return made.exists()
 
 
 def arrived(sender: Sender, collector: RunningCollector) -> list[dict[str, Any]]:
@@ -261,7 +275,7 @@ def arrived(sender: Sender, collector: RunningCollector) -> list[dict[str, Any]]
         environment["TOOLFAULT_NODE_MODULES"] = str(node_modules())
     else:
         module = f"tests.integrations.exporters.senders.{sender.program[0]}"
-        command = [str(python_of()), "-m", module, *sender.program[1:]]
+        command = [str(python_of(sender.environment)), "-m", module, *sender.program[1:]]
     done = subprocess.run(
         command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=180, check=False
     )
@@ -359,7 +373,8 @@ def _version(sender: Sender, package: str) -> str:
     if sender.is_node:
         listed: dict[str, dict[str, str]] = json.loads((NODE_FOLDER / "package.json").read_text())
         return listed["dependencies"][package]
-    pins = dict(line.split("==") for line in REQUIREMENTS.read_text().splitlines())
+    listed_pins = requirements_of(sender.environment).read_text().splitlines()
+    pins = dict(line.split("==") for line in listed_pins)
     return pins[package]
 
 
