@@ -1,7 +1,8 @@
 """The pages of the documentation that are made from the code, each time the site is built.
 
 They are made, not written, so that no page can disagree with the program: the query language from
-its table of keys, the command line from its parsers, the SDK from its docstrings.
+its table of keys, the command line from its parsers, the SDK from its docstrings, the glossary
+from the words that explain the badges of the pages.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import typer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-__all__ = ["PAGES", "command_line", "on_files", "query_language", "sdk"]
+__all__ = ["PAGES", "command_line", "glossary", "on_files", "query_language", "sdk"]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -59,9 +60,21 @@ def sdk() -> str:
     return "\n".join(parts)
 
 
+def glossary() -> str:
+    """Return the glossary."""
+    from toolfault_dashboard.glossary import CODES, SECTIONS
+
+    parts = [_GLOSSARY]
+    for title, words in {**SECTIONS, "Codes": CODES}.items():
+        rows = (f"| **{word}** | {_cell(said)} |" for word, said in words.items())
+        parts += [f"## {title}", "", "| word | meaning |", "|---|---|", *rows, ""]
+    return "\n".join(parts)
+
+
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "query-language.md": query_language,
     "command-line.md": command_line,
+    "glossary.md": glossary,
     "sdk-reference.md": sdk,
 }
 
@@ -95,6 +108,12 @@ _COMMAND_LINE: Final = """# Command line
 `toolfault` is installed with the server. What a program reads goes to standard output, everything
 else to standard error. Exit codes: 0 done, 1 failed, 2 used wrongly (for `compare`: its gate
 refused), 130 interrupted.
+"""
+
+_GLOSSARY: Final = """# Glossary
+
+One word per thing, in code, tables, addresses, pages and documents. *Help* lists the same words,
+and every badge and heading of a page shows its meaning under the pointer.
 """
 
 _SDK: Final = """# Reference of the SDK

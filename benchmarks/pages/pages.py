@@ -102,7 +102,7 @@ def _await(url: str, process: subprocess.Popen[bytes]) -> None:
     raise SystemExit("The server did not start; its log is in the folder of the run.")
 
 
-def _said(database_url: str, *arguments: str) -> str:
+def said(database_url: str, *arguments: str) -> str:
     environment = {**os.environ, "TOOLFAULT_DATABASE_URL": database_url}
     done = subprocess.run(
         [COMMAND, *arguments], env=environment, capture_output=True, text=True, check=True
@@ -112,7 +112,7 @@ def _said(database_url: str, *arguments: str) -> str:
 
 def fill(database_url: str, address: str) -> None:
     """Send three days of the demo's history."""
-    key = _said(database_url, "keys", "create", "--project", "demo", "--kind", "ingest")
+    key = said(database_url, "keys", "create", "--project", "demo", "--kind", "ingest")
     lived_through(address.replace("http://", f"http://{key}@"), days=3)
 
 
@@ -291,7 +291,7 @@ def main() -> None:
         with serving(url, folder) as address:
             if not given.database_url:
                 fill(url, address)
-            link = _said(url, "sign-in-link", "--url", address)
+            link = said(url, "sign-in-link", "--url", address)
             for row in measure(browser, address, link, pages, given.project, given.rounds):
                 print(_line(row), flush=True)
         browser.close()

@@ -16,6 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from sqlalchemy import Engine
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
@@ -119,7 +120,8 @@ def create_app(
     app.mount("/api/v1", create_api(collector.engine, collector.keys, clock), name="api")
     mcp = McpEndpoint(collector.engine, collector.keys, clock)
     app.router.routes.append(Route("/mcp", mcp, methods=["POST"], name="mcp"))
-    app.mount("/static", _Static(packages=[(PACKAGE, "static")]), name="static")
+    static = GZipMiddleware(_Static(packages=[(PACKAGE, "static")]))
+    app.mount("/static", static, name="static")
     _add_layers(app, collector.engine, clock)
     # Outermost: what a proxy says of its client decides whether a cookie is for https alone.
     app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=settings.trusted_proxies)

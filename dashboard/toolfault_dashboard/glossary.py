@@ -1,4 +1,8 @@
-"""The words of the product and what they mean, for pages (design.md section 1)."""
+"""The words of the product and what they mean: one word per thing.
+
+Badges, headings and Help explain with them, and the documentation's glossary is made of them
+(`docs/reference.py`), so a word has one definition.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +16,30 @@ __all__ = [
     "KIND_STATES",
     "OUTCOMES",
     "REMEDIES",
+    "SECTIONS",
     "meaning",
 ]
 
 _WORDS: Final = {
-    "tool call": "One attempt of a model to use a tool.",
-    "failure": "A tool call that did not succeed.",
-    "issue": "One thing wrong with one argument inside a failure.",
-    "code": "The stable name of what went wrong, such as wrong_type. A failure counts under its "
-    "own code and under the codes of its issues, so one failure may stand in several rows.",
+    "tool call": "One attempt of a model to use a tool; it has a call id.",
+    "failure": "A tool call that did not succeed; it carries one error.",
+    "issue": "One thing wrong with one argument inside a failure: the argument, a code, what was "
+    "expected and what was received.",
+    "code": "The stable name of what went wrong, such as wrong_type; senders may use names of "
+    "their own. A failure counts under its own code and under the codes of its issues, so one "
+    "failure may stand in several rows.",
     "own code": "The code of the failure itself: where its issues differ, invalid_input.",
     "category": "Where the cause lies: availability, parameter or internal.",
-    "audience": "Whom a failure is for: the user, the model (llm) or the system.",
+    "audience": "Whom a failure is for: the user, the model (llm) or the system. A failure has one "
+    "primary audience, and a text for each.",
     "conversation": "The session in which calls happen; chains live inside one.",
+    "turn": "One answer of the model. Calls issued in the same turn are parallel: none has seen "
+    "the result of another.",
     "chain": "A failed call and the calls of the same tool that follow it in its conversation, "
-    "up to the first success.",
-    "round trip": "Each call in a chain after its first failure: a retry.",
+    "up to the first success or the end. A call is compared with the last 64 failures of its "
+    "chain.",
+    "round trip": "Each call in a chain after its first failure: a retry. Failed, failed, "
+    "succeeded are 2 round trips; one failure alone is 0.",
     "calls spent": "What a chain cost: its round trips, and the calls of other tools between its "
     "first failure and its end. A chain ends with its last call; a switched one ends with the "
     "success of another tool that replaced it, which counts as well. Of other tools at most 20 "
@@ -40,16 +52,21 @@ _WORDS: Final = {
     "recovery rate": "The share of closed chains that ended with a success of the same tool.",
     "95% interval": "The values that fit the data: it misses the true one in 1 of 20 cases. Where a"
     " table says nothing else, it allows for the likeness of calls of one conversation.",
-    "kind of failure": "Failures with the same tool, code, arguments and exception.",
-    "signature": "The fingerprint of a kind of failure; it holds no values.",
+    "kind of failure": "All failures of one signature. It is new, open, acknowledged, fixed, "
+    "ignored or regressed.",
+    "signature": "The fingerprint of a kind of failure: tool, code, arguments with the codes of "
+    "their issues, exception. It holds no values.",
     "derived": "A transcript or a span holds one text. The server chose code and category by a "
     "rule, and made the texts for other audiences: nobody was told these.",
     "detection": "How a failure was recognised: the sender said so, or a rule found it in a text.",
     "message": "The text the model saw, with ids, numbers and quotes taken out.",
     "repair": "A value that was fixed before validation, so that the call did not fail.",
     "near miss": "A rejected value that a known remedy would have accepted.",
-    "change": "A moment at which something was improved; before is compared with after.",
-    "remedy": "A way of accepting what is now rejected.",
+    "change": "A moment at which something was improved, or a label on calls; before is compared "
+    "with after.",
+    "remedy": 'A way of accepting what is now rejected: "true" for true, one item for a list, a '
+    "close choice.",
+    "project": "A separate collection of calls and failures, with its own keys.",
 }
 
 KIND_STATES: Final = {
@@ -203,11 +220,24 @@ REMEDIES: Final = {
 
 _REMEDIES: Final = {name: f"{words[0].upper()}{words[1:]}." for name, words in REMEDIES.items()}
 
-GLOSSARY: Final = {
-    **_WORDS, **KIND_STATES, **CATEGORIES, **_AUDIENCES, **OUTCOMES, **_CHAINS, **_MESSAGES,
-    **_EXPERIMENTS, **_FIXES, **_REMEDIES, **_ALERTS, **_SETTINGS,
-}  # fmt: skip
-"""Every term of the pages in one table: what Help lists, and what badges and headings explain."""
+SECTIONS: Final = {
+    "Failures and chains": _WORDS,
+    "Outcomes of a chain": OUTCOMES,
+    "Columns of chains": _CHAINS,
+    "States of a kind": KIND_STATES,
+    "Categories": CATEGORIES,
+    "Audiences": _AUDIENCES,
+    "Messages": _MESSAGES,
+    "Experiments and comparisons": _EXPERIMENTS,
+    "Fix next": _FIXES,
+    "Remedies": _REMEDIES,
+    "Alerts": _ALERTS,
+    "Settings": _SETTINGS,
+}
+"""Every term of the pages, in the order in which the documentation lists them."""
+
+GLOSSARY: Final = {word: said for words in SECTIONS.values() for word, said in words.items()}
+"""The same in one table: what Help lists, and what badges and headings explain."""
 
 
 def meaning(term: str) -> str:

@@ -49,6 +49,14 @@ def breakable(text: str) -> Markup:
     return Markup(re.sub(r"([_./-])(?=\w)", r"\1<wbr>", safe))  # noqa: S704 - escaped above
 
 
+def ticked(text: str) -> Markup:
+    """Return *text* with what stands between back ticks as code."""
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if number % 2 else part
+        for number, part in enumerate(formats.visible(text).split("`"))
+    )
+
+
 def explained(term: str) -> Markup:
     """Return the attribute that explains *term* by the glossary; nothing without an entry."""
     said = meaning(term)
@@ -87,6 +95,7 @@ def environment() -> Environment:
         pretty_json=pretty_json,
         wbr=breakable,
         explained=explained,
+        ticked=ticked,
     )
     made.globals.update(static=static_url, clock=formats.clock)
     return made

@@ -1633,6 +1633,19 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="fix-next-one-cause-in-many-lines",
+        promise="Three tools that say the same stand in three lines, behind what costs less.",
+        file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",
+        old="        if len(keys) > 1:\n",
+        new="        if len(keys) > 99:\n",
+        found_by=(
+            (
+                "tests/dashboard/queries/test_insights.py"
+                "::test_tools_that_fail_with_one_text_are_one_thing_to_mend"
+            ),
+        ),
+    ),
+    Break(
         name="kinds-ignored-cost-is-lost",
         promise="Fix next forgets what ignored kinds cost, so its list seems to cover more.",
         file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 from bs4 import BeautifulSoup, Tag
 from fastapi.testclient import TestClient
 
-__all__ = ["everything"]
+__all__ = ["everything", "shortened"]
 
 PAGES: Final = (
     "/",
@@ -201,7 +201,7 @@ def _rows(columns: list[str], lines: list[list[str]], *, most: int) -> dict[str,
     found: dict[str, Any] = {
         "columns": columns,
         "count": len(lines),
-        "rows": [[_short(cell) for cell in line] for line in masked[:most]],
+        "rows": [[shortened(cell) for cell in line] for line in masked[:most]],
     }
     if len(masked) > most:
         found["digests"] = {
@@ -215,7 +215,7 @@ def _plain(value: Any) -> Any:
     """Return a JSON answer without ids of the storage, with floats rounded and texts short."""
     if isinstance(value, dict):
         return {
-            _short(_masked(key)): _plain(each)
+            shortened(_masked(key)): _plain(each)
             for key, each in value.items()
             if key not in _STORED_IDS
         }
@@ -227,7 +227,7 @@ def _plain(value: Any) -> Any:
         return short
     if isinstance(value, float):
         return float(f"{value:.9g}")
-    return _short(_masked(value)) if isinstance(value, str) else value
+    return shortened(_masked(value)) if isinstance(value, str) else value
 
 
 def _text(element: Tag) -> str:
@@ -242,7 +242,8 @@ def _masked(text: str) -> str:
     return _IDS.sub("<id>", text)
 
 
-def _short(text: str) -> str:
+def shortened(text: str) -> str:
+    """Return *text* as it is recorded: a longer one by its length and digest."""
     return text if len(text) <= LONGEST_TEXT else f"{len(text)} characters, {_digest(text)}"
 
 

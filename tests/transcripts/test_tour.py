@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection
+from tests.golden.reading import shortened
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
@@ -19,11 +21,12 @@ from toolfault_collector.storage.database.engine import (
 )
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.rates import Rate
-from toolfault_dashboard.formats import decimal, percent, percent_interval, points
+from toolfault_dashboard.formats import count, decimal, percent, percent_interval, points
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.search import parse
 
 TOUR = Path(__file__).resolve().parents[2] / "docs" / "tour.md"
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "answers"
 SPACES = re.compile(r"[\s\u202f\u00a0]+")
 
 
@@ -118,3 +121,27 @@ def test_did_it_help(airline: tuple[Connection, Scope]):
     assert _said(f"{points(rate.difference)}, 95% interval {points(rate.low).removesuffix('pp')}to")
     assert rate.smallest_detectable is not None
     assert _said(f"smaller than about {points(rate.smallest_detectable).lstrip('+')} would")
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("τ-bench airline", "tau_bench_airline"),
+        ("τ-bench retail", "agentrx_tau_retail"),
+        ("LiveMCPBench", "livemcpbench"),
+        ("Claude Code", "claude_code_sessions"),
+        ("InterCode-SQL", "intercode_sql"),
+    ],
+)
+def test_the_first_line_of_each_set(name: str, source: str) -> None:
+    """The table has totals, first line and its calls as they are recorded; lists cover all."""
+    recorded = json.loads((GOLDEN / f"{source}.json").read_text("utf-8"))
+    summary, fixes = recorded["api summary"], recorded["api fix-next"]
+    first = fixes["rows"][0]
+    row = rf"^\| {re.escape(name)} \| (.*) \|$"
+    (line,) = re.findall(row, TOUR.read_text("utf-8"), re.MULTILINE)
+    *totals, title, calls = line.split(" | ")
+    assert totals == [count(summary[each]) for each in ("calls", "failures", "calls_spent")]
+    assert first["title"] == shortened(title)
+    assert calls == count(round(first["saved"]))
+    assert fixes["cost"] == summary["calls_spent"]

@@ -21,7 +21,7 @@ from toolfault_dashboard.pages._forms import Submitted
 from toolfault_dashboard.pages._lines import rows_behind
 from toolfault_dashboard.picked_fixes import PickedFix, pick_fix, picked_fixes, unpick_fix
 from toolfault_dashboard.predictions import Outcome, outcomes, predicted
-from toolfault_dashboard.queries.fixes.fix_next import FixList, FixRow
+from toolfault_dashboard.queries.fixes.fix_next import FEW, FixList, FixRow, told
 from toolfault_dashboard.queries.fixes.fix_next import fix_next as find
 from toolfault_dashboard.queries.rows import CalledFirst, FailureDetail
 from toolfault_dashboard.queries.rows.issues import IssueRow
@@ -32,8 +32,6 @@ __all__ = ["fix_line", "near_misses", "router"]
 router = APIRouter()
 
 ROWS: Final = 50
-FEW: Final = 3
-"""Failures below which a line says little: it stands in the table behind the others."""
 
 _DONE: Final = {"added": "Added to this list.", "removed": "Removed from this list."}
 
@@ -48,6 +46,7 @@ def fix_next(ask: Asked) -> Response:
     weekly = _is_weekly(found)
     open_tools = {row.tool for row in found.rows if row.remedy == "open"}
     first = queries.calls_before_recovery(ask.conn, ask.scope, open_tools)
+    texts = told(ask.conn, ask.scope)
     lines = [
         (
             row,
@@ -57,6 +56,7 @@ def fix_next(ask: Asked) -> Response:
                 most,
                 added=added.get((row.tool, row.field, row.remedy), ""),
                 first=first.get((row.tool, row.detail)) if row.remedy == "open" else None,
+                texts=_texts(row, texts.get((row.tool, row.detail), [])),
                 weekly=weekly,
             ),
         )
@@ -184,7 +184,14 @@ def _realised(found: Outcome) -> str:
 
 
 def _line(
-    ask: Ask, row: FixRow, most: float, *, added: str, first: CalledFirst | None, weekly: bool
+    ask: Ask,
+    row: FixRow,
+    most: float,
+    *,
+    weekly: bool,
+    added: str = "",
+    first: CalledFirst | None = None,
+    texts: Sequence[str] = (),
 ) -> FixLine:
     return FixLine(
         row=row,
@@ -194,15 +201,23 @@ def _line(
         interval=_interval(row, weekly=weekly),
         since=_since(row, f" since “{row.changed_by}”"),
         spared=_since(row),
+        told=texts[0] if texts else "",
+        of_texts=len(texts),
         first=_first(row, first) if first else "",
         href=rows_behind(ask, row.query),
         added=added,
     )
 
 
+def _texts(row: FixRow, texts: Sequence[tuple[int, str]]) -> list[str]:
+    """Return what the failures of *row* said, where these are all that *texts* were counted of."""
+    alone = len(texts) == 1 or sum(number for number, _ in texts) == row.failures
+    return [text for _, text in texts] if row.remedy == "open" and alone else []
+
+
 def fix_line(ask: Ask, row: FixRow) -> FixLine:
     """Return *row* by itself, with what it saves in the window."""
-    return _line(ask, row, row.saved, added="", first=None, weekly=False)
+    return _line(ask, row, row.saved, weekly=False)
 
 
 def _first(row: FixRow, first: CalledFirst) -> str:
@@ -233,7 +248,7 @@ def _ignored(ask: Ask, found: FixList) -> Link | None:
 
 def _is_weekly(found: FixList) -> bool:
     """Whether a week has enough for figures with one decimal; else the window is counted whole."""
-    return max((row.per_week or 0.0 for row in found.rows), default=0.0) >= 1.0
+    return max((row.per_week or 0.0 for row in found.rows), default=0.0) >= 5.0
 
 
 def _saved(row: FixRow, *, weekly: bool) -> str:
@@ -254,8 +269,9 @@ def _since(row: FixRow, when: str = "") -> str:
     saved, low, high = row.saved_since, row.saved_since_low, row.saved_since_high
     if saved is None or low is None or high is None:
         return ""
-    word = "saved"
+    word = "call saved" if round(saved) == 1 else "calls saved"
     if saved < 0:
-        word, saved, low, high = "more", -saved, -high, -low
-    number = plural(round(saved), "call")
-    return f"{number} {word}{when} (95%: {decimal(low, 1)} to {decimal(high, 1)})"
+        saved, low, high = -saved, -high, -low
+        word = "more call" if round(saved) == 1 else "more calls"
+    number = f"{count(round(saved))} {word}"
+    return f"{number}{when} (95%: {decimal(low, 1)} to {decimal(high, 1)})"

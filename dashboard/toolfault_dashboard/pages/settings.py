@@ -130,6 +130,8 @@ def _written(value: object) -> str:
 def _predictions(ask: Ask) -> str:
     picked = picked_fixes(ask.conn, ask.project.id) if ask.project else ()
     found = held(outcomes(ask.conn, ask.scope_of(parse("")), picked))
+    if not picked:
+        return "Nobody has added a fix to Fix next yet, so there is no prediction to check."
     if not found.n:
         added = plural(len(picked), "fix", "fixes")
         return (

@@ -473,10 +473,10 @@ def test_fix_next(read: Reads, conn: Connection, scope: Scope):
     covered = count(round(sum(row.cost for row in found.rows)))
     assert f"What is listed covers {covered} of {listed} after them." in page.lead
     often = [row for row in ranked if row.failures >= 3]
-    rare = page.section("Seen once or twice").tables[0]
-    assert [row["What"].text for row in rare.rows] == [
-        row.title.replace("\u200b", "") for row in ranked if row.failures < 3
-    ]
+    rare = [row.title.replace("\u200b", "") for row in ranked if row.failures < 3]
+    if rare:  # they come last, and fifty lines are shown
+        table = page.section("Seen once or twice").tables[0]
+        assert [row["What"].text for row in table.rows] == rare
     tables = ("Fixed", "Seen once or twice")
     cards = [card for card in page.sections if card.headings[0] not in tables]
     assert len(cards) == len(often) > 3
@@ -487,12 +487,14 @@ def test_fix_next(read: Reads, conn: Connection, scope: Scope):
         assert known in card.text or "precondition" in card.text
         assert f"{plural(row.failures, 'failure')} in {plural(row.chains, 'chain')}" in card.text
         if row.saved_since is not None:
-            number = plural(abs(round(row.saved_since)), "call")
-            assert f"{number} {'saved' if row.saved_since >= 0 else 'more'} since" in card.text
+            number = abs(round(row.saved_since))
+            calls = "call" if number == 1 else "calls"
+            words = f"{calls} saved" if row.saved_since >= 0 else f"more {calls}"
+            assert f"{count(number)} {words} since" in card.text
             ends = sorted((row.saved_since_low or 0.0, row.saved_since_high or 0.0))
             low, high = ends if row.saved_since >= 0 else (-ends[1], -ends[0])
             assert f"(95%: {decimal(low, 1)} to {decimal(high, 1)})" in card.text
-        if row.per_week is not None and (ranked[0].per_week or 0) >= 1:
+        if row.per_week is not None and (ranked[0].per_week or 0) >= 5:
             assert f"{decimal(row.per_week, 1)} calls a week" in card.text
             assert f"95%: {decimal(row.low, 1)} to {decimal(row.high, 1)}" in card.text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from contextlib import contextmanager
 from urllib.parse import urlencode
@@ -12,6 +13,7 @@ from tests.dashboard.addresses import LISTS
 from tests.dashboard.generated import NOW
 from tests.dashboard.pages.conftest import Browser, open_browser
 from tests.dashboard.pages.places import GENERATED, details, generated, scope_of, variants
+from tests.dashboard.reading import Page
 from tests.factories import failure
 
 from toolfault_collector.admin.projects import ensure_project
@@ -24,17 +26,23 @@ from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.formats import plural
 
+FIRST_LOAD = 100_000  # bytes over the wire: the page and all its files
 MOST = 17
 MOST_OF_TOOL = 23
 
 
 @pytest.mark.parametrize("path", LISTS)
 def test_every_list_page_has_one_heading_and_a_title(browser: Browser, path: str):
-    """A page answers 200 with exactly one h1, a title and its navigation entry marked."""
-    page = browser.page(f"{path}?{GENERATED}")
+    """A page has exactly one h1, a title and its navigation entry marked; it loads 100 KB."""
+    answer = browser.get(f"{path}?{GENERATED}")
+    page = Page(answer.text)
     assert page.heading
     assert "toolfault" in page.title
     assert len([each for each in page.tabs("Main") if each.current]) == 1
+    files = re.findall(r'(?:href|src)="(/static/[^"]+)"', answer.text)
+    assert len(files) >= 3
+    loaded = (answer, *map(browser.get, files))
+    assert sum(each.num_bytes_downloaded for each in loaded) <= FIRST_LOAD
 
 
 def test_every_detail_page_answers(browser: Browser):

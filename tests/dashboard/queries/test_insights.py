@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine
 from tests.dashboard.conftest import on_engines
 from tests.dashboard.generated import NOW
 from tests.dashboard.naive import Tables, codes_of
+from tests.factories import failure
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, SECOND_US, format_time, now_us
@@ -22,6 +23,7 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.exports.comparisons import comparison_markdown
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.comparisons.trials import before_trial
+from toolfault_dashboard.queries.fixes.fix_next import FEW
 from toolfault_dashboard.search import parse
 
 TEXTS = ("", "tool:http_request,search since:14d", "model:claude* code:wrong_type")
@@ -105,7 +107,7 @@ def test_fixes_lead_to_their_evidence(conn: Connection, asked: Scope, stored: Ta
     assert found.failures == len(stored.failures(asked.query, NOW))
     assert found.complete
     open_rows = [row for row in found.rows if row.mended_by is None]
-    ranks = [(row.saved, row.abandoned, row.failures) for row in open_rows]
+    ranks = [(row.failures >= FEW, row.saved, row.abandoned, row.failures) for row in open_rows]
     assert ranks == sorted(ranks, reverse=True)
     for row in found.rows:
         shown = stored.failures(asked.narrowed(row.query).query, NOW)
@@ -390,6 +392,41 @@ def test_a_better_wording_is_counted_in_failures_chains_and_conversations(
     error = 2 * (1 / 14) * (13 / 14) / 14
     reach = 1.959964 * math.sqrt(3 * 2**2 + 6 * 1**2 + 12**2 * error)
     assert (row.low, row.high) == pytest.approx((7 * (12 - reach), 7 * (12 + reach)), abs=1e-3)
+
+
+def test_tools_that_fail_with_one_text_are_one_thing_to_mend(empty_sqlite: Engine) -> None:
+    """Same code and same text: one line of the sum; another text, or a second one: its own."""
+    said = {
+        "edit": ["Read the file first"] * 3,
+        "write": ["Read the file first"] * 2,
+        "move": ["No such file"] * 3,
+        "copy": ["Read the file first", "No such file", "No such file"],
+    }
+    sent = [
+        failure(
+            tool,
+            session_id=f"{tool}-{number}-{again}",
+            code="precondition_failed",
+            error={"renderings": {"llm": text}, "message": text, "issues": [], "field": None},
+        )
+        for tool, texts in said.items()
+        for number, text in enumerate(texts)
+        for again in range(2)
+    ]
+    with write_transaction(empty_sqlite) as conn:
+        project = ensure_project(conn, "p")
+        receipt = store_events(conn, project, sent, received_at=now_us())
+        assert not receipt.rejected
+    with read_connection(empty_sqlite) as conn:
+        scope = Scope(project, parse(""), now_us())
+        rows = queries.fix_next(conn, scope).rows
+        assert [(row.title, row.failures) for row in rows] == [
+            ("edit and write fail with precondition_failed", 10),
+            ("copy fails with precondition_failed", 6),
+            ("move fails with precondition_failed", 6),
+        ]
+        behind = [queries.summary(conn, scope.narrowed(row.query)).failures for row in rows]
+    assert behind == [10, 6, 6]
 
 
 @each_text

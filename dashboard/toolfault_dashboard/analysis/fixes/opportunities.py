@@ -58,6 +58,7 @@ class FixKey(NamedTuple):
     field: str
     remedy: str
     detail: str = ""  # what the model writes instead, the message, or the code of what is open
+    others: tuple[str, ...] = ()  # further tools that fail with the same code and message
 
 
 class Opportunity(NamedTuple):

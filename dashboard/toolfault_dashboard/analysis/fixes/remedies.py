@@ -79,7 +79,7 @@ def advice(key: FixKey) -> Advice:
             f'{field}: Annotated[T, Field(description="Required. WHAT TO WRITE")]',
         )
     if key.remedy == "open":
-        return Advice(f"{_shown(key)} fails with {key.detail or 'no code'}", "")
+        return Advice(f"{_who_fails(key)} with {key.detail or 'no code'}", "")
     return _of_tool(key)
 
 
@@ -101,6 +101,12 @@ def _of_tool(key: FixKey) -> Advice:
             f'manager.alias("{tool}", "the_right_tool")',
         )
     return Advice(f"Accept the value of {_shown(key)} ({key.remedy})", "")
+
+
+def _who_fails(key: FixKey) -> str:
+    if not key.others:
+        return f"{_shown(key)} fails"
+    return f"{', '.join((key.tool, *key.others[:-1]))} and {key.others[-1]} fail"
 
 
 def _shown(key: FixKey) -> str:

@@ -36,9 +36,12 @@ from toolfault_dashboard.queries.visibility import sees
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause, Moment, Pattern, Query, QueryError
 
-__all__ = ["FixList", "FixRow", "costliest_fixes", "fix_next", "operations"]
+__all__ = ["FEW", "FixList", "FixRow", "costliest_fixes", "fix_next", "operations", "told"]
 
 WEEK: Final = 7 * DAY_US
+FEW: Final = 3
+"""Failures below which something says too little to stand before what was seen more often."""
+
 _URGENT_FIRST: Final = ("regressed", "new", "open", "acknowledged", "fixed", "ignored")
 
 
@@ -100,6 +103,9 @@ class FixList:
 def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> FixList:
     """Rank what to mend by the calls it would have saved, then by the chains given up.
 
+    What has fewer than `FEW` failures comes after what has more: one chain that was long by chance
+    says little about the next one.
+
     Raises:
         QueryError: The reader may not see which remedies would have helped.
     """
@@ -115,7 +121,7 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> Fix
     weeks = _weeks(conn, scope, found.first_at)
     since = _savings(conn, scope, found.found, changed)
     reworded = _rewordings(conn, scope, ignored)
-    groups = {**found.groups, **reworded}
+    groups = {**_by_cause(found.groups, told(conn, scope)), **reworded}
     # Ranked by what costs little to know: of thousands of fixes a reader sees fifty.
     ranked = sorted(groups, key=lambda key: _rank(key, outline(groups[key]), changed))
     fixes = [fix_of(key, groups[key], weeks=weeks) for key in ranked[:limit]]
@@ -178,9 +184,10 @@ def _weeks(conn: Connection, scope: Scope, first_at: int | None) -> float | None
 
 def _rank(
     key: FixKey, found: Outline, changed: Mapping[str, ChangeRow]
-) -> tuple[bool, float, int, int, FixKey]:
-    mended = _mended_by(key.tool, found.last_at, changed) is not None
-    return mended, -found.saved, -found.abandoned, -found.failures, key
+) -> tuple[bool, bool, float, int, int, FixKey]:
+    mended = _mended_by(key, found.last_at, changed) is not None
+    rare = found.failures < FEW
+    return mended, rare, -found.saved, -found.abandoned, -found.failures, key
 
 
 def _rewordings(
@@ -207,6 +214,42 @@ def _rewordings(
                     Tallied(each.tally, each.total, each.squares, gain.value, gain.error)
                 )
     return found
+
+
+def told(conn: Connection, scope: Scope) -> dict[tuple[str, str], list[tuple[int, str]]]:
+    """Return what models were told by tool and own code, with how many failures said so.
+
+    The most frequent text is first. Only where the call was wrong as it was made: there the text
+    is about the cause.
+    """
+    found: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
+    for each in wordings(conn, scope.narrowed("category:parameter")):
+        found[each.tool, each.code].append((each.failures.rows, each.text))
+    return {
+        key: sorted(texts, key=lambda each: (-each[0], each[1])) for key, texts in found.items()
+    }
+
+
+def _by_cause(
+    groups: Mapping[FixKey, list[Tallied]],
+    texts_of: Mapping[tuple[str, str], list[tuple[int, str]]],
+) -> dict[FixKey, list[Tallied]]:
+    """Put tools together that fail with one code and one and the same text: that is one cause.
+
+    Editing and writing a file that was not read are two tools and one thing to mend.
+    """
+    alike: defaultdict[tuple[str, str], list[FixKey]] = defaultdict(list)
+    for key in groups:
+        texts = texts_of.get((key.tool, key.detail), [])
+        if key.remedy == "open" and not key.field and len(texts) == 1:
+            alike[key.detail, texts[0][1]].append(key)
+    together = dict(groups)
+    for keys in alike.values():
+        if len(keys) > 1:
+            first, *others = sorted(keys, key=lambda key: (-outline(groups[key]).saved, key))
+            merged = [each for key in keys for each in together.pop(key)]
+            together[first._replace(others=tuple(key.tool for key in others))] = merged
+    return together
 
 
 def _changed(conn: Connection, scope: Scope) -> dict[str, ChangeRow]:
@@ -254,7 +297,7 @@ def _row(
 ) -> FixRow:
     key = fix.key
     said = advice(key)
-    change = changed.get(key.tool)
+    change = None if key.others else changed.get(key.tool)
     return FixRow(
         tool=key.tool,
         field=key.field,
@@ -275,7 +318,7 @@ def _row(
         query=_evidence(key),
         states=_in_words(states[kind] for kind in fix.kinds if kind in states),
         last_at=fix.last_at,
-        mended_by=_mended_by(key.tool, fix.last_at, changed),
+        mended_by=_mended_by(key, fix.last_at, changed),
         changed_by=None if change is None else change.label,
         saved_since=since.saved if since else None,
         saved_since_low=since.low if since else None,
@@ -289,15 +332,16 @@ def _in_words(states: Iterable[str]) -> str:
     return ", ".join(f"{counted[state]} {state}" for state in _URGENT_FIRST if counted[state])
 
 
-def _mended_by(tool: str, last_at: int | None, changed: Mapping[str, ChangeRow]) -> str | None:
-    """Return the change of *tool* after which a fix's failures did not come back, if there is."""
-    change = changed.get(tool)
+def _mended_by(key: FixKey, last_at: int | None, changed: Mapping[str, ChangeRow]) -> str | None:
+    """Return the change of a tool after which a fix's failures did not come back, if there is."""
+    change = None if key.others else changed.get(key.tool)  # a change is of one tool
     gone = change is not None and last_at is not None and last_at < change.occurred_at
     return change.label if gone and change is not None else None
 
 
 def _evidence(key: FixKey) -> str:
-    clauses = [("tool", key.tool)]
+    tools = (key.tool, *key.others)
+    clauses: list[tuple[str, str]] = []
     if key.remedy == "expose":
         clauses.append(("own_code", "not_available"))
     elif key.remedy == "reword":
@@ -314,4 +358,8 @@ def _evidence(key: FixKey) -> str:
     else:
         # Without the remedy: a sender that names none is believed by what it received.
         clauses.append(("field_pattern", key.field))
-    return " ".join(str(Clause(name, (Pattern((value,)),))) for name, value in clauses)
+    narrowed = [(name, (value,)) for name, value in clauses]
+    return " ".join(
+        str(Clause(name, tuple(Pattern((value,)) for value in values)))
+        for name, values in [("tool", tools), *narrowed]
+    )
