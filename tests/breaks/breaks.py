@@ -50,6 +50,14 @@ BREAKS: Final = (
         new="told = _ORDER",
         found_by=("tests/dashboard/pages/test_pages.py::test_an_imported_failure_has_one_text",),
     ),
+    Break(
+        name="pages-share-no-statement",
+        promise="A page sends a statement for each of its figures again.",
+        file="dashboard/toolfault_dashboard/queries/counting/once.py",
+        old="        answers[unwrap(asked), args, ()] = answer\n",
+        new="        answers[asked, args, ()] = answer\n",
+        found_by=("tests/dashboard/pages/test_pages.py::test_no_page_asks_the_database_often",),
+    ),
     # Chains.
     Break(
         name="chains-replacement-is-free",

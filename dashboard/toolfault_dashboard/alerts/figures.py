@@ -26,7 +26,7 @@ from toolfault_dashboard.queries.figures.alerting import (
     newest_beginnings,
     round_trips_of,
 )
-from toolfault_dashboard.queries.figures.summaries import calls_by
+from toolfault_dashboard.queries.figures.totals import calls_by
 from toolfault_dashboard.queries.projects import has_untimed
 from toolfault_dashboard.queries.rows import Overview
 from toolfault_dashboard.queries.windows import between

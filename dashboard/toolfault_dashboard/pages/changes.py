@@ -19,7 +19,7 @@ from toolfault_dashboard.pages._forms import Submitted
 from toolfault_dashboard.pages._lines import rows_behind
 from toolfault_dashboard.pages._time import TOP_CODES, time_chart
 from toolfault_dashboard.policy import allows
-from toolfault_dashboard.queries.figures.summaries import calls_by
+from toolfault_dashboard.queries.figures.totals import calls_by
 from toolfault_dashboard.queries.rows import ChangeRow, FrequencyRow
 from toolfault_dashboard.recording import record_change
 from toolfault_dashboard.search import parse

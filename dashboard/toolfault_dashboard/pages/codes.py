@@ -16,6 +16,7 @@ from toolfault_dashboard.pages._columns import Columns, choice, kept_columns, re
 from toolfault_dashboard.pages._lines import exactly, frequency_lines
 from toolfault_dashboard.pages._time import TOP_CODES, time_chart
 from toolfault_dashboard.queries.figures.matrices import matrix
+from toolfault_dashboard.queries.figures.totals import totals
 
 __all__ = ["router"]
 
@@ -46,6 +47,7 @@ def codes(ask: Asked) -> Response:
     """Render the page."""
     if (answer := redirected(ask, "/codes", {"": COLUMNS})) is not None:
         return answer
+    totals(ask.conn, ask.scope)  # by one statement what the tables, maps and chart below share
     by_code = queries.frequency(ask.conn, ask.scope, "code", limit=ROWS)
     by_field = queries.frequency(ask.conn, ask.scope, "field", limit=ROWS)
     context = CodesContext(

@@ -32,6 +32,7 @@ from toolfault_dashboard.pages.breakdown import lines_of
 from toolfault_dashboard.pages.fix_next import fix_line
 from toolfault_dashboard.pages.messages import message_line
 from toolfault_dashboard.policy import allows
+from toolfault_dashboard.queries.chains.round_trips import read_chains
 from toolfault_dashboard.queries.figures.breakdown import breakdown
 from toolfault_dashboard.queries.figures.trends import Trends, trends_by_tool
 from toolfault_dashboard.queries.fixes.fix_next import costliest_fixes
@@ -154,6 +155,7 @@ def tool(ask: Asked, name: str = "") -> Response:
     tool, query = name, exactly(ask.query, "tool", name)
     narrowed = replace(ask, text=str(query), fixed=query)
     scope = narrowed.scope
+    read_chains(ask.conn, scope, "tool", "model")
     found = queries.overview(ask.conn, scope)
     if not found.summary.calls and not found.summary.failures and not _known(ask, tool):
         raise HTTPException(404, "There is no tool of this name in this project.")

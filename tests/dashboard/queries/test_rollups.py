@@ -16,7 +16,7 @@ from toolfault_collector.clock import DAY_US, MINUTE_US
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.counting import rollups
-from toolfault_dashboard.queries.figures.summaries import calls_by
+from toolfault_dashboard.queries.figures.totals import calls_by
 from toolfault_dashboard.search import parse
 
 TEXTS = (

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
-from sqlalchemy import ColumnElement, Connection, Subquery, case, func, select
+from sqlalchemy import ColumnElement, Connection, Select, Subquery, case, func, select
 
 from toolfault_collector.storage.tables import chain
 from toolfault_dashboard.analysis.clusters import Moments
@@ -14,10 +14,15 @@ from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.weights import Amount, total, weighed_rate, whole
 from toolfault_dashboard.queries.chains.spent import calls_spent
 from toolfault_dashboard.queries.conditions import chains_of
-from toolfault_dashboard.queries.counting.once import once
-from toolfault_dashboard.queries.counting.parts import in_parts
+from toolfault_dashboard.queries.counting.once import once, remember
+from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once
+from toolfault_dashboard.queries.counting.together import Question, ask_together
 from toolfault_dashboard.queries.counting.weighing import chain_weight, sampling
-from toolfault_dashboard.queries.figures.clusters import chains_by_key
+from toolfault_dashboard.queries.figures.clusters import (
+    chain_questions,
+    chains_by_key,
+    remember_chains,
+)
 from toolfault_dashboard.queries.rows import OUTCOMES, ChainGroup, Funnel, RoundTripBin, RoundTrips
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.search.outcomes import outcome_at
@@ -28,6 +33,9 @@ __all__ = [
     "chains_by",
     "chains_by_argument",
     "combinations",
+    "combined_select",
+    "read_chains",
+    "remember_combinations",
     "round_trips",
 ]
 
@@ -47,7 +55,8 @@ CHAIN_GROUPS: Final = {
 Combination = Mapping[str, Any]
 """Chains of one outcome and the same keys: what was counted of them, by name."""
 
-_SHOWN: Final = ("tool", "code", "model", "trips")
+_TRIPS: Final = "trips"
+_SHOWN: Final = ("tool", "code", "model", _TRIPS)  # numbers behind texts
 _SUMMED: Final = (
     "calls_spent",
     "round_trips",
@@ -62,7 +71,11 @@ _COUNTED: Final = ("first_retry_fix", "serial_discovery", "repeat_confusion")
 def round_trips(conn: Connection, scope: Scope) -> RoundTrips:
     """Return the funnel, the distribution and the groups of the chains in the scope."""
     by: dict[str, list[Combination]] = {name: [] for name in _SHOWN}
-    parts = in_parts(conn, scope, _summed, _SHOWN, outcomes=True, together=_sums_together)
+    if is_asked_at_once(conn, scope):
+        found = _at_once(conn, scope, _SHOWN, [(key,) for key in _SHOWN if key != _TRIPS])
+        parts = [_each_alone(found, _SHOWN)]
+    else:
+        parts = in_parts(conn, scope, _summed, _SHOWN, outcomes=True, together=_sums_together)
     for part in parts:
         for name, row in part:
             by[name].append(row)
@@ -89,6 +102,18 @@ def chains_by(conn: Connection, scope: Scope, by: str) -> tuple[ChainGroup, ...]
     return _groups(conn, scope, combinations(conn, scope, (by,)), by)
 
 
+def read_chains(conn: Connection, scope: Scope, *keys: str) -> None:
+    """Read with one statement what `chains_by` and others ask of each of *keys*, texts all.
+
+    Of a large window nothing is read ahead: most of it may be known.
+    """
+    if is_asked_at_once(conn, scope):
+        found = _each_alone(_at_once(conn, scope, keys, [(key,) for key in keys]), keys)
+        for key in keys:
+            rows: Sequence[Combination] = [row for of, row in found if of == key]
+            remember(conn, combinations, rows, scope, (key,))
+
+
 def chains_by_argument(conn: Connection, scope: Scope) -> tuple[tuple[str, ChainGroup], ...]:
     """Group the chains of the scope by tool and first field: which argument costs most.
 
@@ -113,14 +138,54 @@ def combinations(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> Seque
 
     A combination may come more than once, from several parts of the window: add up.
     """
+    if is_asked_at_once(conn, scope):
+        return _at_once(conn, scope, keys, [keys])
     parts = in_parts(conn, scope, _combined, keys, outcomes=True, together=_together)
     return [row for part in parts for row in part]
 
 
+def _at_once(
+    conn: Connection, scope: Scope, keys: tuple[str, ...], of_rates: Sequence[tuple[str, ...]]
+) -> list[Combination]:
+    """Count the same, and by the same statement what intervals need by each of *of_rates*."""
+    combined = combined_select(conn, scope, keys)
+    texts = sum(1 for key in keys if key != _TRIPS)
+    columns = [tuple(CHAIN_GROUPS[key] for key in each) for each in of_rates]
+    more = [chain_questions(conn, scope, each) for each in columns]
+    rows, *answers = ask_together(
+        conn, [Question(combined, 1 + texts), *(question for pair in more for question in pair)]
+    )
+    for own, each, of_all in zip(columns, answers[::2], answers[1::2], strict=True):
+        remember_chains(conn, scope, own, each, of_all)
+    return _named(combined, rows)
+
+
+def _named(combined: Select[Any], rows: Iterable[Sequence[Any]]) -> list[Combination]:
+    labels = [column.name for column in combined.selected_columns]
+    return [dict(zip(labels, row, strict=True)) for row in rows]
+
+
+def remember_combinations(
+    conn: Connection,
+    scope: Scope,
+    keys: tuple[str, ...],
+    combined: Select[Any],
+    rows: Iterable[Sequence[Any]],
+) -> None:
+    """Remember the *rows* of `combined_select` as the answer of `combinations`."""
+    found: Sequence[Combination] = _named(combined, rows)
+    remember(conn, combinations, found, scope, keys)
+
+
 def _summed(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> list[tuple[str, Combination]]:
     """Count the chains of the scope by outcome and each of *keys* alone, reading them once."""
-    # Their combinations are few, and added up here.
-    rows = _combined(conn, scope, keys)
+    return _each_alone(_combined(conn, scope, keys), keys)
+
+
+def _each_alone(
+    rows: Sequence[Combination], keys: tuple[str, ...]
+) -> list[tuple[str, Combination]]:
+    """Add the combinations of *keys*, which are few, up by each of them."""
     others = {key: {"outcome", *keys} - {"outcome", key} for key in keys}
     alone = (
         (key, {name: value for name, value in row.items() if name not in others[key]})
@@ -171,6 +236,12 @@ def _add(known: dict[str, Any], row: Combination, grouped: Collection[str]) -> N
 
 
 def _combined(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> list[Combination]:
+    rows = conn.execute(combined_select(conn, scope, keys)).mappings()
+    return [dict(row) for row in rows]
+
+
+def combined_select(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> Select[Any]:
+    """Return the select of `combinations` of a window that is counted at once."""
     columns = [_column(key).label(key) for key in keys]
     sampled = sampling(conn, scope.project_id).failures
     inner = (
@@ -186,12 +257,11 @@ def _combined(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> list[Com
     )
     grouped = [inner.c.outcome, *(inner.c[column.name] for column in columns)]
     numbers = _weighed(inner) if sampled else _plain(inner)
-    rows = conn.execute(select(*grouped, *numbers).group_by(*grouped)).mappings()
-    return [dict(row) for row in rows]
+    return select(*grouped, *numbers).group_by(*grouped)
 
 
 def _column(key: str) -> ColumnElement[Any]:
-    return chain.c.round_trips if key == "trips" else chain.c[CHAIN_GROUPS[key]]
+    return chain.c.round_trips if key == _TRIPS else chain.c[CHAIN_GROUPS[key]]
 
 
 def _plain(inner: Subquery) -> list[ColumnElement[Any]]:

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, or_, select
 
 from toolfault_collector.storage.tables import change as change_table
 from toolfault_dashboard.queries.comparisons.detected import PREFIX, detected_changes
+from toolfault_dashboard.queries.counting.once import once
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
@@ -20,6 +21,7 @@ __all__ = ["change", "changes"]
 _COLUMNS: Final = ("event_id", "occurred_at", "label", "tool", "kind", "source")
 
 
+@once
 def changes(conn: Connection, scope: Scope) -> tuple[ChangeRow, ...]:
     """Return the changes of the project within the window and tools of the query, newest first.
 

@@ -19,7 +19,7 @@ from toolfault_dashboard.analysis.comparisons.metrics import METRICS
 from toolfault_dashboard.queries.comparisons.sides import side_of, side_with_codes
 from toolfault_dashboard.queries.counting.parts import as_kept, in_parts
 from toolfault_dashboard.queries.failures.failures import count_failures
-from toolfault_dashboard.queries.figures.summaries import calls_by
+from toolfault_dashboard.queries.figures.totals import calls_by
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window

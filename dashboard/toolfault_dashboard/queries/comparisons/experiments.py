@@ -21,7 +21,7 @@ from toolfault_dashboard.queries.comparisons.trials import (
 from toolfault_dashboard.queries.conditions import calls_of, counts_of
 from toolfault_dashboard.queries.counting.once import once
 from toolfault_dashboard.queries.counting.parts import in_parts
-from toolfault_dashboard.queries.figures.summaries import count_conversations
+from toolfault_dashboard.queries.figures.conversation_counts import count_conversations
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.search import arms_of
 

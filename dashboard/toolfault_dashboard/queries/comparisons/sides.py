@@ -52,6 +52,7 @@ _MOMENTS = ("first_at", "last_at", "ended_at")
 _CELL: Final = "cell"
 _COUNTED: Final = "counted"
 _ENDED: Final = "ended"
+_CODE: Final = "code"
 _FEW: Final = 1_000  # conversations that are looked up by name
 
 
@@ -92,26 +93,40 @@ def side_part(conn: Connection, scope: Scope, codes: bool, *, whole: bool = Fals
         code_part,
         ended_of,
         more_calls,
+        said_by,
         views_of,
     )
 
     sampled = sampling(conn, scope.project_id)
-    rows: dict[str, list[Sequence[Any]]] = {_CELL: [], _COUNTED: []}
-    for row in conn.execute(_statement(scope, sampled)).all():
+    rows: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
+    statement = _statement(scope, sampled, ended=whole, codes=codes and whole)
+    for row in conn.execute(statement).all():
         rows[row[0]].append(row[1:])
     views = views_of(rows[_CELL], 3 if sampled.calls else 1)
     counted = _counted(rows[_COUNTED], of_tools=scope.query.has("tool"))
-    # Without counters it does not matter what is in them already; another part may have some.
-    needed = bool(counted.calls) or not whole
-    known = _ended(conn, scope, frozenset(views[0].names)) if needed else {}
+    if whole:
+        # Without counters it does not matter what is in them already.
+        said = rows[_ENDED] if counted.calls else []
+        known = {row[0]: said_by(row[1:]) for row in said}
+        of_codes: Sequence[Sequence[Any]] = [
+            (code, talk, *numbers[: _width(sampled)]) for talk, code, _, _, *numbers in rows[_CODE]
+        ]
+    else:  # another part may have some
+        known = _ended(conn, scope, frozenset(views[0].names))
+        of_codes = conn.execute(_failures_by_code(scope, sampled)).all() if codes else ()
     ended = ended_of(known, views[0])
     return Part(
         views=views,
         ended=ended,
         more=more_calls(views[0], ended),
         counted=counted,
-        codes=code_part(_failures_by_code(conn, scope, sampled), views[0]) if codes else None,
+        codes=code_part(of_codes, views[0]) if codes else None,
     )
+
+
+def _width(sampled: Sampling) -> int:
+    """Return how many columns count the failures of a code."""
+    return len(weighing.counted(sampled=sampled.failures))
 
 
 def sides_of(conn: Connection, scopes: Mapping[str, Scope]) -> dict[str, SideData]:
@@ -221,7 +236,7 @@ def _step(column: ColumnElement[int], ends: Sequence[int]) -> ColumnElement[int]
     )
 
 
-def _failures_by_code(conn: Connection, scope: Scope, sampled: Sampling) -> Sequence[Sequence[Any]]:
+def _failures_by_code(scope: Scope, sampled: Sampling) -> Select[Any]:
     """Count failures by code and conversation: each under its own code and those of its issues."""
     key = func.coalesce(tool_call.c.session_id, tool_call.c.event_id).label("talk")
     # As an expression, or SQLite reads all of an index that is sorted by it.
@@ -233,7 +248,7 @@ def _failures_by_code(conn: Connection, scope: Scope, sampled: Sampling) -> Sequ
     both = union_all(own, select(*(further.c[name] for name in names))).subquery()
     pair = (both.c.code, both.c.talk)
     sums = (func.sum(both.c[name]) for name in names[2:])
-    return conn.execute(select(*pair, *sums).group_by(*pair)).all()
+    return select(*pair, *sums).group_by(*pair)
 
 
 def _cells(scope: Scope, sampled: Sampling, ends: Sequence[int] = ()) -> Select[Any]:
@@ -288,16 +303,26 @@ def _cells(scope: Scope, sampled: Sampling, ends: Sequence[int] = ()) -> Select[
 
 
 def _statement(
-    scope: Scope, sampled: Sampling, ends: Sequence[int] = (), *, ended: bool = False
+    scope: Scope,
+    sampled: Sampling,
+    ends: Sequence[int] = (),
+    *,
+    ended: bool = False,
+    codes: bool = False,
 ) -> CompoundSelect[Any]:
     """Return the rows of `_cells` and those of `_counts`, each with its kind before it.
 
-    With *ended* also the conversations of the scope that said what they called, and what.
+    With *ended* also the conversations of the scope that said what they called, and what; with
+    *codes* its failures by conversation and code.
     """
     cells = _cells(scope, sampled, ends).subquery()
     others = {_COUNTED: _counts(scope, ends).subquery()}
     if ended:
-        others[_ENDED] = _said(scope).subquery()
+        others[_ENDED] = _said(scope, step=bool(ends)).subquery()
+    if codes:
+        found = _failures_by_code(scope, sampled).subquery().c
+        code, talk, *numbers = found
+        others[_CODE] = select(talk, code, literal(""), literal(""), *numbers).subquery()
     return union_all(
         select(literal(_CELL), *cells.c),
         *(
@@ -307,20 +332,20 @@ def _statement(
     )
 
 
-def _said(scope: Scope) -> Select[Any]:
+def _said(scope: Scope, *, step: bool) -> Select[Any]:
     """Return the conversations with a call or chain of the scope, and what they said at the end."""
     own = union(
         select(tool_call.c.session_id).where(calls_of(scope)),
         select(chain.c.session_id).where(chains_of(scope)),
     )
-    no_name = (literal("").label(name) for name in _STRATUM[1:])
-    return select(
-        literal(0).label("step"),
+    columns: list[ColumnElement[Any]] = [
+        *([literal(0).label("step")] if step else []),
         conversation.c.session_id,
         cast(conversation.c.end_calls, Text).label("calls"),
-        *no_name,
+        *(literal("").label(name) for name in _STRATUM[1:]),
         *(conversation.c[name] for name in _MOMENTS),
-    ).where(
+    ]
+    return select(*columns).where(
         conversation.c.project_id == scope.project_id,
         conversation.c.end_event_id.is_not(None),
         conversation.c.end_calls.is_not(None),

@@ -6,14 +6,15 @@ its tables has asked already.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import wraps
+from inspect import unwrap
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection
 
-__all__ = ["once"]
+__all__ = ["answered", "once", "remember"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -33,13 +34,9 @@ def once(
 
     @wraps(function)
     def asked(conn: Connection, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        transaction = conn.get_transaction()
-        if transaction is None or conn.get_execution_options().get("toolfault_write", False):
+        answers = _answers(conn)
+        if answers is None:
             return function(conn, *args, **kwargs)
-        known = _ANSWERS.get(conn)
-        if known is None or known[0] is not transaction:
-            known = _ANSWERS[conn] = (transaction, {})
-        answers = known[1]
         key = (function, args, tuple(sorted(kwargs.items())))
         if key not in answers:
             answers[key] = function(conn, *args, **kwargs)
@@ -47,3 +44,34 @@ def once(
         return found
 
     return asked
+
+
+def remember(conn: Connection, asked: Callable[..., _R], answer: _R, *args: Hashable) -> None:
+    """Remember *answer* as what ``asked(conn, *args)`` gives: another statement has told it.
+
+    Args:
+        conn: Open connection.
+        asked: A function that `once` decorates.
+        answer: Nobody may change it.
+        args: Further arguments, as its callers write them.
+    """
+    answers = _answers(conn)
+    if answers is not None:
+        answers[unwrap(asked), args, ()] = answer
+
+
+def answered(conn: Connection, asked: Callable[..., _R], *args: Hashable) -> _R | None:
+    """Return what ``asked(conn, *args)`` gave in this transaction; None if nobody asked."""
+    found: _R | None = (_answers(conn) or {}).get((unwrap(asked), args, ()))
+    return found
+
+
+def _answers(conn: Connection) -> dict[Any, Any] | None:
+    """Return what was answered in the transaction of *conn*; None where nothing may be kept."""
+    transaction = conn.get_transaction()
+    if transaction is None or conn.get_execution_options().get("toolfault_write", False):
+        return None
+    known = _ANSWERS.get(conn)
+    if known is None or known[0] is not transaction:
+        known = _ANSWERS[conn] = (transaction, {})
+    return known[1]

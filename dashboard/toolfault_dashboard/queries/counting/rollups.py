@@ -29,11 +29,10 @@ from sqlalchemy import (
 from toolfault_collector.clock import DAY_US
 from toolfault_collector.storage.rollups import HOUR_US, MILLION
 from toolfault_collector.storage.tables import call_counts, failure_counts, issue, tool_call
-from toolfault_dashboard.analysis.weights import Amounts
 from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
 from toolfault_dashboard.queries.counting.once import once
 from toolfault_dashboard.queries.counting.parts import in_parts
-from toolfault_dashboard.queries.counting.weighing import added, amount, counted, sampling, weight
+from toolfault_dashboard.queries.counting.weighing import added, counted, sampling, weight
 from toolfault_dashboard.queries.projects import has_untimed
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
@@ -42,13 +41,16 @@ from toolfault_dashboard.search.sql import matches_any, patterns_of
 
 __all__ = [
     "PAIR_KEYS",
-    "calls_by_tool",
+    "call_selects",
     "calls_per_day",
     "extent",
     "failures_by_field",
     "failures_by_pair",
     "failures_per_bucket",
     "folded_conversations",
+    "pair_selects",
+    "pairs_of",
+    "tool_of_call",
     "usable",
 ]
 
@@ -124,15 +126,14 @@ def _per_bucket(
     return found
 
 
-def calls_by_tool(conn: Connection, scope: Scope) -> Amounts:
-    """Return calls by tool, folded successes included; keys: a window, and tools."""
+def call_selects(scope: Scope, *, sampled: bool) -> list[Select[Any]]:
+    """Return the selects of calls by tool, folded successes included; keys: a window, and tools."""
     table = failure_counts.c
-    sampled = sampling(conn, scope.project_id).calls
     inner, edges = _split(scope, DAY_US)
     parts: list[Select[Any]] = []
     for edge in edges:
         tool = call_counts.c.tool
-        name = _tool()
+        name = tool_of_call()
         parts += [
             select(name, *counted(sampled=sampled)).where(calls_of(edge)).group_by(name),
             select(tool, *added(call_counts.c.calls, sampled=sampled))
@@ -151,10 +152,7 @@ def calls_by_tool(conn: Connection, scope: Scope) -> Amounts:
                 select(table.tool, *numbers).where(*_whole(scope, by, inner)).group_by(table.tool)
                 for by, numbers in _NOT_SENT
             ]
-    found = Amounts()
-    for each, *numbers in _all(conn, parts):
-        found.add(each or "", amount(numbers))
-    return found
+    return parts
 
 
 def _stand_for(unit: float) -> Any:
@@ -245,9 +243,14 @@ def failures_by_pair(conn: Connection, scope: Scope) -> dict[tuple[str, str], tu
 
 
 def _by_pair(conn: Connection, scope: Scope) -> dict[tuple[str, str], tuple[int, int]]:
+    return pairs_of(_all(conn, pair_selects(scope)))
+
+
+def pair_selects(scope: Scope) -> list[Select[Any]]:
+    """Return the selects of failures by tool and code, and of how many are in no chain."""
     table = failure_counts.c
     inner, edges = _split(scope, DAY_US)
-    pair = (_tool(), tool_call.c.code)
+    pair = (tool_of_call(), tool_call.c.code)
     parts: list[Select[Any]] = [
         select(*pair, func.count(), func.count() - func.count(tool_call.c.chain_id))
         .where(failures_of(edge))
@@ -260,8 +263,13 @@ def _by_pair(conn: Connection, scope: Scope) -> dict[tuple[str, str], tuple[int,
             .where(*_whole(scope, "pair", inner))
             .group_by(table.tool, table.name)
         )
+    return parts
+
+
+def pairs_of(rows: Iterable[Any]) -> dict[tuple[str, str], tuple[int, int]]:
+    """Add up rows of `pair_selects`."""
     found: dict[tuple[str, str], tuple[int, int]] = {}
-    for tool, code, failures, outside in _all(conn, parts):
+    for tool, code, failures, outside in rows:
         if failures:
             before = found.get((tool, code or ""), (0, 0))
             found[tool, code or ""] = (before[0] + int(failures), before[1] + int(outside))
@@ -286,7 +294,7 @@ def _by_field(conn: Connection, scope: Scope) -> Counter[tuple[str, str]]:
     for edge in edges:
         named = (issue.c.tool_call_id == tool_call.c.id) & (issue.c.root_field != "")
         field: Any = func.coalesce(issue.c.root_field, "")
-        tool = _tool()
+        tool = tool_of_call()
         parts.append(
             select(tool, field.label("field"), func.count(func.distinct(tool_call.c.id)))
             .select_from(tool_call.outerjoin(issue, named))
@@ -306,7 +314,7 @@ def _by_field(conn: Connection, scope: Scope) -> Counter[tuple[str, str]]:
     return found
 
 
-def _tool() -> Any:
+def tool_of_call() -> Any:
     """Return the tool of a call to group by.
 
     As an expression: of a column SQLite would rather read a whole index that is sorted by it than

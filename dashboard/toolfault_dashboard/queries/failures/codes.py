@@ -7,20 +7,21 @@ drawn or added up as parts of a whole (failures over time, the cost of chains) g
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Label, and_
+from sqlalchemy import ColumnElement, Connection, Label, Select, and_
 
 from toolfault_collector.storage.tables import issue, tool_call
 from toolfault_dashboard.analysis.weights import Amount
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.counting.once import once
 from toolfault_dashboard.queries.counting.parts import in_parts
+from toolfault_dashboard.queries.counting.rollups import tool_of_call
 from toolfault_dashboard.queries.counting.weighing import amount, counted_once, sampling
 from toolfault_dashboard.queries.scope import Scope
 
-__all__ = ["failures_by_issue_code", "of_other_issues"]
+__all__ = ["failures_by_issue_code", "issue_codes", "of_issue_codes", "of_other_issues"]
 
 _Pairs = Mapping[tuple[str, str], Amount]
 
@@ -30,7 +31,7 @@ def of_other_issues(
     *key: Label[Any],
     sampled: bool,
     times: Sequence[Label[Any]] = (),
-) -> Any:
+) -> Select[Any]:
     """Return the select of failures by the codes of their issues, but for their own codes.
 
     Args:
@@ -55,9 +56,17 @@ def failures_by_issue_code(conn: Connection, scope: Scope) -> _Pairs:
 
 
 def _counted(conn: Connection, scope: Scope) -> _Pairs:
-    tool = tool_call.c.tool.label("tool")
+    return of_issue_codes(conn.execute(issue_codes(conn, scope)))
+
+
+def issue_codes(conn: Connection, scope: Scope) -> Select[Any]:
+    """Return the select of `failures_by_issue_code`."""
     sampled = sampling(conn, scope.project_id).failures
-    rows = conn.execute(of_other_issues(failures_of(scope), tool, sampled=sampled))
+    return of_other_issues(failures_of(scope), tool_of_call(), sampled=sampled)
+
+
+def of_issue_codes(rows: Iterable[Any]) -> _Pairs:
+    """Return what rows of `issue_codes` say."""
     return {(tool, code): amount(numbers) for tool, code, *numbers in rows}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain as chained
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -20,6 +21,7 @@ from toolfault_collector.storage.tables import chain, issue, tool_call
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.counting import rollups
 from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once
+from toolfault_dashboard.queries.counting.together import Question, ask_together
 from toolfault_dashboard.queries.failures.codes import failures_by_issue_code, of_other_issues
 from toolfault_dashboard.queries.failures.failures import count_failures
 from toolfault_dashboard.queries.failures.newest import newest
@@ -48,6 +50,10 @@ FACET_KEYS: Final = (
 EXACT_UP_TO: Final = 200_000
 """Failures up to which facets count all of them, whatever the filter; beyond it they count the
 newest this many where no rollup holds the figures."""
+
+
+_Line = tuple[str, str, int]
+"""Key, value, and failures with it."""
 
 
 def facets(
@@ -146,16 +152,32 @@ def _values(
             together[scope, key].append(key)
         else:
             together[scope, "indexed" if key in _INDEXED else "rows"].append(key)
-    for (scope, _), keys in together.items():
-        for key, value, failures in _counted(conn, scope, tuple(keys), most.get(scope)):
-            found[key][value] += failures
+    at_once = {
+        at: keys
+        for at, keys in together.items()
+        if at[0] not in most and is_asked_at_once(conn, at[0])
+    }
+    questions = [_question(scope, tuple(keys)) for (scope, _), keys in at_once.items()]
+    told = zip(at_once.values(), ask_together(conn, questions), strict=True)
+    counted: list[Iterable[_Line]] = [_told(tuple(keys), rows) for keys, rows in told]
+    counted += [
+        _counted(conn, scope, tuple(keys), most.get(scope))
+        for (scope, kind), keys in together.items()
+        if (scope, kind) not in at_once
+    ]
+    for key, value, failures in chained.from_iterable(counted):
+        found[key][value] += failures
     cut = {key for (scope, _), keys in together.items() if scope in most for key in keys}
     return found, cut
 
 
+def _question(scope: Scope, keys: tuple[str, ...]) -> Question:
+    return Question(_statement(scope, failures_of(scope), keys), len(keys))
+
+
 def _counted(
     conn: Connection, scope: Scope, keys: tuple[str, ...], most: int | None
-) -> Iterable[tuple[str, str, int]]:
+) -> Iterable[_Line]:
     """Yield key, value and failures of all, or of the newest; a value may come more than once."""
     if most is not None:
         begin = newest(conn, scope, most)
@@ -166,9 +188,7 @@ def _counted(
         yield from part
 
 
-def _together(
-    parts: Sequence[list[tuple[str, str, int]]], _keys: tuple[str, ...]
-) -> list[tuple[str, str, int]]:
+def _together(parts: Sequence[list[_Line]], _keys: tuple[str, ...]) -> list[_Line]:
     found: Counter[tuple[str, str]] = Counter()
     for part in parts:
         for key, value, failures in part:
@@ -176,18 +196,34 @@ def _together(
     return [(key, value, failures) for (key, value), failures in found.items()]
 
 
-def _of_rows(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> list[tuple[str, str, int]]:
+def _of_rows(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> list[_Line]:
     return _where(conn, scope, failures_of(scope), keys)
 
 
 def _where(
     conn: Connection, scope: Scope, where: ColumnElement[bool], keys: tuple[str, ...]
-) -> list[tuple[str, str, int]]:
+) -> list[_Line]:
+    return _told(keys, conn.execute(_statement(scope, where, keys)))
+
+
+def _statement(
+    scope: Scope, where: ColumnElement[bool], keys: tuple[str, ...]
+) -> Select[Any] | CompoundSelect[Any]:
+    """Return the select of failures by *keys*: columns of a call in one pass, or a joined one."""
     if keys[0] in _JOINED:
-        key = keys[0]
-        rows: Iterable[Any] = conn.execute(_JOINED[key](scope, where))
-        return [(key, value or "", failures) for value, failures in rows]
-    return _by_columns(conn, where, keys)
+        return _JOINED[keys[0]](scope, where)
+    columns = [tool_call.c[key] for key in keys]
+    return select(*columns, func.count()).where(where).group_by(*columns)
+
+
+def _told(keys: tuple[str, ...], rows: Iterable[Any]) -> list[_Line]:
+    """Return the rows of `_statement` key by key."""
+    found: Counter[tuple[str, str]] = Counter()
+    for *values, failures in rows:
+        for key, value in zip(keys, values, strict=True):
+            for name in arms_of(value or "") if key == "variant" else (value or "",):
+                found[key, name] += int(failures)
+    return [(key, value, failures) for (key, value), failures in found.items()]
 
 
 def _added_up(conn: Connection, scope: Scope, key: str) -> Counter[str] | None:
@@ -205,21 +241,6 @@ def _added_up(conn: Connection, scope: Scope, key: str) -> Counter[str] | None:
     else:
         return None
     return found
-
-
-def _by_columns(
-    conn: Connection, where: ColumnElement[bool], keys: tuple[str, ...]
-) -> list[tuple[str, str, int]]:
-    """Count the values of *keys*, columns of a call, in one pass over their combinations."""
-    found: Counter[tuple[str, str]] = Counter()
-    columns = [tool_call.c[key] for key in keys]
-    for *values, failures in conn.execute(
-        select(*columns, func.count()).where(where).group_by(*columns)
-    ):
-        for key, value in zip(keys, values, strict=True):
-            for name in arms_of(value or "") if key == "variant" else (value or "",):
-                found[key, name] += failures
-    return [(key, value, failures) for (key, value), failures in found.items()]
 
 
 def _ranked(query: Query, key: str, counts: Counter[str], limit: int) -> tuple[FacetValue, ...]:

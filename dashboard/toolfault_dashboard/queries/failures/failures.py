@@ -6,7 +6,20 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    and_,
+    func,
+    literal,
+    null,
+    select,
+    true,
+    tuple_,
+    union_all,
+)
 
 from toolfault_collector.storage.tables import chain, kind_state, message, signature, tool_call
 from toolfault_dashboard.queries.chains.chains import chain_detail
@@ -15,9 +28,11 @@ from toolfault_dashboard.queries.failures.found import found
 from toolfault_dashboard.queries.failures.issues import issues_of
 from toolfault_dashboard.queries.lists.pages import read_page
 from toolfault_dashboard.queries.rows import (
+    ChainDetail,
     FailureDetail,
     FailurePage,
     FailureRow,
+    IssueRow,
     SignatureRow,
 )
 from toolfault_dashboard.queries.scope import Scope
@@ -192,7 +207,7 @@ def failure_detail(conn: Connection, scope: Scope, event_id: str) -> FailureDeta
                 *(seen(scope, tool_call, name) for name in _DETAIL_COLUMNS),
                 *(seen(scope, tool_call, name) for name in ("tags", "extra", "flags")),
                 tool_call.c.signature_id,
-                tool_call.c.message_id,
+                _message(scope).label("message"),
             )
             .where(tool_call.c.event_id == event_id)
         )
@@ -202,18 +217,20 @@ def failure_detail(conn: Connection, scope: Scope, event_id: str) -> FailureDeta
     if values is None:
         return None
     failure = _failure(values)
+    of_chain = chain_detail(conn, scope, failure.chain_id) if failure.chain_id else None
+    newer, older = _neighbours(conn, scope, values["_at"], values["_row"])
     return FailureDetail(
         row=failure,
         **{name: values[name] for name in _DETAIL_COLUMNS},
         tags=_mapping(values["tags"]),
         extra=_mapping(values["extra"]),
         flags=tuple(values["flags"] or ()),
-        issues=issues_of(conn, scope, [values["_row"]]).get(values["_row"], ()),
+        issues=_issues(conn, scope, event_id, values["_row"], of_chain),
         signature=_signature(conn, scope, values["signature_id"]),
-        message=_message(conn, scope, values["message_id"]),
-        chain=chain_detail(conn, scope, failure.chain_id) if failure.chain_id else None,
-        newer=_neighbour(conn, scope, values["_at"], values["_row"], newer=True),
-        older=_neighbour(conn, scope, values["_at"], values["_row"], newer=False),
+        message=values["message"],
+        chain=of_chain,
+        newer=newer,
+        older=older,
     )
 
 
@@ -225,12 +242,33 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
-def _neighbour(conn: Connection, scope: Scope, at: int, row: int, *, newer: bool) -> str | None:
+def _issues(
+    conn: Connection, scope: Scope, event_id: str, row: int, of_chain: ChainDetail | None
+) -> tuple[IssueRow, ...]:
+    """Return the issues of a failure; its chain has them where it has one."""
+    for attempt in of_chain.attempts if of_chain else ():
+        if attempt.event_id == event_id:
+            return attempt.issues
+    return issues_of(conn, scope, [row]).get(row, ())
+
+
+def _neighbours(conn: Connection, scope: Scope, at: int, row: int) -> tuple[str | None, str | None]:
+    """Return the event ids of the next newer and the next older failure of the scope."""
+    both = [
+        select(literal(way).label("way"), found.c.event_id)
+        for way in ("newer", "older")
+        for found in [_neighbour(scope, at, row, newer=way == "newer").subquery()]
+    ]
+    ids = {str(way): str(event_id) for way, event_id in conn.execute(union_all(*both))}
+    return ids.get("newer"), ids.get("older")
+
+
+def _neighbour(scope: Scope, at: int, row: int, *, newer: bool) -> Select[tuple[str]]:
     key = (tool_call.c.occurred_at, tool_call.c.id)
     here = tuple_(*key)
     # Said of the time alone too, since that is what an index finds.
     beside = key[0] >= at if newer else key[0] <= at
-    found: str | None = conn.execute(
+    return (
         select(tool_call.c.event_id)
         .where(
             beside,  # first, or SQLite begins where the window does
@@ -239,52 +277,51 @@ def _neighbour(conn: Connection, scope: Scope, at: int, row: int, *, newer: bool
         )
         .order_by(*(column.asc() if newer else column.desc() for column in key))
         .limit(1)
-    ).scalar_one_or_none()
-    return found
+    )
 
 
-def _message(conn: Connection, scope: Scope, message_id: int | None) -> str | None:
-    if message_id is None or not sees(scope, "text_llm"):
-        return None
-    found: str | None = conn.execute(
-        select(message.c.text).where(
-            message.c.project_id == scope.project_id, message.c.id == message_id
+def _message(scope: Scope) -> ColumnElement[Any]:
+    """Return the text that the model was told, of the reader who may see it."""
+    if not sees(scope, "text_llm"):
+        return null()
+    return (
+        select(message.c.text)
+        .where(
+            message.c.project_id == tool_call.c.project_id, message.c.id == tool_call.c.message_id
         )
-    ).scalar_one_or_none()
-    return found
+        .scalar_subquery()
+    )
 
 
 def _signature(conn: Connection, scope: Scope, signature_id: int | None) -> SignatureRow | None:
     if signature_id is None:
         return None
     timed = tool_call.c.time_source != "none"
-    same = and_(
-        tool_call.c.project_id == signature.c.project_id,
-        tool_call.c.success.is_(False),
-        tool_call.c.signature_id == signature.c.id,
+    same = (
+        select(
+            func.count().label("failures"),
+            func.min(tool_call.c.occurred_at).filter(timed).label("first_seen"),
+            func.max(tool_call.c.occurred_at).filter(timed).label("last_seen"),
+        )
+        .where(
+            tool_call.c.project_id == scope.project_id,
+            tool_call.c.success.is_(False),
+            tool_call.c.signature_id == signature_id,
+        )
+        .subquery()
     )
     row = conn.execute(
         select(
             *(signature.c[name] for name in ("fingerprint", "tool", "code", "fields")),
             signature.c.exception_type,
-            func.count(tool_call.c.id).label("failures"),
-            func.min(tool_call.c.occurred_at).filter(timed).label("first_at"),
-            func.max(tool_call.c.occurred_at).filter(timed).label("last_at"),
-        )
-        .select_from(signature.outerjoin(tool_call, same))
-        .where(signature.c.project_id == scope.project_id, signature.c.id == signature_id)
-        .group_by(*signature.c)
-    ).one()
-    decided = kind_state.c
-    life = conn.execute(
-        select(
+            *same.c,
             state_at(scope.now).label("state"),
-            *(decided[name] for name in ("owner", "note")),
-            *(decided[name] for name in ("fixed_at", "fixed_label", "fixed_release")),
-            *(decided[name] for name in ("ignored_until", "ignored_count")),
+            *(kind_state.c[name] for name in ("owner", "note")),
+            *(kind_state.c[name] for name in ("fixed_at", "fixed_label", "fixed_release")),
+            *(kind_state.c[name] for name in ("ignored_until", "ignored_count")),
         )
-        .select_from(kinds_with_state())
-        .where(signature.c.id == signature_id)
+        .select_from(kinds_with_state().join(same, true()))
+        .where(signature.c.project_id == scope.project_id, signature.c.id == signature_id)
     ).one()
     return SignatureRow(
         fingerprint=row.fingerprint,
@@ -292,15 +329,15 @@ def _signature(conn: Connection, scope: Scope, signature_id: int | None) -> Sign
         code=row.code,
         fields=tuple((pattern, code) for pattern, code in json.loads(row.fields)),
         exception_type=row.exception_type if sees(scope, "exception_type") else None,
-        first_at=row.first_at,
-        last_at=row.last_at,
+        first_at=row.first_seen,
+        last_at=row.last_seen,
         failures=row.failures,
-        state=life.state,
-        owner=life.owner or "",
-        note=life.note or "",
-        fixed_at=life.fixed_at,
-        fixed_by=life.fixed_label or "",
-        fixed_release=life.fixed_release or "",
-        ignore_ends_at=life.ignored_until,
-        ignore_ends_after=life.ignored_count,
+        state=row.state,
+        owner=row.owner or "",
+        note=row.note or "",
+        fixed_at=row.fixed_at,
+        fixed_by=row.fixed_label or "",
+        fixed_release=row.fixed_release or "",
+        ignore_ends_at=row.ignored_until,
+        ignore_ends_after=row.ignored_count,
     )

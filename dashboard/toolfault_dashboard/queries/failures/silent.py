@@ -14,7 +14,7 @@ from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.weights import weighed_rate
 from toolfault_dashboard.queries.conditions import calls_of
 from toolfault_dashboard.queries.counting.weighing import amount, counted, sampling
-from toolfault_dashboard.queries.figures.summaries import calls_by
+from toolfault_dashboard.queries.figures.totals import calls_by
 from toolfault_dashboard.queries.scope import Scope
 
 __all__ = ["SilentRow", "silent_successes"]

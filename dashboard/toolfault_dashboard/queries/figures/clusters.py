@@ -43,8 +43,9 @@ from toolfault_dashboard.analysis.clusters import (
 from toolfault_dashboard.analysis.comparisons.metrics import METRICS
 from toolfault_dashboard.queries.comparisons.sides import side_part
 from toolfault_dashboard.queries.conditions import chains_of
-from toolfault_dashboard.queries.counting.once import once
+from toolfault_dashboard.queries.counting.once import once, remember
 from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once
+from toolfault_dashboard.queries.counting.together import Question
 from toolfault_dashboard.queries.counting.weighing import chain_weight, sampling
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
@@ -57,7 +58,9 @@ __all__ = [
     "CallClusters",
     "ChainClusters",
     "calls_of_conversations",
+    "chain_questions",
     "chains_by_key",
+    "remember_chains",
 ]
 
 _NAMES: Final = ("failure_rate", "first_try_success")
@@ -414,6 +417,43 @@ def _chains(conn: Connection, scope: Scope, columns: _Names, *, whole: bool = Fa
         else:
             settled[own] = _moments(moments[:4]), _moments(moments[4:])
     return _ChainPart(window(scope), settled, beyond, spans)
+
+
+def chain_questions(
+    conn: Connection, scope: Scope, columns: tuple[str, ...]
+) -> tuple[Question, Question]:
+    """Return what `chains_by_key` asks of a window that is counted at once."""
+    names = [func.coalesce(chain.c[column], "").label(column) for column in columns]
+    each, of_all = (
+        list(_sums(conn, scope, names, of_all=every, whole=True).subquery().c)
+        for every in (False, True)
+    )
+    width = len(columns)
+    moments = slice(4 + width, 12 + width)
+    return (
+        Question(select(*each[4 : 4 + width], *each[moments]), width),
+        Question(select(*of_all[moments]), 0),
+    )
+
+
+def remember_chains(
+    conn: Connection,
+    scope: Scope,
+    columns: tuple[str, ...],
+    each: Iterable[Sequence[Any]],
+    of_all: Iterable[Sequence[Any]],
+) -> None:
+    """Remember the rows of `chain_questions` as the answer of `chains_by_key`."""
+    width, found = len(columns), ChainClusters()
+    for row in each:
+        found[tuple(row[:width])] = _pair_of(row[width:])
+    for row in of_all:
+        found[()] = _pair_of(row)
+    remember(conn, chains_by_key, found, scope, *columns)
+
+
+def _pair_of(numbers: Sequence[Any]) -> _Pair:
+    return _moments(numbers[:4]), _moments(numbers[4:8])
 
 
 def _chains_together(parts: Sequence[_ChainPart], *_args: object) -> _ChainPart:

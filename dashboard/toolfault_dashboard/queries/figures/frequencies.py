@@ -24,20 +24,22 @@ from toolfault_dashboard.analysis.clusters import Moments
 from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighed_rate
 from toolfault_dashboard.queries.comparisons.changes import changes
 from toolfault_dashboard.queries.conditions import failures_of
-from toolfault_dashboard.queries.counting.parts import in_parts
+from toolfault_dashboard.queries.counting.once import once
+from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once
+from toolfault_dashboard.queries.counting.rollups import tool_of_call
 from toolfault_dashboard.queries.counting.weighing import amount, counted, counted_once, sampling
 from toolfault_dashboard.queries.failures.codes import of_other_issues
 from toolfault_dashboard.queries.failures.failures import count_failures
 from toolfault_dashboard.queries.failures.kinds import fields_in_words
 from toolfault_dashboard.queries.figures.clusters import calls_of_conversations
-from toolfault_dashboard.queries.figures.summaries import calls_by
+from toolfault_dashboard.queries.figures.totals import calls_by, pairs
 from toolfault_dashboard.queries.rows import ChangeRow, FrequencyRow, FrequencyTable
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import sees
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause, Moment, Pattern, Query, QueryError, arms_of
 
-__all__ = ["FREQUENCIES", "Dimension", "frequency", "new_signatures"]
+__all__ = ["FREQUENCIES", "Dimension", "by_field", "frequency", "new_signatures"]
 
 Dimension = Literal[
     "code",
@@ -170,6 +172,8 @@ _TOLD_APART_BY_TOOL: Final = ("field", "field_pattern", "signature")
 
 
 def _failures(conn: Connection, scope: Scope) -> Amount:
+    if is_asked_at_once(conn, scope):
+        return total(each.failures for each in pairs(conn, scope).values())
     if not sampling(conn, scope.project_id).failures:
         return amount([count_failures(conn, scope)])
     return amount(conn.execute(select(*counted(sampled=True)).where(_where(scope))).one())
@@ -278,10 +282,12 @@ def _by_arm(groups: list[_Group]) -> list[_Group]:
     ]
 
 
-def _by_field(conn: Connection, scope: Scope, by: str) -> list[_Group]:
+@once
+def by_field(conn: Connection, scope: Scope, by: str) -> list[_Group]:
+    """Count failures by tool and argument, those without one under no name."""
     column = issue.c.root_field if by == "field" else issue.c.field_pattern
     named = counted_once(
-        (column.label("name"), tool_call.c.tool),
+        (column.label("name"), tool := tool_of_call()),
         issue.join(tool_call, tool_call.c.id == issue.c.tool_call_id),
         _where(scope) & (column != ""),
         sampled=sampling(conn, scope.project_id).failures,
@@ -291,12 +297,12 @@ def _by_field(conn: Connection, scope: Scope, by: str) -> list[_Group]:
     bare = (
         select(
             literal("").label("name"),
-            tool_call.c.tool,
+            tool,
             *_numbers(conn, scope),
             *_times(),
         )
         .where(_where(nameless))
-        .group_by(tool_call.c.tool)
+        .group_by(tool)
     )
     return [
         _Group(
@@ -423,7 +429,7 @@ def _new(conn: Connection, scope: Scope, since: int) -> list[_Group]:
 
 _GROUPS: Final[dict[str, Callable[[Connection, Scope, str], list[_Group]]]] = {
     "code": _by_code,
-    "field": _by_field,
-    "field_pattern": _by_field,
+    "field": by_field,
+    "field_pattern": by_field,
     "message": _by_message,
 }

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from toolfault_collector.storage.tables import issue, tool_call
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighed_rate
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.counting import rollups
-from toolfault_dashboard.queries.counting.weighing import amount, counted, counted_once, sampling
+from toolfault_dashboard.queries.counting.parts import is_asked_at_once
+from toolfault_dashboard.queries.counting.weighing import amount, counted_once, sampling
 from toolfault_dashboard.queries.failures.codes import failures_by_issue_code
-from toolfault_dashboard.queries.figures.summaries import calls_by
+from toolfault_dashboard.queries.figures.frequencies import by_field
+from toolfault_dashboard.queries.figures.totals import calls_by, pairs
 from toolfault_dashboard.queries.scope import Scope
 
 __all__ = ["Matrix", "MatrixCell", "MatrixTool", "matrix"]
@@ -105,12 +107,15 @@ def _most(amounts: Amounts) -> list[str]:
 def _counts(
     conn: Connection, scope: Scope, by: Literal["code", "field"]
 ) -> dict[tuple[str, str], Amount]:
-    sampled = sampling(conn, scope.project_id).failures
     if by == "code":
-        return _by_code(conn, scope, sampled=sampled)
+        return _by_code(conn, scope)
+    sampled = sampling(conn, scope.project_id).failures
     if not sampled and rollups.usable(conn, scope):
         fields = rollups.failures_by_field(conn, scope)
         return {pair: amount([failures]) for pair, failures in fields.items() if pair[1]}
+    if is_asked_at_once(conn, scope):  # a page shows them beside, with more of each
+        groups = by_field(conn, scope, "field")
+        return {(each.tool or "", each.name): each.failures for each in groups if each.name}
     statement = counted_once(
         (tool_call.c.tool, issue.c.root_field),
         issue.join(tool_call, tool_call.c.id == issue.c.tool_call_id),
@@ -122,26 +127,20 @@ def _counts(
     }
 
 
-def _by_code(conn: Connection, scope: Scope, *, sampled: bool) -> dict[tuple[str, str], Amount]:
+def _by_code(conn: Connection, scope: Scope) -> dict[tuple[str, str], Amount]:
     """Count a failure under its own code, and under the codes of its issues."""
-    found = _by_own_code(conn, scope, sampled=sampled)
+    found = _by_own_code(conn, scope)
     for pair, failures in failures_by_issue_code(conn, scope).items():
         found[pair] = found.get(pair, Amount()) + failures
     return found
 
 
-def _by_own_code(conn: Connection, scope: Scope, *, sampled: bool) -> dict[tuple[str, str], Amount]:
-    if not sampled and rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
-        pairs = rollups.failures_by_pair(conn, scope)
-        return {pair: amount([failures]) for pair, (failures, _) in pairs.items()}
-    pair = (tool_call.c.tool, tool_call.c.code)
-    statement = select(*pair, *counted(sampled=sampled)).where(failures_of(scope)).group_by(*pair)
-    return {(tool, code or ""): amount(numbers) for tool, code, *numbers in conn.execute(statement)}
+def _by_own_code(conn: Connection, scope: Scope) -> dict[tuple[str, str], Amount]:
+    return {pair: each.failures for pair, each in pairs(conn, scope).items()}
 
 
 def _failures_by_tool(conn: Connection, scope: Scope) -> Amounts:
     found = Amounts()
-    sampled = sampling(conn, scope.project_id).failures
-    for (tool, _), failures in _by_own_code(conn, scope, sampled=sampled).items():
+    for (tool, _), failures in _by_own_code(conn, scope).items():
         found.add(tool, failures)
     return found

@@ -23,6 +23,7 @@ from toolfault_dashboard.queries.buckets import (
 from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
 from toolfault_dashboard.queries.counting import rollups
 from toolfault_dashboard.queries.counting.weighing import Sampling, sampling, weight
+from toolfault_dashboard.queries.figures.totals import extent
 from toolfault_dashboard.queries.rows import FailuresOverTime, Series
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
@@ -53,11 +54,11 @@ def failures_over_time(
     elif quick:
         first, last, untimed = *rollups.extent(conn, scope), 0
     else:
-        first, last, untimed = _extent(conn, scope)
+        first, last, untimed = extent(conn, scope)
     begin = since if since is not None else first
     end = until - 1 if until is not None else (scope.now if since is not None else last)
     if begin is None or end is None or end < begin:
-        untimed = _extent(conn, scope)[2] if untimed is None else untimed
+        untimed = extent(conn, scope).untimed if untimed is None else untimed
         return FailuresOverTime(bucket or "day", (), (), (), None, untimed)
     bucket, starts = buckets(begin, end, bucket, first=first, last=last)
     sampled = sampling(conn, scope.project_id)
@@ -78,19 +79,6 @@ def failures_over_time(
         other=_added(lines[top:]),
         untimed=untimed,
     )
-
-
-def _extent(conn: Connection, scope: Scope) -> tuple[int | None, int | None, int]:
-    """Return the first and last time of a failure, and how many have none."""
-    timed = tool_call.c.time_source != "none"
-    row = conn.execute(
-        select(
-            func.min(tool_call.c.occurred_at).filter(timed),
-            func.max(tool_call.c.occurred_at).filter(timed),
-            func.count().filter(tool_call.c.time_source == "none"),
-        ).where(failures_of(scope))
-    ).one()
-    return row[0], row[1], row[2]
 
 
 _Numbers = dict[int, float]

@@ -2,56 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    CompoundSelect,
-    Connection,
-    FromClause,
-    Select,
-    and_,
-    case,
-    func,
-    literal,
-    not_,
-    or_,
-    select,
-    union,
-    union_all,
-)
+from sqlalchemy import Connection
 
-from toolfault_collector.storage.tables import (
-    call_counts,
-    conversation,
-    conversation_end,
-    tool_call,
-)
 from toolfault_dashboard.analysis.clusters import Moments
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighed_rate, whole
 from toolfault_dashboard.queries.chains.round_trips import amount_of, combinations
-from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
-from toolfault_dashboard.queries.counting import rollups
 from toolfault_dashboard.queries.counting.once import once
-from toolfault_dashboard.queries.counting.weighing import added, amount, counted, sampling
-from toolfault_dashboard.queries.failures.codes import failures_by_issue_code
 from toolfault_dashboard.queries.figures import clusters
+from toolfault_dashboard.queries.figures.totals import totals
 from toolfault_dashboard.queries.rows import Overview, Summary, ToolCount
 from toolfault_dashboard.queries.scope import Scope
-from toolfault_dashboard.queries.windows import window
-from toolfault_dashboard.search import Clause, not_restricting_calls
-from toolfault_dashboard.search.keys import RESTRICTING_CALLS
-from toolfault_dashboard.search.sql import matches_any, patterns_of
+from toolfault_dashboard.search import not_restricting_calls
 
 __all__ = [
     "ChainTotals",
     "ToolRates",
-    "calls_by",
     "chain_totals",
-    "count_conversations",
     "first_try",
     "overview",
     "rates_by_code",
@@ -79,6 +48,7 @@ class _Counted:
     codes: Amounts  # a failure under each of its codes
     outside_by_tool: Amounts  # failures that are in no chain
     untimed: int  # failures without a time
+    conversations: int
     chains: ChainTotals
 
     @property
@@ -89,25 +59,28 @@ class _Counted:
 
 def summary(conn: Connection, scope: Scope) -> Summary:
     """Count everything in the scope; no window, no limit."""
-    return _summary(_counted(conn, scope), conn, scope)
+    return _summary(_counted(conn, scope))
 
 
 @once
 def _counted(conn: Connection, scope: Scope) -> _Counted:
-    by_tool, by_code = Amounts(), Amounts()
-    outside, untimed = Amounts(), 0
-    for tool, code, failures, alone, without_time in _failures_by_pair(conn, scope):
-        by_tool.add(tool, failures)
+    found = totals(conn, scope)
+    by_tool, by_code, outside = Amounts(), Amounts(), Amounts()
+    for (tool, code), pair in found.pairs.items():
+        by_tool.add(tool, pair.failures)
+        by_code.add(code, pair.failures)
+        outside.add(tool, pair.outside)
+    for (_, code), failures in found.issues.items():
         by_code.add(code, failures)
-        outside.add(tool, alone)
-        untimed += without_time
-    for (_, code), failures in failures_by_issue_code(conn, scope).items():
-        by_code.add(code, failures)
-    calls = calls_by(conn, scope, "tool")
-    return _Counted(calls, by_tool, by_code, outside, untimed, chain_totals(conn, scope))
+    return _Counted(
+        *(found.calls, by_tool, by_code, outside),
+        untimed=sum(pair.untimed for pair in found.pairs.values()),
+        conversations=found.conversations,
+        chains=chain_totals(conn, scope),
+    )
 
 
-def _summary(found: _Counted, conn: Connection, scope: Scope) -> Summary:
+def _summary(found: _Counted) -> Summary:
     calls, failures, chains = found.calls, found.failures, found.chains
     all_calls, all_failures = calls.total(), failures.total()
     recovered = chains.chains["recovered"]
@@ -118,7 +91,7 @@ def _summary(found: _Counted, conn: Connection, scope: Scope) -> Summary:
     )
     codes = sorted(found.codes.items(), key=lambda item: (-item[1].weight, item[0]))
     return Summary(
-        conversations=count_conversations(conn, scope)[0],
+        conversations=found.conversations,
         calls=all_calls.whole,
         failures=all_failures.whole,
         failure_rate=all_failures.weight / all_calls.weight if all_calls.rows else None,
@@ -149,7 +122,7 @@ def overview(conn: Connection, scope: Scope) -> Overview:
     of_calls = clusters.calls_of_conversations(conn, scope)
     recovered, _ = clusters.chains_by_key(conn, scope, "tool")[()]
     return Overview(
-        summary=_summary(found, conn, scope),
+        summary=_summary(found),
         failure_rate=weighed_rate(failures, calls, of_calls.failures),
         recovery_rate=weighed_rate(chains.chains["recovered"], closed, recovered),
         first_try=first_try(calls, chains.round_trips, first, of_calls.first_try_failures),
@@ -227,32 +200,6 @@ def rates_by_code(conn: Connection, scope: Scope) -> dict[str, Rate]:
     }
 
 
-@once
-def calls_by(conn: Connection, scope: Scope, column: str) -> Amounts:
-    """Return calls by *column* (``tool``, ``model``, ...), folded successes included.
-
-    Calls that carry nothing there are counted under the empty text. Each stands for as many as its
-    sender left out.
-    """
-    if column == "tool" and rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
-        return rollups.calls_by_tool(conn, scope)
-    sampled = sampling(conn, scope.project_id).calls
-    folded = (
-        select(call_counts.c[column], *added(call_counts.c.calls, sampled=sampled))
-        .where(counts_of(scope), call_counts.c.tool.is_not(None))
-        .group_by(call_counts.c[column])
-    )
-    reported = (
-        select(tool_call.c[column], *counted(sampled=sampled))
-        .where(calls_of(scope))
-        .group_by(tool_call.c[column])
-    )
-    found = Amounts()
-    for name, *numbers in conn.execute(union_all(reported, folded)):
-        found.add(name or "", amount(numbers))
-    return found
-
-
 def chain_totals(conn: Connection, scope: Scope) -> ChainTotals:
     """Add the chains of the scope up by their outcome at ``scope.now``."""
     rows = combinations(conn, scope, ("tool",))
@@ -267,124 +214,3 @@ def chain_totals(conn: Connection, scope: Scope) -> ChainTotals:
             float(row["failures"]) for row in rows if row["outcome"] == "recovered"
         ),
     )
-
-
-def _failures_by_pair(
-    conn: Connection, scope: Scope
-) -> Iterable[tuple[str, str, Amount, Amount, int]]:
-    """Return tool, code, failures, those of them in no chain, and those without a time."""
-    sampled = sampling(conn, scope.project_id).failures
-    if not sampled and rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
-        return [
-            (tool, code, amount([failures]), amount([outside]), 0)
-            for (tool, code), (failures, outside) in rollups.failures_by_pair(conn, scope).items()
-        ]
-    pair = (tool_call.c.tool, tool_call.c.code)
-    numbers = counted(sampled=sampled)
-    width = len(numbers)
-    alone = counted(sampled=sampled, only=tool_call.c.chain_id.is_(None))
-    rows = conn.execute(
-        select(
-            *pair,
-            *numbers,
-            *alone,
-            func.count().filter(tool_call.c.time_source == "none"),
-        )
-        .where(failures_of(scope))
-        .group_by(*pair)
-    )
-    return [
-        (
-            row[0],
-            row[1] or "",
-            amount(row[2 : 2 + width]),
-            amount(row[2 + width : 2 + 2 * width]),
-            row[-1],
-        )
-        for row in rows
-    ]
-
-
-def count_conversations(conn: Connection, *scopes: Scope) -> list[int]:
-    """Count the conversations of *scopes*: those stored, and those known from counters alone.
-
-    A conversation without any call counts where the query asks for nothing that a call has. A
-    sender counts every conversation that ended into its counters and says ``conversation_end``
-    where there was a failure, so one with that event is in the counters already.
-    """
-    parts = [
-        _conversations(conn, scope).add_columns(literal(number).label("scope"))
-        for number, scope in enumerate(scopes)
-    ]
-    found = [0] * len(scopes)
-    for known, ended, folded, number in conn.execute(union_all(*parts)):
-        found[number] = int(known) + max(0, int(folded) - int(ended))
-    return found
-
-
-def _conversations(conn: Connection, scope: Scope) -> Select[Any]:
-    """Return the select of conversations stored, those of them that ended, and those folded."""
-    if rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
-        folded = rollups.folded_conversations(scope)
-    else:
-        of_tool = call_counts.c.tool
-        folded = (
-            select(func.coalesce(func.sum(call_counts.c.conversations), 0))
-            .where(
-                counts_of(scope),
-                of_tool.is_not(None) if scope.query.has("tool") else of_tool.is_(None),
-            )
-            .scalar_subquery()
-        )
-    return _stored_conversations(scope).add_columns(folded)
-
-
-def _stored_conversations(scope: Scope) -> Select[Any]:
-    """Count the conversations that are stored, and those of them that a sender said have ended."""
-    since, until = window(scope)
-    # Counters have it in the minute of its end: one that ends elsewhere is not in those counted.
-    within: list[ColumnElement[bool]] = [conversation.c.ended_at.is_not(None)]
-    if since is not None:
-        within.append(conversation.c.ended_at >= since)
-    if until is not None:
-        within.append(conversation.c.ended_at < until)
-    numbers: tuple[Any, ...] = func.count(), func.count(case((and_(*within), 1)))
-    restricting = {clause.key for clause in scope.query.clauses} & RESTRICTING_CALLS
-    if restricting == {"since"}:
-        # A conversation has a call at or after a moment when its last call is.
-        return select(*numbers).where(
-            conversation.c.project_id == scope.project_id, conversation.c.last_at >= since
-        )
-    stored = _sessions(scope, restricting).subquery()
-    same = (conversation.c.session_id == stored.c.session_id) & (
-        conversation.c.project_id == scope.project_id
-    )
-    return select(*numbers).select_from(stored.outerjoin(conversation, same))
-
-
-def _sessions(
-    scope: Scope, restricting: Set[str]
-) -> Select[tuple[str]] | CompoundSelect[tuple[str]]:
-    if restricting <= {"conversation"}:
-        return union(
-            *(
-                select(table.c.session_id).where(
-                    table.c.project_id == scope.project_id,
-                    *(_of_conversation(clause, table) for clause in scope.query.of("conversation")),
-                )
-                for table in (conversation, conversation_end)
-            )
-        )
-    return (
-        select(tool_call.c.session_id)
-        .distinct()
-        .where(
-            calls_of(scope),
-            tool_call.c.session_id.is_not(None),
-        )
-    )
-
-
-def _of_conversation(clause: Clause, table: FromClause) -> ColumnElement[bool]:
-    found = or_(*matches_any(table.c.session_id, patterns_of(clause)))
-    return not_(found) if clause.negated else found

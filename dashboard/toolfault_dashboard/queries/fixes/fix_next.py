@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -22,11 +22,18 @@ from toolfault_dashboard.analysis.fixes.fixes import (
 from toolfault_dashboard.analysis.fixes.opportunities import FixKey, Opportunity
 from toolfault_dashboard.analysis.fixes.remedies import advice
 from toolfault_dashboard.analysis.fixes.wordings import gains
+from toolfault_dashboard.queries.chains.round_trips import (
+    combined_select,
+    remember_combinations,
+)
 from toolfault_dashboard.queries.comparisons.changes import changes
 from toolfault_dashboard.queries.comparisons.effects import sides_of_change
+from toolfault_dashboard.queries.counting.parts import is_asked_at_once
+from toolfault_dashboard.queries.counting.together import Question, ask_together
 from toolfault_dashboard.queries.counting.weighing import sampling
 from toolfault_dashboard.queries.failures.kinds import ignored_kinds, states_of
-from toolfault_dashboard.queries.figures.summaries import calls_by, chain_totals
+from toolfault_dashboard.queries.figures.summaries import chain_totals
+from toolfault_dashboard.queries.figures.totals import call_questions, calls_by, remember_calls
 from toolfault_dashboard.queries.fixes.fix_evidence import answers, evidence
 from toolfault_dashboard.queries.fixes.messages import wordings
 from toolfault_dashboard.queries.periods import first_call
@@ -98,6 +105,9 @@ class FixList:
     ignored_kinds: int = 0  # kinds left out since they are ignored
     ignored_failures: int = 0  # their failures
     ignored_cost: float = 0.0  # calls spent after these
+
+
+_TOGETHER: Final = 20  # windows that one statement counts: SQLite takes a union of 500 selects
 
 
 def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> FixList:
@@ -268,10 +278,10 @@ def _savings(
     changed: Mapping[str, ChangeRow],
 ) -> dict[FixKey, Since]:
     """Return what the fixes of changed tools have saved since."""
-    counted = {
-        tool: [operations(conn, side) for side in sides_of_change(scope, changed[tool])]
-        for tool in {key.tool for key in groups} & changed.keys()
-    }
+    tools = {key.tool for key in groups} & changed.keys()
+    sides = {tool: sides_of_change(scope, changed[tool]) for tool in sorted(tools)}
+    _read_operations(conn, [side for both in sides.values() for side in both])
+    counted = {tool: [operations(conn, side) for side in both] for tool, both in sides.items()}
     sums = {
         key: saved_since(
             group, changed[key.tool].occurred_at, (counted[key.tool][0], counted[key.tool][1])
@@ -280,6 +290,24 @@ def _savings(
         if key.tool in changed
     }
     return {key: since for key, since in sums.items() if since is not None}
+
+
+def _read_operations(conn: Connection, scopes: Sequence[Scope]) -> None:
+    """Read with one statement for `_TOGETHER` of *scopes* what `operations` asks of each of them.
+
+    Of a large window nothing is read ahead: most of it may be known.
+    """
+    few = [scope for scope in scopes if is_asked_at_once(conn, scope)]
+    for begin in range(0, len(few), _TOGETHER):
+        asked = few[begin : begin + _TOGETHER]
+        calls = [call_questions(conn, scope) for scope in asked]
+        chains = [combined_select(conn, scope, ("tool",)) for scope in asked]
+        of_each = [each for own in calls for each in own]
+        answers = ask_together(conn, [*of_each, *(Question(each, 2) for each in chains)])
+        of_calls, of_chains = iter(answers[: -len(asked)]), answers[-len(asked) :]
+        for scope, own, combined, rows in zip(asked, calls, chains, of_chains, strict=True):
+            remember_calls(conn, scope, [row for _ in own for row in next(of_calls)])
+            remember_combinations(conn, scope, ("tool",), combined, rows)
 
 
 def operations(conn: Connection, scope: Scope) -> int:

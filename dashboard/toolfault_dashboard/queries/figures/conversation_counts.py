@@ -1,0 +1,130 @@
+"""How many conversations a scope has: those stored, and those known from counters alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    FromClause,
+    Select,
+    and_,
+    case,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    union,
+    union_all,
+)
+
+from toolfault_collector.storage.tables import (
+    call_counts,
+    conversation,
+    conversation_end,
+    tool_call,
+)
+from toolfault_dashboard.queries.conditions import calls_of, counts_of
+from toolfault_dashboard.queries.counting import rollups
+from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.windows import window
+from toolfault_dashboard.search import Clause
+from toolfault_dashboard.search.keys import RESTRICTING_CALLS
+from toolfault_dashboard.search.sql import matches_any, patterns_of
+
+__all__ = ["conversations_in", "count_conversations", "number_of"]
+
+
+def count_conversations(conn: Connection, *scopes: Scope) -> list[int]:
+    """Count the conversations of *scopes*: those stored, and those known from counters alone.
+
+    A conversation without any call counts where the query asks for nothing that a call has. A
+    sender counts every conversation that ended into its counters and says ``conversation_end``
+    where there was a failure, so one with that event is in the counters already.
+    """
+    parts = [
+        conversations_in(conn, scope).add_columns(literal(number).label("scope"))
+        for number, scope in enumerate(scopes)
+    ]
+    found = [0] * len(scopes)
+    for *row, number in conn.execute(union_all(*parts)):
+        found[number] = number_of(row)
+    return found
+
+
+def number_of(row: Sequence[Any]) -> int:
+    """Return how many conversations a row of `conversations_in` tells of."""
+    known, ended, folded = (int(each) for each in row)
+    return known + max(0, folded - ended)
+
+
+def conversations_in(conn: Connection, scope: Scope) -> Select[Any]:
+    """Return the select of conversations stored, those of them that ended, and those folded."""
+    if rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
+        folded = rollups.folded_conversations(scope)
+    else:
+        of_tool = call_counts.c.tool
+        folded = (
+            select(func.coalesce(func.sum(call_counts.c.conversations), 0))
+            .where(
+                counts_of(scope),
+                of_tool.is_not(None) if scope.query.has("tool") else of_tool.is_(None),
+            )
+            .scalar_subquery()
+        )
+    return _stored_conversations(scope).add_columns(folded)
+
+
+def _stored_conversations(scope: Scope) -> Select[Any]:
+    """Count the conversations that are stored, and those of them that a sender said have ended."""
+    since, until = window(scope)
+    # Counters have it in the minute of its end: one that ends elsewhere is not in those counted.
+    within: list[ColumnElement[bool]] = [conversation.c.ended_at.is_not(None)]
+    if since is not None:
+        within.append(conversation.c.ended_at >= since)
+    if until is not None:
+        within.append(conversation.c.ended_at < until)
+    numbers: tuple[Any, ...] = func.count(), func.count(case((and_(*within), 1)))
+    restricting = {clause.key for clause in scope.query.clauses} & RESTRICTING_CALLS
+    if restricting == {"since"}:
+        # A conversation has a call at or after a moment when its last call is.
+        return select(*numbers).where(
+            conversation.c.project_id == scope.project_id, conversation.c.last_at >= since
+        )
+    stored = _sessions(scope, restricting).subquery()
+    same = (conversation.c.session_id == stored.c.session_id) & (
+        conversation.c.project_id == scope.project_id
+    )
+    return select(*numbers).select_from(stored.outerjoin(conversation, same))
+
+
+def _sessions(
+    scope: Scope, restricting: Set[str]
+) -> Select[tuple[str]] | CompoundSelect[tuple[str]]:
+    if restricting <= {"conversation"}:
+        return union(
+            *(
+                select(table.c.session_id).where(
+                    table.c.project_id == scope.project_id,
+                    *(_of_conversation(clause, table) for clause in scope.query.of("conversation")),
+                )
+                for table in (conversation, conversation_end)
+            )
+        )
+    return (
+        select(tool_call.c.session_id)
+        .distinct()
+        .where(
+            calls_of(scope),
+            tool_call.c.session_id.is_not(None),
+        )
+    )
+
+
+def _of_conversation(clause: Clause, table: FromClause) -> ColumnElement[bool]:
+    found = or_(*matches_any(table.c.session_id, patterns_of(clause)))
+    return not_(found) if clause.negated else found
