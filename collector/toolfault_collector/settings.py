@@ -135,8 +135,8 @@ class Settings(BaseSettings):
     the ids of a failure then lead there. Empty shows them as text."""
 
     public_url: str = Field(default="", pattern=r"^(https?://\S+)?$")
-    """Address at which people reach the dashboard; alerts then link to it. Empty leaves links
-    out: the server cannot know by which name it is reached."""
+    """Address at which people reach the dashboard; alerts then link to it, and `/mcp` takes
+    requests by this name. Empty leaves links out: the server cannot know how it is reached."""
 
     alert_networks: str = Field(default="", pattern=r"^[0-9a-fA-F.:/, ]*$")
     """Private networks that the channels of alerts may reach, such as `10.0.0.0/8,127.0.0.1/32`.

@@ -118,7 +118,13 @@ def create_app(
     for router in ROUTERS:
         app.include_router(router)
     app.mount("/api/v1", create_api(collector.engine, collector.keys, clock), name="api")
-    mcp = McpEndpoint(collector.engine, collector.keys, clock)
+    mcp = McpEndpoint(
+        collector.engine,
+        collector.keys,
+        clock,
+        is_local=_is_loopback(settings.host),
+        public_url=settings.public_url,
+    )
     app.router.routes.append(Route("/mcp", mcp, methods=["POST"], name="mcp"))
     static = GZipMiddleware(_Static(packages=[(PACKAGE, "static")]))
     app.mount("/static", static, name="static")

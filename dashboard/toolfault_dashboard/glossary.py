@@ -61,6 +61,8 @@ _WORDS: Final = {
     "detection": "How a failure was recognised: the sender said so, or a rule found it in a text.",
     "message": "The text the model saw, with ids, numbers and quotes taken out.",
     "repair": "A value that was fixed before validation, so that the call did not fail.",
+    "phantom argument": "An argument that a model sent, that the tool does not have, and that "
+    "nobody refused: the tool ran without it.",
     "near miss": "A rejected value that a known remedy would have accepted.",
     "change": "A moment at which something was improved, or a label on calls; before is compared "
     "with after.",

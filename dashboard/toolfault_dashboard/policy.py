@@ -146,6 +146,7 @@ POLICY: Final[tuple[Rule, ...]] = (
     _rule("/fix-next/remove", "developer", _WRITE),
     *_table("picked-fixes", "developer"),
     *_page("messages", "developer"),
+    *_table("phantom-arguments", "developer"),  # part of the page of a tool
     # Its list of what to fix next is a developer's.
     _rule("/report.html", "developer"),
     _rule("/report.md", "developer"),

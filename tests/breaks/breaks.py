@@ -58,6 +58,26 @@ BREAKS: Final = (
         new="        answers[asked, args, ()] = answer\n",
         found_by=("tests/dashboard/pages/test_pages.py::test_no_page_asks_the_database_often",),
     ),
+    Break(
+        name="sdk-phantoms-of-folded-calls-are-lost",
+        promise="Arguments that tools ignore are not counted where calls are only counted.",
+        file="sdk/toolfault/telemetry/_client.py",
+        old="            and not record.phantom_arguments\n",
+        new="",
+        found_by=(
+            "tests/sdk/telemetry/test_folding.py::test_phantom_arguments_are_counted_and_bounded",
+        ),
+    ),
+    Break(
+        name="phantoms-of-counted-calls-count-once",
+        promise="Successes that a sender only counted are one call each minute with the argument.",
+        file="dashboard/toolfault_dashboard/queries/failures/phantoms.py",
+        old="had = calls * minutes",
+        new="had = minutes",
+        found_by=(
+            "tests/dashboard/queries/test_phantoms.py::test_phantom_arguments_are_those_of_the_rows",
+        ),
+    ),
     # Chains.
     Break(
         name="chains-replacement-is-free",

@@ -90,6 +90,7 @@ def full_failure() -> dict[str, Any]:
         release="1", variant="control", user="u", sample_rate=0.5, args_fingerprint="f",
         args_recorded=True, args_diff=[{"path": "a", "change": "added"}],
         coercions=[{"field": "a", "from_type": "str", "to_type": "int"}],
+        phantom_arguments=["pet", "who.*.title"],
         validation={"mode": "strict", "version": "2"}, schema_hash="h", tokens=12,
         tags={"team": "travel", "tier": 2},
         error={

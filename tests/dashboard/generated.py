@@ -59,12 +59,15 @@ class _Sender:
 
     def call(self, **given: Any) -> dict[str, Any]:
         self.seq += 1
+        # By number and not drawn, so that all that is drawn stays what it was.
+        phantoms = {1: ["pet"], 4: ["pet", "who.*.title"]}.get(self.seq % 9)
         return {
             "type": "tool_call",
             "event_id": self.event_id(),
             "seq": self.seq,
             "tool": self.pick(TOOLS),
             "success": True,
+            **({"phantom_arguments": phantoms} if phantoms else {}),
             **given,
         }
 
@@ -172,6 +175,7 @@ class _Sender:
                 "conversations": conversations,
                 "calls_squared": calls * calls,
                 "duration_ms": {"sum": 120.0, "max": 30.0, "buckets": [[50, calls]]},
+                **({"phantom_arguments": {"pet": calls, "=x": 1}} if calls % 3 == 0 else {}),
             },
             same
             | {

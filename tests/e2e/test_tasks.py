@@ -12,9 +12,12 @@ from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
-from tests.e2e.browsing import Visit, rows_of
+from tests.e2e.browsing import Visit, first_failure, rows_of, send
 from tests.e2e.conftest import administrator, opened_window
+from tests.factories import change, failure
 from tests.live_server import LiveServer, live_server
+
+from toolfault_collector.clock import MINUTE_US, now_us
 
 pytestmark = pytest.mark.browser
 
@@ -115,6 +118,59 @@ def test_a_csv_of_the_abandoned_chains_of_one_tool_last_week(person: Person, tmp
     week = time.time() - 8 * 86_400
     assert all(each["started_at"] > time.strftime("%Y-%m-%d", time.gmtime(week)) for each in rows)
     assert person.clicks == _written("A CSV")
+
+
+def test_tell_me_when_search_breaks(person: Person):
+    """From a tool to a rule about it alone, with what it would have said: nothing is typed."""
+    page = person.page
+    tool = rows_of(page, "Costliest tools").first.get_by_role("rowheader")
+    name = tool.inner_text().replace("\u200b", "").strip()
+    person.click(tool.get_by_role("link"))
+    person.link("Alert me about this")
+    expect(page.get_by_role("region", name="Preview")).to_contain_text("It would")
+    person.click(page.get_by_role("button", name="Save the alert"))
+    expect(page.get_by_role("status")).to_contain_text("The rule is saved")
+    expect(rows_of(page, "Rules").first).to_contain_text(f"tool:{name}")
+    assert person.clicks == _written("Tell me when")
+
+
+def test_is_this_one_fixed_for_good(window: Visit, person: Person):
+    """The page of a failure says what fixed its kind, and whether it came back since."""
+    page, hour, now = person.page, 60 * MINUTE_US, now_us()
+    fix = change(label="new schema", at=now - 2 * hour)
+    own, dsn = window.project(failure(at=now - 3 * hour), fix)
+    kind = page.get_by_role("region", name="Its kind")
+
+    def look() -> None:
+        window.go("/", own)
+        person.clicks = 0
+        person.click(first_failure(page, "Newest failures"))
+
+    look()
+    page.get_by_label("Fixed by the change").select_option(index=1)
+    page.get_by_role("button", name="Fixed", exact=True).click()
+    expect(page.get_by_role("status")).to_be_visible()
+    look()
+    expect(kind).to_contain_text("by “new schema”")
+    expect(kind.get_by_text("fixed", exact=True)).to_be_visible()
+    send(dsn, failure(at=now - hour))
+    look()
+    expect(kind.get_by_text("regressed", exact=True)).to_be_visible()
+    assert person.clicks == _written("Is this one fixed")
+
+
+def test_give_this_to_my_coding_agent(person: Person):
+    """The patch of what costs most is in the clipboard, ready for an agent that edits code."""
+    page = person.page
+    person.link("Fix next", role="navigation")
+    first = page.get_by_role("listitem").filter(has=page.get_by_role("heading", level=2)).first
+    person.click(first.get_by_text("How", exact=True))
+    patch = first.locator("pre").first.inner_text().strip()
+    person.click(first.get_by_role("button", name=re.compile("^Copy")).first)
+    expect(first.get_by_role("button", name=re.compile("^Copied")).first).to_be_visible()
+    copied = str(page.evaluate("navigator.clipboard.readText()")).strip()
+    assert copied == patch != ""
+    assert person.clicks == _written("Give this")
 
 
 def test_no_page_of_the_demo_is_empty(person: Person):

@@ -39,12 +39,14 @@ class Expected:
         tool: Its tool.
         code: Code of the failure; None for a success.
         issues: Field and code of every issue.
+        phantoms: Arguments that the framework drops without a word.
     """
 
     call_id: str
     tool: str
     code: str | None = None
     issues: tuple[tuple[str, str], ...] = ()
+    phantoms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,11 @@ SCENARIOS = (
         Expected("c1", "book", "invalid_input", THREE),
         decorated=True,
     ),
-    _one("unknown argument", ModelCall("book", {**RIGHT, "terrace": True}), Expected("c1", "book")),
+    _one(
+        "unknown argument",
+        ModelCall("book", {**RIGHT, "terrace": True}),
+        Expected("c1", "book", phantoms=("terrace",)),
+    ),
     _one("unparsable JSON", ModelCall("book", BROKEN), Expected("c1", "book", "malformed_json")),
     _one("unknown tool", ModelCall("bookk", RIGHT), Expected("c1", "bookk", "not_available")),
     _one(

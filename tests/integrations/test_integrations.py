@@ -50,16 +50,18 @@ def _issues(event: dict[str, Any]) -> list[list[str]]:
 
 def _short(event: dict[str, Any]) -> tuple[Any, ...]:
     code = (event.get("error") or {}).get("code")
-    return (event["call_id"], event["tool"], code, event["success"], _issues(event))
+    phantoms = event.get("phantom_arguments", [])
+    return (event["call_id"], event["tool"], code, event["success"], _issues(event), phantoms)
 
 
 @each_environment
 @each_scenario
 def test_each_call_leaves_one_event(name: str, scenario: str) -> None:
-    """One event per call, with its code, every issue, and all ids."""
+    """One event per call, with its code, every issue, what was dropped, and all ids."""
+    names = ("call_id", "tool", "code")
     for run in _runs(name, scenario, improve=False):
         expected = [
-            (e["call_id"], e["tool"], e["code"], e["code"] is None, sorted(e["issues"]))
+            (*(e[name] for name in names), e["code"] is None, sorted(e["issues"]), e["phantoms"])
             for e in run["expected"]
         ]
         assert sorted(map(_short, run["events"])) == sorted(expected), run["mode"]

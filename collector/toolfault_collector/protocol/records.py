@@ -238,6 +238,7 @@ class CallRecord(_Event, frozen=True, gc=False, kw_only=True):
     args_recorded: bool | None
     args_diff: str | None
     coercions: str | None
+    phantom_arguments: str | None
     validation_mode: str | None
     validation_version: str | None
     schema_hash: str | None
@@ -262,6 +263,7 @@ class CountsRecord(_Event, frozen=True, gc=False, kw_only=True):
     duration_max_ms: float | None
     duration_buckets: str | None
     repairs: str | None
+    phantom_arguments: str | None
     conversations: int
     calls_squared: int
 
@@ -411,6 +413,7 @@ def _call(
         args_fingerprint=event.args_fingerprint or None,
         args_diff=_json(event.args_diff) if event.args_diff else None,
         coercions=_json(event.coercions) if event.coercions else None,
+        phantom_arguments=_json(event.phantom_arguments) if event.phantom_arguments else None,
         validation_mode=validation.mode,
         validation_version=validation.version,
         tags=_json(event.tags) if event.tags else None,
@@ -535,6 +538,7 @@ def _counts(
         duration_max_ms=duration.max,
         duration_buckets=_json(duration.buckets) if duration.buckets else None,
         repairs=_json(event.repairs) if event.repairs else None,
+        phantom_arguments=_json(event.phantom_arguments) if event.phantom_arguments else None,
         conversations=event.conversations,
         calls_squared=event.calls_squared,
         **of_all,

@@ -19,6 +19,7 @@ from toolfault_dashboard.queries import (
     FixList,
     Matrix,
     MessageGroup,
+    PhantomRow,
     SilentRow,
 )
 from toolfault_dashboard.queries.rows import (
@@ -49,6 +50,13 @@ class ChainGroups:
 
     by: str
     groups: tuple[ChainGroup, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Phantoms:
+    """What models sent, a tool does not have, and nobody refused."""
+
+    rows: tuple[PhantomRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +155,14 @@ def messages(asked: Asked, minimum: Annotated[int, Query(ge=1, le=10**9)] = 10) 
 def silent_successes(asked: Asked) -> Any:
     """List successes whose result reads like an error, by tool and rule."""
     return Json(Silent(queries.silent_successes(asked.conn, asked.scope)))
+
+
+@router.get(
+    "/phantom-arguments", operation_id="get_phantom_arguments", response_model=model_of(Phantoms)
+)
+def phantom_arguments(asked: Asked) -> Any:
+    """Count the arguments that tools ignored, by tool and model."""
+    return Json(Phantoms(queries.phantom_arguments(asked.conn, asked.scope)))
 
 
 @router.get("/fix-next", operation_id="get_fix_next", response_model=model_of(FixList))

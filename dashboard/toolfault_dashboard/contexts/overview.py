@@ -13,11 +13,13 @@ from toolfault_dashboard.contexts.frequency import FrequencyLine, ToolLine
 from toolfault_dashboard.contexts.shell import ColumnChoice, Link, View
 from toolfault_dashboard.contexts.times import TimeChart
 from toolfault_dashboard.local_sessions import LocalSessions
+from toolfault_dashboard.queries.failures.phantoms import PhantomRow
 from toolfault_dashboard.queries.rows import Funnel, RoundTripBin
 
 __all__ = [
     "FunnelStep",
     "OverviewContext",
+    "PhantomLine",
     "RoundTripsContext",
     "StartContext",
     "Tile",
@@ -107,6 +109,15 @@ class RoundTripsContext:
 
 
 @dataclass(frozen=True, slots=True)
+class PhantomLine:
+    """An argument that a tool ignored in the calls of one model."""
+
+    row: Doc[PhantomRow, "What was counted."]
+    model: Doc[str, "The model; words for none."]
+    drawn: Doc[Estimate | None, "The interval of the share, drawn."]
+
+
+@dataclass(frozen=True, slots=True)
 class ToolContext:
     """`tool.html`."""
 
@@ -120,6 +131,8 @@ class ToolContext:
     models: Doc[tuple[BreakdownLine, ...], "The models that call it, most failures first."]
     fixes: Doc[tuple[FixLine, ...], "What to fix in it first; none where the role may not see it."]
     messages: Doc[tuple[MessageLine, ...], "Its most frequent messages, the same."]
+    phantoms: Doc[tuple[PhantomLine, ...], "The arguments that it most often ignored, the same."]
+    phantoms_in_all: Doc[int, "Arguments that it ignored, by model."]
     failures: Doc[int, "Its failures."]
     links: Doc[
         dict[str, str],

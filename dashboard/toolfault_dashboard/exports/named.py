@@ -14,6 +14,7 @@ from toolfault_dashboard.queries import (
     FixRow,
     KindRow,
     MessageRow,
+    PhantomRow,
     RowStream,
     Scope,
     SilentRow,
@@ -44,6 +45,7 @@ TableName = Literal[
     "kinds",
     "messages",
     "models",
+    "phantom_arguments",
     "releases",
     "round_trips_by_agent",
     "round_trips_by_code",
@@ -115,6 +117,10 @@ def _changes(conn: Connection, scope: Scope) -> RowStream:
     return table_stream(queries.changes(conn, scope), ChangeRow)
 
 
+def _phantoms(conn: Connection, scope: Scope) -> RowStream:
+    return table_stream(queries.phantom_arguments(conn, scope), PhantomRow)
+
+
 def _silent(conn: Connection, scope: Scope) -> RowStream:
     return table_stream(queries.silent_successes(conn, scope), SilentRow)
 
@@ -135,6 +141,7 @@ _TABLES: Final[dict[str, _Rows]] = {
     "kinds": _kinds,
     "messages": _messages,
     "models": _frequency("model"),
+    "phantom_arguments": _phantoms,
     "releases": _frequency("release"),
     "round_trips_by_agent": _round_trips("agent"),
     "round_trips_by_code": _round_trips("code"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from sqlalchemy import Engine
 from starlette.concurrency import run_in_threadpool
@@ -20,10 +21,13 @@ from toolfault_dashboard.queries.counting.deadline import deadline
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+    from mcp.server.transport_security import TransportSecuritySettings
 
     from toolfault_dashboard.mcp.sdk import Ask
 
-__all__ = ["McpEndpoint"]
+__all__ = ["McpEndpoint", "allowed_callers"]
+
+_LOCAL_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
 class McpEndpoint:
@@ -36,20 +40,33 @@ class McpEndpoint:
         engine: The database; it is only read.
         keys: Those that may read.
         clock: Returns microseconds since the epoch, UTC.
+        is_local: Whether only this machine reaches the server.
+        public_url: Address at which people reach it, or "".
     """
 
-    def __init__(self, engine: Engine, keys: KeyCache, clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        keys: KeyCache,
+        clock: Callable[[], int],
+        *,
+        is_local: bool,
+        public_url: str,
+    ) -> None:
         self._engine = engine
         self._keys = keys
         self._clock = clock
+        self._is_local = is_local
+        self._public_url = public_url
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request.
+        """Serve one request; the SDK refuses a wrong ``Host`` (421) or ``Origin`` (403).
 
         Raises:
             Problem: 401 without a read key, 403 with a key of another kind.
         """
-        key = await admit(self._keys, scope, Headers(scope=scope), kind="read")
+        headers = Headers(scope=scope)
+        key = await admit(self._keys, scope, headers, kind="read")
         # In a thread: loading takes a second or two, in which others send and read.
         create_server, manager_of = await run_in_threadpool(_sdk)
         project_id = key.project_id
@@ -61,9 +78,42 @@ class McpEndpoint:
                 )
 
         # A manager may be run once; without sessions it holds nothing that a next one would miss.
-        manager = manager_of(create_server(ask), json_response=True, stateless=True)
+        manager = manager_of(
+            create_server(ask),
+            json_response=True,
+            stateless=True,
+            security_settings=allowed_callers(
+                headers.get("host", ""), is_local=self._is_local, public_url=self._public_url
+            ),
+        )
         async with manager.run():
             await manager.handle_request(scope, receive, send)
+
+
+def allowed_callers(host: str, *, is_local: bool, public_url: str) -> TransportSecuritySettings:
+    """Return whom the SDK lets in: by which names, and pages of which origins.
+
+    A page of a browser may name this server anything, once its own name leads here (DNS rebinding).
+    So ``Origin``, which programs do not send, must be an address that is known to be this server's
+    (Model Context Protocol, Streamable HTTP, "Security Warning"); and ``Host`` as well where only
+    this machine reaches the server. By what names others reach it no server knows.
+
+    Args:
+        host: What the request calls the server.
+        is_local: Whether only this machine reaches it.
+        public_url: Address at which people reach it, or "".
+    """
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    names = [at for name in _LOCAL_NAMES for at in (name, f"{name}:*")] if is_local else []
+    origins = [f"http://{name}" for name in names]
+    public = urlsplit(public_url)
+    if public.netloc:
+        names.append(public.netloc)
+        origins.append(f"{public.scheme}://{public.netloc}")
+    if not is_local:
+        names.append(host)
+    return TransportSecuritySettings(allowed_hosts=names, allowed_origins=origins)
 
 
 def _sdk() -> tuple[Callable[[Ask], Server[Any]], type[StreamableHTTPSessionManager]]:

@@ -256,6 +256,12 @@ def messages(ask: Ask) -> RowStream:
     return table_stream(rows, MessageRow)
 
 
+@_serve("phantom-arguments")
+def phantoms(ask: Ask) -> RowStream:
+    """Write the phantom arguments of the view by tool and model."""
+    return table_stream(queries.phantom_arguments(ask.conn, ask.scope), queries.PhantomRow)
+
+
 @_serve("issues")
 def issues(ask: Ask) -> RowStream:
     """Stream the issues of the failures of the view."""

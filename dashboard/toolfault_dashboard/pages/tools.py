@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final
 
@@ -15,9 +15,11 @@ from toolfault_dashboard.analysis.rates import rate
 from toolfault_dashboard.charts import estimate, sparkline
 from toolfault_dashboard.contexts import FrequencyLine, ToolContext, ToolLine, ToolsContext
 from toolfault_dashboard.contexts.advice import MessageLine
+from toolfault_dashboard.contexts.overview import PhantomLine
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._columns import Columns, choice, kept_columns, redirected
 from toolfault_dashboard.pages._lines import (
+    NONE,
     alert_about,
     code_lines,
     exactly,
@@ -66,6 +68,8 @@ PAGE_ROWS: Final = 50
 _MOST_PAGES: Final = 100_000
 TOP: Final = 5
 """Models, fixes and wordings of a tool that its page shows."""
+MOST_PHANTOMS: Final = 10
+"""Arguments that it ignored; its export has all."""
 _ASCENDING_FIRST: Final = ("name", "first_try", "recovery")
 
 
@@ -165,6 +169,7 @@ def tool(ask: Asked, name: str = "") -> Response:
     fixes = costliest_fixes(ask.conn, scope, limit=TOP) if _may_fix(ask) else ()
     wordings = most_frequent(ask.conn, scope, most=TOP)[0] if _may_fix(ask) else ()
     by_model = breakdown(ask.conn, scope, "model")
+    phantoms = queries.phantom_arguments(ask.conn, scope) if _may_fix(ask) else ()
     context = ToolContext(
         view=ask.view("/tool", name=tool),
         tool=tool,
@@ -177,6 +182,8 @@ def tool(ask: Asked, name: str = "") -> Response:
         models=lines_of(narrowed, by_model.groups[:TOP], "model"),
         fixes=tuple(fix_line(narrowed, row) for row in fixes),
         messages=_wordings(narrowed, wordings),
+        phantoms=_phantoms(phantoms[:MOST_PHANTOMS]),
+        phantoms_in_all=len(phantoms),
         links={
             "models": narrowed.link("/breakdown"),
             "fixes": narrowed.link("/fix-next") if _may_fix(ask) else "",
@@ -188,6 +195,7 @@ def tool(ask: Asked, name: str = "") -> Response:
             "csv": narrowed.export("/failures.csv"),
             "codes_csv": narrowed.export("/codes.csv"),
             "fields_csv": narrowed.export("/fields.csv"),
+            "phantoms_csv": narrowed.export("/phantom-arguments.csv"),
         },
     )
     return ask.render("tool.html", context, title=tool)
@@ -198,6 +206,18 @@ def _wordings(ask: Ask, groups: Iterable[MessageGroup]) -> tuple[MessageLine, ..
     rows = [(group, row) for group in groups for row in group.rows]
     rows.sort(key=lambda each: (-each[1].failures, each[1].message or ""))
     return tuple(message_line(ask, group, row) for group, row in rows[:TOP])
+
+
+def _phantoms(rows: Sequence[queries.PhantomRow]) -> tuple[PhantomLine, ...]:
+    scale = rate_scale(row.rate for row in rows)
+    return tuple(
+        PhantomLine(
+            row=row,
+            model=row.model or NONE,
+            drawn=estimate(row.rate.value, row.rate.low, row.rate.high, scale=scale),
+        )
+        for row in rows
+    )
 
 
 def _may_fix(ask: Ask) -> bool:

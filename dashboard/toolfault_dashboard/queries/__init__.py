@@ -58,6 +58,7 @@ from toolfault_dashboard.queries.failures.kinds import (
     Kinds,
     kinds,
 )
+from toolfault_dashboard.queries.failures.phantoms import PhantomRow, phantom_arguments
 from toolfault_dashboard.queries.failures.silent import SilentRow, silent_successes
 from toolfault_dashboard.queries.figures.frequencies import (
     FREQUENCIES,
@@ -114,6 +115,7 @@ __all__ = [
     "MatrixTool",
     "MessageGroup",
     "MessageRow",
+    "PhantomRow",
     "RowStream",
     "Scope",
     "SilentRow",
@@ -156,6 +158,7 @@ __all__ = [
     "new_signatures",
     "overview",
     "period_before",
+    "phantom_arguments",
     "prices_of",
     "project_by_name",
     "projects",

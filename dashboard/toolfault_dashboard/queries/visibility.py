@@ -27,6 +27,7 @@ _LOWEST: Final[dict[str, Audience]] = {
     "message": "llm",
     "args_diff": "llm",
     "near_miss": "llm",
+    "phantom_arguments": "llm",
     # What only those who run the system may know.
     "text_system": "system",
     "exception_type": "system",

@@ -292,6 +292,7 @@ def _make_calls(*, sqlite: bool) -> None:
         Column("args_recorded", Boolean),
         Column("args_diff", JSON),
         Column("coercions", JSON),
+        Column("phantom_arguments", JSON),
         Column("validation_mode", String(16)),
         Column("validation_version", String(64)),
         Column("schema_hash", String(64)),
@@ -345,6 +346,12 @@ def _make_calls(*, sqlite: bool) -> None:
             *("project_id", "received_at", "id"),
             sqlite_where=text("session_id IS NULL"),
             postgresql_where=text("session_id IS NULL"),
+        ),
+        Index(
+            "ix_tool_call_phantom",
+            *("project_id", "tool", "occurred_at"),
+            sqlite_where=text("phantom_arguments IS NOT NULL"),
+            postgresql_where=text("phantom_arguments IS NOT NULL"),
         ),
         Index(
             "ix_tool_call_trace",
@@ -480,11 +487,18 @@ def _make_counts() -> None:
         Column("duration_max_ms", Float),
         Column("duration_buckets", JSON),
         Column("repairs", JSON),
+        Column("phantom_arguments", JSON),
         Column("conversations", BigInteger, nullable=False),
         Column("calls_squared", BigInteger, nullable=False),
         Column("flags", JSON),
         UniqueConstraint("project_id", "event_id"),
         Index("ix_call_counts_minute", "project_id", "minute", "tool", "calls", "conversations"),
+        Index(
+            "ix_call_counts_phantom",
+            *("project_id", "tool", "minute"),
+            sqlite_where=text("phantom_arguments IS NOT NULL"),
+            postgresql_where=text("phantom_arguments IS NOT NULL"),
+        ),
     )
     op.create_table(
         "failure_counts",

@@ -78,6 +78,7 @@ def _seen(executor: Any, read: Any) -> Seen:
         model=getattr(executor.llm, "model", None),
         agent=getattr(executor.agent, "role", None),
         arguments=arguments,
+        model_class=getattr(tool, "args_schema", None),
         fn=getattr(tool, "func", None),
     )
 

@@ -83,6 +83,7 @@ def _seen(node: Any, call: Any, runtime: Any) -> Seen:
     seen.conversation = _thread(config)
     seen.agent = ((config or {}).get("metadata") or {}).get("lc_agent_name")
     seen.fn = getattr(tool, "coroutine", None) or getattr(tool, "func", None)
+    _name_arguments(seen, getattr(tool, "args_schema", None))
     message = _message(getattr(runtime, "state", None), call["id"]) or _asked.get(call["id"])
     seen.turn = getattr(message, "id", None)
     seen.agent = getattr(message, "name", None) or seen.agent
@@ -90,6 +91,14 @@ def _seen(node: Any, call: Any, runtime: Any) -> Seen:
     if tool is None:
         seen.stage = "unknown"
     return seen
+
+
+def _name_arguments(seen: Seen, schema: Any) -> None:
+    """Say what names the arguments: a schema, or the class that one is made of."""
+    if isinstance(schema, dict):
+        seen.schema = schema
+    else:
+        seen.model_class = schema
 
 
 def _thread(config: Any) -> str | None:

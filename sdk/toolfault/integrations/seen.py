@@ -41,9 +41,13 @@ from toolfault.telemetry._context import Conversation, current_scope
 from toolfault.telemetry._guard import debug
 from toolfault.tools import CallRecord, mark_reported, notify
 from toolfault.tools._call import RUNNING, Frame, RunningCall, leave
+from toolfault.tools._phantoms import Loc, left_out, named, undeclared
 
 __all__ = ["Call", "Seen", "current_call", "note", "observe", "open_call"]
 
+_PASSED = ("ok", "exec", "returned")  # how calls end whose arguments nobody refused
+# Their schema is made for failures alone, of which a share would say nothing.
+_WITHOUT_NAMES = frozenset({"agent_framework", "google_adk"})
 _REMEMBERED = 4_096  # finished calls of which a second report is recognised
 
 
@@ -64,6 +68,8 @@ class Seen:
         agent: Name of the agent.
         arguments: What the model sent: its text, or a mapping.
         schema: JSON schema that the model was shown.
+        model_class: Class of which the framework makes the schema, where that costs too much for
+            every call.
         known_tools: Names of the tools the model has.
         fn: The function behind the tool, if the framework tells; a decorated one has hints.
         stage: How the call ended: ``ok``, ``parse`` (the arguments are not JSON), ``validation``
@@ -91,6 +97,7 @@ class Seen:
     agent: str | None = None
     arguments: Any = None
     schema: Mapping[str, Any] | None = None
+    model_class: Any = None
     known_tools: Sequence[str] = ()
     fn: Any = None
     stage: str = "ok"
@@ -351,8 +358,20 @@ def _record(
         record.adapter_failed = inner.adapter_failed
         record.schema_hash = inner.schema_hash
         record.reported = (*record.reported, *inner.reported)
+        record.phantom_arguments = inner.phantom_arguments
+    if arguments and not record.phantom_arguments and seen.stage in _PASSED:
+        record.phantom_arguments = named(_phantoms(seen, arguments))
     record.framework, record.side = seen.framework, seen.side
     return record
+
+
+def _phantoms(seen: Seen, arguments: dict[Any, Any]) -> tuple[Loc, ...]:
+    """Return what the model sent and the tool does not have, of a call that nobody refused."""
+    if seen.framework in _WITHOUT_NAMES:
+        return ()
+    if seen.schema is not None:
+        return undeclared(seen.schema, arguments)
+    return left_out(arguments, seen.model_class, ())
 
 
 def _leave(record: CallRecord, conversation: Conversation | None) -> None:

@@ -91,17 +91,18 @@ def _answered(seen: Seen, *, agent: Any, event: Any) -> None:
     result = event.tool_result
     blocks = result.get("content", ())
     text = "\n".join(block["text"] for block in blocks if "text" in block)
+    tools = agent.tool_registry.registry
+    tool = tools.get(seen.tool)
+    if tool is not None:
+        seen.schema = tool.tool_spec["inputSchema"].get("json")
     if result.get("status") != "error":
         seen.result = blocks[0]["json"] if len(blocks) == 1 and "json" in blocks[0] else text
         return
-    tools = agent.tool_registry.registry
-    tool = tools.get(seen.tool)
     seen.error, seen.told = getattr(event, "exception", None), text
     seen.known_tools = tuple(tools)
     if tool is None:
         seen.stage = "unknown"
         return
-    seen.schema = tool.tool_spec["inputSchema"].get("json")
     seen.fn = getattr(tool, "_tool_func", None)
     if "alidation failed" in text[:100]:
         seen.stage = "validation"

@@ -9,7 +9,7 @@ one, whatever the tool's speed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 __all__ = ["LONGEST", "Aggregator", "Counter", "CounterKey"]
@@ -27,7 +27,7 @@ CounterKey = tuple[
 
 _SMALLEST = -40  # 2**(-40/4) ms, one microsecond: below it all durations are alike
 LONGEST = 1e12  # ms, some thirty years: what is longer is a clock that jumped
-_REPAIRED_FIELDS = 100
+_NAMES = 100  # fields that were repaired, and phantom arguments, of one counter
 _TOGETHER = 50  # durations measured at once, so that most calls do without logarithms
 _BUCKETS = 64  # what an event of the protocol may carry
 
@@ -47,6 +47,7 @@ class Counter:
         "calls_squared",
         "conversations",
         "longest",
+        "phantoms",
         "repairs",
         "starts_at",
         "total_ms",
@@ -60,10 +61,13 @@ class Counter:
         self.longest = 0.0
         self.buckets: dict[int, int] = {}
         self.repairs: dict[str, int] = {}
+        self.phantoms: dict[str, int] = {}
         self.conversations = 0
         self.calls_squared = 0
 
-    def add_call(self, duration_ms: float, repaired: Iterable[str]) -> None:
+    def add_call(
+        self, duration_ms: float, repaired: Sequence[str], phantoms: Sequence[str] = ()
+    ) -> None:
         """Count one success; its duration goes into the histogram with the next few."""
         if not 0.0 <= duration_ms < LONGEST:  # a clock of the host's that jumps, or says nan
             duration_ms = 0.0
@@ -71,9 +75,10 @@ class Counter:
         self._latest.append(duration_ms)
         if len(self._latest) >= _TOGETHER:
             self._measure()
-        for field in repaired:
-            if field in self.repairs or len(self.repairs) < _REPAIRED_FIELDS:
-                self.repairs[field] = self.repairs.get(field, 0) + 1
+        if repaired:
+            _count(self.repairs, repaired)
+        if phantoms:
+            _count(self.phantoms, phantoms)
 
     def add_conversation(self, calls: int) -> None:
         """Count one conversation that ended, with its number of calls."""
@@ -114,6 +119,8 @@ class Counter:
             }
         if self.repairs:
             members["repairs"] = self.repairs
+        if self.phantoms:
+            members["phantom_arguments"] = self.phantoms
         return members
 
 
@@ -139,7 +146,11 @@ class Aggregator:
         return counter
 
     def add_step(
-        self, key: CounterKey, counted: float, repaired: Iterable[str] | None = None
+        self,
+        key: CounterKey,
+        counted: float,
+        repaired: Sequence[str] | None = None,
+        phantoms: Sequence[str] = (),
     ) -> None:
         """Count a step read back from disk.
 
@@ -147,11 +158,12 @@ class Aggregator:
             key: What the counter counts.
             counted: Duration of a call; the number of calls of a conversation that ended.
             repaired: Fields that were repaired in a call; None for a conversation.
+            phantoms: Names of the call's phantom arguments.
         """
         if repaired is None:
             self.counter(key).add_conversation(int(counted))
         else:
-            self.counter(key).add_call(counted, repaired)
+            self.counter(key).add_call(counted, repaired, phantoms)
 
     def flush(
         self, describe: Callable[[CounterKey], dict[str, Any]]
@@ -168,6 +180,13 @@ class Aggregator:
             ({**describe(key), **counter.members(every_tool=key[1] is None)}, counter.weight)
             for key, counter in counters.items()
         ]
+
+
+def _count(counts: dict[str, int], names: Iterable[str]) -> None:
+    """Count names, at most 100 different ones."""
+    for name in names:
+        if name in counts or len(counts) < _NAMES:
+            counts[name] = counts.get(name, 0) + 1
 
 
 def _bucket_of(duration_ms: float) -> int:

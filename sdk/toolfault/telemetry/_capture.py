@@ -93,6 +93,8 @@ class Capture:
         event["duration_ms"] = _duration(record.duration_ms)
         if record.coercions:
             event["coercions"] = _coercion_members(record.coercions)
+        if record.phantom_arguments:
+            event["phantom_arguments"] = list(record.phantom_arguments)
         event["validation"] = {"mode": record.validation_mode}
         event["schema_hash"] = record.schema_hash
         size = self._compare(event, position, record.arguments)

@@ -99,7 +99,13 @@ class Client:
     def on_call(self, record: CallRecord) -> None:
         """Capture one finished tool call; the observer of the tools layer."""
         now = None
-        if self._folds and record.error is None and not record.coercions and not record.reported:
+        if (
+            self._folds
+            and record.error is None
+            and not record.coercions
+            and not record.phantom_arguments
+            and not record.reported
+        ):
             # What almost every call of a healthy agent goes through: no function but the needed.
             thread = threading.get_ident()
             if self._sender.is_running and thread not in self._inside:

@@ -297,7 +297,10 @@ class Tracker:
                 return position
             repaired = [repair.field[:256] for repair in record.coercions]
             counter.current = self._queue.fold(
-                self._counter_key(key, now), record.duration_ms, repaired
+                self._counter_key(key, now),
+                record.duration_ms,
+                repaired,
+                record.phantom_arguments,
             )
             if len(self._counters) > _COUNTERS:
                 self._counters.clear()

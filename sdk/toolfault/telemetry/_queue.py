@@ -155,19 +155,28 @@ class Queue:
             self.captured += weight
             self._drop(weight, reason)
 
-    def fold(self, key: CounterKey, duration_ms: float, repaired: Sequence[str]) -> Counter | None:
+    def fold(
+        self,
+        key: CounterKey,
+        duration_ms: float,
+        repaired: Sequence[str],
+        phantoms: Sequence[str] = (),
+    ) -> Counter | None:
         """Count one success and return the counter that holds it; None where it is on disk.
 
         Args:
             key: What the counter counts.
             duration_ms: Length of the call, milliseconds.
             repaired: Fields that a coercer fixed.
+            phantoms: Names of phantom arguments.
         """
         with self.lock:
-            if not self._may_fold(key, [duration_ms, list(repaired)]):
+            # An SDK of before that reads the file knows no step with a member more.
+            more = [list(phantoms)] if phantoms else []
+            if not self._may_fold(key, [duration_ms, list(repaired), *more]):
                 return None
             counter = self._aggregator.counter(key)
-            counter.add_call(duration_ms, repaired)
+            counter.add_call(duration_ms, repaired, phantoms)
             return self._folded(counter)
 
     def fold_conversation(self, key: CounterKey, calls: int) -> None:

@@ -55,8 +55,8 @@ class Line(NamedTuple):
     Attributes:
         weight: Records it stands for.
         event: An event as it goes over the wire; None where the line is a step.
-        step: Key of a counter, then the duration of a call with the fields repaired in it, or the
-            number of calls of a conversation that ended.
+        step: Key of a counter, then the duration of a call with the fields repaired in it and its
+            phantom arguments, if any, or the number of calls of a conversation that ended.
     """
 
     weight: int
@@ -466,13 +466,17 @@ def _line(text: bytes) -> tuple[int, Line] | None:
     return None
 
 
-def _is_step(key: list[Any], counted: float, repaired: object = ()) -> bool:
+def _is_step(key: list[Any], counted: float, repaired: object = (), phantoms: object = ()) -> bool:
     minute, *names = key
     return (
         type(minute) is int
         and len(names) == 6
         and all(name is None or type(name) is str for name in names)
         and type(counted) in (int, float)
-        and isinstance(repaired, (list, tuple))
-        and all(type(field) is str for field in repaired)
+        and _are_names(repaired)
+        and _are_names(phantoms)
     )
+
+
+def _are_names(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and all(type(name) is str for name in value)

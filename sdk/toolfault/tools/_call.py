@@ -96,6 +96,8 @@ class CallRecord:
         adapter_failed: Whether the tool's own ``adapt_error`` raised and the default one stood in.
         reported: Errors the handler reported itself while it ran (see ``report``). A failed call
             has absorbed them, a successful one has not: one event per call, none lost.
+        phantom_arguments: Names of what the model sent, the tool does not have, and nobody
+            refused: the tool ran without it.
         framework: Name of the integration that saw the call, or None.
         side: ``agent`` or ``server`` (MCP), where an integration saw it.
     """
@@ -114,6 +116,7 @@ class CallRecord:
     result: object = None
     adapter_failed: bool = False
     reported: tuple[ToolError, ...] = ()
+    phantom_arguments: tuple[str, ...] = ()
     framework: str | None = None
     side: str | None = None
 

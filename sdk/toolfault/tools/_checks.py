@@ -105,14 +105,16 @@ class Findings:
         coerce: Whether bool, int, float and JSON strings may be repaired.
         found: What is wrong, in the order of the parameters.
         repairs: ``(loc, value before, value after)`` of every repair.
+        phantoms: Paths of what was sent and is no parameter, where a model dropped it.
     """
 
-    __slots__ = ("coerce", "found", "repairs")
+    __slots__ = ("coerce", "found", "phantoms", "repairs")
 
     def __init__(self, coerce: bool = False) -> None:
         self.coerce = coerce
         self.found: list[Finding] = []
         self.repairs: list[tuple[Loc, object, object]] = []
+        self.phantoms: tuple[Loc, ...] = ()  # no list: nearly every validation leaves it empty
 
     def add(
         self,
@@ -149,6 +151,7 @@ class Findings:
         """Take over what ``other`` collected."""
         self.found.extend(other.found)
         self.repairs.extend(other.repairs)
+        self.phantoms += other.phantoms
 
 
 class Check:

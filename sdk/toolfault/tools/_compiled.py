@@ -10,6 +10,7 @@ from toolfault.tools import _call
 from toolfault.tools._arguments import parse_arguments
 from toolfault.tools._checks import Findings, Hints
 from toolfault.tools._models import is_validation_error, model_check, plan_of_model
+from toolfault.tools._phantoms import named
 from toolfault.tools._plan import HintsPlan, Plan, schema_hash, secret_names
 from toolfault.tools._rejection import rejected_by_checks, rejected_by_model, repairs_of
 from toolfault.tools._signature import Parameters, read_parameters
@@ -67,6 +68,8 @@ class Compiled:
         kwargs = self.plan.prepare(raw, findings)
         if findings.repairs:
             call.coercions = repairs_of(findings)
+        if findings.phantoms:
+            call.phantom_arguments = named(findings.phantoms)
         if findings.found:
             call.rejection = rejected_by_checks(
                 call.tool, findings, label, secret=self._secret or self.secret_fields

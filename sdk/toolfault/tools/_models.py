@@ -22,6 +22,7 @@ from toolfault.tools._checks import (
     ObjectCheck,
 )
 from toolfault.tools._mending import Outcome, mended
+from toolfault.tools._phantoms import declared, left_out
 from toolfault.tools._plan import Plan, hoisted
 from toolfault.tools._signature import Parameters
 
@@ -64,7 +65,7 @@ class Validation:
         run = self._run_shaped if self.shape is not None else self._run_mended
         sent, validated = run(value, loc, findings)
         if not _is_as_sent(sent, validated):
-            findings.repairs.extend(conversions(sent, validated, loc))
+            findings.repairs.extend(conversions(sent, validated, loc, findings))
         return validated
 
     def _run_mended(self, value: Any, loc: Loc, findings: Findings) -> tuple[Any, Any]:
@@ -274,7 +275,7 @@ def fields_of(validated: Any) -> Iterator[tuple[str, Any]]:
         yield from validated.items()
         return
     kind = type(validated)
-    names = _declared(kind) or ()
+    names = declared(kind) or ()
     if tuple(names) == ("root",) and hasattr(validated, "root"):
         yield from fields_of(validated.root)
         return
@@ -283,21 +284,6 @@ def fields_of(validated: Any) -> Iterator[tuple[str, Any]]:
     extra = getattr(validated, "__pydantic_extra__", None)
     if type(extra) is dict:
         yield from extra.items()
-
-
-_FIELDS = (
-    "__pydantic_fields__",
-    "model_fields",  # pydantic 2 before 2.10, where ``__fields__`` only warns
-    "__struct_fields__",
-    "__dataclass_fields__",
-    "__fields__",
-    "_fields",
-)
-
-
-def _declared(kind: type) -> Any:
-    """Return the declared fields of a model class, by name where the library keeps them so."""
-    return next((fields for name in _FIELDS if (fields := getattr(kind, name, None))), None)
 
 
 def _is_as_sent(sent: Any, validated: Any) -> bool:
@@ -313,22 +299,32 @@ def _is_as_sent(sent: Any, validated: Any) -> bool:
     return bool(state)
 
 
-def conversions(sent: Any, validated: Any, loc: Loc) -> Iterator[tuple[Loc, object, object]]:
+def conversions(
+    sent: Any, validated: Any, loc: Loc, findings: Findings
+) -> Iterator[tuple[Loc, object, object]]:
     """Yield ``(loc, sent, validated)`` where a lax model silently changed a value's JSON type.
+
+    What a model silently left out goes into the phantoms of ``findings`` on the way.
 
     A string that became a number was repaired, whoever did it. A string that became a date was
     not: JSON has no other way to write a date. An integer where a number is wanted is one.
     """
     before, after = type(sent), type(validated)
     if before is dict and len(loc) < _MAX_WALK:
+        known = 0
         for name, value in fields_of(validated):
             item = _sent_as(sent, name, after)
-            if item is not ABSENT and item is not value:
-                yield from conversions(item, value, (*loc, name))
+            if item is ABSENT:
+                continue
+            known += 1
+            if item is not value:
+                yield from conversions(item, value, (*loc, name), findings)
+        if known < len(sent):
+            findings.phantoms += left_out(sent, after, loc)
     elif before is list and after is list and len(loc) < _MAX_WALK:
         for index, (item, value) in enumerate(zip(sent, validated, strict=False)):
             if item is not value:
-                yield from conversions(item, value, (*loc, index))
+                yield from conversions(item, value, (*loc, index), findings)
     elif _is_conversion(sent, validated):
         yield loc, sent, validated
 
@@ -365,7 +361,7 @@ def _sent_as(sent: dict[Any, Any], name: str, kind: type) -> Any:
     """Return the value sent for field ``name``, which may go by an alias."""
     if name in sent:
         return sent[name]
-    fields = _declared(kind)
+    fields = declared(kind)
     field = fields.get(name) if isinstance(fields, dict) else None
     for attribute in ("validation_alias", "alias"):
         alias = getattr(field, attribute, None)

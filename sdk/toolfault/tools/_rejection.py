@@ -18,7 +18,6 @@ from toolfault.errors import (
     NearMissLookup,
     ToolError,
     ToolErrorCode,
-    clean_name,
     did_you_mean,
     example_of,
     is_secret_value,
@@ -28,6 +27,7 @@ from toolfault.errors import (
 )
 from toolfault.tools._call import Repair
 from toolfault.tools._checks import ABSENT, Finding, Findings, Loc
+from toolfault.tools._phantoms import pattern
 from toolfault.tools._settings import DEFAULTS
 
 if TYPE_CHECKING:
@@ -139,14 +139,9 @@ def _broken_json(issue: Issue, arguments: object) -> Issue:
 def repairs_of(findings: Findings) -> tuple[Repair, ...]:
     """Return the repairs as field and types, without values."""
     return tuple(
-        Repair(_pattern(loc), type_name(before), type_name(after))
+        Repair(pattern(loc), type_name(before), type_name(after))
         for loc, before, after in findings.repairs
     )
-
-
-def _pattern(loc: Loc) -> str:
-    """Return the path with ``*`` for indexes: repairs are counted by field."""
-    return ".".join("*" if type(part) is int else clean_name(str(part), 128) for part in loc)
 
 
 def raw_value(arguments: Any, issue: Issue) -> object:

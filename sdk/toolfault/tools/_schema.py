@@ -17,6 +17,7 @@ from referencing import Registry
 from toolfault.errors import ConfigError
 from toolfault.tools._checks import Findings, Loc
 from toolfault.tools._mending import Complaint, Outcome, mended
+from toolfault.tools._phantoms import undeclared
 from toolfault.tools._plan import Plan
 from toolfault.tools._signature import Parameters
 
@@ -81,6 +82,7 @@ class SchemaPlan(Plan):
             jsonschema.ValidationError: They are wrong; its context has every error.
         """
         sent: dict[str, Any] = mended(arguments, self._attempt, (), findings)[0]
+        findings.phantoms += undeclared(self._document, sent)
         return sent
 
     def _attempt(self, arguments: Any) -> Outcome:

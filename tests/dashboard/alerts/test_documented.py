@@ -59,6 +59,7 @@ def test_every_limit_is_the_one_that_is_written_down() -> None:
         f"in the last {preview.DAYS} days",
         f"On a page it has {preview.SECONDS:.0f} seconds",
         f"may take {service.RULE_SECONDS:.0f} seconds (a digest {service.DIGEST_SECONDS:.0f})",
+        f"every {service.INTERVAL_SECONDS:.0f} seconds for what there is to do",
         f"at most {store.MOST_RULES} rules and {store.MOST_CHANNELS} channels",
         f"at most {store.MOST_PER_MINUTE} messages a minute",
         f"in the history for {store.KEPT_US // DAY_US} days",

@@ -53,6 +53,10 @@ ANSWERS: dict[str, tuple[str, Ask]] = {
         "/silent-successes",
         lambda c, s: {"rows": queries.silent_successes(c, s)},
     ),
+    "get_phantom_arguments": (
+        "/phantom-arguments",
+        lambda c, s: {"rows": queries.phantom_arguments(c, s)},
+    ),
     "list_kinds": (
         "/kinds?order=calls&limit=7",
         lambda c, s: queries.kinds(c, s, order="calls", limit=7),

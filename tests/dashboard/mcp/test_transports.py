@@ -26,6 +26,7 @@ from tests.running import new_key
 
 from toolfault_collector.admin.projects import find_project
 from toolfault_collector.storage.database.engine import open_engine, read_connection
+from toolfault_dashboard.mcp.http import allowed_callers
 from toolfault_dashboard.mcp.sdk import FAULT, create_server
 from toolfault_dashboard.mcp.tools import TOOLS, answered
 
@@ -176,6 +177,42 @@ def test_a_wrong_key_is_refused(
     assert (answer.status_code, answer.json()["code"]) == (status, code)
     if status == 401:
         assert "tf_read_" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("named", "status"),
+    [
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "evil.example", "Origin": "http://evil.example"}, 421),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://localhost:3000"}, 200),
+        ({}, 200),
+    ],
+)
+def test_a_page_of_another_site_is_refused(
+    url: str, server: LiveServer, named: dict[str, str], status: int
+):
+    """A name or an origin that is not this machine's is refused, whatever key comes with it."""
+    headers = {
+        "Authorization": f"Bearer {_key(url)}",
+        "Accept": "application/json, text/event-stream",
+        **named,
+    }
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    answer = httpx2.post(f"{server.address}/mcp", json=body, headers=headers, timeout=60)
+    assert answer.status_code == status, answer.text
+
+
+def test_which_names_and_origins_are_known():
+    """One that others reach takes any name and pages of its public address alone."""
+    told = allowed_callers("tf:8321", is_local=False, public_url="https://tf.example.com/x")
+    assert told.allowed_hosts == ["tf.example.com", "tf:8321"]
+    assert told.allowed_origins == ["https://tf.example.com"]
+    local = allowed_callers("evil.example", is_local=True, public_url="https://tf.example.com")
+    assert {"tf.example.com", "localhost:*", "127.0.0.1"} <= set(local.allowed_hosts)
+    assert "evil.example" not in local.allowed_hosts
+    assert "https://tf.example.com" in local.allowed_origins
 
 
 def test_a_server_that_no_agent_asks_does_not_load_the_sdk():

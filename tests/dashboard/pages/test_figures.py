@@ -352,6 +352,18 @@ def test_a_tool_shows_its_models_fixes_and_messages(read: Reads, conn: Connectio
     )[:5]
 
 
+def test_a_tool_shows_its_phantom_arguments(read: Reads, conn: Connection, scope: Scope):
+    """By argument and model: the calls that had it, and their share with interval and n."""
+    found = queries.phantom_arguments(conn, scope.narrowed("tool:http_request"))
+    (table,) = read("/tool?name=http_request").section("Phantom arguments").tables
+    are(table.rows, "Argument", [each.argument for each in found[:10]])
+    are(table.rows, "Model", [each.model or "none" for each in found[:10]])
+    are(table.rows, "Calls with it", [each.calls for each in found[:10]])
+    for row, each in zip(table.rows, found[:10], strict=True):
+        shows(row["Share of the model's calls"], each.rate)
+        assert f"n = {count(each.rate.n)}" in row["Share of the model's calls"].text
+
+
 def are_groups(rows: Sequence[Row], found: Sequence[ChainGroup]) -> None:
     """Chains by a dimension: outcomes, recovery, first retries, repeats and time."""
     for name in (

@@ -101,6 +101,7 @@ QUESTIONS: dict[str, Callable[[Connection, Scope], Any]] = {
     "over_time": queries.failures_over_time,
     "trends": trends_by_tool,
     "messages": queries.message_efficacy,
+    "phantoms": queries.phantom_arguments,
     "fixes": queries.fix_next,
     "change": lambda conn, scope: _change(conn, scope),
     "compared": lambda conn, scope: _compared(conn, scope),

@@ -49,6 +49,7 @@ def _answers(conn: Connection, scope: Scope) -> dict[str, str]:
         "detected": queries.detected_changes,
         "experiments": queries.experiments,
         "silent": queries.silent_successes,
+        "phantoms": queries.phantom_arguments,
         "messages": queries.message_efficacy,
         "fixes": queries.fix_next,
         "matrix": lambda c, s: queries.matrix(c, s, "field"),

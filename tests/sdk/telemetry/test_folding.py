@@ -7,6 +7,7 @@ import threading
 import tracemalloc
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -375,3 +376,24 @@ def test_repaired_fields_are_bounded(make_client: MakeClient) -> None:
     (counter,) = transport.events
     assert len(counter["repairs"]) == 100
     assert counter["repairs"]["same"] == 300
+
+
+@pytest.mark.parametrize("spooled", [False, True])
+def test_phantom_arguments_are_counted_and_bounded(
+    make_client: MakeClient, spooled: bool, tmp_path: Path
+) -> None:
+    """A counter says how many calls had each, also by way of a disk, and names at most 100."""
+    transport, folder = MemoryTransport(), str(tmp_path) if spooled else None
+    client = make_client(
+        transport=transport, successes="folded", clock=lambda: 0.0, spool_dir=folder
+    )
+    for number in range(300):
+        call = a_call()
+        call.phantom_arguments = (f"x{number}", "same") if number % 3 else ()
+        client.on_call(call)
+    assert client.flush()
+    (counter,) = transport.events
+    assert counter["calls"] == 300
+    assert len(counter["phantom_arguments"]) == 100
+    assert counter["phantom_arguments"]["same"] == 200
+    conserved(client)

@@ -40,7 +40,8 @@ class Ids:
 
 def call(tool: str, arguments: dict | None, error: ToolError | None = None, **more: Any):
     """A finished call."""
-    return CallRecord(
+    named = more.pop("phantom_arguments", ())
+    made = CallRecord(
         tool,
         more.pop("tool_requested", tool),
         success=error is None,
@@ -52,6 +53,8 @@ def call(tool: str, arguments: dict | None, error: ToolError | None = None, **mo
         schema_hash="3f5a1c0d9b7e2468",
         **more,
     )
+    made.phantom_arguments = named
+    return made
 
 
 def rejected() -> ToolError:
@@ -182,6 +185,16 @@ def withheld(client: Client) -> None:
         client.on_call(call("http_request", None, unreadable))
 
 
+def phantoms(client: Client) -> None:
+    """Arguments that the tool does not have: in successes that are folded, and in a failure."""
+    with toolfault.conversation("conv-48", model="claude-x", ends=True):
+        for number in range(3):
+            named = ("pet", "who.*.title") if number else ("pet",)
+            client.on_call(call("book", {"day": "x", "pet": number}, phantom_arguments=named))
+        error, sent = crashed().with_(tool="book"), {"day": "x", "pet": 3}
+        client.on_call(call("book", sent, error, phantom_arguments=("pet",)))
+
+
 SCENES: dict[str, tuple[str, Callable[[Client], None]]] = {
     "recovered_chain": ("all", recovered_chain),
     "unavailable": ("all", unavailable),
@@ -191,6 +204,7 @@ SCENES: dict[str, tuple[str, Callable[[Client], None]]] = {
     "folded": ("folded", folded),
     "dropped": ("all", dropped),
     "values_withheld": ("all", withheld),
+    "phantom_arguments": ("folded", phantoms),
 }
 
 

@@ -130,6 +130,7 @@ signature = Table(
 _ALONE: Final = text("session_id IS NULL")
 _TRACED: Final = text("trace_id IS NOT NULL")
 _SIGNED: Final = text("signature_id IS NOT NULL")
+_PHANTOM: Final = text("phantom_arguments IS NOT NULL")
 
 tool_call = Table(
     "tool_call",
@@ -170,6 +171,7 @@ tool_call = Table(
     Column("args_recorded", Boolean),
     Column("args_diff", JSON),
     Column("coercions", JSON),
+    Column("phantom_arguments", JSON),  # list of names that the tool ignored
     Column("validation_mode", String(16)),
     Column("validation_version", String(64)),
     Column("schema_hash", String(64)),
@@ -226,6 +228,13 @@ tool_call = Table(
         *("project_id", "received_at", "id"),
         sqlite_where=_ALONE,
         postgresql_where=_ALONE,
+    ),
+    # Calls with phantom arguments are few and looked for by themselves.
+    Index(
+        "ix_tool_call_phantom",
+        *("project_id", "tool", "occurred_at"),
+        sqlite_where=_PHANTOM,
+        postgresql_where=_PHANTOM,
     ),
     # What a trace and the SDK report of one call (`same_calls`).
     Index(
@@ -351,11 +360,18 @@ call_counts = Table(
     Column("duration_max_ms", Float),
     Column("duration_buckets", JSON),  # [[upper bound in ms, calls], ...]
     Column("repairs", JSON),  # {field: repairs}
+    Column("phantom_arguments", JSON),  # {name: calls}
     Column("conversations", BigInteger, nullable=False),
     Column("calls_squared", BigInteger, nullable=False),
     Column("flags", JSON),  # as in tool_call
     UniqueConstraint("project_id", "event_id"),
     Index("ix_call_counts_minute", "project_id", "minute", "tool", "calls", "conversations"),
+    Index(
+        "ix_call_counts_phantom",
+        *("project_id", "tool", "minute"),
+        sqlite_where=_PHANTOM,
+        postgresql_where=_PHANTOM,
+    ),
 )
 
 # Numerators, kept in the transaction of the calls they count; `rollups` says what by what.

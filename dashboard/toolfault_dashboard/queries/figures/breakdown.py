@@ -27,6 +27,7 @@ __all__ = [
     "BreakdownGroup",
     "BreakdownKey",
     "breakdown",
+    "calls_of_pairs",
 ]
 
 BreakdownKey = Literal["model", "agent", "release", "environment", "variant"]
@@ -80,14 +81,7 @@ def breakdown(conn: Connection, scope: Scope, by: BreakdownKey) -> Breakdown:
 
     A conversation that takes part in several experiments counts under each of its arms.
     """
-    calls: dict[tuple[str, str], Amount] = {}
-    failures: dict[tuple[str, str], Amount] = {}
-    for part in in_parts(conn, scope, _counted, by, together=_together):
-        for tool, whole, called, failed in part:
-            for name in arms_of(whole) if by == "variant" else (whole,):
-                pair = (tool, name)
-                calls[pair] = calls.get(pair, Amount()) + called
-                failures[pair] = failures.get(pair, Amount()) + failed
+    calls, failures = _by_pair(conn, scope, by)
     per_name, failed_of_name, failed_of_tool = Amounts(), Amounts(), Amounts()
     for (tool, name), called in calls.items():
         per_name.add(name, called)
@@ -111,6 +105,28 @@ def breakdown(conn: Connection, scope: Scope, by: BreakdownKey) -> Breakdown:
         tools=tools,
         cells=tuple(cell for tool in tools for cell in _cells(tool, names, calls, failures)),
     )
+
+
+def calls_of_pairs(
+    conn: Connection, scope: Scope, by: BreakdownKey
+) -> dict[tuple[str, str], Amount]:
+    """Count the calls of the scope by tool and *by*."""
+    return _by_pair(conn, scope, by)[0]
+
+
+def _by_pair(
+    conn: Connection, scope: Scope, by: BreakdownKey
+) -> tuple[dict[tuple[str, str], Amount], dict[tuple[str, str], Amount]]:
+    """Return calls and failures by tool and value."""
+    calls: dict[tuple[str, str], Amount] = {}
+    failures: dict[tuple[str, str], Amount] = {}
+    for part in in_parts(conn, scope, _counted, by, together=_together):
+        for tool, whole, called, failed in part:
+            for name in arms_of(whole) if by == "variant" else (whole,):
+                pair = (tool, name)
+                calls[pair] = calls.get(pair, Amount()) + called
+                failures[pair] = failures.get(pair, Amount()) + failed
+    return calls, failures
 
 
 def _chains(conn: Connection, scope: Scope, by: BreakdownKey) -> Sequence[ChainGroup]:

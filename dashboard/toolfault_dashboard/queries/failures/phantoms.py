@@ -1,0 +1,105 @@
+"""Phantom arguments: what models sent, a tool does not have, and nobody refused.
+
+The calls went through, so no failure tells of them. Counted where they were reported: a call of its
+own has a list of names, successes that a sender only counted have a number of calls by name. Both
+are few rows, found by indexes of their own, and grouped before a text is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, Connection, Text, cast, func, select
+
+from toolfault_collector.storage.tables import call_counts, tool_call
+from toolfault_dashboard.analysis.rates import Rate
+from toolfault_dashboard.analysis.weights import Amount, weighed_rate
+from toolfault_dashboard.queries.conditions import calls_of, counts_of
+from toolfault_dashboard.queries.counting.parts import in_parts
+from toolfault_dashboard.queries.counting.weighing import amount, counted, sampling
+from toolfault_dashboard.queries.figures.breakdown import calls_of_pairs
+from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.visibility import sees
+from toolfault_dashboard.search import QueryError
+
+__all__ = ["PhantomRow", "phantom_arguments"]
+
+
+@dataclass(frozen=True, slots=True)
+class PhantomRow:
+    """One phantom argument of the calls that one model made of one tool."""
+
+    tool: str
+    model: str  # "" where calls name none
+    argument: str  # a path with * for list indexes
+    calls: int  # that had it
+    rate: Rate  # of all calls that the model made of the tool
+
+
+# Tool, model, argument and the calls that had it.
+_Counted = list[tuple[str, str, str, Amount]]
+
+
+def phantom_arguments(conn: Connection, scope: Scope) -> tuple[PhantomRow, ...]:
+    """Count the phantom arguments of the scope by tool and model, most calls first.
+
+    Raises:
+        QueryError: The reader may not see what models send.
+    """
+    if not sees(scope, "phantom_arguments"):
+        raise QueryError("Your role may not see what models send.")
+    found = _together(in_parts(conn, scope, _counted, together=_together))
+    if not found:
+        return ()
+    calls = calls_of_pairs(conn, scope, "model")
+    rows = [
+        PhantomRow(
+            tool=tool,
+            model=model,
+            argument=argument,
+            calls=had.whole,
+            rate=weighed_rate(had, calls.get((tool, model), Amount())),
+        )
+        for tool, model, argument, had in found
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.calls, row.tool, row.model, row.argument)))
+
+
+def _counted(conn: Connection, scope: Scope) -> _Counted:
+    own, folded = tool_call.c.phantom_arguments, call_counts.c.phantom_arguments
+    by_call = _key(tool_call.c.tool, tool_call.c.model, own)
+    by_minute = _key(call_counts.c.tool, call_counts.c.model, folded)
+    numbers = counted(sampled=sampling(conn, scope.project_id).calls)
+    found: _Counted = []
+    rows: Any = conn.execute(
+        select(*by_call, *numbers).where(calls_of(scope), own.is_not(None)).group_by(*by_call)
+    )
+    for tool, model, names, *told in rows:
+        found += [(tool, model, name, amount(told)) for name in set(json.loads(names))]
+    rows = conn.execute(
+        select(*by_minute, func.count())
+        .where(counts_of(scope), call_counts.c.tool.is_not(None), folded.is_not(None))
+        .group_by(*by_minute)
+    )
+    for tool, model, names, minutes in rows:
+        for name, calls in json.loads(names).items():
+            had = calls * minutes
+            found.append((tool, model, name, Amount(had, had, had)))
+    return _together([found])
+
+
+def _key(tool: Column[Any], model: Column[Any], names: Column[Any]) -> list[ColumnElement[Any]]:
+    # As text: PostgreSQL knows no equality of JSON.
+    return [tool, func.coalesce(model, "").label("model"), cast(names, Text).label("names")]
+
+
+def _together(parts: Sequence[_Counted]) -> _Counted:
+    found: dict[tuple[str, str, str], Amount] = {}
+    for part in parts:
+        for tool, model, argument, had in part:
+            key = (tool, model, argument)
+            found[key] = found.get(key, Amount()) + had
+    return [(*key, had) for key, had in found.items()]
