@@ -13,27 +13,25 @@ from typing import TYPE_CHECKING, Any
 
 from toolfault.errors import _types
 from toolfault.errors._classify import exception_text
-from toolfault.errors._codes import MISSING_TEXT, REDACTED, ROOT, UNEXPECTED_TEXT, ToolErrorCode
-from toolfault.errors._hints import listed
-from toolfault.errors._issue import Issue
-from toolfault.errors._redaction import (
-    is_secret_path,
-    redact_text,
-    redaction_policy,
-    secret_values,
-    shown_anyway,
-)
-from toolfault.errors._types import has
-from toolfault.errors._values import (
+from toolfault.errors._cleaning import (
     PLAIN_TYPES,
     as_text,
     first_line,
+    is_secret_path,
     one_line,
     plain,
+    redact_text,
     redacted_repr,
+    redaction_policy,
     safe_repr,
+    secret_values,
+    shown_anyway,
     shown_value,
 )
+from toolfault.errors._codes import MISSING_TEXT, REDACTED, ROOT, UNEXPECTED_TEXT, ToolErrorCode
+from toolfault.errors._hints import listed
+from toolfault.errors._issue import Issue
+from toolfault.errors._types import has
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence, Set

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from toolfault.errors import ToolError
 
 __all__ = ["Config", "Dsn", "DsnError", "Limits", "parse_dsn", "resolve"]
 
@@ -34,6 +37,16 @@ class Config:
 
     def __init__(self, **given: Any) -> None:
         vars(self).update(given)
+
+    def ignores(self, error: ToolError) -> bool:
+        """Whether the host wants to hear nothing of a failure."""
+        for rule in self.ignore:
+            if isinstance(rule, str):
+                if rule in (str(error.code), error.tool, type(error.cause).__name__):
+                    return True
+            elif isinstance(error, rule) or isinstance(error.cause, rule):
+                return True
+        return False
 
 
 class Limits:
