@@ -55,6 +55,12 @@ class Limits:
     They are no settings: a host that has to tune them has found a defect. Tests shorten the times
     through the ``limits`` of ``Client``.
 
+    Args:
+        bounds: Those that are not as below.
+
+    Raises:
+        TypeError: There is no bound of that name.
+
     Attributes:
         queue_events: Events kept in memory; the oldest is dropped beyond it. A replayed history
             comes in bursts of thousands, and the bound that protects the host is the next one.
@@ -101,6 +107,16 @@ class Limits:
     largest_segment: int = 4 * 1024 * 1024
     conversations: int = 2_000
     conversation_lanes: int = 20_000
+
+    def __init__(self, **bounds: float) -> None:
+        unknown = [name for name in bounds if name not in Limits.__annotations__]
+        if unknown:
+            raise TypeError(f"there is no bound {unknown[0]!r}")
+        vars(self).update(bounds)
+
+    def with_(self, **bounds: float) -> Limits:
+        """Return the same bounds but for those given."""
+        return Limits(**{**vars(self), **bounds})
 
 
 def _label(value: Any) -> str:
