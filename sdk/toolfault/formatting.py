@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from toolfault.errors._cleaning import clean_text, cut, one_line, type_name
 from toolfault.errors._codes import FOOTER
 from toolfault.errors._foreign import (
     NOTHING,
@@ -22,7 +23,6 @@ from toolfault.errors._foreign import (
 )
 from toolfault.errors._foreign import TYPE_CODES as PYDANTIC_CODES
 from toolfault.errors._types import has
-from toolfault.errors._values import clean_text, cut, one_line, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -63,14 +63,15 @@ __all__ = [
 _LONGEST_RECEIVED = 2_000
 
 
-def _fail(
+def _fail(  # noqa: PLR0913 - the parts of an error
     tool: str,
     field: str,
     value: object,
     code: str,
-    message: str,
+    words: str,
+    expected: str,
     *,
-    expected: str | None = None,
+    named: bool = True,
     received: str | None = None,
     snippet: str | None = None,
     **details: object,
@@ -82,12 +83,14 @@ def _fail(
         field: The argument.
         value: What was sent; represented and redacted unless *received* or *snippet* is given.
         code: What is wrong.
-        message: The same in words, starting with the field.
+        words: The same in words, what follows the name of the field.
         expected: What would have been right.
+        named: Whether the message begins with the name of the field.
         received: The representation to show in place of the value's own.
         snippet: The text itself, for long values; then no representation is shown.
         details: Anything else `ToolError` takes.
     """
+    details.update(field=field, expected=expected, snippet=snippet)
     if received is not None:
         details.update(received=received)
     elif snippet is None:
@@ -95,15 +98,8 @@ def _fail(
             received=redacted_repr(value, key=field, limit=_LONGEST_RECEIVED),
             received_type=type_name(value),
         )
-    error = ToolError(
-        tool,
-        message,
-        code,
-        field=field,
-        expected=expected,
-        snippet=snippet,
-        **details,  # type: ignore[arg-type]
-    )
+    message = f"{field} {words}" if named else words
+    error = ToolError(tool, message, code, **details)  # type: ignore[arg-type]
     error.stand_in = type_and_size(value)
     return error
 
@@ -357,9 +353,7 @@ def validate_bounded_int(
             `field_too_large` or `field_too_small` outside the bounds.
     """
     if not is_a(value, int) or is_a(value, bool):
-        raise _fail(
-            tool, field, value, "wrong_type", f"{field} must be an integer", expected="integer"
-        )
+        raise _fail(tool, field, value, "wrong_type", "must be an integer", "integer")
     _check_bounds(tool, field, value, low=min, high=max)
     return value
 
@@ -379,17 +373,10 @@ def validate_bounded_number(
             infinities, `field_too_large` or `field_too_small` outside the bounds.
     """
     if not is_any(value, int, float) or is_a(value, bool):
-        raise _fail(
-            tool, field, value, "wrong_type", f"{field} must be a number", expected="number"
-        )
+        raise _fail(tool, field, value, "wrong_type", "must be a number", "number")
     if is_a(value, float) and value - value != 0:
         raise _fail(
-            tool,
-            field,
-            value,
-            "invalid_format",
-            f"{field} must be a finite number",
-            expected="finite number",
+            tool, field, value, "invalid_format", "must be a finite number", "finite number"
         )
     number: float = value
     _check_bounds(tool, field, number, low=min, high=max)
@@ -401,14 +388,10 @@ def _check_bounds(
 ) -> None:
     if high is not None and value > high:
         bound = f"<= {high}"
-        raise _fail(
-            tool, field, value, "field_too_large", f"{field} must be {bound}", expected=bound
-        )
+        raise _fail(tool, field, value, "field_too_large", f"must be {bound}", bound)
     if low is not None and value < low:
         bound = f">= {low}"
-        raise _fail(
-            tool, field, value, "field_too_small", f"{field} must be {bound}", expected=bound
-        )
+        raise _fail(tool, field, value, "field_too_small", f"must be {bound}", bound)
 
 
 def validate_length(
@@ -431,8 +414,8 @@ def validate_length(
             field,
             value,
             "wrong_type",
-            f"{field} must be a string, array or object",
-            expected="string, array or object",
+            "must be a string, array or object",
+            "string, array or object",
         )
     sized: Any = value
     size = len(sized)
@@ -444,14 +427,7 @@ def validate_length(
 
 
 def _wrong_length(tool: str, field: str, value: object, code: str, *, bound: str) -> Exception:
-    return _fail(
-        tool,
-        field,
-        value,
-        code,
-        f"{field} must have a length {bound}",
-        expected=f"length {bound}",
-    )
+    return _fail(tool, field, value, code, f"must have a length {bound}", f"length {bound}")
 
 
 def count_tokens(text: str) -> int:
@@ -489,8 +465,8 @@ def validate_context_limit(
             field,
             value,
             "field_too_large",
-            f"{field} must be <= {max} tokens",
-            expected=f"<= {max} tokens",
+            f"must be <= {max} tokens",
+            f"<= {max} tokens",
             received=f"about {count} tokens",
         )
     return value
@@ -504,9 +480,7 @@ _SCALARS = (str, int, float, bool, type(None))
 
 def _text(tool: str, field: str, value: object) -> str:
     if not is_a(value, str):
-        raise _fail(
-            tool, field, value, "wrong_type", f"{field} must be a string", expected="string"
-        )
+        raise _fail(tool, field, value, "wrong_type", "must be a string", "string")
     return value
 
 
@@ -537,8 +511,8 @@ def validate_choice(
         field,
         value,
         "invalid_choice",
-        f"{field} must be {words}" if len(allowed) < 2 else f"{field} must be one of {words}",
-        expected=words,
+        f"must be {words}" if len(allowed) < 2 else f"must be one of {words}",
+        words,
         suggestion=suggestion,
         derived_hint=suggestion if suggest else None,
     )
@@ -558,15 +532,7 @@ def validate_path(*, tool: str, field: str, path: object = None, value: object =
     if reason is None:
         return text
     code, words = reason
-    raise _fail(
-        tool,
-        field,
-        text,
-        "invalid_format",
-        f"{field} {words}",
-        expected="path",
-        retry_context={"reason": code},
-    )
+    raise _fail(tool, field, text, "invalid_format", words, "path", retry_context={"reason": code})
 
 
 def _path_reason(text: str) -> tuple[str, str] | None:
@@ -602,8 +568,8 @@ def validate_extension(*, tool: str, field: str, value: object, allowed: Sequenc
         field,
         text,
         "invalid_choice",
-        f"{field} must have the extension {words}",
-        expected=f"extension {words}",
+        f"must have the extension {words}",
+        f"extension {words}",
     )
 
 
@@ -620,8 +586,8 @@ def validate_ascii_name(*, tool: str, field: str, value: object) -> str:
             field,
             text,
             "invalid_format",
-            f"{field} must be a name of ASCII letters, digits, '_', '-' and '.'",
-            expected="name",
+            "must be a name of ASCII letters, digits, '_', '-' and '.'",
+            "name",
         )
     return text
 
@@ -650,13 +616,7 @@ def _no_constant(constant: str) -> object:
 
 def _bad_json(tool: str, field: str, text: str, reason: str) -> ToolError:
     return _fail(
-        tool,
-        field,
-        text,
-        "malformed_json",
-        f"{field} must be valid JSON: {reason}",
-        expected="JSON",
-        snippet=text,
+        tool, field, text, "malformed_json", f"must be valid JSON: {reason}", "JSON", snippet=text
     )
 
 
@@ -684,9 +644,7 @@ def validate_url(
     if not problem and any(c.isspace() or not c.isprintable() for c in text):
         problem = "must be a URL without spaces or control characters"
     if problem:
-        raise _fail(
-            tool, field, text, "invalid_format", f"{field} {problem}", expected=f"URL ({words})"
-        )
+        raise _fail(tool, field, text, "invalid_format", problem, f"URL ({words})")
     return text
 
 
@@ -699,9 +657,7 @@ def validate_regex(*, tool: str, field: str, value: object) -> str:
     text = _text(tool, field, value)
     if len(text) > _LONGEST_REGEX:
         bound = f"length <= {_LONGEST_REGEX}"
-        raise _fail(
-            tool, field, text, "field_too_large", f"{field} must have a {bound}", expected=bound
-        )
+        raise _fail(tool, field, text, "field_too_large", f"must have a {bound}", bound)
     try:
         re.compile(text)
     except (re.error, OverflowError, RecursionError) as exc:
@@ -710,8 +666,8 @@ def validate_regex(*, tool: str, field: str, value: object) -> str:
             field,
             text,
             "invalid_format",
-            f"{field} must be a regular expression: {_regex_reason(exc)}",
-            expected="regular expression",
+            f"must be a regular expression: {_regex_reason(exc)}",
+            "regular expression",
         ) from exc
     return text
 
@@ -740,8 +696,8 @@ def validate_pattern(*, tool: str, field: str, value: object, pattern: str) -> s
             field,
             text,
             "invalid_format",
-            f"{field} must match the pattern {pattern}",
-            expected=f"pattern {pattern}",
+            f"must match the pattern {pattern}",
+            f"pattern {pattern}",
         )
     return text
 
@@ -801,8 +757,8 @@ def validate_datetime(*, tool: str, field: str, value: object, with_offset: bool
             field,
             value,
             "invalid_format",
-            f"{field} must have a UTC offset (Z or +00:00)",
-            expected="datetime with timezone",
+            "must have a UTC offset (Z or +00:00)",
+            "datetime with timezone",
         )
     return text
 
@@ -817,14 +773,12 @@ def _checked(
     expected: str,
 ) -> str:
     if not is_a(value, str):
-        raise _fail(
-            tool, field, value, "wrong_type", f"{field} must be a string", expected=expected
-        )
+        raise _fail(tool, field, value, "wrong_type", "must be a string", expected)
     try:
         _read(value, pattern, read)
     except ValueError as exc:
         raise _fail(
-            tool, field, value, "invalid_format", f"{field} must be a {expected}", expected=expected
+            tool, field, value, "invalid_format", f"must be a {expected}", expected
         ) from exc
     return value
 
@@ -858,13 +812,11 @@ def validate_unified_diff(
     """
     given = value if diff is None else diff
     if not is_a(given, str):
-        raise _fail(
-            tool, field, given, "wrong_type", f"{field} must be a string", expected=_EXPECTED
-        )
+        raise _fail(tool, field, given, "wrong_type", "must be a string", _EXPECTED)
     problem = _Reader(given).problem()
     if problem is not None:
         raise _fail(
-            tool, field, given, "malformed_diff", problem, expected=_EXPECTED, snippet=given
+            tool, field, given, "malformed_diff", problem, _EXPECTED, snippet=given, named=False
         )
     return given
 

@@ -61,7 +61,7 @@ BREAKS: Final = (
     Break(
         name="sdk-phantoms-of-folded-calls-are-lost",
         promise="Arguments that tools ignore are not counted where calls are only counted.",
-        file="sdk/toolfault/telemetry/_client.py",
+        file="sdk/toolfault/telemetry/_conversations.py",
         old="            and not record.phantom_arguments\n",
         new="",
         found_by=(
@@ -896,7 +896,7 @@ BREAKS: Final = (
     Break(
         name="sdk-secret-in-a-list-quoted",
         promise="A password inside of a list leaves with the text that quotes it.",
-        file="sdk/toolfault/errors/_redaction.py",
+        file="sdk/toolfault/errors/_cleaning.py",
         old="        elif type(inside) is list or type(inside) is tuple:",
         new="        elif type(inside) is tuple:",
         found_by=("tests/sdk/telemetry/test_events.py::test_a_secret_anywhere_leaves_in_no_text",),
@@ -914,7 +914,7 @@ BREAKS: Final = (
     Break(
         name="sdk-audience-swapped",
         promise="The user reads what was meant for the developer.",
-        file="sdk/toolfault/errors/_render.py",
+        file="sdk/toolfault/errors/_error.py",
         old="return _user_text(error) if audience is Audience.USER else _system_text(error)",
         new="return _system_text(error) if audience is Audience.USER else _user_text(error)",
         found_by=(
@@ -924,7 +924,7 @@ BREAKS: Final = (
     Break(
         name="sdk-user-text-leaks",
         promise="The user reads the inside of a tool in an authored internal failure.",
-        file="sdk/toolfault/errors/_render.py",
+        file="sdk/toolfault/errors/_error.py",
         old="if error.audience is not Audience.USER or not error.is_authored:",
         new="if not error.is_authored:",
         found_by=(
@@ -935,7 +935,7 @@ BREAKS: Final = (
     Break(
         name="sdk-received-value-shown",
         promise="The user reads the value that the model sent.",
-        file="sdk/toolfault/errors/_render.py",
+        file="sdk/toolfault/errors/_error.py",
         old="with_received=False",
         new="with_received=True",
         found_by=(
@@ -946,7 +946,7 @@ BREAKS: Final = (
     Break(
         name="sdk-secret-key-shown",
         promise="A token in the arguments is shown in texts and events.",
-        file="sdk/toolfault/errors/_values.py",
+        file="sdk/toolfault/errors/_cleaning.py",
         old="if self._redact and is_secret_key(key) and not shown_anyway(value):",
         new='if self._redact and key == "password" and not shown_anyway(value):',
         found_by=(
@@ -966,7 +966,7 @@ BREAKS: Final = (
     Break(
         name="sdk-secret-argument-quoted",
         promise="An exception that quotes a password leaves the process with it.",
-        file="sdk/toolfault/telemetry/_snapshot.py",
+        file="sdk/toolfault/telemetry/_capture.py",
         old='text = str(without(each.message, secrets) or "")',
         new="text = each.message",
         found_by=("tests/sdk/telemetry/test_events.py::test_a_secret_argument_leaves_in_no_text",),
@@ -974,7 +974,7 @@ BREAKS: Final = (
     Break(
         name="sdk-arguments-changed-after-the-call",
         promise="A value leaves the process because the host changed its arguments after the call.",
-        file="sdk/toolfault/telemetry/_snapshot.py",
+        file="sdk/toolfault/telemetry/_capture.py",
         old="copy=compared.arguments if compared is not None and compared.is_whole else None",
         new="copy=arguments",
         found_by=("tests/sdk/telemetry/test_values.py",),
@@ -982,7 +982,7 @@ BREAKS: Final = (
     Break(
         name="sdk-account-number-shown",
         promise="The number of a card that the model sent without quotes is shown and sent.",
-        file="sdk/toolfault/errors/_values.py",
+        file="sdk/toolfault/errors/_cleaning.py",
         old="return redact_text(shown) if len(shown) >= _SHORTEST_SECRET else shown, name, name",
         new="return shown, name, name",
         found_by=("tests/sdk/errors/test_pydantic_received.py",),
@@ -998,7 +998,7 @@ BREAKS: Final = (
     Break(
         name="sdk-values-quoted-by-exceptions-sent",
         promise="An exception that quotes an argument leaves the process with its value.",
-        file="sdk/toolfault/telemetry/_snapshot.py",
+        file="sdk/toolfault/telemetry/_capture.py",
         old="            text = withheld.cut_out(text)\n",
         new="            text = str(text)\n",
         found_by=("tests/sdk/telemetry/test_values.py::test_texts_of_exceptions_lose_values",),
@@ -1022,7 +1022,7 @@ BREAKS: Final = (
     Break(
         name="sdk-author-not-read",
         promise="The user reads a sentence made from the code in the place of the author's text.",
-        file="sdk/toolfault/errors/_render.py",
+        file="sdk/toolfault/errors/_error.py",
         old="    if text:\n        return text\n    field =",
         new="    if text and not error.received:\n        return text\n    field =",
         found_by=("tests/sdk/errors/test_render.py::test_the_user_reads_what_an_author_wrote",),
@@ -1199,7 +1199,7 @@ BREAKS: Final = (
     Break(
         name="sdk-capture-raises",
         promise="A fault of the SDK stops the agent that uses it.",
-        file="sdk/toolfault/telemetry/_client.py",
+        file="sdk/toolfault/telemetry/_queue.py",
         old='                self._queue.discard("sdk_error")\n',
         new='                self._queue.discard("sdk_error")\n                1 / 0\n',
         found_by=(
@@ -1210,9 +1210,19 @@ BREAKS: Final = (
         name="sdk-child-sends-nothing",
         promise="A forked worker captures failures that never leave it.",
         file="sdk/toolfault/telemetry/_client.py",
-        old=("        self._sender.abandon()\n        self._make()\n"),
-        new="        self._sender.abandon()\n",
+        old="        before = self.observer\n        self._make()\n",
+        new="        before = self.observer\n",
         found_by=("tests/sdk/telemetry/test_fork.py::test_child_sends_its_own_events_once",),
+    ),
+    Break(
+        name="sdk-child-tells-its-parent",
+        promise="The tools of a forked worker tell a client that belongs to its parent.",
+        file="sdk/toolfault/telemetry/_client.py",
+        old="        replace_observer(before, self.observer)\n",
+        new="",
+        found_by=(
+            "tests/sdk/telemetry/test_fork.py::test_fork_while_the_sender_loads_its_modules",
+        ),
     ),
     Break(
         name="integrations-two-events-for-one-call",
@@ -1998,7 +2008,7 @@ BREAKS: Final = (
     Break(
         name="sdk-message-block-ends-the-conversation",
         promise="A chat that enters its conversation for each message ends it each time.",
-        file="sdk/toolfault/telemetry/_context.py",
+        file="sdk/toolfault/telemetry/_conversations.py",
         old="self.ends = conversation_id is None if ends is None else ends",
         new="self.ends = True if ends is None else ends",
         found_by=(

@@ -6,6 +6,28 @@ Standard library only, no transport, no validation library: worth importing alon
 from __future__ import annotations
 
 from toolfault.errors._classify import exception_name, exception_text
+from toolfault.errors._cleaning import (
+    PLAIN_TYPES,
+    RedactionPolicy,
+    clean_name,
+    configure_redaction,
+    extend_redaction,
+    is_secret_key,
+    is_secret_value,
+    redact_json,
+    redact_text,
+    redacted_repr,
+    redaction_policy,
+    safe_repr,
+    secret_values,
+    shown_value,
+    snippet,
+    to_jsonable,
+    type_and_size,
+    type_name,
+    without,
+)
+from toolfault.errors._cleaning import as_text as safe_text
 from toolfault.errors._codes import (
     INTERNAL_TEXT,
     MISSING_TEXT,
@@ -31,31 +53,7 @@ from toolfault.errors._invocation import (
     default_adapt_error,
 )
 from toolfault.errors._issue import Issue, NearMissLookup
-from toolfault.errors._redaction import (
-    RedactionPolicy,
-    configure_redaction,
-    extend_redaction,
-    is_secret_key,
-    redact_json,
-    redact_text,
-    redaction_policy,
-    secret_values,
-    without,
-)
 from toolfault.errors._result import ToolResult
-from toolfault.errors._values import (
-    PLAIN_TYPES,
-    clean_name,
-    is_secret_value,
-    redacted_repr,
-    safe_repr,
-    shown_value,
-    snippet,
-    to_jsonable,
-    type_and_size,
-    type_name,
-)
-from toolfault.errors._values import as_text as safe_text
 from toolfault.errors._withhold import hide, withhold
 
 __all__ = [

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from toolfault.errors import _types
+from toolfault.errors._cleaning import one_line, safe_repr
 from toolfault.errors._codes import ConfigError, ErrorCategory, ToolErrorCode
-from toolfault.errors._values import one_line, safe_repr
 
 __all__ = [
     "code_of",

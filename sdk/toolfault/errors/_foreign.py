@@ -13,27 +13,25 @@ from typing import TYPE_CHECKING, Any
 
 from toolfault.errors import _types
 from toolfault.errors._classify import exception_text
-from toolfault.errors._codes import MISSING_TEXT, REDACTED, ROOT, UNEXPECTED_TEXT, ToolErrorCode
-from toolfault.errors._hints import listed
-from toolfault.errors._issue import Issue
-from toolfault.errors._redaction import (
-    is_secret_path,
-    redact_text,
-    redaction_policy,
-    secret_values,
-    shown_anyway,
-)
-from toolfault.errors._types import has
-from toolfault.errors._values import (
+from toolfault.errors._cleaning import (
     PLAIN_TYPES,
     as_text,
     first_line,
+    is_secret_path,
     one_line,
     plain,
+    redact_text,
     redacted_repr,
+    redaction_policy,
     safe_repr,
+    secret_values,
+    shown_anyway,
     shown_value,
 )
+from toolfault.errors._codes import MISSING_TEXT, REDACTED, ROOT, UNEXPECTED_TEXT, ToolErrorCode
+from toolfault.errors._hints import listed
+from toolfault.errors._issue import Issue
+from toolfault.errors._types import has
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -99,29 +97,23 @@ CONSEQUENCES = frozenset({"default_factory_not_called"})
 """Types that only follow from another error of the same call; dropped from issues and counts."""
 
 # pydantic 1: the longest matching prefix decides.
-_OLD_PREFIXES = (
-    ("value_error.missing", "missing_field"),
-    ("value_error.extra", "unknown_field"),
-    ("value_error.jsondecode", "malformed_json"),
-    ("value_error.const", "invalid_choice"),
-    ("type_error.enum", "invalid_choice"),
-    ("value_error.number.not_le", "field_too_large"),
-    ("value_error.number.not_lt", "field_too_large"),
-    ("value_error.number.not_ge", "field_too_small"),
-    ("value_error.number.not_gt", "field_too_small"),
-    ("value_error.any_str.max", "field_too_large"),
-    ("value_error.list.max", "field_too_large"),
-    ("value_error.any_str.min", "field_too_small"),
-    ("value_error.list.min", "field_too_small"),
-    ("value_error.str", "invalid_format"),
-    ("value_error.date", "invalid_format"),
-    ("value_error.time", "invalid_format"),
-    ("value_error.url", "invalid_format"),
-    ("value_error.uuid", "invalid_format"),
-    ("value_error.email", "invalid_format"),
-    ("type_error.none.not_allowed", "wrong_type"),
-    ("type_error", "wrong_type"),
-    ("value_error", "invalid_input"),
+_OLD_PREFIXES_BY_CODE = {
+    "missing_field": "value_error.missing",
+    "unknown_field": "value_error.extra",
+    "wrong_type": "type_error",
+    "invalid_format": """value_error.str value_error.date value_error.time value_error.url
+        value_error.uuid value_error.email""",
+    "invalid_choice": "value_error.const type_error.enum",
+    "field_too_large": """value_error.number.not_le value_error.number.not_lt
+        value_error.any_str.max value_error.list.max""",
+    "field_too_small": """value_error.number.not_ge value_error.number.not_gt
+        value_error.any_str.min value_error.list.min""",
+    "malformed_json": "value_error.jsondecode",
+    "invalid_input": "value_error",
+}
+_OLD_PREFIXES = sorted(
+    ((prefix, code) for code, names in _OLD_PREFIXES_BY_CODE.items() for prefix in names.split()),
+    reverse=True,  # a longer one before what it begins with
 )
 
 
@@ -174,39 +166,32 @@ _EXPECTED = {
 }
 _EXPECTED_BY_TYPE = {name: text for text, names in _EXPECTED.items() for name in names.split()}
 
-# type -> (context key, template); the first key present in the error's context is used.
-_FROM_CONTEXT: dict[str, tuple[tuple[str, str], ...]] = {
-    "less_than_equal": (("le", "<= {}"),),
-    "less_than": (("lt", "< {}"),),
-    "greater_than_equal": (("ge", ">= {}"),),
-    "greater_than": (("gt", "> {}"),),
-    "multiple_of": (("multiple_of", "multiple of {}"),),
-    "too_long": (("max_length", "length <= {}"),),
-    "string_too_long": (("max_length", "length <= {}"),),
-    "bytes_too_long": (("max_length", "length <= {}"),),
-    "url_too_long": (("max_length", "length <= {}"),),
-    "too_short": (("min_length", "length >= {}"),),
-    "string_too_short": (("min_length", "length >= {}"),),
-    "bytes_too_short": (("min_length", "length >= {}"),),
-    "string_pattern_mismatch": (("pattern", "pattern {}"),),
-    "enum": (("expected", "{}"),),
-    "literal_error": (("expected", "{}"),),
-    "union_tag_invalid": (("expected_tags", "{}"),),
-    "url_scheme": (("expected_schemes", "URL scheme {}"),),
-    "uuid_version": (("expected_version", "UUID version {}"),),
-    "decimal_max_digits": (("max_digits", "at most {} digits"),),
-    "decimal_max_places": (("decimal_places", "at most {} decimal places"),),
-    "decimal_whole_digits": (("whole_digits", "at most {} digits before the point"),),
-    "timezone_offset": (("tz_expected", "timezone offset {}"),),
-    "value_error.number.not_le": (("limit_value", "<= {}"),),
-    "value_error.number.not_lt": (("limit_value", "< {}"),),
-    "value_error.number.not_ge": (("limit_value", ">= {}"),),
-    "value_error.number.not_gt": (("limit_value", "> {}"),),
-    "value_error.any_str.max_length": (("limit_value", "length <= {}"),),
-    "value_error.any_str.min_length": (("limit_value", "length >= {}"),),
-    "value_error.list.max_items": (("limit_value", "length <= {}"),),
-    "value_error.list.min_items": (("limit_value", "length >= {}"),),
-    "value_error.str.regex": (("pattern", "pattern {}"),),
+# What was expected, by a member of the error's context: template -> type and member.
+_EXPECTED_OF_CONTEXT = {
+    "<= {}": "less_than_equal/le value_error.number.not_le/limit_value",
+    "< {}": "less_than/lt value_error.number.not_lt/limit_value",
+    ">= {}": "greater_than_equal/ge value_error.number.not_ge/limit_value",
+    "> {}": "greater_than/gt value_error.number.not_gt/limit_value",
+    "multiple of {}": "multiple_of/multiple_of",
+    "length <= {}": """too_long/max_length string_too_long/max_length bytes_too_long/max_length
+        url_too_long/max_length value_error.any_str.max_length/limit_value
+        value_error.list.max_items/limit_value""",
+    "length >= {}": """too_short/min_length string_too_short/min_length bytes_too_short/min_length
+        value_error.any_str.min_length/limit_value value_error.list.min_items/limit_value""",
+    "pattern {}": "string_pattern_mismatch/pattern value_error.str.regex/pattern",
+    "{}": "enum/expected literal_error/expected union_tag_invalid/expected_tags",
+    "URL scheme {}": "url_scheme/expected_schemes",
+    "UUID version {}": "uuid_version/expected_version",
+    "at most {} digits": "decimal_max_digits/max_digits",
+    "at most {} decimal places": "decimal_max_places/decimal_places",
+    "at most {} digits before the point": "decimal_whole_digits/whole_digits",
+    "timezone offset {}": "timezone_offset/tz_expected",
+}
+# type -> member of the context, template
+_FROM_CONTEXT = {
+    name: (member, template)
+    for template, names in _EXPECTED_OF_CONTEXT.items()
+    for name, _, member in (each.partition("/") for each in names.split())
 }
 
 
@@ -215,12 +200,12 @@ def expected_of(name: str, context: dict[str, Any] | None) -> str | None:
 
     Only text and numbers of *context* are used: it may hold exceptions (`ctx["error"]`).
     """
-    for key, template in _FROM_CONTEXT.get(name, ()):
-        value = None if context is None else dict.get(context, key)
-        if type(value) in (str, int, float):
-            return template.format(value)
+    if context is not None and name in _FROM_CONTEXT:
+        member, template = _FROM_CONTEXT[name]
+        value = dict.get(context, member)
         if value is not None:
-            return template.format(safe_repr(value, 64))
+            is_plain = type(value) in (str, int, float)
+            return template.format(value if is_plain else safe_repr(value, 64))
     if name not in TYPE_CODES and context is not None:
         expected = dict.get(context, "expected")
         return expected if type(expected) is str else None
@@ -655,72 +640,38 @@ def _text_of(exc: object) -> str:
 
 # Reading jsonschema errors by their attributes (`validator`, `absolute_path`, `instance`).
 
-_MOST_ISSUES = 50
-
-KEYWORD_CODES = {
-    "type": "wrong_type",
-    "enum": "invalid_choice",
-    "const": "invalid_choice",
-    "required": "missing_field",
-    "dependentRequired": "missing_field",
-    "dependencies": "missing_field",
-    "additionalProperties": "unknown_field",
-    "unevaluatedProperties": "unknown_field",
-    "maximum": "field_too_large",
-    "exclusiveMaximum": "field_too_large",
-    "maxLength": "field_too_large",
-    "maxItems": "field_too_large",
-    "maxProperties": "field_too_large",
-    "minimum": "field_too_small",
-    "exclusiveMinimum": "field_too_small",
-    "minLength": "field_too_small",
-    "minItems": "field_too_small",
-    "minProperties": "field_too_small",
-    "pattern": "invalid_format",
-    "format": "invalid_format",
-    "multipleOf": "invalid_format",
-    "uniqueItems": "invalid_format",
-    "depth": "invalid_format",
+# keyword that failed -> code, words, what was expected
+_KEYWORDS: dict[str, tuple[str | None, str | None, str | None]] = {
+    "type": ("wrong_type", "Input should be a valid {}", "{}"),
+    "enum": ("invalid_choice", "Input should be {}", None),
+    "const": ("invalid_choice", "Input should be {}", None),
+    "required": ("missing_field", None, None),
+    "dependentRequired": ("missing_field", None, None),
+    "dependencies": ("missing_field", None, None),
+    "additionalProperties": ("unknown_field", None, None),
+    "unevaluatedProperties": ("unknown_field", None, None),
+    "maximum": ("field_too_large", "Input should be less than or equal to {}", "<= {}"),
+    "exclusiveMaximum": ("field_too_large", "Input should be less than {}", "< {}"),
+    "maxLength": ("field_too_large", "String should have at most {} characters", "length <= {}"),
+    "maxItems": ("field_too_large", "Array should have at most {} items", "length <= {}"),
+    "maxProperties": ("field_too_large", "Object should have at most {} items", "length <= {}"),
+    "minimum": ("field_too_small", "Input should be greater than or equal to {}", ">= {}"),
+    "exclusiveMinimum": ("field_too_small", "Input should be greater than {}", "> {}"),
+    "minLength": ("field_too_small", "String should have at least {} characters", "length >= {}"),
+    "minItems": ("field_too_small", "Array should have at least {} items", "length >= {}"),
+    "minProperties": ("field_too_small", "Object should have at least {} items", "length >= {}"),
+    "pattern": ("invalid_format", "String should match pattern '{}'", "pattern {}"),
+    "format": ("invalid_format", "Input should be a valid {}", None),
+    "multipleOf": ("invalid_format", "Input should be a multiple of {}", "multiple of {}"),
+    "uniqueItems": ("invalid_format", "Array items should be unique", None),
+    "depth": ("invalid_format", "Input is nested too deeply", None),
+    "oneOf": (None, "Input should match exactly one of the alternatives", None),
+    "None": (None, "Input is not allowed", None),  # by a schema that is `false`
 }
+_OTHER_KEYWORD = (None, None, None)
+KEYWORD_CODES = {name: code for name, (code, _, _) in _KEYWORDS.items() if code is not None}
 """JSON Schema keyword that failed -> code."""
 
-_TEMPLATES = {
-    "maximum": "<= {}",
-    "exclusiveMaximum": "< {}",
-    "maxLength": "length <= {}",
-    "maxItems": "length <= {}",
-    "maxProperties": "length <= {}",
-    "minimum": ">= {}",
-    "exclusiveMinimum": "> {}",
-    "minLength": "length >= {}",
-    "minItems": "length >= {}",
-    "minProperties": "length >= {}",
-    "pattern": "pattern {}",
-    "multipleOf": "multiple of {}",
-    "type": "{}",
-}
-_BOUND_WORDS = {
-    "type": "Input should be a valid {}",
-    "enum": "Input should be {}",
-    "const": "Input should be {}",
-    "maximum": "Input should be less than or equal to {}",
-    "exclusiveMaximum": "Input should be less than {}",
-    "minimum": "Input should be greater than or equal to {}",
-    "exclusiveMinimum": "Input should be greater than {}",
-    "maxLength": "String should have at most {} characters",
-    "minLength": "String should have at least {} characters",
-    "maxItems": "Array should have at most {} items",
-    "minItems": "Array should have at least {} items",
-    "maxProperties": "Object should have at most {} items",
-    "minProperties": "Object should have at least {} items",
-    "pattern": "String should match pattern '{}'",
-    "format": "Input should be a valid {}",
-    "multipleOf": "Input should be a multiple of {}",
-    "uniqueItems": "Array items should be unique",
-    "oneOf": "Input should match exactly one of the alternatives",
-    "depth": "Input is nested too deeply",
-    "None": "Input is not allowed",  # by a schema that is `false`
-}
 _ALTERNATIVES = frozenset({"anyOf", "oneOf"})
 _FORMATS = {
     "date": "date (YYYY-MM-DD)",
@@ -851,12 +802,12 @@ def _schema_expected(keyword: str, wanted: object) -> str | None:
         return _choice_words(wanted) if keyword == "enum" else safe_repr(wanted, 200)
     if keyword == "format":
         return _FORMATS.get(str(wanted), _plain_schema(wanted))
-    template = _TEMPLATES.get(keyword)
+    template = _KEYWORDS.get(keyword, _OTHER_KEYWORD)[2]
     return template.format(_plain_schema(wanted)) if template else None
 
 
 def _schema_words(keyword: str, wanted: object) -> str:
-    template = _BOUND_WORDS.get(keyword)
+    template = _KEYWORDS.get(keyword, _OTHER_KEYWORD)[1]
     if template is None:
         return f"Input does not satisfy {keyword}"
     text = template.format(_choice_words(wanted) if keyword == "enum" else _plain_schema(wanted))

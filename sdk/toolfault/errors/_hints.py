@@ -9,9 +9,8 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from toolfault.errors._redaction import is_secret_key, redact_text
+from toolfault.errors._cleaning import is_secret_key, one_line, plain, redact_text, safe_repr
 from toolfault.errors._types import is_a
-from toolfault.errors._values import one_line, plain, safe_repr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

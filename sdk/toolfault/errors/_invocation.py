@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolfault.errors._classify import code_of, exception_text, type_text
+from toolfault.errors._cleaning import as_text, redacted_repr, type_and_size, type_name
 from toolfault.errors._codes import InvocationKind, ToolfaultError
 from toolfault.errors._error import ToolError
 from toolfault.errors._foreign import is_validation_error
 from toolfault.errors._types import is_a
-from toolfault.errors._values import as_text, redacted_repr, type_and_size, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

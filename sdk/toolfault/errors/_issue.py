@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from toolfault.errors._codes import MISSING_TEXT, ROOT, UNEXPECTED_TEXT, ToolErrorCode
-from toolfault.errors._redaction import redaction_policy, without
-from toolfault.errors._values import (
+from toolfault.errors._cleaning import (
     as_text,
     clean_name,
     clean_received,
     clean_text,
     cut,
     known_text,
+    redaction_policy,
+    without,
 )
+from toolfault.errors._codes import MISSING_TEXT, ROOT, UNEXPECTED_TEXT, ToolErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from toolfault.errors._classify import seed_code
+from toolfault.errors._cleaning import clean_text, redacted_repr, to_jsonable
 from toolfault.errors._codes import INTERNAL_TEXT, UNAVAILABLE_TEXT, ToolErrorCode
 from toolfault.errors._error import ToolError
 from toolfault.errors._types import is_a
-from toolfault.errors._values import clean_text, redacted_repr, to_jsonable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -11,12 +11,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from toolfault.errors._cleaning import safe_repr, to_jsonable, type_and_size, without
 from toolfault.errors._codes import REDACTED
+from toolfault.errors._error import STANDARD_WORDS, values_in_repr, wordish
 from toolfault.errors._foreign import KEYWORD_CODES, TYPE_CODES
-from toolfault.errors._redaction import without
-from toolfault.errors._render import STANDARD_WORDS, values_in_repr, wordish
 from toolfault.errors._types import is_a, is_any, items_of
-from toolfault.errors._values import safe_repr, to_jsonable, type_and_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from toolfault.telemetry._context import (
+from toolfault.telemetry._conversations import (
     Conversation,
     active_span,
     current_conversation,

@@ -124,7 +124,7 @@ def failure_of(seen: Seen, arguments: dict[Any, Any] | None) -> ToolError | None
     if secrets:
         hide(error, secrets)
     if error.category is ErrorCategory.PARAMETER:
-        from toolfault.tools._rejection import advised
+        from toolfault.tools._outcome import advised
 
         ours = not isinstance(seen.error, ToolError)
         error = advised(error, arguments, _tool_of(seen), ours=ours)
@@ -306,7 +306,7 @@ def _as_read(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _secret_fields(schema: Mapping[str, Any] | None) -> frozenset[str]:
-    from toolfault.tools._plan import secret_names
+    from toolfault.tools._checks import secret_names
 
     try:
         return frozenset(secret_names(dict(schema or {})))
@@ -367,7 +367,7 @@ def improved(seen: Seen, error: ToolError) -> str | None:
 
 
 def _with_hints(seen: Seen, error: ToolError) -> ToolError:
-    from toolfault.tools._rejection import advised
+    from toolfault.tools._outcome import advised
 
     tool = _tool_of(seen) or cast("Tool", _Declared(seen.schema))
     arguments = parsed(seen.arguments)

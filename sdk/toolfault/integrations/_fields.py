@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolfault.errors import ToolError
 from toolfault.telemetry import capture_failure
-from toolfault.telemetry._context import current_conversation
+from toolfault.telemetry._conversations import current_conversation
 from toolfault.tools import mark_reported, running_call, was_reported
 
 __all__ = ["capture_once", "fields", "tool_error_in"]

@@ -22,7 +22,7 @@ from toolfault.integrations._discover import hook, improves
 from toolfault.integrations._failure import causes
 from toolfault.integrations.seen import Call, Seen, note
 from toolfault.telemetry import client
-from toolfault.telemetry._context import current_scope
+from toolfault.telemetry._conversations import current_scope
 from toolfault.telemetry._guard import debug
 from toolfault.tools import running_call
 

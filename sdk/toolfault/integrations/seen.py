@@ -37,7 +37,7 @@ from toolfault.integrations._failure import (
     reported_failure,
     shown,
 )
-from toolfault.telemetry._context import Conversation, current_scope
+from toolfault.telemetry._conversations import Conversation, current_scope
 from toolfault.telemetry._guard import debug
 from toolfault.tools import CallRecord, mark_reported, notify
 from toolfault.tools._call import RUNNING, Frame, RunningCall, leave

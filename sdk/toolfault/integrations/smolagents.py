@@ -13,7 +13,7 @@ from typing import Any
 from toolfault.integrations._discover import hook, improves
 from toolfault.integrations._threads import thread_of
 from toolfault.integrations.seen import Call, Seen
-from toolfault.telemetry._context import current_scope
+from toolfault.telemetry._conversations import current_scope
 
 __all__ = ["install"]
 

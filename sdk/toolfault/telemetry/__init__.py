@@ -12,7 +12,8 @@ from toolfault.telemetry._api import (
     stats,
 )
 from toolfault.telemetry._client import Client
-from toolfault.telemetry._context import Conversation
+from toolfault.telemetry._config import Limits
+from toolfault.telemetry._conversations import Conversation
 from toolfault.telemetry._queue import Stats
 from toolfault.telemetry._transport import Response, Transport
 from toolfault.telemetry._trials import variant
@@ -20,6 +21,7 @@ from toolfault.telemetry._trials import variant
 __all__ = [
     "Client",
     "Conversation",
+    "Limits",
     "Response",
     "Stats",
     "Transport",

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from toolfault.telemetry._client import Client
 from toolfault.telemetry._config import Config, parse_dsn, resolve
-from toolfault.telemetry._context import Conversation, current_conversation, on_end
+from toolfault.telemetry._conversations import Conversation, current_conversation, name_of, on_end
 from toolfault.telemetry._exit import at_exit
 from toolfault.telemetry._guard import FAILED, guard, warn
-from toolfault.telemetry._names import name_of
 from toolfault.telemetry._queue import Stats
 from toolfault.telemetry._release import detect_agent, detect_release
 
@@ -183,10 +182,10 @@ def swap(replacement: Client | None) -> Client | None:
 
     before, _client = _client, replacement
     if before is not None:
-        unobserve(before.on_call)
+        unobserve(before.observer)
     time_calls_by(None if replacement is None else replacement.host_clock)
     if replacement is not None:
-        observe(replacement.on_call)
+        observe(replacement.observer)
         on_end(replacement.end_conversation)
     return before
 

@@ -3,30 +3,546 @@
 A failure comes long after the last one, when nothing of this is in the processor's caches any more;
 each function that is entered then costs some microseconds. What most events do not need is hence
 asked for before it is called, not in it.
+
+Cleaning and composing the texts of a failure takes many times longer than the rest of a capture,
+so it happens on the sender thread. What waits meanwhile is a copy of the ``ToolError`` without
+its exception: no frame, no local variable and no argument of the host is kept alive or sent.
+Nothing leaves the process or reaches the disk before it was redacted.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
 
+from toolfault.errors import (
+    REDACTED,
+    Issue,
+    ToolError,
+    exception_name,
+    exception_text,
+    hide,
+    is_secret_key,
+    is_validation_error,
+    redact_text,
+    safe_repr,
+    safe_text,
+    secret_values,
+    snippet,
+    to_jsonable,
+    withhold,
+    without,
+)
 from toolfault.telemetry._aggregator import LONGEST
 from toolfault.telemetry._config import Config
-from toolfault.telemetry._context import Scope, active_span, current_scope, span_ids
-from toolfault.telemetry._conversations import ChainPosition, Tracker
+from toolfault.telemetry._conversations import (
+    ChainPosition,
+    Scope,
+    Tracker,
+    active_span,
+    current_scope,
+    labels,
+    name_of,
+    span_ids,
+    tool_name,
+)
 from toolfault.telemetry._guard import FAILED, guard
-from toolfault.telemetry._names import labels, name_of, tool_name
 from toolfault.telemetry._queue import EVENT_BYTES, Item, Queue
+from toolfault.telemetry._traceback import Raised, head_and_tail, raised_chain, traceback_text, walk
 from toolfault.telemetry._trials import sample
 
 if TYPE_CHECKING:
-    from toolfault.errors import ToolError
-    from toolfault.telemetry._snapshot import Details
+    from toolfault.telemetry._conversations import Chain, Leaves
     from toolfault.tools import CallRecord, Repair
 
-__all__ = ["Capture"]
+__all__ = [
+    "ATTEMPT",
+    "Attempt",
+    "Capture",
+    "Snapshot",
+    "error_member",
+]
+
+
+# Comparing the arguments of attempts without keeping or sending a value.
+# The caller copies the arguments, since they may change; hash and comparison are the sender's.
+
+
+ATTEMPT = "(arguments)"  # member of an unfinished event that never travels
+
+_NODES = 500
+_DEPTH = 8
+_LEAVES = 64
+_CHANGES = 50
+# A longer text is kept as its ends and a checksum: 500 of them must not take the queue's 16 MiB,
+# or the failure that they belong to would be dropped for what is never sent.
+_TEXT = 1_024
+_CHECKED = 65_536
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
+class Attempt(NamedTuple):
+    """Arguments of one call, waiting for the sender.
+
+    Attributes:
+        arguments: A copy in JSON types.
+        chain: The chain the call belongs to, or None.
+        secret: Key of the fingerprint.
+        is_whole: Whether the copy says all that the arguments do: nothing in it was shortened,
+            left out or named by its type only.
+    """
+
+    arguments: Any
+    chain: Chain | None
+    secret: bytes
+    is_whole: bool
+
+    def members(self) -> dict[str, Any]:
+        """Return the fingerprint, and the difference to the chain's attempt before this one."""
+        told: dict[str, Any] = {"args_fingerprint": fingerprint(self.arguments, self.secret)}
+        if self.chain is not None:
+            before, self.chain.leaves = self.chain.leaves, leaves(self.arguments)
+            if before is not None:
+                told["args_diff"] = difference(before, self.chain.leaves)
+        return told
+
+
+def attempt(arguments: object, chain: Chain | None, secret: bytes) -> tuple[Attempt, int]:
+    """Copy arguments for later and return them with the bytes they take while they wait."""
+    budget = [_NODES, 0, 1]
+    if type(arguments) is dict:  # what they nearly always are
+        copy: Any = _plain_members(arguments, budget, 1)
+    else:
+        copy = _plain(arguments, budget, 0)
+    is_whole = bool(budget[2]) and budget[0] > 0
+    return Attempt(copy, chain, secret, is_whole), 2 * budget[1] + 100 * (_NODES - budget[0])
+
+
+def _plain(value: object, budget: list[int], depth: int) -> Any:
+    """Return ``value`` in JSON types, looking only into exact dicts, lists and tuples.
+
+    Anything else an argument can be (a tensor, a generator, a lock, a subclass with methods of
+    its own) is named by its type: it is never iterated, compared or printed.
+    """
+    budget[0] -= 1
+    kind = type(value)
+    if kind is str:
+        text: str = value  # type: ignore[assignment]
+        if len(text) > _TEXT:
+            text = _shortened(text)
+            budget[2] = 0
+        budget[1] += len(text)
+        return text
+    if value is None or kind is bool or kind is int or kind is float:
+        if kind is not float or value == value:  # noqa: PLR0124 - NaN test
+            return value
+        budget[2] = 0
+        return "<nan>"
+    if budget[0] <= 0 or depth >= _DEPTH:
+        budget[2] = 0
+        return "<deep>"
+    if kind is dict:
+        assert isinstance(value, dict)
+        return _plain_members(value, budget, depth + 1)
+    if kind is list or kind is tuple:
+        assert isinstance(value, (list, tuple))
+        return [_plain(member, budget, depth + 1) for member in value[: max(budget[0], 0)]]
+    budget[2] = 0
+    return f"<{kind.__name__}>"
+
+
+def _plain_members(value: dict[Any, Any], budget: list[int], depth: int) -> dict[str, Any]:
+    """Copy a dict; the scalars that arguments mostly are without a call of their own."""
+    copy: dict[str, Any] = {}
+    for name, member in list(value.items())[: max(budget[0], 0)]:
+        kind = type(member)
+        if kind is int or kind is bool or member is None:
+            budget[0] -= 1
+        elif kind is str and len(member) <= _TEXT:
+            budget[0] -= 1
+            budget[1] += len(member)
+        else:
+            member = _plain(member, budget, depth)  # noqa: PLW2901 - the copy of the member
+        if type(name) is not str:
+            name = f"<{type(name).__name__}>"  # noqa: PLW2901 - the copy of the name
+            budget[2] = 0
+        elif len(name) > _TEXT:
+            name = _shortened(name)  # noqa: PLW2901
+            budget[2] = 0
+        budget[1] += len(name)
+        copy[name] = member
+    return copy
+
+
+def _shortened(text: str) -> str:
+    """Return head, length, checksum and tail: enough to tell two texts apart, at a bounded cost."""
+    half = _TEXT // 2
+    middle = crc32(text[half:_CHECKED].encode("utf-8", "surrogatepass"))
+    return f"{text[:half]}<{len(text)} {middle}>{text[-half:]}"
+
+
+def fingerprint(arguments: Any, key: bytes) -> str:
+    """Return a keyed hash of the canonical JSON of ``plain`` arguments, 32 hex digits.
+
+    Equal arguments have equal fingerprints whatever the order of their keys. The key keeps
+    whoever reads the store from finding a value by hashing guesses. Source: BLAKE2 (RFC 7693).
+
+    Empty where a number has more digits than Python writes (``sys.set_int_max_str_digits``).
+    """
+    try:
+        text = _canonical(arguments)
+    except ValueError:
+        return ""
+    return blake2b(text.encode(), digest_size=16, key=key).hexdigest()
+
+
+def leaves(arguments: Any) -> Leaves:
+    """Return the path of each value in ``plain`` arguments with its type and hash.
+
+    Paths are written as fields are: names and positions joined by dots. At most 64 are kept.
+    """
+    found: Leaves = {}
+    _walk(arguments, "", found)
+    return found
+
+
+def _walk(value: Any, path: str, found: Leaves) -> None:
+    if len(found) >= _LEAVES:
+        return
+    if isinstance(value, dict) and value:
+        # In one order: a name with a dot, or an empty one, can make two paths the same.
+        for name in sorted(value):
+            _walk(value[name], f"{path}.{name}" if path else name, found)
+    elif isinstance(value, list) and value:
+        for index, member in enumerate(value):
+            _walk(member, f"{path}.{index}" if path else str(index), found)
+    else:
+        token = hash(str(value)) if isinstance(value, (list, dict)) else hash((value,))
+        found[path[:256] or "(root)"] = (type(value).__name__, token)
+
+
+def difference(before: Leaves, after: Leaves) -> list[dict[str, str]]:
+    """Return how ``after`` differs from ``before``: at most 50 paths, each with its change."""
+    changes: list[dict[str, str]] = []
+    for path, (kind, token) in after.items():
+        was = before.get(path)
+        if was is None:
+            changes.append({"path": path, "change": "added"})
+        elif was[0] != kind:
+            changes.append({"path": path, "change": "type_changed"})
+        elif was[1] != token:
+            changes.append({"path": path, "change": "changed"})
+    changes += [{"path": path, "change": "removed"} for path in before if path not in after]
+    return changes[:_CHANGES]
+
+
+# A failure put aside by the caller in microseconds, and made into its wire form by the sender.
+
+
+_ISSUES = 50
+_MESSAGE = 8_000
+_RECEIVED = 2_000
+_CONTEXT = 4_096
+_KINDS = 500
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_NEVER_SECRET = frozenset({"int", "float", "bool", "NoneType", "Decimal"})
+_PLAIN_STR = BaseException.__str__
+
+
+class Snapshot(NamedTuple):
+    """A failure waiting for the sender.
+
+    Attributes:
+        error: A copy without cause, context and traceback.
+        raised: The exceptions behind it, oldest first; empty for an authored failure.
+        adapter_failed: Whether the tool's own ``adapt_error`` raised.
+        size: Bytes it is charged for while it waits.
+        arguments: What no text of the failure may quote: a copy of the call's arguments.
+        capture_values: Whether values of arguments may be kept, secrets excepted.
+        is_clean: Whether secrets and values were taken out already.
+    """
+
+    error: ToolError
+    raised: tuple[Raised, ...]
+    adapter_failed: bool
+    size: int
+    arguments: object
+    capture_values: bool
+    is_clean: bool = False
+
+
+def take_snapshot(
+    error: ToolError,
+    arguments: object,
+    *,
+    adapter_failed: bool,
+    capture_values: bool,
+    copy: object = None,
+) -> Snapshot:
+    """Put ``error`` aside: everything that could change or be freed later is copied now.
+
+    Args:
+        error: The failure; not changed.
+        arguments: What the tool was called with; no text may quote the secrets among them, and
+            without *capture_values* no text that nobody wrote for a reader may quote any.
+        adapter_failed: Whether the tool's own ``adapt_error`` raised.
+        capture_values: Whether values of arguments may be kept.
+        copy: The arguments once more, complete and nobody else's; None where there is no such
+            copy. With one, the sender takes the values out; without, it is done here.
+    """
+    twin = ToolError.__new__(ToolError)
+    state = twin.__dict__
+    state.update(error.__dict__)
+    state.pop("__notes__", None)
+    if error.retry_context is not None:
+        state["retry_context"] = to_jsonable(error.retry_context, redact=True)
+    twin.args = (error.tool, "")
+    state["_issues"] = tuple([issue.copy() for issue in state["_issues"]])
+    cause = error.__cause__
+    raised: tuple[Raised, ...] = ()
+    if cause is not None:
+        state["_exception_type"] = _kind_of(cause).full_name
+        raised = _raised(cause, quoting=capture_values)
+    size = _size(twin, raised)
+    is_long = bool(raised) and any(len(each.message) > _MESSAGE for each in raised)
+    if not is_long and (arguments is None or copy is not None):
+        return Snapshot(twin, raised, adapter_failed, size, copy, capture_values)
+    return _cleaned(Snapshot(twin, raised, adapter_failed, size, arguments, capture_values))
+
+
+def _cleaned(snapshot: Snapshot) -> Snapshot:
+    """Return the failure without the secrets, and without the values, of its arguments."""
+    twin, arguments = snapshot.error, snapshot.arguments
+    secrets = secret_values(arguments)
+    if secrets:
+        hide(twin, secrets)
+    withheld = None if snapshot.capture_values else withhold(twin, arguments)
+    raised = []
+    for each in snapshot.raised:
+        text = str(without(each.message, secrets) or "")
+        if withheld is not None:
+            text = withheld.cut_out(text)
+        raised.append(each._replace(message=head_and_tail(text, _MESSAGE)))
+    if raised and raised[-1].quotes_values and twin.quotes_exception:
+        # Its own text quotes the values it is about; the first line counts and names them.
+        twin.__dict__["_message"] = raised[-1].message or raised[-1].name
+    return snapshot._replace(raised=tuple(raised), arguments=None, is_clean=True)
+
+
+class _Kind(NamedTuple):
+    """What is the same for all exceptions of a class."""
+
+    name: str
+    module: str
+    full_name: str
+    quotes_values: bool
+    prints_plainly: bool
+
+
+_kinds: dict[type, _Kind] = {}
+
+
+def _kind_of(error: BaseException) -> _Kind:
+    kind = _kinds.get(type(error))
+    if kind is None:
+        if len(_kinds) >= _KINDS:
+            _kinds.clear()
+        cls = type(error)
+        kind = _kinds[cls] = _Kind(
+            cls.__qualname__,
+            cls.__module__,
+            exception_name(error),
+            is_validation_error(error),
+            cls.__str__ is _PLAIN_STR,
+        )
+    return kind
+
+
+def _raised(cause: BaseException, *, quoting: bool) -> tuple[Raised, ...]:
+    """Return the exceptions behind a failure, their texts as they are."""
+    chain = []
+    for error, link in raised_chain(cause):
+        frames, omitted = walk(error.__traceback__)
+        kind = _kind_of(error)
+        text = _text_of(error, kind, quoting=quoting)
+        chain.append(
+            Raised(kind.name, kind.module, text, frames, omitted, link, kind.quotes_values)
+        )
+    return tuple(chain)
+
+
+def _text_of(error: BaseException, kind: _Kind, *, quoting: bool) -> str:
+    """Return the text of an exception; of a validation error, which quotes values, its first line.
+
+    Values an exception was made with are shown by their type where printing them could run code.
+    """
+    if kind.quotes_values:
+        return _first_line_of(error, quoting=quoting)
+    if kind.prints_plainly and any(type(value) not in _SCALARS for value in error.args):
+        return ", ".join(safe_repr(value) for value in error.args[:10])
+    return exception_text(error)
+
+
+def _first_line_of(error: Any, *, quoting: bool) -> str:
+    """Return how many errors there are in what; pydantic can say it without writing them all.
+
+    The first line of other libraries may quote the value.
+    """
+    try:
+        count = error.error_count()
+        return f"{count} validation error{'' if count == 1 else 's'} for {error.title}"[:_MESSAGE]
+    except Exception:  # noqa: BLE001 - another library, or a class made to look like pydantic's
+        return exception_text(error).partition("\n")[0][:_MESSAGE] if quoting else ""
+
+
+def _size(error: ToolError, raised: tuple[Raised, ...]) -> int:
+    """Return an estimate of the memory a snapshot failure takes, bytes: some 15 % above the truth.
+
+    The constants are what tracemalloc sees for failures with and without issues and frames.
+    """
+    size = _SNAPSHOT_BYTES
+    texts = [error.__dict__["_message"], error.snippet, error.received]
+    for issue in error.__dict__["_issues"]:
+        size += _ISSUE_BYTES
+        texts += (issue.message, issue.received)
+    for exception in raised:
+        size += _RAISED_BYTES + _FRAME_BYTES * len(exception.frames)
+        texts.append(exception.message)
+    for text in texts:
+        if text:
+            size += len(text) if text.isascii() else 4 * len(text)
+    return size
+
+
+_SNAPSHOT_BYTES = 1_400
+_ISSUE_BYTES = 400
+_RAISED_BYTES = 200
+_FRAME_BYTES = 140
+
+
+def error_member(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the ``error`` member of an event, every string cleaned and within its limit."""
+    if not snapshot.is_clean:
+        snapshot = _cleaned(snapshot)
+    error = snapshot.error
+    member: dict[str, Any] = {
+        "code": str(error.code),
+        "category": str(error.category),
+        "audience": str(error.audience),
+        "reason": str(error.reason) if error.reason is not None else None,
+        "kind": str(error.kind) if error.kind is not None else None,
+        "phase": error.phase,
+        "field": _clean(error.field, 256) or None,
+        "expected": _clean(error.expected, 500),
+        "retryable": error.retryable,
+        "retry_hint": _clean(error.retry_hint, 1_000),
+        "retry_context": _bounded(error.retry_context),
+        "issues": [_issue(issue) for issue in error.issues[:_ISSUES]],
+        "issues_total": error.issues_total or None,
+        "renderings": error.renderings(),
+        "exception": _exception(snapshot.raised),
+        "fingerprint": error.fingerprint,
+        "adapter_failed": snapshot.adapter_failed or None,
+        **_received(error),
+    }
+    return {name: value for name, value in member.items() if value is not None and value != []}
+
+
+def _received(error: ToolError) -> dict[str, Any]:
+    received = error.received
+    if received is not None and error.received_type not in _NEVER_SECRET:
+        parts = (error.field or "").split(".")
+        received = REDACTED if any(is_secret_key(part) for part in parts) else received
+    text = None if error.snippet is None else snippet(redact_text(error.snippet))
+    return {
+        "received": _clean(received, _RECEIVED),
+        "received_type": error.received_type,
+        "snippet": None if text is None else safe_text(text),
+    }
+
+
+def _bounded(context: dict[str, object] | None) -> dict[str, Any] | None:
+    """Return a retry context within 4 KiB; its last members go first."""
+    left = dict(context or {})
+    while left and len(json.dumps(left)) > _CONTEXT:
+        left.popitem()
+    return left or None
+
+
+def _issue(issue: Issue) -> dict[str, Any]:
+    """Return an issue, whose parts were cleaned when it was made."""
+    member = {
+        "field": issue.field,
+        "field_pattern": issue.field_pattern,
+        "code": str(issue.code),
+        "type": issue.type[:64] if issue.type else None,
+        "message": issue.message[:500],
+        "expected": issue.expected,
+        "received": issue.received,
+        "received_type": issue.received_type,
+        "near_miss": list(issue.near_miss)[:20] or None,
+    }
+    return {name: value for name, value in member.items() if value is not None}
+
+
+def _exception(raised: tuple[Raised, ...]) -> dict[str, Any] | None:
+    if not raised:
+        return None
+    clean = tuple(r._replace(message=_clean(r.message, 2_000) or "") for r in raised)
+    last = clean[-1]
+    return {
+        "type": last.name[:128],
+        "module": last.module[:256],
+        "message": last.message,
+        "traceback": traceback_text(clean),
+    }
+
+
+def _clean(text: str | None, limit: int) -> str | None:
+    return None if text is None else safe_text(redact_text(text, limit))
+
+
+class Details:
+    """Adds to an event what its arguments and its error tell.
+
+    Args:
+        secret: Key of argument fingerprints.
+        capture_values: Whether values of arguments may travel.
+    """
+
+    def __init__(self, secret: bytes, *, capture_values: bool) -> None:
+        self._secret = secret
+        self._capture_values = capture_values
+
+    def add_arguments(self, event: dict[str, Any], chain: Chain | None, arguments: object) -> int:
+        """Put the arguments aside in the event and return the bytes they take in memory."""
+        event[ATTEMPT], size = attempt(arguments, chain, self._secret)
+        return size
+
+    def add_error(
+        self, event: dict[str, Any], error: ToolError, arguments: object, *, adapter_failed: bool
+    ) -> int:
+        """Put the failure aside in the event and return the bytes it takes in memory."""
+        compared = event.get(ATTEMPT)
+        snapshot = take_snapshot(
+            error,
+            arguments,
+            adapter_failed=adapter_failed,
+            capture_values=self._capture_values,
+            copy=compared.arguments if compared is not None and compared.is_whole else None,
+        )
+        event["error"] = snapshot
+        # The result the host got names its event, so that people can find it.
+        error.event_id = event["event_id"]
+        return snapshot.size
+
+
+# The capture of calls, errors and changes.
 
 
 class Capture:
@@ -38,7 +554,8 @@ class Capture:
         tracker: Says where a call stands in its conversation.
         clock: Present time, seconds since the epoch.
         new_id: Makes ids from a time.
-        secret: Makes the key of argument fingerprints, with the first one.
+        secret: Key of argument fingerprints.
+        finish: Makes the wire form of an event.
     """
 
     def __init__(
@@ -49,7 +566,8 @@ class Capture:
         *,
         clock: Callable[[], float],
         new_id: Callable[[float], str],
-        secret: Callable[[], bytes],
+        secret: bytes,
+        finish: Callable[[Mapping[str, Any]], dict[str, Any]],
     ) -> None:
         self.tags: dict[str, str] = {}
         self._config = config
@@ -57,29 +575,25 @@ class Capture:
         self._tracker = tracker
         self._clock = clock
         self._new_id = new_id
-        self._make_secret = secret
-        self._details: Details | None = None
+        self._details = Details(secret, capture_values=config.capture_values)
+        self._finish = finish
         self._sequence = itertools.count()
         self._samples = min(config.sample_rate, config.failure_sample_rate) < 1.0
 
     # -- calls ---------------------------------------------------------------------------------
 
-    def call(self, record: CallRecord, now: float | None = None) -> None:
-        """Capture a finished call, folded or whole.
+    def call(
+        self, record: CallRecord, now: float, scope: Scope | None, position: ChainPosition
+    ) -> None:
+        """Capture a finished call whole.
 
         Args:
             record: The call.
-            now: Its end by the client's clock, where that was read already.
+            now: Its end by the client's clock.
+            scope: Its conversation and turn.
+            position: Where it stands there.
         """
         error = record.error
-        if error is not None and self._config.ignore and self._is_ignored(error):
-            self._queue.discard("ignored")
-            return
-        now = self._clock() if now is None else now
-        scope = current_scope()
-        position = self._tracker.place_call(record, scope, now)
-        if position is None:
-            return
         event = self._base("tool_call", now, scope)
         event["turn"] = record.turn or event.get("turn")
         event["call_id"] = name_of(record.call_id)
@@ -115,14 +629,7 @@ class Capture:
         event["args_recorded"] = arguments is not None
         if arguments is None:
             return 0
-        details = self._details or self._load_details()
-        return details.add_arguments(event, position.chain, arguments)
-
-    def _load_details(self) -> Details:
-        from toolfault.telemetry._snapshot import Details
-
-        self._details = Details(self._make_secret(), capture_values=self._config.capture_values)
-        return self._details
+        return self._details.add_arguments(event, position.chain, arguments)
 
     # -- errors and changes --------------------------------------------------------------------
 
@@ -142,7 +649,7 @@ class Capture:
             call_id: The provider's id of the call.
             quoted: Arguments of the call around it, which its texts may quote.
         """
-        if self._is_ignored(error):
+        if self._config.ignores(error):
             self._queue.discard("ignored")
             return None
         now = self._clock()
@@ -196,15 +703,6 @@ class Capture:
             event["tags"] = labels(tags)
         return event
 
-    def _is_ignored(self, error: ToolError) -> bool:
-        for rule in self._config.ignore:
-            if isinstance(rule, str):
-                if rule in (str(error.code), error.tool, type(error.cause).__name__):
-                    return True
-            elif isinstance(error, rule) or isinstance(error.cause, rule):
-                return True
-        return False
-
     def _sampled(
         self, event: dict[str, Any], scope: Scope | None, *, failed: bool, position: ChainPosition
     ) -> bool:
@@ -233,10 +731,9 @@ class Capture:
         adapter_failed: bool,
     ) -> str | None:
         """Put an event into the queue and return its id."""
-        details = self._details or self._load_details()
         size += EVENT_BYTES
         if error is not None:
-            size += details.add_error(event, error, arguments, adapter_failed=adapter_failed)
+            size += self._details.add_error(event, error, arguments, adapter_failed=adapter_failed)
         if "opentelemetry.trace" in sys.modules:
             # A span of the host may be of any make.
             guard("no trace ids", _add_trace, event, error)
@@ -248,9 +745,7 @@ class Capture:
 
     def _let_through(self, item: Item, error: ToolError | None) -> bool:
         """Show an event to the host's ``before_send``; an event it chokes on is not sent."""
-        from toolfault.telemetry._event import finish
-
-        before_send = self._config.before_send
+        before_send, finish = self._config.before_send, self._finish
         assert before_send is not None
         cause = error.cause if error is not None else None
         hint = {"error": error, "exception": cause, "tool": item.event.get("tool")}

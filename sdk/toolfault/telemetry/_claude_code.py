@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from toolfault.errors import Issue, ToolError
 from toolfault.telemetry._client import Client
-from toolfault.telemetry._context import Conversation
+from toolfault.telemetry._conversations import Conversation
 from toolfault.tools import CallRecord
 
 __all__ = ["capture_hook", "conversation_in", "failure_of"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -11,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from toolfault._uuid7 import uuid7
 from toolfault.telemetry._aggregator import CounterKey
-from toolfault.telemetry._capture import Capture
 from toolfault.telemetry._config import Config, Dsn, Limits
-from toolfault.telemetry._context import Conversation
-from toolfault.telemetry._conversations import Tracker
-from toolfault.telemetry._guard import FAILED, guard, warn
-from toolfault.telemetry._queue import Queue, Stats
+from toolfault.telemetry._conversations import ChainPosition, Conversation, Scope, Tracker
+from toolfault.telemetry._guard import guard, warn
+from toolfault.telemetry._queue import Gate, Queue, Stats
 from toolfault.telemetry._sender import Sender
 from toolfault.tools import _fork  # noqa: F401 - a fork waits for what the sender is loading
+from toolfault.tools._call import replace_observer
 
 if TYPE_CHECKING:
     from toolfault.errors import ToolError
+    from toolfault.telemetry._capture import Capture
     from toolfault.telemetry._delivery import Delivery
     from toolfault.telemetry._spool import Spool
     from toolfault.telemetry._transport import Transport
@@ -44,6 +43,9 @@ class Client:
             from it.
         limits: Bounds, for tests.
         new_id: Makes event ids, for tests.
+
+    Attributes:
+        observer: What the tools layer calls with every finished call.
     """
 
     def __init__(
@@ -69,59 +71,33 @@ class Client:
 
     def _make(self) -> None:
         """Make everything that belongs to one process: locks, queue, book, spool, thread."""
-        self._folds = self.config.successes == "folded" and self.config.spool_dir is None
-        self._inside: set[int] = set()  # threads that are in a capture, and the sender's
-        self._nested: list[int] = []
         self._recover_at = 0.0
+        self._loaded_capture: Capture | None = None
         self._queue = Queue(self._limits, self._describe, _encode, self._open_spool())
+        self._gate = Gate(self._queue, lambda: self._sender.start())  # noqa: PLW0108 - made below
         self._tracker = Tracker(
-            self.config, self._limits, self._queue, clock=self._clock, new_id=self._new_id
-        )
-        self._capture = Capture(
             self.config,
+            self._limits,
             self._queue,
-            self._tracker,
+            gate=self._gate,
+            capture=self._first_call,
             clock=self._clock,
             new_id=self._new_id,
-            secret=self._secret,
         )
-        self._capture.tags = self._tags
         self._sender = Sender(
             self._queue,
             self._limits,
             deliver_by=self._delivery,
             on_tick=self._tick,
-            inside=self._inside,
+            inside=self._gate.inside,
         )
+        self.observer = self._tracker.on_call
 
     # -- capturing -----------------------------------------------------------------------------
 
     def on_call(self, record: CallRecord) -> None:
-        """Capture one finished tool call; the observer of the tools layer."""
-        now = None
-        if (
-            self._folds
-            and record.error is None
-            and not record.coercions
-            and not record.phantom_arguments
-            and not record.reported
-        ):
-            # What almost every call of a healthy agent goes through: no function but the needed.
-            thread = threading.get_ident()
-            if self._sender.is_running and thread not in self._inside:
-                try:
-                    self._inside.add(thread)
-                    now = self._clock()
-                    if self._tracker.fold_at_once(record, now):
-                        return
-                except Exception:  # noqa: BLE001, S110 - the host's clock; raised, and counted, below
-                    pass
-                except BaseException:
-                    self._queue.mend()
-                    raise
-                finally:
-                    self._inside.discard(thread)
-        self._guarded(self._capture.call, record, now)
+        """Capture one finished tool call."""
+        self._tracker.on_call(record)
 
     def capture_failure(
         self,
@@ -131,67 +107,60 @@ class Client:
         call_id: str | None = None,
     ) -> str | None:
         """Capture an error outside a call and return its event id."""
-        capture = self._capture.error
-        event_id: str | None = self._guarded(
-            lambda: capture(error, arguments=arguments, call_id=call_id)
+        event_id: str | None = self._gate.run(
+            lambda: self._capture.error(error, arguments=arguments, call_id=call_id)
         )
         return event_id
 
     def record_change(self, label: str, *, tool: str | None, kind: str) -> str | None:
         """Send a marker and return its event id."""
-        capture = self._capture.change
-        event_id: str | None = self._guarded(lambda: capture(label, tool=tool, kind=kind))
+        event_id: str | None = self._gate.run(
+            lambda: self._capture.change(label, tool=tool, kind=kind)
+        )
         return event_id
 
     def set_tags(self, tags: Mapping[str, str]) -> None:
         """Label all further events of the process."""
-        self._tags = self._capture.tags = {**self._tags, **tags}
+        self._tags = {**self._tags, **tags}
+        if self._loaded_capture is not None:
+            self._loaded_capture.tags = self._tags
 
     def end_conversation(self, conversation: Conversation) -> None:
         """Send what is known about a conversation that ended."""
-        self._guarded(self._tracker.end, conversation.id)
-
-    def _guarded(self, capture: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a capture; captures inside a capture of the same thread are counted, not made.
-
-        A log handler, a finalizer or a signal handler of the host may capture at any line of
-        ours; following it could recurse without end.
-        """
-        thread = threading.get_ident()
-        if thread in self._inside:
-            # Appending is atomic; the book may be half-way through a line of its own just now.
-            self._nested.append(thread)
-            return None
-        try:
-            self._inside.add(thread)
-            answer = guard("capture failed", capture, *arguments)
-            if answer is FAILED:
-                answer = None
-                self._queue.discard("sdk_error")
-        except BaseException:  # Ctrl-C, or whatever else a handler of signals raises
-            self._queue.mend()
-            raise
-        finally:
-            self._inside.discard(thread)  # first: a call before it could be interrupted
-            if not self._sender.is_running and not self._queue.closed:
-                self._sender.start()
-            if self._nested:
-                self._count_nested()
-        return answer
-
-    def _count_nested(self) -> None:
-        with self._queue.lock:
-            nested, self._nested = self._nested, []
-            self._queue.discard("reentrant", weight=len(nested))
+        self._gate.run(self._tracker.end, conversation.id)
 
     @property
     def is_capturing(self) -> bool:
-        """Whether this thread is in the middle of a capture, as a handler of signals may find it.
+        """Whether this thread is in the middle of a capture; see ``Gate.is_held``."""
+        return self._gate.is_held
 
-        It may hold the lock then that the sender needs: waiting for the sender would be in vain.
-        So it does in the middle of a flush.
-        """
-        return threading.get_ident() in self._inside or self._queue.is_held
+    @property
+    def _capture(self) -> Capture:
+        """What makes events; loaded with the first that is sent whole, or before by the sender."""
+        if self._loaded_capture is not None:
+            return self._loaded_capture
+        from toolfault.telemetry._capture import Capture
+
+        capture = Capture(
+            self.config,
+            self._queue,
+            self._tracker,
+            clock=self._clock,
+            new_id=self._new_id,
+            secret=self._secret(),
+            finish=_finish,
+        )
+        with self._queue.lock:
+            if self._loaded_capture is None:
+                capture.tags = self._tags
+                self._loaded_capture = capture
+                self._tracker.capture = capture.call
+            return self._loaded_capture
+
+    def _first_call(
+        self, record: CallRecord, now: float, scope: Scope | None, position: ChainPosition
+    ) -> None:
+        self._capture.call(record, now, scope, position)
 
     # -- sending -------------------------------------------------------------------------------
 
@@ -264,8 +233,7 @@ class Client:
     def stats(self) -> Stats:
         """Return what became of everything captured so far."""
         with self._queue.lock:
-            if self._nested:
-                self._count_nested()
+            self._gate.count_nested()
             return self._queue.stats()
 
     # -- what the sender needs -----------------------------------------------------------------
@@ -360,7 +328,9 @@ class Client:
         """Start afresh: what was captured before is the parent's to send."""
         self._queue.abandon()
         self._sender.abandon()
+        before = self.observer
         self._make()
+        replace_observer(before, self.observer)
 
 
 def _digest(text: str) -> bytes:
@@ -373,6 +343,12 @@ def _encode(event: dict[str, Any]) -> bytes:
     from toolfault.telemetry._delivery import encode
 
     return encode(event)
+
+
+def _finish(event: Mapping[str, Any]) -> dict[str, Any]:
+    from toolfault.telemetry._event import finish
+
+    return finish(event)
 
 
 _YIELD = 0.00005  # seconds for which captures get the lock while many conversations end

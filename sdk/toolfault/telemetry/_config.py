@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from toolfault.errors import ToolError
 
 __all__ = ["Config", "Dsn", "DsnError", "Limits", "parse_dsn", "resolve"]
 
@@ -35,12 +38,28 @@ class Config:
     def __init__(self, **given: Any) -> None:
         vars(self).update(given)
 
+    def ignores(self, error: ToolError) -> bool:
+        """Whether the host wants to hear nothing of a failure."""
+        for rule in self.ignore:
+            if isinstance(rule, str):
+                if rule in (str(error.code), error.tool, type(error.cause).__name__):
+                    return True
+            elif isinstance(error, rule) or isinstance(error.cause, rule):
+                return True
+        return False
+
 
 class Limits:
     """Bounds on memory, batches and time; the numbers are those of the wire protocol.
 
     They are no settings: a host that has to tune them has found a defect. Tests shorten the times
     through the ``limits`` of ``Client``.
+
+    Args:
+        bounds: Those that are not as below.
+
+    Raises:
+        TypeError: There is no bound of that name.
 
     Attributes:
         queue_events: Events kept in memory; the oldest is dropped beyond it. A replayed history
@@ -88,6 +107,16 @@ class Limits:
     largest_segment: int = 4 * 1024 * 1024
     conversations: int = 2_000
     conversation_lanes: int = 20_000
+
+    def __init__(self, **bounds: float) -> None:
+        unknown = [name for name in bounds if name not in Limits.__annotations__]
+        if unknown:
+            raise TypeError(f"there is no bound {unknown[0]!r}")
+        vars(self).update(bounds)
+
+    def with_(self, **bounds: float) -> Limits:
+        """Return the same bounds but for those given."""
+        return Limits(**{**vars(self), **bounds})
 
 
 def _label(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Where a call stands in its conversation, and what the end of a conversation tells.
+"""Conversations: the one a call belongs to, where it stands in it, and what its end tells.
 
 Bounded: conversations are kept in the order of their last call, and the one idle longest is ended
 when there are too many. The queue's lock guards all of it.
@@ -6,22 +6,332 @@ when there are too many. The queue's lock guards all of it.
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from functools import lru_cache
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from toolfault._uuid7 import uuid7
 from toolfault.telemetry._aggregator import Counter, CounterKey
 from toolfault.telemetry._config import Config, Limits
-from toolfault.telemetry._context import Scope, current_scope
-from toolfault.telemetry._names import tool_name
-from toolfault.telemetry._queue import EVENT_BYTES, Item, Queue
+from toolfault.telemetry._queue import EVENT_BYTES, Gate, Item, Queue
 
 if TYPE_CHECKING:
-    from toolfault.telemetry._arguments import Leaves
     from toolfault.tools import CallRecord
 
-__all__ = ["Chain", "ChainPosition", "ConversationState", "Tracker"]
+__all__ = [
+    "Chain",
+    "ChainPosition",
+    "Conversation",
+    "ConversationState",
+    "Leaves",
+    "Scope",
+    "Tracker",
+    "Turn",
+    "active_span",
+    "current_conversation",
+    "current_scope",
+    "labels",
+    "name_of",
+    "on_end",
+    "span_ids",
+    "tool_name",
+]
+
+
+# Names that hosts and models give: text, without secrets, within the bounds of the protocol.
+
+
+def name_of(value: object, limit: int = 128) -> str | None:
+    """Return a name the host gave as text within its limit; None and empty text as None.
+
+    Anything but text or a number is shown without running its code.
+    """
+    if value is None:
+        return None
+    if type(value) is str:
+        return value[:limit] or None
+    if type(value) in (int, float, bool):
+        return str(value)[:limit]
+    from toolfault.errors import safe_repr, safe_text  # an agent without failures never loads it
+
+    return safe_text(value if isinstance(value, str) else safe_repr(value), limit)
+
+
+def tool_name(name: str) -> str:
+    """Return the name of a tool, which a model may have written: no secret, at most 128 characters.
+
+    What the SDK keeps and sends goes by this name.
+    """
+    from toolfault.errors import redaction_policy
+
+    return _cleaned(name[:1_024], redaction_policy())
+
+
+@lru_cache(maxsize=1_024)
+def _cleaned(name: str, _: object) -> str:
+    from toolfault.errors import clean_name
+
+    return clean_name(name, 128)
+
+
+def labels(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return tags within their bounds: 20, keys of 64 and values of 256 characters."""
+    kept: dict[str, str] = {}
+    for key, value in list(tags.items())[:20]:
+        text = name_of(key, 64) or ""
+        name = "".join(c if c.isascii() and (c.isalnum() or c in "_.-") else "_" for c in text)
+        kept[name] = name_of(value, 256) or ""
+    return kept
+
+
+# The conversation, and the OpenTelemetry span, in which calls happen.
+
+
+class Scope:
+    """One entered conversation or turn; never changed after it was made.
+
+    Attributes:
+        conversation: The conversation.
+        turn: Opaque model turn, or None.
+        outer: The scope that was current before, restored when this one is left.
+    """
+
+    __slots__ = ("conversation", "outer", "turn")
+
+    def __init__(self, conversation: Conversation, turn: str | None, outer: Scope | None) -> None:
+        self.conversation = conversation
+        self.turn = turn
+        self.outer = outer
+
+
+_scope: ContextVar[Scope | None] = ContextVar("toolfault_conversation", default=None)
+_listeners: list[Callable[[Conversation], None]] = []
+
+
+def on_end(listener: Callable[[Conversation], None]) -> None:
+    """Call ``listener`` with every conversation that ends; the latest listener alone is kept."""
+    _listeners[:] = [listener]
+
+
+current_scope: Callable[[], Scope | None] = _scope.get
+"""Return the scope of this context, or None outside any conversation."""
+
+
+def current_conversation() -> Conversation | None:
+    """Return the conversation of this context, or None."""
+    scope = _scope.get()
+    return None if scope is None else scope.conversation
+
+
+class Conversation:
+    """The session in which tool calls happen.
+
+    Enter it with ``with`` or ``async with``, once for each message of a chat if need be: a block
+    with the same id continues the conversation. One with an id of its own ends by ``end()``, after
+    30 idle minutes, or with the process. One without an id ends with its block, since nothing
+    else can continue it.
+
+    Args:
+        conversation_id: Opaque id, at most 128 characters; None makes one.
+        model: Name of the model that makes the calls.
+        agent: Name of the agent, where it differs from ``init(agent=...)``.
+        user: Opaque id of the person, never a name or an address.
+        variant: Arms of running trials, used as given; ``toolfault.variant`` adds to them.
+        turn: Opaque id of the model turn that issues the next calls.
+        tags: Further labels, at most 20.
+        ends: Whether leaving the block ends the conversation; by default only one without an id.
+    """
+
+    __slots__ = (
+        "_arms",
+        "_given",
+        "agent",
+        "ends",
+        "id",
+        "model",
+        "rung",
+        "state",
+        "tags",
+        "turn_id",
+        "user",
+        "variant",
+    )
+
+    def __init__(
+        self,
+        conversation_id: str | None = None,
+        *,
+        model: str | None = None,
+        agent: str | None = None,
+        user: str | None = None,
+        variant: str | None = None,
+        turn: str | None = None,
+        tags: dict[str, str] | None = None,
+        ends: bool | None = None,
+    ) -> None:
+        self.id = name_of(conversation_id) or uuid7(time.time())
+        self.model = name_of(model)
+        self.agent = name_of(agent)
+        self.user = name_of(user)
+        self.turn_id = name_of(turn)
+        self.tags = dict(tags) if isinstance(tags, Mapping) else {}
+        self.ends = conversation_id is None if ends is None else ends
+        self.variant = self._given = name_of(variant)
+        self._arms: dict[str, str] = {}
+        self.rung = "explicit"  # where the id comes from, see the ladder in integrations
+        self.state: ConversationState | None = None  # what the running client knows of it
+
+    def assign(self, name: str, arm: str) -> None:
+        """Tag the further calls of the conversation with an arm of the trial ``name``."""
+        self._arms = {**self._arms, name: arm}
+        arms = [f"{trial}={assigned}" for trial, assigned in self._arms.items()]
+        self.variant = ",".join([self._given, *arms] if self._given else arms)[:128]
+
+    def bind(self) -> Conversation:
+        """Make this the conversation of the present context until another one is entered."""
+        _scope.set(Scope(self, self.turn_id, None))
+        return self
+
+    def end(self) -> None:
+        """Say that no call will follow: unresolved chains become abandoned or switched at once."""
+        for listener in _listeners:
+            listener(self)
+
+    def set_tags(self, **tags: str) -> None:
+        """Label the further calls of the conversation."""
+        self.tags = {**self.tags, **tags}
+
+    def turn(self, turn_id: str) -> Turn:
+        """Name the model turn that issues the next calls; calls of one turn are parallel.
+
+        Returns:
+            Something to leave the turn with (``with conversation.turn("t1"): ...``); the turn
+            holds until the next one where it is not used.
+        """
+        before = _scope.get()
+        inside = before is not None and before.conversation is self
+        # A turn replaces the one before it, so that a long conversation builds no long chain.
+        outer = before.outer if before is not None and inside else before
+        _scope.set(Scope(self, name_of(turn_id), outer))
+        return Turn(self, before if inside else None)
+
+    def __enter__(self) -> Conversation:
+        _scope.set(Scope(self, self.turn_id, _scope.get()))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        outer = _without(_scope.get(), self)
+        _scope.set(outer)
+        if self.ends and not _inside(outer, self.id):
+            self.end()
+
+    async def __aenter__(self) -> Conversation:
+        return self.__enter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, traceback)
+
+    def __repr__(self) -> str:
+        return f"<Conversation {self.id!r}>"
+
+
+class Turn:
+    """Leaves a model turn when its block ends.
+
+    Args:
+        conversation: Whose turn it is.
+        before: The scope in which the conversation had another turn; None where the turn was what
+            entered the conversation.
+    """
+
+    __slots__ = ("_before", "_conversation")
+
+    def __init__(self, conversation: Conversation, before: Scope | None) -> None:
+        self._conversation = conversation
+        self._before = before
+
+    def __enter__(self) -> Turn:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        now = _scope.get()
+        if now is None or now.conversation is not self._conversation:
+            return  # left in another context than it was entered in
+        before = self._before
+        _scope.set(now.outer if before is None else Scope(now.conversation, before.turn, now.outer))
+
+
+def _without(scope: Scope | None, conversation: Conversation) -> Scope | None:
+    """Return the scopes without the innermost of ``conversation``; all where it is not in them.
+
+    A block may be left in another context than it was entered in, and before one that was entered
+    later: the conversations of others stay.
+    """
+    above: list[Scope] = []
+    within = scope
+    while within is not None and within.conversation is not conversation:
+        above.append(within)
+        within = within.outer
+    if within is None:
+        return scope
+    left = within.outer
+    for each in reversed(above):
+        left = Scope(each.conversation, each.turn, left)
+    return left
+
+
+def _inside(scope: Scope | None, conversation_id: str) -> bool:
+    while scope is not None:
+        if scope.conversation.id == conversation_id:
+            return True
+        scope = scope.outer
+    return False
+
+
+def active_span() -> Any:
+    """Return the recording span of this context, or None.
+
+    OpenTelemetry is never imported: a host that uses it has done so already.
+    """
+    trace = sys.modules.get("opentelemetry.trace")
+    current = getattr(trace, "get_current_span", None)
+    if current is None:
+        return None
+    span = current()
+    return span if span.is_recording() else None
+
+
+def span_ids(span: Any) -> tuple[str, str] | None:
+    """Return trace and span id in hex (W3C Trace Context), or None for an invalid span."""
+    context = span.get_span_context()
+    if not context.is_valid:
+        return None
+    return f"{context.trace_id:032x}", f"{context.span_id:016x}"
+
+
+# Where a call stands in its conversation.
+
 
 # Tool, agent, model and variant of a call: what the counter of a folded call is keyed by.
 CallKey = tuple[str, "str | None", "str | None", "str | None"]
@@ -31,6 +341,10 @@ _OPEN_CHAINS = 50
 _TOOLS_PER_EVENT = 200
 _ENDED_AT_ONCE = 20
 _COUNTERS = 1_000  # kinds of calls outside any conversation that are folded at once
+
+
+Leaves = dict[str, tuple[str, int]]
+"""Paths of arguments, each with the type and the hash of its value."""
 
 
 class Chain:
@@ -242,8 +556,13 @@ class Tracker:
         config: Settings.
         limits: Bounds.
         queue: Where counters and ends go.
+        gate: The way into it.
+        capture: Captures a call whole: the record, its end, its scope and its position.
         clock: Present time, seconds since the epoch.
         new_id: Makes ids from a time.
+
+    Attributes:
+        capture: See above; the client replaces it once it has loaded what captures.
     """
 
     def __init__(
@@ -252,12 +571,17 @@ class Tracker:
         limits: Limits,
         queue: Queue,
         *,
+        gate: Gate,
+        capture: Callable[[CallRecord, float, Scope | None, ChainPosition], None],
         clock: Callable[[], float],
         new_id: Callable[[float], str],
     ) -> None:
         self._config = config
         self._folding = config.successes == "folded"
+        self._folds_at_once = self._folding and config.spool_dir is None
         self._queue = queue
+        self._gate = gate
+        self.capture = capture
         self._clock = clock
         self._new_id = new_id
         self._conversations = Conversations(
@@ -266,6 +590,50 @@ class Tracker:
         self._counters: dict[CallKey, ToolCounter] = {}
         self._latest = self._noticed = 0.0
         self._noticed_at = time.monotonic()
+
+    def on_call(self, record: CallRecord) -> None:
+        """Fold one finished tool call or have it captured; the observer of the tools layer."""
+        now = None
+        if (
+            self._folds_at_once
+            and record.error is None
+            and not record.coercions
+            and not record.phantom_arguments
+            and not record.reported
+        ):
+            # What almost every call of a healthy agent goes through: no function but the needed.
+            thread, inside = threading.get_ident(), self._gate.inside
+            if self._queue.is_read and thread not in inside:
+                try:
+                    inside.add(thread)
+                    now = self._clock()
+                    if self.fold_at_once(record, now):
+                        return
+                except Exception:  # noqa: BLE001, S110 - the host's clock; raised, and counted, below
+                    pass
+                except BaseException:
+                    self._queue.mend()
+                    raise
+                finally:
+                    inside.discard(thread)
+        self._gate.run(self._take, record, now)
+
+    def _take(self, record: CallRecord, now: float | None) -> None:
+        """Take a finished call, folded or whole.
+
+        Args:
+            record: The call.
+            now: Its end by the client's clock, where that was read already.
+        """
+        error = record.error
+        if error is not None and self._config.ignore and self._config.ignores(error):
+            self._queue.discard("ignored")
+            return
+        now = self._clock() if now is None else now
+        scope = current_scope()
+        position = self.place_call(record, scope, now)
+        if position is not None:
+            self.capture(record, now, scope, position)
 
     def place_call(
         self, record: CallRecord, scope: Scope | None, now: float

@@ -17,7 +17,7 @@ from toolfault.telemetry._event import encode_event, envelope, finish, rfc3339, 
 from toolfault.telemetry._guard import FAILED, guard, warn
 from toolfault.telemetry._queue import Item, Queue
 from toolfault.telemetry._retry import Backoff, RetryDecision, classify_response
-from toolfault.tools import _log, _rejection  # noqa: F401 - see above
+from toolfault.tools import _outcome  # noqa: F401 - see above
 
 if TYPE_CHECKING:
     from toolfault.telemetry._transport import Response, Transport

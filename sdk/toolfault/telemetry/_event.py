@@ -11,8 +11,7 @@ from typing import Any
 
 from toolfault import __version__
 from toolfault.errors import redact_json
-from toolfault.telemetry._arguments import ATTEMPT, Attempt
-from toolfault.telemetry._snapshot import Snapshot, error_member
+from toolfault.telemetry._capture import ATTEMPT, Attempt, Snapshot, error_member
 from toolfault.telemetry._traceback import head_and_tail
 
 __all__ = ["encode_event", "envelope", "finish", "rfc3339", "sdk_info", "shortened"]

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolfault.telemetry._aggregator import Aggregator, Counter, CounterKey
 from toolfault.telemetry._config import Limits
+from toolfault.telemetry._guard import debug
 
 if TYPE_CHECKING:
     from toolfault.telemetry._spool import Line, Segment, Spool
 
-__all__ = ["EVENT_BYTES", "Item", "Queue", "Stats"]
+__all__ = ["EVENT_BYTES", "Gate", "Item", "Queue", "Stats"]
 
 EVENT_BYTES = 1_500  # what a flat event without its error takes in memory (1,350 by tracemalloc)
 
@@ -93,6 +94,7 @@ class Queue:
         lock: Guards everything; ``changed`` and ``settled`` are its conditions.
         urgent: How many wait for the queue to be empty.
         flushes: How many have waited so far.
+        is_read: Whether the sender runs; asking its thread costs more.
         oldest_at: When the oldest event came, by the monotonic clock.
         folded_at: When the oldest folded success came.
         captured: See ``Stats``; so are ``rejected`` and ``dropped``.
@@ -111,6 +113,7 @@ class Queue:
         self.urgent = 0
         self.flushes = 0
         self.closed = False
+        self.is_read = False
         self.oldest_at = 0.0
         self.folded_at = 0.0
         self.captured = self.acked = self.rejected = 0
@@ -463,3 +466,66 @@ class Queue:
         with self.lock:
             counted = self.captured, self.acked, self.rejected
             return Stats(*counted, dict(self.dropped), self.pending)
+
+
+class Gate:
+    """The way of captures into a queue: one at a time in each thread.
+
+    Args:
+        queue: Where they lead.
+        start_sender: Called where nobody takes from the queue.
+
+    Attributes:
+        inside: Threads that are in a capture, and the sender's.
+    """
+
+    def __init__(self, queue: Queue, start_sender: Callable[[], object]) -> None:
+        self.inside: set[int] = set()
+        self._queue = queue
+        self._start_sender = start_sender
+        self._nested: list[int] = []
+
+    def run(self, capture: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a capture; what it raises is counted, and None returned, as by ``guard``.
+
+        A log handler, a finalizer or a signal handler of the host may capture at any line of
+        ours; following it could recurse without end. Such a capture is counted, not made.
+        """
+        thread = threading.get_ident()
+        if thread in self.inside:
+            # Appending is atomic; the book may be half-way through a line of its own just now.
+            self._nested.append(thread)
+            return None
+        try:
+            self.inside.add(thread)
+            try:
+                return capture(*arguments)
+            except Exception:  # noqa: BLE001 - calling `guard` would cost every failure more
+                debug("capture failed")
+                self._queue.discard("sdk_error")
+                return None
+        except BaseException:  # Ctrl-C, or whatever else a handler of signals raises
+            self._queue.mend()
+            raise
+        finally:
+            self.inside.discard(thread)  # first: a call before it could be interrupted
+            if not self._queue.is_read and not self._queue.closed:
+                self._start_sender()
+            if self._nested:
+                self.count_nested()
+
+    def count_nested(self) -> None:
+        """Count the captures that were asked for inside of others."""
+        with self._queue.lock:
+            nested, self._nested = self._nested, []
+            if nested:
+                self._queue.discard("reentrant", weight=len(nested))
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this thread is in the middle of a capture, as a handler of signals may find it.
+
+        It may hold the lock then that the sender needs: waiting for the sender would be in vain.
+        So it does in the middle of a flush.
+        """
+        return threading.get_ident() in self.inside or self._queue.is_held

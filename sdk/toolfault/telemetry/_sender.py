@@ -36,7 +36,6 @@ class Sender:
         inside: Threads whose captures are counted, not made; the sender's is one while it runs.
 
     Attributes:
-        is_running: What captures look at; asking the thread costs more.
         deadline: By the monotonic clock, when all must have been sent; None while it goes on.
     """
 
@@ -59,7 +58,6 @@ class Sender:
         self._batch: list[Item] = []
         self._is_done = False
         self._reported_at = time.monotonic()
-        self.is_running = False
         self.deadline: float | None = None
 
     @property
@@ -73,10 +71,10 @@ class Sender:
             if self.is_alive:
                 return True
             thread = threading.Thread(target=self._run, name="toolfault-sender", daemon=True)
-            self.is_running = True
+            self._queue.is_read = True
             # No thread starts at the end of the interpreter, or with the host's patched threads.
             if guard("sender not started", thread.start) is FAILED:
-                self.is_running = False
+                self._queue.is_read = False
                 return False
             self._thread = thread
             return True
@@ -146,7 +144,7 @@ class Sender:
                 pass
             self._is_done = True
         finally:
-            self.is_running = False
+            self._queue.is_read = False
             self._inside.discard(thread)
         if self._delivery is not None:
             self._delivery.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from toolfault.telemetry._context import current_conversation
+from toolfault.telemetry._conversations import current_conversation
 from toolfault.telemetry._guard import debug, warn
 
 __all__ = ["sample", "variant"]

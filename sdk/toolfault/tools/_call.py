@@ -31,6 +31,7 @@ __all__ = [
     "notify",
     "observe",
     "reading",
+    "replace_observer",
     "report",
     "running_call",
     "time_calls_by",
@@ -205,6 +206,12 @@ def unobserve(observer: Observer) -> None:
     """Stop calling ``observer``; unknown observers are ignored."""
     global observers  # noqa: PLW0603
     observers = tuple(known for known in observers if known != observer)
+
+
+def replace_observer(known: Observer, replacement: Observer) -> None:
+    """Call ``replacement`` from now on where ``known`` was called; nothing where it was not."""
+    global observers  # noqa: PLW0603
+    observers = tuple(replacement if each == known else each for each in observers)
 
 
 def notify(record: CallRecord) -> None:

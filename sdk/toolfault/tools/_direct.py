@@ -155,7 +155,7 @@ def _mended(
         return kwargs
     try:
         from toolfault.tools._checks import Findings
-        from toolfault.tools._rejection import repairs_of
+        from toolfault.tools._outcome import repairs_of
 
         findings = Findings(True)
         sent = tool.compiled.plan.prepare(dict(call.arguments or {}), findings)

@@ -8,8 +8,7 @@ from typing import Any
 from toolfault.errors import AvailabilityReason, ConfigError, ToolResult
 from toolfault.tools._batch import BatchedCall, checked_batch, new_turn, settle
 from toolfault.tools._call import Call
-from toolfault.tools._log import flow, log_undecided
-from toolfault.tools._outcome import blocked, supplied, torn_off, unavailable
+from toolfault.tools._outcome import blocked, flow, log_undecided, supplied, torn_off, unavailable
 from toolfault.tools._registry import ACCESS_LEVELS, RegisteredTool, ToolRegistry
 from toolfault.tools._tool import Tool
 

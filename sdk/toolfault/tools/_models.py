@@ -20,10 +20,11 @@ from toolfault.tools._checks import (
     Hints,
     Loc,
     ObjectCheck,
+    Plan,
+    hoisted,
 )
 from toolfault.tools._mending import Outcome, mended
 from toolfault.tools._phantoms import declared, left_out
-from toolfault.tools._plan import Plan, hoisted
 from toolfault.tools._signature import Parameters
 
 __all__ = ["ModelCheck", "ModelPlan", "is_validation_error", "model_check", "plan_of_model"]

@@ -15,10 +15,9 @@ from jsonschema.validators import extend, validator_for
 from referencing import Registry
 
 from toolfault.errors import ConfigError
-from toolfault.tools._checks import Findings, Loc
+from toolfault.tools._checks import Findings, Loc, Plan
 from toolfault.tools._mending import Complaint, Outcome, mended
 from toolfault.tools._phantoms import undeclared
-from toolfault.tools._plan import Plan
 from toolfault.tools._signature import Parameters
 
 __all__ = ["SchemaPlan", "validator_of"]

@@ -1,40 +1,301 @@
-"""One tool: a function, how its arguments are validated, and what its failures say."""
+"""One tool: what was declared of it, how its arguments are validated, and how it is called."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from types import FunctionType
+from typing import Any
 
-from toolfault.errors import ToolError, ToolInvocationError, ToolResult
-from toolfault.tools import _fork  # noqa: F401 - forks wait for what this module loads late
-from toolfault.tools._call import RUNNING, Call, leave
-from toolfault.tools._declared import (
-    argument_names,
-    checked_model,
-    checked_schema,
-    checked_timeout,
-    read_context,
+from toolfault.errors import ConfigError, Issue, ToolError, ToolInvocationError, ToolResult
+from toolfault.tools import (
+    _call,
+    _fork,  # noqa: F401 - forks wait for what this module loads late
 )
-from toolfault.tools._log import flow
+from toolfault.tools._arguments import parse_arguments
+from toolfault.tools._call import RUNNING, Call, leave
+from toolfault.tools._checks import Findings, Hints, HintsPlan, Plan, schema_hash, secret_names
+from toolfault.tools._models import is_validation_error, model_check, plan_of_model
 from toolfault.tools._outcome import (
     failed,
+    flow,
+    rejected_by_checks,
+    rejected_by_model,
+    repairs_of,
     returned,
     salvaged_failure,
     salvaged_success,
     salvaged_tear,
     torn_off,
 )
+from toolfault.tools._phantoms import named
 from toolfault.tools._settings import DEFAULTS
 from toolfault.tools._signature import (
+    Parameters,
     is_async_generator_function,
     is_coroutine_function,
     is_generator_function,
+    read_parameters,
 )
 
-if TYPE_CHECKING:
-    from toolfault.tools._compiled import Compiled
+__all__ = [
+    "Adapter",
+    "Tool",
+]
 
-__all__ = ["Adapter", "Tool"]
+
+# Reading what the decorator was given, while a mistake can still be shown at the decoration.
+
+
+_MODEL_MARKS = (
+    "model_validate",
+    "validate_python",
+    "parse_obj",
+    "__pydantic_validator__",
+    "__struct_fields__",
+    "__dataclass_fields__",
+    "__required_keys__",
+)
+
+
+def checked_timeout(timeout: float | None) -> float | None:
+    """Return the timeout.
+
+    Raises:
+        ConfigError: It is no positive number of seconds.
+    """
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0:
+        raise ConfigError(f"timeout= takes a positive number of seconds, not {timeout!r}")
+    return float(timeout)
+
+
+def checked_model(model: Any) -> Any:
+    """Return the model.
+
+    Raises:
+        ConfigError: Nothing of it can validate arguments.
+    """
+    if model is None or any(hasattr(model, mark) for mark in _MODEL_MARKS):
+        return model
+    raise ConfigError(
+        "model= takes a pydantic model or TypeAdapter, a msgspec Struct, a dataclass or a "
+        f"TypedDict, not {model!r}"
+    )
+
+
+def checked_schema(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return the JSON schema.
+
+    Raises:
+        ConfigError: It is none, or there is nothing to validate by it.
+    """
+    if schema is not None:
+        try:
+            from toolfault.tools._schema import validator_of
+        except ImportError:
+            raise ConfigError(
+                "parameters= needs the package jsonschema: pip install 'toolfault[jsonschema]'"
+            ) from None
+        validator_of(schema)
+    return schema
+
+
+def read_context(
+    fn: Callable[..., Any], context: str | Iterable[str] | Mapping[str, Any] | None
+) -> tuple[str, tuple[str, ...], dict[str, Any]]:
+    """Return what ``context=`` says: label, injected parameters, their values.
+
+    One word serves both meanings of "context" in the contract: a string that names a parameter of
+    the function is filled by the host and never by the model; any other string is what error texts
+    call the arguments (``"HTTP request"``). A mapping names injected parameters with values.
+
+    Raises:
+        ConfigError: A name is no parameter, or there are two labels.
+    """
+    if context is None:
+        return "parameters", (), {}
+    names = argument_names(fn)
+    if isinstance(context, Mapping):
+        _all_known(context, names, fn)
+        return "parameters", tuple(context), dict(context)
+    given = [context] if isinstance(context, str) else list(context)
+    labels = [text for text in given if text not in names]
+    if len(labels) > 1:
+        _all_known([text for text in labels if text.isidentifier()] or labels, names, fn)
+    label = labels[0] if labels else "parameters"
+    return label, tuple(text for text in given if text in names), {}
+
+
+def _all_known(given: Iterable[str], names: tuple[str, ...], fn: Callable[..., Any]) -> None:
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise ConfigError(
+            f"context= names {unknown!r}, but {getattr(fn, '__name__', fn)} has no such parameter"
+        )
+
+
+def argument_names(fn: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of the parameters of ``fn``."""
+    if type(fn) is FunctionType and not hasattr(fn, "__wrapped__"):
+        code = fn.__code__
+        return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    import inspect
+
+    try:
+        return tuple(inspect.signature(fn).parameters)
+    except (TypeError, ValueError):
+        return ()
+
+
+# A tool made ready to be called, once: its plan of validation and how its function is invoked.
+
+
+class Compiled:
+    """What is worked out once per tool, on its first call.
+
+    Attributes:
+        plan: Validates the arguments.
+        parameters: The parameters the model fills.
+        defaults: Default values of the parameters.
+        optional_context: Context parameters the function can do without.
+    """
+
+    __slots__ = ("_hash", "_secret", "defaults", "optional_context", "parameters", "plan")
+
+    def __init__(
+        self,
+        plan: Plan,
+        parameters: Parameters,
+        *,
+        optional_context: frozenset[str],
+    ) -> None:
+        self.plan = plan
+        self.parameters = parameters
+        self.defaults = parameters.defaults
+        self.optional_context = optional_context
+        self._hash: str | None = None
+        self._secret: frozenset[str] | None = None
+
+    def prepare(self, call: Call, coerce: bool, label: str) -> dict[str, Any]:
+        """Return the keyword arguments the model sent, validated.
+
+        Raises:
+            ToolError: The arguments are wrong; it says everything that is.
+            Exception: What the parser or a model raises, see ``call.phase``.
+        """
+        raw = call.raw
+        if type(raw) is not dict:
+            call.phase = "parse"
+            raw = parse_arguments(raw, optional=self.plan.optional)
+            call.phase = "validation"
+        call.arguments = raw
+        call.validation_mode = self.plan.mode
+        if _call.observers:
+            call.schema_hash = self._hash or self.schema_hash
+        findings = call.findings = Findings(coerce)
+        kwargs = self.plan.prepare(raw, findings)
+        if findings.repairs:
+            call.coercions = repairs_of(findings)
+        if findings.phantoms:
+            call.phantom_arguments = named(findings.phantoms)
+        if findings.found:
+            call.rejection = rejected_by_checks(
+                call.tool, findings, label, secret=self._secret or self.secret_fields
+            )
+            raise call.rejection
+        return kwargs
+
+    def invoker(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a way to call ``fn`` by keywords, also where it takes some by position only."""
+        positional = self.parameters.positional_only
+        if not positional:
+            return fn
+
+        def invoke(**kwargs: Any) -> Any:
+            given = [kwargs.pop(name, default) for name, default in positional.items()]
+            return fn(*given, **kwargs)
+
+        return invoke
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the arguments the model may send."""
+        try:
+            properties = self.plan.schema().get("properties")
+        except Exception:  # noqa: BLE001 - a model that cannot say its schema
+            properties = None
+        return tuple(properties or self.parameters.annotations)
+
+    @property
+    def secret_fields(self) -> frozenset[str]:
+        """Names of the fields that the schema marks as secret, as pydantic does a ``SecretStr``."""
+        if self._secret is None:
+            try:
+                self._secret = frozenset(secret_names(self.plan.schema()))
+            except Exception:  # noqa: BLE001 - a model that cannot say its schema
+                self._secret = frozenset()
+        return self._secret
+
+    @property
+    def schema_hash(self) -> str | None:
+        """Hash of the parameter schema, 16 hex digits."""
+        if self._hash is None:
+            self._hash = schema_hash(self.plan.schema) or ""
+        return self._hash or None
+
+    def rejection(self, call: Call, exc: Exception, label: str) -> ToolError | None:
+        """Return the failure a model's validation error means; None for any other exception."""
+        if not is_validation_error(exc):
+            return None
+        call.rejection = rejected_by_model(
+            call.tool,
+            exc,
+            call.arguments,
+            label=label,
+            findings=call.findings or Findings(),
+            parameters=self.parameters.annotations,
+            secret=self.secret_fields,
+        )
+        return call.rejection
+
+    def misbound(
+        self, tool: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> ToolError | None:
+        """Return the failure of a direct call whose arguments do not fit the function."""
+        names = list(self.parameters.annotations)
+        given = {*names[: len(args)], *kwargs}
+        issues = [
+            Issue(name, "missing_field") for name in self.parameters.required if name not in given
+        ]
+        if not self.parameters.takes_extra:
+            issues += [Issue(name, "unknown_field") for name in kwargs if name not in names]
+        return ToolError.from_issues(tool, issues) if issues else None
+
+
+def compile_tool(tool: Tool) -> Compiled:
+    """Work out how ``tool`` is validated and called."""
+    injected = frozenset(tool.injected)
+    parameters = read_parameters(tool.fn, tool.scope, injected)
+    return Compiled(
+        _plan(tool, parameters),
+        parameters,
+        optional_context=frozenset(parameters.optional_context),
+    )
+
+
+def _plan(tool: Tool, parameters: Parameters) -> Plan:
+    if tool.model is not None:
+        return plan_of_model(tool.model, parameters)
+    if tool.schema is not None:
+        from toolfault.tools._schema import SchemaPlan
+
+        return SchemaPlan(tool.schema, parameters)
+    return HintsPlan(parameters, Hints(model_check))
+
+
+# The tool.
+
 
 Adapter = Callable[[ToolInvocationError], ToolError]
 
@@ -110,8 +371,6 @@ class Tool:
     def compiled(self) -> Compiled:
         """How arguments are validated; compiled when it is first needed."""
         if self._late.compiled is None:
-            from toolfault.tools._compiled import compile_tool
-
             self._late.compiled = compile_tool(self)
         return self._late.compiled
 

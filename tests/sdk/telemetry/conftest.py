@@ -18,17 +18,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.sdk.telemetry.bounds import Bounds
 from tests.sdk.telemetry.collector import Server, running_collector
 
 import toolfault
 from toolfault.errors import Issue, ToolError
-from toolfault.telemetry import Client, Response
+from toolfault.telemetry import Client, Limits, Response
 from toolfault.testing import MemoryTransport
 from toolfault.tools import CallRecord
 
-QUICK = Bounds(batch_seconds=0.01, backoff_base=0.01, backoff_cap=0.05, request_seconds=60.0)
-SILENT = QUICK._replace(request_seconds=0.2, adopt_seconds=0.2)
+QUICK = Limits(batch_seconds=0.01, backoff_base=0.01, backoff_cap=0.05, request_seconds=60.0)
+SILENT = QUICK.with_(request_seconds=0.2, adopt_seconds=0.2)
 
 MakeClient = Callable[..., Client]
 Doctor = Callable[..., tuple[int, str]]
@@ -76,7 +75,7 @@ def make_client(monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeClient]:
     """Start clients; each replaces the one before, and holds the conservation law at the end."""
     made: list[Client] = []
 
-    def make(dsn: str | None = None, *, limits: Bounds | None = QUICK, **settings: Any) -> Client:
+    def make(dsn: str | None = None, *, limits: Limits | None = QUICK, **settings: Any) -> Client:
         toolfault.close(0.0)
         seams: dict[str, Any] = {"limits": limits}
         if "new_id" in settings:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from functools import partialmethod
 
-from tests.sdk.telemetry.bounds import Bounds
+from toolfault.telemetry import Client, Limits
 
-from toolfault.telemetry import Client
-
-_PATIENT = Bounds(request_seconds=60.0, exit_seconds=60.0)
+_PATIENT = Limits(request_seconds=60.0, exit_seconds=60.0)
 Client.__init__ = partialmethod(Client.__init__, limits=_PATIENT)  # type: ignore[assignment,method-assign]

@@ -52,7 +52,7 @@ def test_a_large_backlog_costs_little_memory(
     times: int, make_client: MakeClient, tmp_path: Path
 ) -> None:
     """What dead processes left (2 GiB in the long run) is read piece by piece: at most 64 MiB."""
-    writer = make_client(NOWHERE, spool_dir=str(tmp_path), limits=SILENT._replace(batch_seconds=60))
+    writer = make_client(NOWHERE, spool_dir=str(tmp_path), limits=SILENT.with_(batch_seconds=60))
     for _ in range(160):
         writer.on_call(a_call(error=a_failure(message="x" * 3_000)))
     writer.close(0.0)
@@ -176,7 +176,7 @@ def test_a_host_without_descriptors_loses_nothing_on_disk(
 ) -> None:
     """What cannot be opened just now, of this process or a dead one, is read and sent later."""
     spooled(make_client, tmp_path)
-    limits = SILENT._replace(adopt_seconds=0.0)
+    limits = SILENT.with_(adopt_seconds=0.0)
     transport = Moody()
     transport.is_down = True
     client = make_client(NOWHERE, transport=transport, spool_dir=str(tmp_path), limits=limits)

@@ -22,7 +22,7 @@ from tests.sdk.telemetry.conftest import QUICK, MakeClient, a_call, a_failure, c
 import toolfault
 from toolfault.telemetry import Client
 
-IMPATIENT = QUICK._replace(request_seconds=0.2)
+IMPATIENT = QUICK.with_(request_seconds=0.2)
 
 
 def in_turn(*behaviours: Behaviour) -> Behaviour:
@@ -84,7 +84,7 @@ def test_a_queue_that_overflows_during_a_fault(
 ) -> None:
     """What found no room is counted as dropped, exactly, and the rest is stored."""
     collector.default = FAULTS[fault]
-    client = make_client(collector.dsn, limits=IMPATIENT._replace(queue_events=25))
+    client = make_client(collector.dsn, limits=IMPATIENT.with_(queue_events=25))
     work(client, 200)
     collector.default = behave.honest
     client.flush(20)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from tests.sdk.telemetry import collector as behave
-from tests.sdk.telemetry.bounds import Bounds
 from tests.sdk.telemetry.collector import Behaviour, Server
 from tests.sdk.telemetry.conftest import (
     QUICK,
@@ -22,11 +21,11 @@ from tests.sdk.telemetry.conftest import (
 )
 
 import toolfault
-from toolfault.telemetry import Client, Response
+from toolfault.telemetry import Client, Limits, Response
 from toolfault.testing import MemoryTransport
 
 # One batch per flush, however busy the machine is.
-HELD = QUICK._replace(batch_seconds=60.0)
+HELD = QUICK.with_(batch_seconds=60.0)
 
 
 def capture(client: Client, count: int) -> None:
@@ -207,7 +206,7 @@ def test_a_shortened_event_outlives_a_fault(collector: Server, make_client: Make
 
 def test_drops_travel_with_the_next_batch(collector: Server, make_client: MakeClient) -> None:
     """The collector learns how many records were dropped and why, once."""
-    client = make_client(collector.dsn, limits=HELD._replace(queue_events=10))
+    client = make_client(collector.dsn, limits=HELD.with_(queue_events=10))
     capture(client, 25)
     client.flush()
     assert collector.requests[0][1]["dropped"] == {"queue_overflow": 15}
@@ -236,7 +235,7 @@ def test_a_request_ends_at_its_deadline(
 ) -> None:
     """A collector that never finishes its answer costs one request's time, not the sender."""
     collector.script.append(behaviour)
-    client = make_client(collector.dsn, limits=QUICK._replace(request_seconds=0.3))
+    client = make_client(collector.dsn, limits=QUICK.with_(request_seconds=0.3))
     capture(client, 5)
     assert client.flush(20)
     assert len(collector.events) == 5
@@ -246,7 +245,7 @@ def test_a_request_ends_at_its_deadline(
 def test_retry_after_is_honoured(collector: Server, make_client: MakeClient) -> None:
     """Until the time the collector asked for is over no request is made, also not by flush."""
     collector.script.append(behave.status(429, b"{}", Retry_After="300"))
-    client = make_client(collector.dsn, limits=HELD._replace(batch_events=5))
+    client = make_client(collector.dsn, limits=HELD.with_(batch_events=5))
     capture(client, 5)
     collector.wait_for(lambda server: len(server.requests) == 1)
     assert not client.flush(0.1)
@@ -283,7 +282,7 @@ def test_unreachable_collector_keeps_events_pending(
 
 def test_events_are_bounded_in_bytes(make_client: MakeClient) -> None:
     """The queue gives up its oldest events when they take too many bytes."""
-    limits = HELD._replace(queue_bytes=200_000)
+    limits = HELD.with_(queue_bytes=200_000)
     client = make_client(unreachable(), limits=limits)
     for _ in range(100):
         client.on_call(a_call(error=a_failure(message="x" * 5_000)))
@@ -301,7 +300,7 @@ def test_dead_connection_is_replaced(collector: Server, make_client: MakeClient)
         handler.close_connection = True
 
     collector.default = answer_and_hang_up
-    client = make_client(collector.dsn, limits=QUICK._replace(backoff_base=60.0))
+    client = make_client(collector.dsn, limits=QUICK.with_(backoff_base=60.0))
     for _ in range(3):
         capture(client, 1)
         assert client.flush(5)
@@ -328,7 +327,7 @@ def test_closing_hangs_up(behaviour: Behaviour, collector: Server, make_client: 
                 hung_up.release()
 
     collector.default = listening
-    client = make_client(collector.dsn, limits=QUICK._replace(request_seconds=0.3))
+    client = make_client(collector.dsn, limits=QUICK.with_(request_seconds=0.3))
     capture(client, 1)
     assert begun.wait(60)
     client.flush(0.3)
@@ -341,7 +340,7 @@ def test_closing_hangs_up(behaviour: Behaviour, collector: Server, make_client: 
 def test_closing_tries_once_more_at_once(collector: Server, make_client: MakeClient) -> None:
     """Who closes while the sender waits after a failed request does not lose what it holds."""
     collector.script.append(behave.status(503))
-    waits = QUICK._replace(backoff_base=1e9, backoff_cap=1e9)
+    waits = QUICK.with_(backoff_base=1e9, backoff_cap=1e9)
     client = make_client(collector.dsn, limits=waits)
     capture(client, 1)
     collector.wait_for(lambda server: len(server.requests) == 1)
@@ -358,7 +357,7 @@ def test_closing_takes_two_seconds_at_most(make_client: MakeClient) -> None:
             timeouts.append(timeout)
             raise ConnectionRefusedError
 
-    client = make_client(transport=Refusing(), limits=Bounds(batch_seconds=60.0))
+    client = make_client(transport=Refusing(), limits=Limits(batch_seconds=60.0))
     capture(client, 1)
     assert not toolfault.close()
     assert timeouts

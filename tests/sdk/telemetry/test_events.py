@@ -250,7 +250,7 @@ def test_capturing_keeps_no_exception_alive(make_client: MakeClient) -> None:
             client.capture_failure(ToolError.from_exception("t", error))
         return weakref.ref(local)
 
-    client = make_client(transport=MemoryTransport(), limits=QUICK._replace(batch_seconds=60.0))
+    client = make_client(transport=MemoryTransport(), limits=QUICK.with_(batch_seconds=60.0))
     seen = fail()
     gc.collect()
     assert seen() is None
@@ -301,7 +301,7 @@ def test_shortened_event_fits_and_says_what_was_cut(
 ) -> None:
     """An event too large for its bound is cut to it; its id stays, and cut members are named."""
     transport = MemoryTransport()
-    client = make_client(transport=transport, limits=QUICK._replace(event_bytes=limit))
+    client = make_client(transport=transport, limits=QUICK.with_(event_bytes=limit))
     try:
         deep(300)
     except RecursionError as error:

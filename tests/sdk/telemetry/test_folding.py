@@ -242,7 +242,7 @@ def test_invented_tools_cost_bounded_memory(make_client: MakeClient) -> None:
 def test_a_conversation_of_many_tools_is_told_in_parts(make_client: MakeClient) -> None:
     """Where there are more kinds of calls than are followed, the idlest conversations end."""
     transport = MemoryTransport()
-    limits = QUICK._replace(conversation_lanes=50)
+    limits = QUICK.with_(conversation_lanes=50)
     client = make_client(transport=transport, successes="folded", limits=limits)
     with toolfault.conversation("idle", ends=False):
         client.on_call(a_call(error=a_failure()))

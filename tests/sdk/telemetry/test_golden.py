@@ -216,7 +216,7 @@ def test_wire_is_as_frozen(scene: str, make_client: MakeClient) -> None:
     client = make_client(
         "http://KEY@127.0.0.1:1",
         transport=transport,
-        limits=QUICK._replace(batch_seconds=60.0),
+        limits=QUICK.with_(batch_seconds=60.0),
         clock=Clock(BEGIN, step=0.25),
         new_id=Ids(),
         agent="travel-bot",

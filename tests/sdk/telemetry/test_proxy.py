@@ -176,7 +176,7 @@ def test_a_proxy_that_does_not_connect(
 ) -> None:
     """A proxy that never answers, or refuses, costs one request's time; events wait."""
     proxy.behaviour, proxy.password = behaviour, "x" if behaviour == "refusing" else ""
-    client = make_client(named(secure, "https"), limits=QUICK._replace(request_seconds=0.2))
+    client = make_client(named(secure, "https"), limits=QUICK.with_(request_seconds=0.2))
     client.on_call(a_call())
     assert not client.flush(0.3)
     assert client.stats().pending == 1

@@ -72,7 +72,7 @@ def test_an_acknowledgement_settles(
 ) -> None:
     """An answer whose counts add up settles the batch; the positions it names are rejected."""
     transport = Scripted(Response(status, {}, body))
-    together = QUICK._replace(batch_seconds=60.0)  # until the flush
+    together = QUICK.with_(batch_seconds=60.0)  # until the flush
     client = make_client(transport=transport, limits=together)
     for _ in range(3):
         client.on_call(a_call())

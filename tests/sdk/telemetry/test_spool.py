@@ -92,7 +92,7 @@ def test_damage_costs_only_the_records_it_hits(
     kind: str, times: int, make_client: MakeClient, tmp_path: Path
 ) -> None:
     """After any damage every record that is whole is sent, once, and what was lost is counted."""
-    together = SILENT._replace(batch_seconds=60.0)  # in one segment
+    together = SILENT.with_(batch_seconds=60.0)  # in one segment
     writer = make_client(transport=Unreachable(), spool_dir=str(tmp_path), limits=together)
     for number in range(40):
         writer.on_call(a_call(error=a_failure() if number % 2 else None))
@@ -256,7 +256,7 @@ def test_unusable_directory_leaves_events_in_memory(
 
 def test_oldest_segments_make_room(make_client: MakeClient, tmp_path: Path) -> None:
     """Beyond its size the spool gives up whole segments, oldest first, and counts them."""
-    limits = SILENT._replace(spool_bytes=100_000, segment_bytes=20_000)
+    limits = SILENT.with_(spool_bytes=100_000, segment_bytes=20_000)
     client = make_client(NOWHERE, spool_dir=str(tmp_path), limits=limits)
     for _ in range(500):
         client.on_call(a_call(error=a_failure()))

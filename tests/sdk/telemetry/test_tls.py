@@ -142,7 +142,7 @@ Tries = Callable[[str, MakeClient], None]
 
 def sends(dsn: str, make_client: MakeClient) -> None:
     """Send a batch, and give up."""
-    client = make_client(dsn, limits=QUICK._replace(request_seconds=0.2))
+    client = make_client(dsn, limits=QUICK.with_(request_seconds=0.2))
     failed = threading.Event()
     with told(failed):
         client.on_call(a_call())

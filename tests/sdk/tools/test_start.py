@@ -164,6 +164,15 @@ def test_every_python_found_here(python: str) -> None:
     assert done.stdout.strip() == "ok"
 
 
+def test_one_failing_call_stays_in_a_dozen_files() -> None:
+    """A failing call walks through at most 120 functions of the SDK in at most 12 of its files."""
+    walk = SDK.parent / "benchmarks" / "sdk" / "walk.py"
+    done = run(f"import runpy, sys; sys.argv = ['walk', '--check', 'validation']; "
+               f"runpy.run_path({str(walk)!r}, run_name='__main__')")  # fmt: skip
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_public_names() -> None:
     """What the package offers is listed, and what is listed is there."""
     import toolfault.tools as tools
