@@ -1643,8 +1643,8 @@ BREAKS: Final = (
         name="fix-next-reversed",
         promise="What saves least stands first under Fix next.",
         file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",
-        old="return mended, -found.saved, -found.abandoned, -found.failures, key",
-        new="return mended, found.saved, -found.abandoned, -found.failures, key",
+        old="return mended, rare, -found.saved, -found.abandoned, -found.failures, key",
+        new="return mended, rare, found.saved, -found.abandoned, -found.failures, key",
         found_by=(
             "tests/dashboard/queries/test_windows.py::test_fixes_are_those_of_the_naive_rules",
         ),

@@ -230,16 +230,19 @@ def rewordings(failures: Iterable[Row], members: Mapping[str, Sequence[Row]]) ->
 
 
 def ranked(found: Mapping[Key, Found], changed: Mapping[str, Any]) -> list[Key]:
-    """Return the fixes as they are listed: what a change has mended last, then by what they save.
+    """Return the fixes as they are listed: what a change has mended last, then what is rare.
+
+    Rare is what has fewer than three failures. Within each, what saves most comes first.
 
     Args:
         found: The fixes.
         changed: When each tool was changed last, in the form of the times of the failures.
     """
 
-    def place(key: Key) -> tuple[bool, float, int, int, Key]:
+    def place(key: Key) -> tuple[bool, bool, float, int, int, Key]:
         own = found[key]
         gone = key[0] in changed and bool(own.times) and max(own.times) < changed[key[0]]
-        return gone, -round(own.total, 9), -len(own.abandoned), -own.failures, key
+        saved = -round(own.total, 9)
+        return gone, own.failures < 3, saved, -len(own.abandoned), -own.failures, key
 
     return sorted(found, key=place)
