@@ -1586,6 +1586,17 @@ BREAKS: Final = (
         found_by=("tests/dashboard/cli/test_compare.py::test_gates",),
     ),
     Break(
+        name="changes-first-of-all",
+        promise="The first model of a project is marked as a change.",
+        file="dashboard/toolfault_dashboard/queries/comparisons/detected.py",
+        old="        if each.at > beginnings[each.kind, each.owner]\n",
+        new="        if each.at >= beginnings[each.kind, each.owner]\n",
+        found_by=(
+            "tests/dashboard/queries/test_detected.py::test_the_first_of_all_is_no_change",
+            "tests/dashboard/queries/test_insights.py::test_changes_nobody_recorded",
+        ),
+    ),
+    Break(
         name="prediction-of-the-average-week",
         promise="A prediction leaves out the chance of the weeks to come, and misses too often.",
         file="dashboard/toolfault_dashboard/analysis/fixes/prediction.py",
