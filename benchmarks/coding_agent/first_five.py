@@ -34,7 +34,7 @@ asyncio.run(live_through(dsn=dsn, seed=int(seed), until=float(until), days=int(d
 """
 
 
-def _example():
+def example():
     """The agent is an example of the documentation, not a module of a package."""
     path = ROOT / "docs" / "examples" / "coding_agent.py"
     spec = importlib.util.spec_from_file_location("coding_agent", path)
@@ -50,6 +50,7 @@ def copied_source(folder: Path) -> Path:
     """Copy the demo's agents as a package ``fleet`` that can be edited."""
     import toolfault_dashboard.demo
 
+    folder.mkdir(parents=True, exist_ok=True)
     source = folder / "fleet"
     shutil.copytree(
         Path(toolfault_dashboard.demo.__file__).parent,
@@ -77,7 +78,7 @@ async def run(server, folder: Path, *, seed: int = 7, days: int = 14) -> dict[st
         seed: Of the agents.
         days: Length of each of the two recordings, at most 14.
     """
-    agent = _example()
+    agent = example()
     source = copied_source(folder)
     now = time.time()
     changed = now - days * DAY

@@ -507,8 +507,13 @@ class Reader:
         """
         return self._table("/kinds", "rows", {"q": query, "order": order, "limit": limit})
 
-    def changes(self, query: str = "", *, detected: bool = False) -> Rows:
-        """Return the changes, newest first; *detected* adds those that nobody recorded."""
+    def changes(self, query: str = "", *, detected: bool = True) -> Rows:
+        """Return the changes, newest first.
+
+        Args:
+            query: Its window and tools.
+            detected: Also what was seen for the first time, which nobody recorded.
+        """
         return self._table("/changes", "changes", {"q": query, "detected": detected})
 
     def summary(self, query: str = "") -> Mapping[str, Any]:
@@ -614,7 +619,7 @@ def fix_next(query: str = "", *, dsn: str | None = None) -> Rows:
     return Reader(dsn).fix_next(query)
 
 
-def changes(query: str = "", *, detected: bool = False, dsn: str | None = None) -> Rows:
+def changes(query: str = "", *, detected: bool = True, dsn: str | None = None) -> Rows:
     """Return the changes, newest first; see `Reader.changes`."""
     return Reader(dsn).changes(query, detected=detected)
 

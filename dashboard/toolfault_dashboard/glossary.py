@@ -156,8 +156,10 @@ _SETTINGS: Final = {
     "disabled": "An account that may not sign in.",
     "these settings": "The project that this page is about.",
     "shared": "A view that everybody on this server sees in the list.",
-    "kind of change": "What a change came with: a person's note (manual), a release, new arguments "
-    "of a tool (schema), or a label on calls (variant).",
+    "kind of change": "What a change came with: a person's note (manual), a release, a model, new "
+    "arguments of a tool (schema), or a label on calls (variant).",
+    "first seen": "Nobody recorded this change: toolfault saw the model, release, schema or "
+    "variant for the first time then. The first of all is no change.",
 }
 
 CATEGORIES: Final = {

@@ -16,7 +16,6 @@ from toolfault_collector.admin.audit import note
 from toolfault_collector.admin.projects import lock_project
 from toolfault_collector.storage.database.engine import write_transaction
 from toolfault_collector.storage.tables import audit_log, kind_state, signature
-from toolfault_dashboard.queries.comparisons.detected import PREFIX
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.search.states import MOST_IGNORED
 
@@ -142,12 +141,11 @@ def fixed_by(change: ChangeRow, release: str | None = None) -> Decision:
         change: A change of the project, recorded or detected.
         release: The release that has the fix; None for that of the change, if it is one.
     """
-    detected = change.event_id.startswith(f"{PREFIX}:")
-    named = change.event_id.split(":", 3)[-1] if detected else change.label
+    named = change.name or change.label
     return Decision(
         state="fixed",
         fixed_at=change.occurred_at,
-        fixed_by=None if detected else change.event_id,
+        fixed_by=None if change.is_detected else change.event_id,
         fixed_label=change.label,
         fixed_release=release or (named[:128] if change.kind == "release" else None),
     )

@@ -18,13 +18,19 @@ _MOST: Final = 200  # of one project; a longer list says nothing about what is n
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a fix would save, as it was known when somebody picked it."""
+    """What a fix would save, as it was known when somebody picked it.
+
+    ``low`` and ``high`` are of the four weeks to come; what they are of a shorter or longer time
+    follows from ``weeks`` and ``squares`` (`analysis.fixes.prediction`).
+    """
 
     per_week: float  # calls
     low: float
     high: float
     n: int  # failures that it rests on
     operations: float  # of the tool, a week: what the saving is a part of
+    weeks: float  # that it rests on
+    squares: float  # of what each conversation would have saved in these, added up
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,8 @@ class PickedFix:
     predicted_high: float | None = None
     predicted_n: int | None = None  # failures that the prediction rests on
     predicted_operations: float | None = None  # of the tool, a week, at that time
+    predicted_weeks: float | None = None  # that the prediction rests on
+    predicted_squares: float | None = None  # of what each conversation would have saved, added up
 
 
 def picked_fixes(conn: Connection, project_id: int) -> tuple[PickedFix, ...]:

@@ -49,6 +49,7 @@ _QUESTIONS: Final[tuple[Callable[[Connection, Scope], Any], ...]] = (
     trends_by_tool,
     queries.message_efficacy,
     queries.fix_next,
+    queries.all_changes,
     _weeks,
 )
 

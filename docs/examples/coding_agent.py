@@ -14,7 +14,7 @@ from typing import Any
 
 from mcp import Client
 
-__all__ = ["Applied", "NotKnownHowError", "apply_fixes", "ask"]
+__all__ = ["Applied", "NotKnownHowError", "accept", "apply_fixes", "ask", "offer"]
 
 
 class NotKnownHowError(Exception):
@@ -59,9 +59,9 @@ async def apply_fixes(client: Client, source: Path, *, number: int) -> list[Appl
         if row.get("remedy", "open") == "open" or "mended_by" in texts:
             continue
         if row["remedy"] == "expose":
-            _offer(source, texts["tool"])
+            offer(source, texts["tool"])
         else:
-            _accept(source, texts["tool"], texts["argument"], texts["patch_of_pydantic"])
+            accept(source, texts["tool"], texts["argument"], texts["patch_of_pydantic"])
         applied.append(
             Applied(
                 texts["tool"],
@@ -74,7 +74,7 @@ async def apply_fixes(client: Client, source: Path, *, number: int) -> list[Appl
     return applied
 
 
-def _accept(source: Path, tool: str, argument: str, patch: str) -> None:
+def accept(source: Path, tool: str, argument: str, patch: str) -> None:
     """Put the pydantic patch in the place of the argument's line in the model of *tool*."""
     model = _model_of(source, tool)
     for path in sorted(source.glob("*.py")):
@@ -122,7 +122,7 @@ def _with_imports(text: str) -> str:
     return text[: first.start()] + needed + text[first.start() :]
 
 
-def _offer(source: Path, tool: str) -> None:
+def offer(source: Path, tool: str) -> None:
     """Offer the tool that the model keeps calling, where the registry is made."""
     for path in sorted(source.glob("*.py")):
         text = path.read_text(encoding="utf-8")

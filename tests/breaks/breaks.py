@@ -1640,6 +1640,38 @@ BREAKS: Final = (
         found_by=("tests/dashboard/cli/test_compare.py::test_gates",),
     ),
     Break(
+        name="changes-first-of-all",
+        promise="The first model of a project is marked as a change.",
+        file="dashboard/toolfault_dashboard/queries/comparisons/detected.py",
+        old="        if each.at > beginnings[each.kind, each.owner]\n",
+        new="        if each.at >= beginnings[each.kind, each.owner]\n",
+        found_by=(
+            "tests/dashboard/queries/test_detected.py::test_the_first_of_all_is_no_change",
+            "tests/dashboard/queries/test_insights.py::test_changes_nobody_recorded",
+        ),
+    ),
+    Break(
+        name="prediction-of-the-average-week",
+        promise="A prediction leaves out the chance of the weeks to come, and misses too often.",
+        file="dashboard/toolfault_dashboard/analysis/fixes/prediction.py",
+        old="expected * (1 + ratio)",
+        new="expected * ratio",
+        found_by=(
+            "tests/dashboard/analysis/test_prediction.py::test_it_solves_the_equation_that_defines_it",
+            "tests/dashboard/analysis/test_prediction.py::test_it_holds_what_comes",
+        ),
+    ),
+    Break(
+        name="prediction-judged-by-a-later-change",
+        promise="A fix that saved what it promised counts as missed once its tool changes again.",
+        file="dashboard/toolfault_dashboard/predictions.py",
+        old="        change = own[len(earlier)]\n",
+        new="        earlier, change = own[:-1], own[-1]\n",
+        found_by=(
+            "tests/dashboard/queries/test_predictions.py::test_a_later_change_takes_nothing_back",
+        ),
+    ),
+    Break(
         name="fix-next-reversed",
         promise="What saves least stands first under Fix next.",
         file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",

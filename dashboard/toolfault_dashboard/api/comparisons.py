@@ -65,14 +65,15 @@ class Trial:
 def changes(
     asked: Asked,
     detected: Annotated[
-        bool, Query(description="Also new releases, schemas and variants that nobody recorded.")
-    ] = False,
+        bool,
+        Query(
+            description="Also the models, releases, schemas and variants that were seen for the"
+            " first time, which nobody recorded; their source is `toolfault`."
+        ),
+    ] = True,
 ) -> Any:
     """List the changes of the project, newest first."""
-    found = queries.changes(asked.conn, asked.scope)
-    if detected:
-        found += queries.detected_changes(asked.conn, asked.scope)
-    return Json(Changes(tuple(sorted(found, key=lambda row: -row.occurred_at))))
+    return Json(Changes(queries.all_changes(asked.conn, asked.scope, detected=detected)))
 
 
 @router.get(

@@ -1,4 +1,4 @@
-"""``change``: markers that say that validation was improved here."""
+"""``change``: markers that say that something was changed here."""
 
 from __future__ import annotations
 
@@ -34,8 +34,11 @@ def list_(
     query: QueryArgument = None,
     detected: Annotated[
         bool,
-        typer.Option("--detected", help="Also new releases, schemas and variants."),
-    ] = False,
+        typer.Option(
+            "--detected/--recorded",
+            help="Also models, releases, schemas and variants seen for the first time.",
+        ),
+    ] = True,
     format: Annotated[  # noqa: A002 - the option
         str, typer.Option("--format", help="table or agent.")
     ] = "table",
@@ -55,15 +58,19 @@ def list_(
     from toolfault_dashboard.cli.tables import print_table
 
     with reading(context, database_url, project, query) as (conn, scope):
-        found = queries.changes(conn, scope)
-        if detected:
-            found += queries.detected_changes(conn, scope)
-    found = tuple(sorted(found, key=lambda row: -row.occurred_at))
+        found = queries.all_changes(conn, scope, detected=detected)
     print_table(
         "Changes",
-        ["label", "tool", "kind", "when", "event id"],
+        ["label", "tool", "kind", "when", "recorded by", "event id"],
         [
-            [row.label, row.tool, row.kind, format_time(row.occurred_at)[:19] + "Z", row.event_id]
+            [
+                row.label,
+                row.tool,
+                row.kind,
+                format_time(row.occurred_at)[:19] + "Z",
+                "toolfault: first seen" if row.is_detected else row.source,
+                row.event_id,
+            ]
             for row in found
         ],
     )

@@ -165,7 +165,7 @@ def _change(conn: Connection, scope: Scope, wanted: str) -> ChangeRow:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise Failed("There is no such change; `toolfault change list --detected` names them.")
+        raise Failed("There is no such change; `toolfault change list` names them.")
     raise Failed("Several changes have this label; name one by its event id.")
 
 

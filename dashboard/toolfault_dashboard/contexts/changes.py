@@ -81,6 +81,7 @@ class ChangeContext:
     effect: Doc[Effect, "Before against after."]
     sentence: Doc[str, "The verdict in a sentence."]
     detail: Doc[str, "How sure that is, in a sentence."]
+    control: Doc[str, "How the tools fared that it did not touch, in words; empty without any."]
     metrics: Doc[tuple[MetricLine, ...], "The metrics."]
     time: Doc[TimeChart | None, "Failures over time around the change."]
     windows: Doc[tuple[Link, ...], "How much time before and after is compared."]

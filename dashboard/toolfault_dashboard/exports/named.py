@@ -114,7 +114,7 @@ def _kinds(conn: Connection, scope: Scope) -> RowStream:
 
 
 def _changes(conn: Connection, scope: Scope) -> RowStream:
-    return table_stream(queries.changes(conn, scope), ChangeRow)
+    return table_stream(queries.all_changes(conn, scope), ChangeRow)
 
 
 def _phantoms(conn: Connection, scope: Scope) -> RowStream:

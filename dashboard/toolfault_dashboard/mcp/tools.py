@@ -89,7 +89,9 @@ class _Compare(_Arguments):
 
 
 class _Changes(_Paged):
-    detected: bool = Field(False, description="Also releases, schemas and variants seen first.")
+    detected: bool = Field(
+        True, description="Also models, releases, schemas and variants seen first."
+    )
 
 
 _Ask = Callable[[Connection, Scope, Any], Answer]
@@ -483,10 +485,7 @@ def _failure_row(each: FailureRow, *, named: bool) -> dict[str, Any]:
 
 
 def _changes(conn: Connection, scope: Scope, given: _Changes) -> Answer:
-    found = queries.changes(conn, scope)
-    if given.detected:
-        found += queries.detected_changes(conn, scope)
-    found = tuple(sorted(found, key=lambda each: -each.occurred_at))
+    found = queries.all_changes(conn, scope, detected=given.detected)
     name = f"changes {given.detected}"
     start = start_of(scope, name, given.cursor)
     rows = [_change_row(each) for each in found[start : start + _ROWS]]
@@ -495,7 +494,7 @@ def _changes(conn: Connection, scope: Scope, given: _Changes) -> Answer:
 
 
 def _change_row(each: ChangeRow) -> dict[str, Any]:
-    figures = {"at": _time(each.occurred_at), "of": each.kind}
+    figures = {"at": _time(each.occurred_at), "of": each.kind, "first_seen": each.is_detected}
     texts = {"label": each.label, "tool": each.tool}
     return row(figures, texts, ids={"change": each.event_id})
 

@@ -9,11 +9,13 @@ from toolfault_dashboard.analysis.comparisons.effect import Effect
 from toolfault_dashboard.charts import Estimate, differences
 from toolfault_dashboard.contexts import MetricLine
 from toolfault_dashboard.formats import count, decimal, percent, plural, points
+from toolfault_dashboard.queries.comparisons.effects import Control
 
 __all__ = [
     "SHARES",
     "TITLES",
     "certainty",
+    "control_sentence",
     "counted",
     "metric_lines",
     "scaled",
@@ -165,3 +167,22 @@ def certainty(effect: Effect) -> str:
         least = points(rate.smallest_detectable).lstrip("+")
         text += f" A difference smaller than about {least} would have gone unseen."
     return text
+
+
+def control_sentence(control: Control | None) -> str:
+    """Return how the tools fared that a change did not touch; empty where there is no such tool."""
+    if control is None:
+        return ""
+    rate = control.metric
+    touched = (
+        "the one it is about" if control.tools == 1 else f"the {control.tools} tools it is about"
+    )
+    text = (
+        f"Control, all tools but {touched}: their failure rate was {percent(rate.before)} before"
+        f" and {percent(rate.after)} after, {rate.verdict}"
+    )
+    if rate.low is not None and rate.high is not None:
+        text += f" (95%: {points(rate.low)} to {points(rate.high)})"
+    if rate.verdict in ("improved", "worse"):
+        text += ". So something else happened at that time as well"
+    return f"{text}."

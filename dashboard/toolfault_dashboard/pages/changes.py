@@ -14,7 +14,12 @@ from toolfault_dashboard.analysis.comparisons.effect import Effect
 from toolfault_dashboard.contexts import ChangeContext, ChangesContext, FrequencyLine, Link
 from toolfault_dashboard.contexts.changes import ChangeForm, ChangeLine
 from toolfault_dashboard.pages._ask import DAY, Ask, Asked
-from toolfault_dashboard.pages._effects import certainty, metric_lines, verdict_sentence
+from toolfault_dashboard.pages._effects import (
+    certainty,
+    control_sentence,
+    metric_lines,
+    verdict_sentence,
+)
 from toolfault_dashboard.pages._forms import Submitted
 from toolfault_dashboard.pages._lines import rows_behind
 from toolfault_dashboard.pages._time import TOP_CODES, time_chart
@@ -48,7 +53,7 @@ def _tool_of(ask: Ask) -> str:
 
 def _list(ask: Ask, form: ChangeForm, *, status: int = 200) -> Response:
     everything = ask.scope_of(parse(""))
-    rows = queries.changes(ask.conn, everything)
+    rows = queries.all_changes(ask.conn, everything)
     known = calls_by(ask.conn, everything, "tool") if ask.project else ()
     recorded = ask.request.query_params.get("recorded", "")
     context = ChangesContext(
@@ -126,6 +131,7 @@ def change(ask: Asked, event_id: str) -> Response:
         effect=found,
         sentence=verdict_sentence(found),
         detail=certainty(found),
+        control=control_sentence(queries.change_control(ask.conn, everything, row, window=days)),
         metrics=metric_lines(found),
         time=time_chart(narrowed, drawn, [row, *(each for each in others if each != row)]),
         windows=tuple(

@@ -231,7 +231,7 @@ def fields(ask: Ask) -> RowStream:
 @_serve("changes")
 def changes(ask: Ask) -> RowStream:
     """Write the changes of the view."""
-    rows = queries.changes(ask.conn, ask.scope)
+    rows = queries.all_changes(ask.conn, ask.scope)
     return table_stream(rows, ChangeRow)
 
 

@@ -168,8 +168,8 @@ def _predicted(row: PickedFix) -> str:
         return "not enough data"
     return (
         f"{decimal(row.predicted_per_week, 1)} calls a week"
-        f" (95%: {decimal(row.predicted_low, 1)} to {decimal(row.predicted_high, 1)};"
-        f" n = {plural(row.predicted_n or 0, 'failure')})"
+        f" (95%: {decimal(row.predicted_low, 1)} to {decimal(row.predicted_high, 1)}"
+        f" over the four weeks to come; n = {plural(row.predicted_n or 0, 'failure')})"
     )
 
 
@@ -179,7 +179,8 @@ def _realised(found: Outcome) -> str:
     return (
         f"{found.verdict}: {decimal(found.saved, 1)} calls a week since “{found.change}”"
         f" (95%: {decimal(found.low, 1)} to {decimal(found.high, 1)};"
-        f" n = {plural(found.n or 0, 'operation')})"
+        f" n = {plural(found.n or 0, 'operation')}). For a time of so many operations"
+        f" {decimal(found.predicted_low, 1)} to {decimal(found.predicted_high, 1)} were predicted."
     )
 
 

@@ -141,7 +141,8 @@ def _predictions(ask: Ask) -> str:
     return (
         f"{count(found.count)} of {plural(found.n, 'prediction')} held:"
         f" {percent(found.value)} (95%: {percent_interval(found)}). A prediction holds when what"
-        " was saved a week since the change of the tool lies within its interval."
+        " was saved since the change of the tool lies within the interval predicted for so long a"
+        " time; some 95% should."
     )
 
 

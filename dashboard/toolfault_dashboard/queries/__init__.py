@@ -27,11 +27,12 @@ from toolfault_dashboard.queries.chains.round_trips import (
     chains_by_argument,
     round_trips,
 )
-from toolfault_dashboard.queries.comparisons.changes import change, changes
+from toolfault_dashboard.queries.comparisons.changes import all_changes, change, changes
 from toolfault_dashboard.queries.comparisons.detected import detected_changes
 from toolfault_dashboard.queries.comparisons.effects import (
     Comparison,
     change_comparison,
+    change_control,
     change_effect,
     comparison,
     effect,
@@ -123,6 +124,7 @@ __all__ = [
     "TrialLook",
     "TrialLooks",
     "Week",
+    "all_changes",
     "arm_costs",
     "calls_before_recovery",
     "calls_beside",
@@ -132,6 +134,7 @@ __all__ = [
     "chains_by_argument",
     "change",
     "change_comparison",
+    "change_control",
     "change_effect",
     "changes",
     "comparison",

@@ -163,6 +163,8 @@ def _make_accounts() -> None:
         Column("predicted_high", Float),
         Column("predicted_n", Integer),
         Column("predicted_operations", Float),
+        Column("predicted_weeks", Float),
+        Column("predicted_squares", Float),
         UniqueConstraint("project_id", "tool", "field", "remedy"),
     )
     op.create_table(

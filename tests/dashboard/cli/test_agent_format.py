@@ -24,7 +24,7 @@ COMMANDS: dict[str, tuple[list[str], str, dict[str, Any]]] = {
         {"order": "last"},
     ),
     "search": (["errors", "-code:timeout"], "search", {"query": "!code:timeout"}),
-    "changes": (["change", "list", "--detected"], "changes", {"detected": True}),
+    "changes": (["change", "list", "--recorded"], "changes", {"detected": False}),
     "compare": (
         ["compare", "--before", "until:2026-11-10", "--after", "since:2026-11-10"],
         "compare",

@@ -231,12 +231,16 @@ def test_projects(filled: str, capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_changes(filled: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """A change is recorded with its moment, and its id is printed."""
+    """A change is recorded with its moment, and its id is printed; the list has it."""
     out = _out(
         capfd, "change", "record", "coerce booleans", "--tool", "book", "--at", "2026-11-01T10:00",
         "--database-url", filled,
     )  # fmt: skip
     assert len(out.strip()) == 36
+    assert "coerce" in _out(capfd, "change", "list", "--database-url", filled)
+    recorded = _out(capfd, "change", "list", "--recorded", "--database-url", filled)
+    assert "coerce" in recorded
+    assert "detected-" not in recorded
 
 
 def test_db(filled: str, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def everything(conn: Connection, project: int, audience: Audience = "llm") -> It
         rows = json.loads(text)["rows"]
         chains |= {row.get("chain") for row in rows} - {None}
         yield text
-    for text in pages(conn, project, "changes", audience, detected=True):
+    for text in pages(conn, project, "changes", audience):
         changes |= {row.get("change") for row in json.loads(text)["changes"]} - {None}
         yield text
     for kind in sorted(kinds)[:8]:

@@ -13,7 +13,7 @@ from tests.dashboard.pages.conftest import Browser
 from tests.dashboard.pages.places import details, generated, scope_of
 from tests.dashboard.reading import Cell, Page, Row
 
-from toolfault_collector.clock import format_time
+from toolfault_collector.clock import DAY_US, format_time
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.comparisons.effect import Effect
@@ -560,7 +560,7 @@ def test_a_change(browser: Browser):
     path = next(each for each in details(browser.engine) if each.startswith("/changes/"))
     page = browser.page(f"{path}?project=generated").main
     with read_connection(browser.engine) as conn:
-        changes = queries.changes(conn, scope)
+        changes = queries.all_changes(conn, scope)
         sides = parse_qs(urlsplit(page.link("Compare")).query)
         before, after = scope.narrowed(sides["before"][0]), scope.narrowed(sides["after"][0])
         found = queries.comparison(conn, before, after)
@@ -568,10 +568,38 @@ def test_a_change(browser: Browser):
     are(listed.rows, "Change", [each.label for each in changes])
     are(listed.rows, "Tool", [each.tool or "all tools" for each in changes])
     are(listed.rows, "Kind", [each.kind for each in changes])
-    are(listed.rows, "Recorded by", [each.source for each in changes])
-    assert page.heading == changes[0].label
+    are(
+        listed.rows,
+        "Recorded by",
+        ["toolfault itself" if each.is_detected else each.source for each in changes],
+    )
+    recorded = [each for each in changes if not each.is_detected]
+    assert 0 < len(recorded) < len(changes)
+    assert page.heading == recorded[0].label
     (table,) = page.section("Before and after").tables
     are_metrics(table.rows, ("Before", "After"), before_and_after(found.effect))
+
+
+def test_a_change_that_marked_itself(browser: Browser):
+    """Its page says who marked it and when it was first seen, and how the control fared."""
+    scope = scope_of(browser.engine)
+    with read_connection(browser.engine) as conn:
+        found = [each for each in queries.detected_changes(conn, scope) if each.kind == "schema"]
+        found += [each for each in queries.detected_changes(conn, scope) if each.kind == "model"]
+        control = {
+            each.event_id: queries.change_control(conn, scope, each, window=14 * DAY_US)
+            for each in (found[0], found[-1])
+        }
+    for each in (found[0], found[-1]):
+        page = browser.page(f"/changes/{each.event_id}?project=generated").main
+        assert page.heading == each.label
+        assert "Marked by toolfault itself: first seen" in page.text
+        beside = control[each.event_id]
+        assert ("Control, all tools but" in page.text) == (beside is not None)
+        if beside is not None:
+            rate = beside.metric
+            figures = f"{percent(rate.before)} before and {percent(rate.after)} after"
+            assert f"{figures}, {rate.verdict}" in page.text
 
 
 def test_an_experiment(read: Reads, conn: Connection, scope: Scope):

@@ -131,19 +131,20 @@ def test_settings_say_how_well_predictions_held(developer: Browser):
             row = next(
                 each
                 for each in queries.fix_next(conn, scope).rows
-                if each.field and each.saved_since is not None
+                if each.field and (each.saved_since or 0.0) > 0
             )
         with developer.engine.begin() as conn:
             conn.execute(
                 picked_fix.insert().values(
                     project_id=1, tool=row.tool, field=row.field, remedy=row.remedy, event_id="x",
-                    added_by="grace", added_at=0, predicted_per_week=0.0, predicted_low=-1e9,
-                    predicted_high=1e9, predicted_n=9, predicted_operations=50.0,
+                    added_by="grace", added_at=0, predicted_per_week=1.0, predicted_low=0.0,
+                    predicted_high=9.0, predicted_n=9, predicted_operations=50.0,
+                    predicted_weeks=2.0, predicted_squares=1e6,
                 )
             )  # fmt: skip
         assert "1 of 1 prediction held: 100%" in admin.page(f"/settings?{GENERATED}").text
         (line,) = admin.page(f"/fix-next?{GENERATED}").section("Added by hand").tables[0].rows
-        assert line["Predicted"].text.startswith("0.0 calls a week (95%: ")
+        assert line["Predicted"].text.startswith("1.0 calls a week (95%: ")
         assert line["Saved since the change"].text.startswith("held: ")
     with developer.engine.begin() as conn:
         conn.execute(picked_fix.delete())

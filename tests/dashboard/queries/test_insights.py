@@ -322,26 +322,44 @@ def test_silent_successes(sqlite_engine: Engine) -> None:
     assert row.example == events[2]["event_id"]
 
 
+def _first_seen(stored: Tables) -> dict[tuple[str, str], dict[str, int]]:
+    """When each name was first seen, by kind and owner, read off the rows one by one."""
+    found: defaultdict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    calls = [row | {"at": row["occurred_at"]} for row in stored.calls]
+    counts = [row | {"at": row["minute"], "time_source": "client"} for row in stored.counts]
+    for row in calls + counts:
+        if row["time_source"] == "none":
+            continue
+        named = [("release", row["agent"] or "", row["release"]), ("model", "", row["model"])]
+        named += [("variant", "", arm) for arm in (row["variant"] or "").split(",")]
+        named.append(("schema", row["tool"] or "", row.get("schema_hash")))
+        for kind, owner, name in named:
+            if name:
+                own = found[kind, owner]
+                own[name] = min(own.get(name, row["at"]), row["at"])
+    return found
+
+
 def test_changes_nobody_recorded(conn: Connection, scope: Scope, stored: Tables) -> None:
-    """A release, schema or variant that was not there before is found at its first call."""
-    found = {row.label: row for row in queries.detected_changes(conn, scope)}
-    firsts: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for call in stored.calls:
-        if call["release"] and call["time_source"] != "none":
-            own = firsts[call["agent"] or ""]
-            own[call["release"]] = min(own.get(call["release"], NOW), call["occurred_at"])
-    for agent, own in firsts.items():
-        for release, at in own.items():
-            label = f"new release {release}" + (f" of {agent}" if agent else "")
-            if at == min(own.values()):
-                assert label not in found
-                continue
-            assert found[label].occurred_at == at
-            assert queries.change(conn, scope, found[label].event_id) == found[label]
-            assert queries.change_effect(conn, scope, found[label]).before.calls > 0
-    assert any(row.kind == "variant" for row in found.values())
+    """A model, release, schema or variant is found at its first call, but for the first of all."""
+    rows = queries.detected_changes(conn, scope)
+    expected = {
+        (kind, owner, name, at)
+        for (kind, owner), own in _first_seen(stored).items()
+        for name, at in own.items()
+        if at > min(own.values())
+    }
+    found = {(row.kind, row.agent or row.tool or "", row.name, row.occurred_at) for row in rows}
+    assert found == expected
+    assert {row.kind for row in rows} >= {"model", "release", "variant"}
+    assert {row.source for row in rows} == {"toolfault"}
+    for row in rows:
+        assert queries.change(conn, scope, row.event_id) == row
     within = queries.detected_changes(conn, scope.narrowed("since:2d"))
-    assert all(row.occurred_at >= NOW - 2 * DAY_US for row in within)
+    assert within == tuple(row for row in rows if row.occurred_at >= NOW - 2 * DAY_US)
+    everything = queries.all_changes(conn, scope)
+    assert sorted(everything, key=str) == sorted((*queries.changes(conn, scope), *rows), key=str)
+    assert everything == tuple(sorted(everything, key=lambda row: -row.occurred_at))
 
 
 def _talk(number: int, texts: str, sender: random.Random) -> list[dict[str, Any]]:

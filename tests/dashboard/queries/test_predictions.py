@@ -14,6 +14,7 @@ from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, SECOND_US, format_time
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
+from toolfault_dashboard.analysis.fixes.prediction import prediction_interval
 from toolfault_dashboard.picked_fixes import Prediction, pick_fix, picked_fixes
 from toolfault_dashboard.predictions import Outcome, held, outcomes, predicted
 from toolfault_dashboard.queries import Scope
@@ -78,12 +79,12 @@ def _outcome(engine: Engine, project: int, now: int) -> Outcome:
     return found
 
 
-def _change(engine: Engine) -> None:
+def _change(engine: Engine, label: str = "take text", at: int = NOW + HOUR_US) -> None:
     change = {
         "type": "change",
         "event_id": event_id(),
-        "occurred_at": format_time(NOW + HOUR_US),
-        "label": "take text",
+        "occurred_at": format_time(at),
+        "label": label,
         "tool": "search",
     }
     _store(engine, [change])
@@ -96,7 +97,9 @@ def test_a_picked_fix_remembers_its_prediction(picked: tuple[Engine, int, Predic
     assert found.n == 30
     assert found.per_week == pytest.approx(30 / weeks, rel=1e-6)
     assert found.operations == pytest.approx(40 / weeks, rel=1e-6)
-    assert found.low < found.per_week < found.high
+    assert (found.weeks, found.squares) == pytest.approx((weeks, 30), rel=1e-6)
+    ends = prediction_interval(30, 30, weeks, ahead=4)
+    assert (found.low, found.high) == pytest.approx(ends, rel=1e-6)
     with read_connection(engine) as conn:
         (row,) = picked_fixes(conn, project)
     assert (row.predicted_per_week, row.predicted_n) == (found.per_week, 30)
@@ -126,21 +129,45 @@ def test_the_saving_is_put_beside_it(
     assert outcome.low is not None
     assert outcome.high is not None
     assert outcome.low <= outcome.saved <= outcome.high
+    weeks = operations / found.operations
+    assert outcome.weeks == pytest.approx(weeks)
+    ends = prediction_interval(30, 30, found.weeks, ahead=weeks)
+    assert (outcome.predicted_low, outcome.predicted_high) == pytest.approx(ends)
+    assert (verdict == "held") == (ends[0] <= outcome.saved <= ends[1])
     assert (held([outcome]).count, held([outcome]).n) == (verdict == "held", 1)
 
 
 def test_a_change_before_the_pick_is_none(picked: tuple[Engine, int, Prediction]):
     """Only what was changed afterwards can be what was predicted."""
     engine, project, _ = picked
-    change = {
-        "type": "change",
-        "event_id": event_id(),
-        "occurred_at": format_time(NOW - DAY_US),
-        "label": "earlier",
-        "tool": "search",
-    }
-    _store(engine, [change])
+    _change(engine, "earlier", NOW - DAY_US)
     assert _outcome(engine, project, NOW + DAY_US).verdict == "not changed yet"
+
+
+def test_a_later_change_takes_nothing_back(picked: tuple[Engine, int, Prediction]):
+    """The first change after the pick is judged: before a later one there is nothing to save."""
+    engine, project, _ = picked
+    _change(engine)
+    _store(engine, _operations("after", NOW + 2 * HOUR_US, 60, failing=0))
+    _change(engine, "something else", NOW + 20 * DAY_US)
+    outcome = _outcome(engine, project, NOW + 40 * DAY_US)
+    assert (outcome.verdict, outcome.change, outcome.n) == ("held", "take text", 60)
+
+
+def test_a_prediction_rests_on_the_time_since_the_last_change(
+    picked: tuple[Engine, int, Prediction],
+):
+    """What a tool did before it was changed says nothing about the changed one."""
+    engine, project, _ = picked
+    _change(engine, "wants a limit", NOW - 15 * DAY_US)
+    with read_connection(engine) as conn:
+        found = predicted(conn, _scope(project, NOW), **FIX)
+    # Ten of the forty operations were before it; twenty of the thirty after it needed a retry.
+    assert found is not None
+    assert found.n == 20
+    assert found.weeks == pytest.approx(15 / 7)
+    assert found.per_week == pytest.approx(20 / (15 / 7))
+    assert found.operations == pytest.approx(30 / (15 / 7))
 
 
 def test_nothing_is_predicted_of_what_did_not_happen(picked: tuple[Engine, int, Prediction]):

@@ -115,6 +115,8 @@ picked_fix = Table(
     Column("predicted_high", Float),
     Column("predicted_n", Integer),  # failures that the prediction rests on
     Column("predicted_operations", Float),  # of the tool, a week
+    Column("predicted_weeks", Float),  # that it rests on
+    Column("predicted_squares", Float),  # of the calls saved of each conversation, added up
     UniqueConstraint("project_id", "tool", "field", "remedy"),
 )
 

@@ -8,7 +8,7 @@ were and the sum of their squared calls, which is all that the variance needs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from toolfault_dashboard.analysis.weights import Amount
 if TYPE_CHECKING:
     from toolfault_dashboard.analysis.comparisons.columns import Columns
 
-__all__ = ["Cell", "Folded", "SideData", "Stratum"]
+__all__ = ["Cell", "Folded", "SideData", "Stratum", "without_model"]
 
 Stratum = tuple[str, str, str]
 """Tool, model and agent; "" where unknown."""
@@ -121,3 +121,25 @@ class SideData:
             return Amount(int(counted), int(counted), int(counted))
         rows, squares = (getattr(each.columns, name).sum() for each in (self.rows, self.squares))
         return Amount(int(rows), float(counted), float(squares))
+
+
+def without_model(side: SideData) -> SideData:
+    """Return *side* with the mix of tools and agents alone.
+
+    For sides of different models: that is what is compared, so it cannot be kept equal.
+    """
+    from toolfault_dashboard.analysis.comparisons.columns import numbered
+
+    columns = side.columns
+    strata: dict[Stratum, int] = {}
+    places = numbered(((tool, "", agent) for tool, _, agent in columns.strata), strata)
+    calls: dict[Stratum, int] = {}
+    for (tool, _, agent), number in side.folded.calls.items():
+        calls[tool, "", agent] = calls.get((tool, "", agent), 0) + number
+    return replace(
+        side,
+        cells=replace(columns, strata=tuple(strata), stratum=places[columns.stratum]),
+        folded=replace(side.folded, calls=calls),
+        rows=None if side.rows is None else without_model(side.rows),
+        squares=None if side.squares is None else without_model(side.squares),
+    )

@@ -52,6 +52,7 @@ class Fix:
     round_trips: int = 0  # round trips among them
     abandoned: int = 0  # chains that were abandoned
     kinds: frozenset[int] = frozenset()  # numbers of the signatures of its failures
+    squares: float = 0.0  # of what each conversation would have saved, added up
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +253,7 @@ def fix_of(
         round_trips=sum(each.tally.round_trips for each in group),
         abandoned=abandoned,
         kinds=frozenset().union(*(each.tally.kinds for each in group)),
+        squares=squares,
     )
 
 

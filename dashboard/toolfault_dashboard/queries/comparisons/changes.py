@@ -1,4 +1,4 @@
-"""Changes: markers that say that validation was improved here."""
+"""Changes: markers that say that something was changed here, recorded or seen by itself."""
 
 from __future__ import annotations
 
@@ -16,14 +16,26 @@ from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Query
 from toolfault_dashboard.search.sql import matches_any, patterns_of
 
-__all__ = ["change", "changes"]
+__all__ = ["all_changes", "change", "changes"]
 
 _COLUMNS: Final = ("event_id", "occurred_at", "label", "tool", "kind", "source")
 
 
+def all_changes(conn: Connection, scope: Scope, *, detected: bool = True) -> tuple[ChangeRow, ...]:
+    """Return the recorded changes and those that nobody recorded, newest first.
+
+    Args:
+        conn: Open connection.
+        scope: Of its query only the window and the tools matter.
+        detected: Whether what was seen for the first time is among them.
+    """
+    found = changes(conn, scope) + (detected_changes(conn, scope) if detected else ())
+    return tuple(sorted(found, key=lambda row: -row.occurred_at))
+
+
 @once
 def changes(conn: Connection, scope: Scope) -> tuple[ChangeRow, ...]:
-    """Return the changes of the project within the window and tools of the query, newest first.
+    """Return the recorded changes within the window and tools of the query, newest first.
 
     A change that names no tool is about all of them.
     """
@@ -47,7 +59,7 @@ def change(conn: Connection, scope: Scope, event_id: str) -> ChangeRow | None:
     """Return the change *event_id* of the project, recorded or detected, or None."""
     if "\0" in event_id:  # PostgreSQL cannot be asked for it, and nothing stored has it
         return None
-    if event_id.startswith(f"{PREFIX}:"):
+    if event_id.startswith(f"{PREFIX}-"):
         everything = replace(scope, query=Query())
         found = detected_changes(conn, everything)
         return next((row for row in found if row.event_id == event_id), None)

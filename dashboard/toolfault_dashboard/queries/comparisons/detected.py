@@ -1,111 +1,153 @@
-"""Changes that nobody recorded: a release, a tool's schema or a variant that was not there before.
+"""Changes that nobody recorded: a model, a release, a tool's schema or a variant seen first.
 
-The first one of a kind is no change, since nothing came before it.
+They are worked out when they are read, from the calls and counts that are stored, and kept by the
+day like every count. So they are always what a recount gives, whatever came late, was imported or
+was withdrawn, and storing costs nothing. The price: where retention has removed the beginning, a
+name that is used rarely may appear anew at its edge.
+
+The first of a kind is no change, since nothing came before it. Releases are counted by agent,
+schemas by tool: each has a first of its own. Models and variants are counted by project.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from hashlib import sha256
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import Connection, func, or_, select
 
-from toolfault_collector.storage.tables import tool_call
-from toolfault_dashboard.queries.conditions import calls_of
+from toolfault_collector.storage.tables import call_counts, tool_call
+from toolfault_dashboard.queries.conditions import calls_of, counts_of
+from toolfault_dashboard.queries.counting.parts import in_parts
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.visibility import check_query
 from toolfault_dashboard.queries.windows import window
-from toolfault_dashboard.search import arms_of
+from toolfault_dashboard.search import Query, arms_of
+from toolfault_dashboard.search.sql import matches_any, patterns_of
 
-__all__ = ["PREFIX", "detected_changes"]
+__all__ = ["PREFIX", "SOURCE", "detected_changes"]
 
 PREFIX = "detected"
 """What the ids of detected changes begin with; no event id does."""
 
+SOURCE = "toolfault"
+"""Who recorded them."""
+
+
+class _First(NamedTuple):
+    """When a name was first seen; *owner* is the agent of a release or the tool of a schema."""
+
+    kind: str
+    owner: str
+    name: str
+    at: int
+
 
 def detected_changes(conn: Connection, scope: Scope) -> tuple[ChangeRow, ...]:
-    """Return the releases, schemas and variants that first appear in the scope, newest first.
+    """Return the models, releases, schemas and variants first seen in the window, newest first.
 
-    New is what no call before had, within the window or not; this reads every call of the project.
+    New is what no call of the project had before, within the window or not. As of recorded changes,
+    of a query only the window and the tools matter.
+
+    Raises:
+        QueryError: The query filters on what its reader may not see.
     """
-    always = replace(scope, query=scope.query.without("since", "until"))
-    found = [
-        *_releases(conn, always),
-        *_variants(conn, always),
-        *_schemas(conn, always),
-    ]
+    check_query(scope)
     since, until = window(scope)
+    everything = replace(scope, query=Query())
+    seen = _together(in_parts(conn, everything, _first_seen, together=_together))
+    beginnings: dict[tuple[str, str], int] = {}
+    for each in seen:
+        group = (each.kind, each.owner)
+        beginnings[group] = min(beginnings.get(group, each.at), each.at)
+    tools = _tools(conn, scope)
     shown = [
-        row
-        for row in found
-        if (since is None or row.occurred_at >= since)
-        and (until is None or row.occurred_at < until)
+        _row(each, scope.project_id)
+        for each in seen
+        if each.at > beginnings[each.kind, each.owner]
+        and (since is None or each.at >= since)
+        and (until is None or each.at < until)
+        and (each.kind != "schema" or tools is None or each.owner in tools)
     ]
     return tuple(sorted(shown, key=lambda row: (-row.occurred_at, row.label)))
 
 
-def _first_times(conn: Connection, scope: Scope, *columns: ColumnElement[Any]) -> list[list[Any]]:
-    rows = conn.execute(
-        select(*columns, func.min(tool_call.c.occurred_at))
-        .where(
-            calls_of(scope),
-            tool_call.c.time_source != "none",
-            *(column.is_not(None) for column in columns),
-        )
-        .group_by(*columns)
+def _tools(conn: Connection, scope: Scope) -> frozenset[str] | None:
+    """Return the tools that the query names; None where it names none."""
+    clauses = scope.query.of("tool")
+    if not clauses:
+        return None
+    statement = select(tool_call.c.tool).where(tool_call.c.project_id == scope.project_id)
+    for clause in clauses:
+        found = or_(*matches_any(tool_call.c.tool, patterns_of(clause)))
+        statement = statement.where(~found if clause.negated else found)
+    return frozenset(conn.execute(statement.distinct()).scalars())
+
+
+def _first_seen(conn: Connection, scope: Scope) -> list[_First]:
+    """Return when each name was first seen in *scope*, by a call or by a count of successes."""
+    return _together([list(_of_calls(conn, scope)), list(_of_counts(conn, scope))])
+
+
+def _together(parts: Sequence[list[_First]]) -> list[_First]:
+    first: dict[tuple[str, str, str], int] = {}
+    for part in parts:
+        for kind, owner, name, at in part:
+            key = (kind, owner, name)
+            first[key] = min(first.get(key, at), at)
+    return [_First(*key, at) for key, at in first.items()]
+
+
+def _of_calls(conn: Connection, scope: Scope) -> Iterator[_First]:
+    names = [tool_call.c[name] for name in ("agent", "release", "model", "variant")]
+    names += [tool_call.c.tool, tool_call.c.schema_hash]
+    rows: Iterable[Any] = conn.execute(
+        select(*names, func.min(tool_call.c.occurred_at))
+        .where(calls_of(scope), tool_call.c.time_source != "none")
+        .group_by(*names)
     )
-    return [list(row) for row in rows]
+    for agent, release, model, variant, tool, schema, at in rows:
+        yield from _named(agent, release, model, variant, at)
+        if schema:
+            yield _First("schema", tool, schema, at)
 
 
-def _variants(conn: Connection, scope: Scope) -> list[ChangeRow]:
-    seen: dict[str, int] = {}
-    for variant, at in _first_times(conn, scope, tool_call.c.variant):
-        for arm in arms_of(variant):
-            seen[arm] = min(seen.get(arm, at), at)
-    first = min(seen.values(), default=0)
-    return [_row("variant", arm, at) for arm, at in seen.items() if at > first]
+def _of_counts(conn: Connection, scope: Scope) -> Iterator[_First]:
+    names = [call_counts.c[name] for name in ("agent", "release", "model", "variant")]
+    rows: Iterable[Any] = conn.execute(
+        select(*names, func.min(call_counts.c.minute)).where(counts_of(scope)).group_by(*names)
+    )
+    for agent, release, model, variant, at in rows:
+        yield from _named(agent, release, model, variant, at)
 
 
-def _releases(conn: Connection, scope: Scope) -> list[ChangeRow]:
-    """Return the releases of each agent after its first: agents count theirs independently."""
-    agent = func.coalesce(tool_call.c.agent, "").label("agent")
-    return [
-        _row("release", release, at, owner=owner)
-        for owner, release, at in _after_the_first(
-            _first_times(conn, scope, agent, tool_call.c.release)
-        )
-    ]
+def _named(
+    agent: str | None, release: str | None, model: str | None, variant: str | None, at: int
+) -> Iterator[_First]:
+    if release:
+        yield _First("release", agent or "", release, at)
+    if model:
+        yield _First("model", "", model, at)
+    for arm in arms_of(variant) if variant else ():
+        yield _First("variant", "", arm, at)
 
 
-def _schemas(conn: Connection, scope: Scope) -> list[ChangeRow]:
-    return [
-        _row("schema", schema, at, tool=tool, owner=tool)
-        for tool, schema, at in _after_the_first(
-            _first_times(conn, scope, tool_call.c.tool, tool_call.c.schema_hash)
-        )
-    ]
-
-
-def _after_the_first(rows: list[list[Any]]) -> list[tuple[str, str, int]]:
-    """Return (owner, value, time) without the first value of each owner."""
-    owners: dict[str, dict[str, int]] = {}
-    for owner, value, at in rows:
-        owners.setdefault(owner, {})[value] = at
-    return [
-        (owner, value, at)
-        for owner, seen in owners.items()
-        for value, at in seen.items()
-        if at > min(seen.values())
-    ]
-
-
-def _row(kind: str, name: str, at: int, *, tool: str | None = None, owner: str = "") -> ChangeRow:
+def _row(found: _First, project_id: int) -> ChangeRow:
+    kind, owner, name, at = found
+    # A digest, since names are a sender's and may hold what an address cannot.
+    key = "\0".join((str(project_id), kind, owner, name))
+    digest = sha256(key.encode()).hexdigest()[:32]
     shown = name[:12] if kind == "schema" else name
     return ChangeRow(
-        event_id=f"{PREFIX}:{kind}:{owner}:{name}",
+        event_id=f"{PREFIX}-{digest}",
         occurred_at=at,
         label=f"new {kind} {shown}" + (f" of {owner}" if owner else ""),
-        tool=tool,
+        tool=owner if kind == "schema" else None,
         kind=kind,
-        source=PREFIX,
+        source=SOURCE,
+        name=name,
+        agent=owner or None if kind == "release" else None,
     )

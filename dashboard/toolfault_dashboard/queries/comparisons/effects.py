@@ -16,6 +16,7 @@ from toolfault_dashboard.analysis.comparisons.effect import (
 )
 from toolfault_dashboard.analysis.comparisons.experiments import ArmComparison, as_trial
 from toolfault_dashboard.analysis.comparisons.metrics import METRICS
+from toolfault_dashboard.analysis.comparisons.sides import without_model
 from toolfault_dashboard.queries.comparisons.sides import side_of, side_with_codes
 from toolfault_dashboard.queries.counting.parts import as_kept, in_parts
 from toolfault_dashboard.queries.failures.failures import count_failures
@@ -27,7 +28,9 @@ from toolfault_dashboard.search import Clause, Moment, Pattern, Query, parse
 
 __all__ = [
     "Comparison",
+    "Control",
     "change_comparison",
+    "change_control",
     "change_effect",
     "comparison",
     "effect",
@@ -37,13 +40,26 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
+class Control:
+    """The tools that a change did not touch, across the same moment.
+
+    Attributes:
+        metric: Their failure rate before and after.
+        tools: How many tools the change is about, all others being the control.
+    """
+
+    metric: MetricEffect
+    tools: int
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """An effect with what explains it: every code, and the tools that nobody touched.
 
     Attributes:
         effect: The metrics.
         codes: Every code.
-        control: Failure rate of all other tools; of a change of one tool only.
+        control: Failure rate of the tools that the change did not touch, see `change_control`.
         trial: Sides that were assigned at random: as arms of a trial.
         overlap: Calls that are on both sides, counted successes included. Intervals and verdicts
             take sides for separate, so they hold only where this is 0.
@@ -66,6 +82,8 @@ def effect(
 ) -> Effect:
     """Compare two scopes: before and after a change, two releases, variants or any queries."""
     left, right = side_of(conn, before, labels[0]), side_of(conn, after, labels[1])
+    if _differ_in_model(before.query, after.query):
+        left, right = without_model(left), without_model(right)
     return compare(left, right, confidence=confidence)
 
 
@@ -107,6 +125,8 @@ def comparison(
         equal_mix = not _differ_in_variant(before.query, after.query)
     left, failures, amounts = side_with_codes(conn, before, labels[0])
     right, others, their_amounts = side_with_codes(conn, after, labels[1])
+    if equal_mix and _differ_in_model(before.query, after.query):
+        left, right = without_model(left), without_model(right)
     found, codes = compare_by_code(
         left,
         right,
@@ -145,6 +165,14 @@ def _differ_in_variant(before: Query, after: Query) -> bool:
     return named and before.of("variant") != after.of("variant") and others[0] == others[1]
 
 
+def _differ_in_model(before: Query, after: Query) -> bool:
+    """Say whether one side is of other models than the other: that is then what is compared.
+
+    It cannot be mix as well: no combination with a model would be on both sides.
+    """
+    return before.of("model") != after.of("model")
+
+
 def change_effect(
     conn: Connection, scope: Scope, change: ChangeRow, *, window: int | None = None
 ) -> Effect:
@@ -178,25 +206,79 @@ def change_comparison(
         "comparison",
         confidence,
     )
-    control = None
-    if change.tool is not None:
-        others = sides_of_change(scope, change, window=window, others=True)
-        sides = [side_of(conn, side, "") for side in others]
-        control = compare_metric(METRICS[0], sides[0], sides[1], confidence=confidence)
+    control = change_control(conn, scope, change, window=window, confidence=confidence)
     effect = replace(found.effect, excluded_untimed=_untimed(conn, before))
-    return replace(found, effect=effect, control=control)
+    return replace(found, effect=effect, control=None if control is None else control.metric)
+
+
+def change_control(
+    conn: Connection,
+    scope: Scope,
+    change: ChangeRow,
+    *,
+    window: int | None = None,
+    confidence: float = 0.95,
+) -> Control | None:
+    """Compare the tools that *change* did not touch across the same moment.
+
+    A change that names a tool touched that tool. A model or release that was first seen touched the
+    tools that it has called since. If the others moved too, something else happened.
+
+    Args:
+        conn: Open connection.
+        scope: What to compare.
+        change: The marker.
+        window: Microseconds to look at on either side; None takes all.
+        confidence: Two-sided coverage.
+
+    Returns:
+        None where a change is about all tools, or no other tool is called on both sides.
+    """
+    touched = [change.tool] if change.tool is not None else []
+    if change.is_detected and change.kind in ("model", "release"):
+        _, after = sides_of_change(scope, change, window=window)
+        touched = sorted(calls_by(conn, after, "tool"))
+    if not touched:
+        return None
+    others = Clause("tool", tuple(Pattern((tool,)) for tool in touched), negated=True)
+    left, right = (
+        side_of(conn, replace(part, query=part.query.and_(Query((others,)))), "")
+        for part in _in_time(scope, change, window)
+    )
+    if not left.calls.rows or not right.calls.rows:
+        return None
+    return Control(compare_metric(METRICS[0], left, right, confidence=confidence), len(touched))
 
 
 def sides_of_change(
-    scope: Scope, change: ChangeRow, *, window: int | None = None, others: bool = False
+    scope: Scope, change: ChangeRow, *, window: int | None = None
 ) -> tuple[Scope, Scope]:
-    """Return the scopes before and after *change*; *others* asks for all tools but its own."""
-    common = [Clause("time", (Pattern(("none",)),), negated=True)]
+    """Return the scopes before and after *change*, as far as it can have touched them.
+
+    A change that names a tool is about that tool. Of a release that was first seen, its agent
+    before is compared with that release after; of a model, all before with that model after.
+    """
+    both: list[Clause] = []
+    only_after: list[Clause] = []
     if change.tool is not None:
-        common.append(Clause("tool", (Pattern((change.tool,)),), negated=others))
+        both.append(Clause("tool", (Pattern((change.tool,)),)))
+    if change.agent is not None:
+        both.append(Clause("agent", (Pattern((change.agent,)),)))
+    if change.name is not None and change.kind in ("model", "release"):
+        only_after.append(Clause(change.kind, (Pattern((change.name,)),)))
+    before, after = _in_time(scope, change, window)
+    return (
+        replace(before, query=before.query.and_(Query(tuple(both)))),
+        replace(after, query=after.query.and_(Query((*both, *only_after)))),
+    )
+
+
+def _in_time(scope: Scope, change: ChangeRow, window: int | None) -> tuple[Scope, Scope]:
+    """Return all calls with a time before *change*, and after it."""
+    timed = Clause("time", (Pattern(("none",)),), negated=True)
     at = change.occurred_at
-    before = [*common, Clause("until", (Moment(at=at),))]
-    after = [*common, Clause("since", (Moment(at=at),))]
+    before = [timed, Clause("until", (Moment(at=at),))]
+    after = [timed, Clause("since", (Moment(at=at),))]
     if window is not None:
         before.append(Clause("since", (Moment(at=at - window),)))
         after.append(Clause("until", (Moment(at=at + window),)))

@@ -43,7 +43,17 @@ from toolfault_dashboard.queries.visibility import sees
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause, Moment, Pattern, Query, QueryError
 
-__all__ = ["FEW", "FixList", "FixRow", "costliest_fixes", "fix_next", "operations", "told"]
+__all__ = [
+    "FEW",
+    "FixList",
+    "FixRow",
+    "costliest_fixes",
+    "fix_next",
+    "one_fix",
+    "operations",
+    "saved_by_fixes_since",
+    "told",
+]
 
 WEEK: Final = 7 * DAY_US
 FEW: Final = 3
@@ -169,6 +179,66 @@ def costliest_fixes(conn: Connection, scope: Scope, *, limit: int) -> tuple[FixR
     ranked = sorted(groups, key=lambda key: _rank(key, outline(groups[key]), {}))
     fixes = [fix_of(key, groups[key], weeks=None) for key in ranked[:limit]]
     return tuple(_row(fix, {}, {}, None) for fix in fixes)
+
+
+def one_fix(
+    conn: Connection, scope: Scope, *, tool: str, field: str, remedy: str
+) -> tuple[Fix, float] | None:
+    """Return one fix of the scope and the weeks that it rests on; None where there is no such fix.
+
+    What differs in its details alone, as the names that a model invents for one argument do, is
+    one fix here.
+
+    Args:
+        conn: Open connection.
+        scope: Where to look; only its calls of *tool* are looked at.
+        tool: The tool to mend.
+        field: The pattern of its argument.
+        remedy: What would have accepted the value.
+
+    Raises:
+        QueryError: The reader may not see which remedies would have helped.
+    """
+    if not sees(scope, "near_miss"):
+        raise QueryError("Your role may not see what would have been accepted.")
+    own = scope.narrowed(str(Clause("tool", (Pattern((tool,)),))))
+    ignored = ignored_kinds(conn, own)
+    found = evidence(conn, own, (), ignored)
+    if not found.complete and found.first_at is not None:
+        own = _from(own, found.first_at)
+    groups = {**found.groups, **(_rewordings(conn, own, ignored) if remedy == "reword" else {})}
+    wanted = (tool, field, remedy)
+    group = [each for key, parts in groups.items() if key[:3] == wanted for each in parts]
+    weeks = _weeks(conn, own, found.first_at)
+    if not group or weeks is None:
+        return None
+    return fix_of(FixKey(*wanted), group, weeks=weeks), weeks
+
+
+def saved_by_fixes_since(
+    conn: Connection, scope: Scope, tool: str, moment: int
+) -> Mapping[tuple[str, str], Since]:
+    """Return what the fixes of *tool* have saved since it was changed, by field and remedy.
+
+    Args:
+        conn: Open connection.
+        scope: How far the time before and after goes.
+        tool: The tool.
+        moment: When it was changed, microseconds.
+
+    Raises:
+        QueryError: The reader may not see which remedies would have helped.
+    """
+    if not sees(scope, "near_miss"):
+        raise QueryError("Your role may not see what would have been accepted.")
+    own = scope.narrowed(str(Clause("tool", (Pattern((tool,)),))))
+    groups: defaultdict[tuple[str, str], list[Opportunity]] = defaultdict(list)
+    for key, each in evidence(conn, own, (tool,), ignored_kinds(conn, own)).found.items():
+        groups[key.field, key.remedy] += each
+    sides = sides_of_change(own, ChangeRow("", moment, "", tool, "manual", ""))
+    counted = (operations(conn, sides[0]), operations(conn, sides[1]))
+    sums = {key: saved_since(group, moment, counted) for key, group in groups.items()}
+    return {key: since for key, since in sums.items() if since is not None}
 
 
 def _from(scope: Scope, at: int) -> Scope:

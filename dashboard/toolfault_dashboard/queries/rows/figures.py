@@ -154,14 +154,21 @@ class Facets:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRow:
-    """A marker: validation was improved here."""
+    """A marker: something was changed here. What toolfault marks by itself was first seen then."""
 
     event_id: str
     occurred_at: int
     label: str
     tool: str | None
-    kind: str  # manual | release | schema | variant
-    source: str  # sdk | cli | dashboard | api
+    kind: str  # manual | release | schema | variant | model
+    source: str  # sdk | cli | dashboard | api, or toolfault: by itself, at the first sight of it
+    name: str | None = None  # the model, release, schema or variant that was first seen
+    agent: str | None = None  # whose release it is
+
+    @property
+    def is_detected(self) -> bool:
+        """Whether nobody recorded it: toolfault saw something for the first time."""
+        return self.source == "toolfault"
 
 
 @dataclass(frozen=True, slots=True)
