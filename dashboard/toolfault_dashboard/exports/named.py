@@ -15,6 +15,7 @@ from toolfault_dashboard.queries import (
     KindRow,
     MessageRow,
     RowStream,
+    RungRow,
     Scope,
     SilentRow,
 )
@@ -30,6 +31,7 @@ TableName = Literal[
     "categories",
     "changes",
     "codes",
+    "conversation_rungs",
     "costs_by_agent",
     "costs_by_code",
     "costs_by_field",
@@ -41,6 +43,7 @@ TableName = Literal[
     "field_patterns",
     "fields",
     "fixes",
+    "frameworks",
     "kinds",
     "messages",
     "models",
@@ -115,6 +118,10 @@ def _changes(conn: Connection, scope: Scope) -> RowStream:
     return table_stream(queries.changes(conn, scope), ChangeRow)
 
 
+def _conversation_rungs(conn: Connection, scope: Scope) -> RowStream:
+    return table_stream(queries.conversation_rungs(conn, scope).rows, RungRow)
+
+
 def _silent(conn: Connection, scope: Scope) -> RowStream:
     return table_stream(queries.silent_successes(conn, scope), SilentRow)
 
@@ -127,11 +134,13 @@ _TABLES: Final[dict[str, _Rows]] = {
     "categories": _frequency("category"),
     "changes": _changes,
     "codes": _frequency("code"),
+    "conversation_rungs": _conversation_rungs,
     **{f"costs_by_{by}": _costs(by) for by in queries.COST_GROUPS},
     "environments": _frequency("environment"),
     "field_patterns": _frequency("field_pattern"),
     "fields": _frequency("field"),
     "fixes": _fixes,
+    "frameworks": _frequency("framework"),
     "kinds": _kinds,
     "messages": _messages,
     "models": _frequency("model"),

@@ -42,6 +42,7 @@ FACET_KEYS: Final = (
     "release",
     "environment",
     "variant",
+    "framework",
     "detection",
 )
 

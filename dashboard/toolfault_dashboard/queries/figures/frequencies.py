@@ -48,6 +48,7 @@ Dimension = Literal[
     "release",
     "variant",
     "environment",
+    "framework",
     "field",
     "field_pattern",
     "message",
