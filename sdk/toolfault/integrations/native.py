@@ -163,11 +163,14 @@ def as_mcp(manager: ToolManager) -> list[Any]:
     Raises:
         ImportError: The MCP SDK is not installed.
     """
-    try:
-        from mcp.server.mcpserver.tools import Tool
-    except ImportError:  # 1.x
-        from mcp.server.fastmcp.tools import Tool
+    from importlib import import_module
+    from importlib.util import find_spec
+
     from mcp.types import CallToolResult
+
+    in_2 = find_spec("mcp.server.mcpserver") is not None
+    module = "mcp.server.mcpserver.tools" if in_2 else "mcp.server.fastmcp.tools"
+    Tool: Any = import_module(module).Tool  # noqa: N806 - a class
 
     class Handed(Tool):
         """A tool of a ``ToolManager``; what Tool keeps of a function is of none."""
