@@ -88,11 +88,13 @@ _BY_CALL: Final = f"{_STORED} AND session_id = ? AND tool = ? AND call_id = ?"
 _BY_TRACE: Final = f"{_STORED} AND trace_id = ? AND tool = ?"
 
 
-# The words of the condition of `ix_tool_call_server`, so that its few entries answer.
+# The words of the condition of `ix_tool_call_server`, so that its few entries answer. SQLite takes
+# another index by itself, and looks at every call of the project.
 _HAS_OTHERS: Final = (
     "SELECT EXISTS (SELECT 1 FROM otlp_request WHERE project_id = ?)"
-    f" OR EXISTS (SELECT 1 FROM tool_call WHERE project_id = ? AND side = '{_SERVER}')"
+    f" OR EXISTS (SELECT 1 FROM tool_call{{}} WHERE project_id = ? AND side = '{_SERVER}')"
 )
+_BY_INDEX: Final = " INDEXED BY ix_tool_call_server"
 
 
 def may_have_twins(conn: Connection, calls: Sequence[CallRecord]) -> list[CallRecord]:
@@ -100,11 +102,12 @@ def may_have_twins(conn: Connection, calls: Sequence[CallRecord]) -> list[CallRe
 
     In any other project no report has a twin.
     """
+    sql = _HAS_OTHERS.format(_BY_INDEX if is_sqlite(conn) else "")
     served = {call.project_id for call in calls if call.side == _SERVER}
     projects = served.union(
         each
         for each in {call.project_id for call in calls} - served
-        if fetch(conn, _HAS_OTHERS, (each, each))[0][0]
+        if fetch(conn, sql, (each, each))[0][0]
     )
     return [call for call in calls if call.project_id in projects]
 
