@@ -118,6 +118,7 @@ POLICY: Final[tuple[Rule, ...]] = (
     *_page("round-trips"),
     *_table("chains"),
     *_table("chain-ends"),
+    *_table("conversation-rungs"),
     *_table("chain-lengths"),
     _rule("/chains/{chain_id}", "viewer"),
     _rule("/conversation", "viewer"),

@@ -87,7 +87,8 @@ def full_failure() -> dict[str, Any]:
     return failure(
         turn="t1", run_id="r1", request_id="q1", call_id="c1", trace_id="t", span_id="s",
         tool_requested="http", agent="a", model="m", provider="p", environment="prod",
-        release="1", variant="control", user="u", sample_rate=0.5, args_fingerprint="f",
+        release="1", variant="control", user="u", framework="mcp", side="agent",
+        conversation_rung="meta", sample_rate=0.5, args_fingerprint="f",
         args_recorded=True, args_diff=[{"path": "a", "change": "added"}],
         coercions=[{"field": "a", "from_type": "str", "to_type": "int"}],
         phantom_arguments=["pet", "who.*.title"],

@@ -117,6 +117,7 @@ class _Sender:
             failed = self.random.random() < 0.4
             call = self.call(
                 **same,
+                **SEEN[number % len(SEEN)],
                 occurred_at=format_time(min(at, NOW)),
                 turn=f"t{index // 2}" if number % 5 == 0 else None,
                 duration_ms=self.pick((None, 12.5, 500, 730.25)),
@@ -186,6 +187,17 @@ class _Sender:
                 "calls_squared": calls * calls,
             },
         ]
+
+
+# How senders saw the calls of a conversation, and what named it; in turns, so that chance stays
+# what it was.
+SEEN: tuple[dict[str, str], ...] = (
+    {},
+    {"framework": "langchain", "side": "agent", "conversation_rung": "framework"},
+    {"framework": "mcp", "side": "server", "conversation_rung": "meta"},
+    {"framework": "mcp", "side": "agent"},
+    {"conversation_rung": "trace"},
+)
 
 
 def events(seed: int = 7, conversations: int = 220) -> list[dict[str, Any]]:

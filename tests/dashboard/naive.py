@@ -97,6 +97,8 @@ def load(conn: Connection, project: int, now: int) -> Tables:
         row["success"] = bool(row["success"])
         row["issues"] = issues.get(int(row["id"]), [])
         row["tags"] = _decoded(row["tags"]) or {}
+        told = row["conversation_rung"] or "explicit"
+        row["conversation_rung"] = "none" if row["session_id"] is None else told
         if row["success"] and row["session_id"] is not None:
             successes.setdefault(row["session_id"], []).append(row)
     members: dict[str, list[dict[str, Any]]] = {}

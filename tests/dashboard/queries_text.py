@@ -29,6 +29,8 @@ KNOWN = {
     "detection": ("explicit", "soft:error_text"),
     "exception": ("TimeoutError",),
     "user": ("u-7",),
+    "framework": ("langchain", "mcp"),
+    "conversation_rung": ("explicit", "framework", "meta", "trace", "none"),
 }
 WORDS = (
     "error",

@@ -60,11 +60,24 @@ def _fastmcp(driver: Any, manager: toolfault.ToolManager) -> dict[str, str]:
     return asyncio.run(run())
 
 
+def _mcp(driver: Any, manager: toolfault.ToolManager) -> dict[str, str]:
+    async def run() -> dict[str, str]:
+        told = {}
+        async with driver.connected(driver.server_of(tools=manager.as_mcp())) as client:
+            for (call,) in TURNS:
+                result = await client.call_tool(call.tool, call.arguments)
+                told[call.call_id] = result.content[0].text
+        return told
+
+    return asyncio.run(run())
+
+
 _RUNS = {
     "langchain": _langchain,
     "openai_agents": _openai_agents,
     "pydantic_ai": _pydantic_ai,
     "fastmcp": _fastmcp,
+    "mcp": _mcp,
 }
 
 

@@ -72,6 +72,9 @@ _SENT_OF_CALL: Final = (
     "run_id",
     "trace_id",
     "span_id",
+    "framework",
+    "side",
+    "conversation_rung",
     "tool",
     "tool_requested",
     "duration_ms",
@@ -93,7 +96,7 @@ _SENT_OF_FAILURE: Final = (
     "retry_hint",
     "adapter_failed",
 )
-_OF_TRACE: Final = ("dialect", "conversation_rung", "span_ids", "reached")
+_OF_TRACE: Final = ("dialect", "span_ids", "reached")
 _sent_of_call: Final = attrgetter(*_SENT_OF_CALL)
 _sent_of_failure: Final = attrgetter(*_SENT_OF_FAILURE)
 _OF_COUNTS: Final = ("agent", "model", "environment", "release", "variant")
@@ -206,6 +209,7 @@ class CallRecord(_Event, frozen=True, gc=False, kw_only=True):
     """One call; most members are columns of ``tool_call``.
 
     Attributes:
+        conversation_rung: What named the conversation, as it was told (`ladder.rung_of`).
         extra: Members that no column holds.
         failure: What went wrong, if it failed.
     """
@@ -227,6 +231,9 @@ class CallRecord(_Event, frozen=True, gc=False, kw_only=True):
     release: str | None
     variant: str | None
     user: str | None
+    framework: str | None
+    side: str | None
+    conversation_rung: str | None
     started_at: int
     occurred_at: int
     duration_ms: float | None

@@ -42,6 +42,7 @@ MAX_LABEL: Final = 200  # characters that a change is called by
 Code = Annotated[str, Meta(min_length=1, max_length=64)]
 Short = Annotated[str, Meta(max_length=32)]
 Label = Annotated[str, Meta(max_length=64)]
+ShortName = Annotated[str, Meta(max_length=16)]
 Name = Annotated[str, Meta(max_length=128)]
 Required = Annotated[str, Meta(min_length=1, max_length=256)]
 LongName = Annotated[str, Meta(max_length=256)]
@@ -135,7 +136,7 @@ class Coercion(_Part):
 class Validation(_Part):
     """How the arguments were validated, for before and after."""
 
-    mode: Annotated[str, Meta(max_length=16)] | None = None
+    mode: ShortName | None = None
     version: Label | None = None
 
 
@@ -159,6 +160,9 @@ class _Call(_Part, kw_only=True):
     release: Name | None = None
     variant: LongName | None = None
     user: Name | None = None
+    framework: Label | None = None
+    side: ShortName | None = None
+    conversation_rung: ShortName | None = None
     duration_ms: Milliseconds | None = None
     sample_rate: Rate = 1.0
     attempt: Count | None = None
@@ -193,7 +197,6 @@ class ImportedCall(ToolCall, tag_field="type", tag="tool_call", kw_only=True):
     Attributes:
         derived_by: The rule by which code, category and the texts but for the model's were made.
         dialect: Of a trace: whose instrumentation it was.
-        conversation_rung: What named the conversation, if not an id of that.
         span_ids: All spans that tell of it, if several do.
         reached: False where no span tells of it, only messages of a model.
     """
@@ -202,7 +205,6 @@ class ImportedCall(ToolCall, tag_field="type", tag="tool_call", kw_only=True):
     detection: Label = "explicit"
     derived_by: Label | None = None
     dialect: Label | None = None
-    conversation_rung: Label | None = None
     span_ids: Annotated[list[Name], Meta(max_length=20)] | None = None
     reached: bool | None = None
 

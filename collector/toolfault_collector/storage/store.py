@@ -48,7 +48,12 @@ from toolfault_collector.storage.chains.other_calls import (
     recount_other_calls,
     write_other_calls,
 )
-from toolfault_collector.storage.chains.same_calls import EventKey, find_twins, has_traces
+from toolfault_collector.storage.chains.same_calls import (
+    EventKey,
+    find_twins,
+    may_have_twins,
+    take_turns,
+)
 from toolfault_collector.storage.chains.taken_out import chains_beside, fold_rest, take_out
 from toolfault_collector.storage.database import columns as rows
 from toolfault_collector.storage.database.bulk import allocate_ids, find_rows, insert_rows
@@ -221,11 +226,10 @@ class _NewEvents:
     def settle_twins(self, conn: Connection) -> set[EventKey]:
         """Leave out calls that are reported better; return stored ones that are so from now on."""
         calls = self._events[CallRecord]
-        projects = {project_id for project_id, _ in calls}
-        with_traces = {each for each in projects if has_traces(conn, each)}
-        if not with_traces:
+        mine = may_have_twins(conn, [call for call, _ in calls.values()])
+        if not mine:
             return set()
-        mine = (call for call, _ in calls.values() if call.project_id in with_traces)
+        take_turns(conn, mine)
         needless, outdone = find_twins(conn, mine)
         for key in needless:
             _, receipt = calls.pop(key)

@@ -13,6 +13,7 @@ from toolfault_dashboard.api.reader import Asked
 from toolfault_dashboard.api.shapes import model_of
 from toolfault_dashboard.queries import (
     Bucket,
+    ConversationRungs,
     CostGroup,
     Costs,
     Dimension,
@@ -128,6 +129,16 @@ def matrices(
 def round_trips_by(asked: Asked, by: CostGroup) -> Any:
     """Group the chains by one dimension, most round trips first."""
     return Json(ChainGroups(by, queries.chains_by(asked.conn, asked.scope, by)))
+
+
+@router.get(
+    "/conversation-rungs",
+    operation_id="get_conversation_rungs",
+    response_model=model_of(ConversationRungs),
+)
+def conversation_rungs(asked: Asked) -> Any:
+    """Say what named the conversations of the failures, and which cannot be chained, and why."""
+    return Json(queries.conversation_rungs(asked.conn, asked.scope))
 
 
 @router.get("/costs/{by}", operation_id="get_costs", response_model=model_of(Costs))

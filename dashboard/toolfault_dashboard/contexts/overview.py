@@ -13,6 +13,7 @@ from toolfault_dashboard.contexts.frequency import FrequencyLine, ToolLine
 from toolfault_dashboard.contexts.shell import ColumnChoice, Link, View
 from toolfault_dashboard.contexts.times import TimeChart
 from toolfault_dashboard.local_sessions import LocalSessions
+from toolfault_dashboard.queries.chains.naming import ConversationRungs
 from toolfault_dashboard.queries.failures.phantoms import PhantomRow
 from toolfault_dashboard.queries.rows import Funnel, RoundTripBin
 
@@ -93,6 +94,7 @@ class RoundTripsContext:
 
     view: Doc[View, "The query bar."]
     tiles: Doc[tuple[Tile, ...], "The headline figures."]
+    rungs: Doc[ConversationRungs, "What named the conversations, and what cannot be chained."]
     funnel: Doc[Funnel, "Chains by how they ended."]
     steps: Doc[tuple[FunnelStep, ...], "The funnel, drawn."]
     chart: Doc[BarChart | None, "Chains by number of round trips; None without chains."]
@@ -105,7 +107,9 @@ class RoundTripsContext:
     chains: Doc[tuple[ChainLine, ...], "The chains, newest first."]
     total: Doc[int, "Chains of the view."]
     pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]
-    links: Doc[dict[str, str], "Addresses: csv (by group), chains_csv, lengths_csv."]
+    links: Doc[
+        dict[str, str], "Addresses: csv (by group), chains_csv, lengths_csv, rungs_csv, unchained."
+    ]
 
 
 @dataclass(frozen=True, slots=True)

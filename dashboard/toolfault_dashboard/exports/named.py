@@ -16,6 +16,7 @@ from toolfault_dashboard.queries import (
     MessageRow,
     PhantomRow,
     RowStream,
+    RungRow,
     Scope,
     SilentRow,
 )
@@ -31,6 +32,7 @@ TableName = Literal[
     "categories",
     "changes",
     "codes",
+    "conversation_rungs",
     "costs_by_agent",
     "costs_by_code",
     "costs_by_field",
@@ -42,6 +44,7 @@ TableName = Literal[
     "field_patterns",
     "fields",
     "fixes",
+    "frameworks",
     "kinds",
     "messages",
     "models",
@@ -121,6 +124,10 @@ def _phantoms(conn: Connection, scope: Scope) -> RowStream:
     return table_stream(queries.phantom_arguments(conn, scope), PhantomRow)
 
 
+def _conversation_rungs(conn: Connection, scope: Scope) -> RowStream:
+    return table_stream(queries.conversation_rungs(conn, scope).rows, RungRow)
+
+
 def _silent(conn: Connection, scope: Scope) -> RowStream:
     return table_stream(queries.silent_successes(conn, scope), SilentRow)
 
@@ -133,11 +140,13 @@ _TABLES: Final[dict[str, _Rows]] = {
     "categories": _frequency("category"),
     "changes": _changes,
     "codes": _frequency("code"),
+    "conversation_rungs": _conversation_rungs,
     **{f"costs_by_{by}": _costs(by) for by in queries.COST_GROUPS},
     "environments": _frequency("environment"),
     "field_patterns": _frequency("field_pattern"),
     "fields": _frequency("field"),
     "fixes": _fixes,
+    "frameworks": _frequency("framework"),
     "kinds": _kinds,
     "messages": _messages,
     "models": _frequency("model"),

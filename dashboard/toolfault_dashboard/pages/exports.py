@@ -293,6 +293,12 @@ def chain_lengths(ask: Ask) -> RowStream:
     return table_stream(found.distribution, RoundTripBin)
 
 
+@_serve("conversation-rungs")
+def conversation_rungs(ask: Ask) -> RowStream:
+    """Write what named the conversations of the failures of the view."""
+    return table_stream(queries.conversation_rungs(ask.conn, ask.scope).rows, queries.RungRow)
+
+
 @_serve("chain-ends")
 def chain_ends(ask: Ask) -> RowStream:
     """Write how the chains of the view end."""

@@ -245,6 +245,9 @@ def _facts(ask: Ask, detail: FailureDetail) -> tuple[Fact, ...]:
         ("Release", row.release or "", narrowed("release", row.release)),
         ("Environment", row.environment or "", narrowed("environment", row.environment)),
         ("Variant", row.variant or "", narrowed("variant", row.variant)),
+        ("Framework", row.framework or "", narrowed("framework", row.framework)),
+        ("Side", detail.side or "", narrowed("side", detail.side)),
+        ("Conversation named by", _named_by(detail), ""),
         ("Called as", _differs(detail.tool_requested, row.tool), ""),
         ("Retryable", {True: "yes", False: "no", None: ""}[detail.retryable], ""),
         ("Detection", "" if row.detection == "explicit" else row.detection, ""),
@@ -263,6 +266,13 @@ def _facts(ask: Ask, detail: FailureDetail) -> tuple[Fact, ...]:
     ]
     facts.extend((f"tag {name}", str(value), "") for name, value in detail.tags.items())
     return tuple(fact for fact in facts if fact[1])
+
+
+def _named_by(detail: FailureDetail) -> str:
+    """Return what named the conversation, where that was not its own id."""
+    if detail.row.conversation is None:
+        return "nothing: the call cannot be chained"
+    return "" if detail.conversation_rung == "explicit" else detail.conversation_rung
 
 
 def _differs(requested: str | None, tool: str) -> str:

@@ -123,6 +123,7 @@ def round_trips(ask: Asked) -> Response:
     context = RoundTripsContext(
         view=ask.view("/round-trips", **kept),
         tiles=_tiles(ask, found),
+        rungs=queries.conversation_rungs(ask.conn, ask.scope),
         funnel=found.funnel,
         steps=_steps(ask, found),
         chart=_chart(bins) if found.funnel.chains else None,
@@ -155,6 +156,10 @@ def round_trips(ask: Asked) -> Response:
             "csv": ask.export("/round-trips.csv", by=by),
             "chains_csv": ask.export("/chains.csv"),
             "ends_csv": ask.export("/chain-ends.csv"),
+            "rungs_csv": ask.export("/conversation-rungs.csv"),
+            "unchained": ask.link(
+                "/failures", ask.query.without("chain").and_(parse("chain:none"))
+            ),
             "lengths_csv": ask.export("/chain-lengths.csv"),
         },
     )

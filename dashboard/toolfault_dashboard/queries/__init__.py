@@ -20,6 +20,11 @@ from toolfault_dashboard.queries.chains.costs import (
     arm_costs,
     costs,
 )
+from toolfault_dashboard.queries.chains.naming import (
+    ConversationRungs,
+    RungRow,
+    conversation_rungs,
+)
 from toolfault_dashboard.queries.chains.prices import prices_of
 from toolfault_dashboard.queries.chains.round_trips import (
     CHAIN_GROUPS,
@@ -101,6 +106,7 @@ __all__ = [
     "Audience",
     "Bucket",
     "Comparison",
+    "ConversationRungs",
     "CostGroup",
     "CostRow",
     "Costs",
@@ -118,6 +124,7 @@ __all__ = [
     "MessageRow",
     "PhantomRow",
     "RowStream",
+    "RungRow",
     "Scope",
     "SilentRow",
     "ToolRates",
@@ -139,6 +146,7 @@ __all__ = [
     "changes",
     "comparison",
     "conversation_detail",
+    "conversation_rungs",
     "costs",
     "count_failures",
     "detected_changes",

@@ -196,6 +196,20 @@ _TABLE: Final = (
         audience="system",
     ),
     Key("user", "pattern", "User of the agent.", "user:u-7", audience="system"),
+    Key("framework", "pattern", "Framework whose integration saw the call.", "framework:langchain"),
+    Key(
+        "side",
+        "choice",
+        "Side that reported the call: the agent's, or a server of tools.",
+        "side:server",
+        choices=("agent", "server"),
+    ),
+    Key(
+        "conversation_rung",
+        "pattern",
+        "What named the conversation: explicit, framework, baggage, meta, trace, handle or none.",
+        "conversation_rung:none",
+    ),
     Key(
         "event", "pattern", "Event id of the failure.", "event:0199a1f2-0000-7000-8000-000000000000"
     ),

@@ -38,6 +38,7 @@ from toolfault_dashboard.search import of_issues
 from toolfault_dashboard.search.ast import TEXT, Clause, NumberRange, Pattern, Query
 from toolfault_dashboard.search.keys import KEYS, TAG_PREFIX
 from toolfault_dashboard.search.outcomes import outcome_in
+from toolfault_dashboard.search.rungs import rung
 from toolfault_dashboard.search.sql import (
     arms_match,
     contains_folded,
@@ -69,6 +70,8 @@ _CALL_COLUMNS: Final = {
     "detection": "detection",
     "exception": "exception_type",
     "user": "user",
+    "framework": "framework",
+    "side": "side",
     "event": "event_id",
 }
 """Keys that are one column of ``tool_call``."""
@@ -311,6 +314,10 @@ def _message(table: FromClause, patterns: tuple[Pattern, ...], project_id: int) 
     return _or_nothing(table.c.message_id, found, patterns)
 
 
+def _rung(table: FromClause, patterns: tuple[Pattern, ...], _project_id: int) -> _Condition:
+    return or_(*matches_any(rung(table), patterns))
+
+
 def _or_nothing(
     column: ColumnElement[Any], found: Select[tuple[int]], patterns: tuple[Pattern, ...]
 ) -> _Condition:
@@ -325,8 +332,9 @@ _KEPT_APART: Final[dict[str, Callable[[FromClause, tuple[Pattern, ...], int], _C
     "signature": _signature,
     "owner": _owner,
     "message": _message,
+    "conversation_rung": _rung,
 }
-"""Keys of tables that hold each value once per project."""
+"""Keys of tables that hold each value once per project, and what is told of several columns."""
 
 
 def _carries(name: str, table: FromClause, project_id: int) -> _Condition:
@@ -339,6 +347,7 @@ def _carries(name: str, table: FromClause, project_id: int) -> _Condition:
         return of_issues.carries(table, name)
     column = {
         "chain": table.c.chain_id,
+        "conversation_rung": table.c.session_id,
         "attempt": table.c.attempt,
         "duration": table.c.duration_ms,
         "signature": table.c.signature_id,

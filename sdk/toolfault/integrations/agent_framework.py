@@ -70,11 +70,7 @@ def _invokes(original: Any) -> Any:
     @functools.wraps(original)
     async def invoke(function_call_content: Any, *args: Any, **kwargs: Any) -> Any:
         with Call(lambda: _seen(function_call_content, kwargs)) as call:
-            try:
-                result = await original(function_call_content, *args, **kwargs)
-            except BaseException as error:
-                call.raised(error)
-                raise
+            result = await original(function_call_content, *args, **kwargs)
             text = call.ended(
                 lambda seen: _answered(seen, result, kwargs), improve=improves("agent_framework")
             )

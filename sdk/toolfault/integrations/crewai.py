@@ -50,11 +50,7 @@ def _executes(original: Any, *, read: Any) -> Any:
     @functools.wraps(original)
     def execute(self: Any, tool_call: Any) -> Any:
         with Call(lambda: _seen(self, read(tool_call))) as call:
-            try:
-                answer = original(self, tool_call)
-            except BaseException as error:
-                call.raised(error)
-                raise
+            answer = original(self, tool_call)
             text = call.ended(
                 lambda seen: _answered(self, seen, answer), improve=improves("crewai")
             )

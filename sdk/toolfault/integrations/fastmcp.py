@@ -84,9 +84,6 @@ async def _observed(
             if text is not None:
                 raise _told(error, text) from error
             raise
-        except BaseException as error:
-            call.raised(error)
-            raise
         call.ended(lambda seen: _answered(seen, result))
         return result
 

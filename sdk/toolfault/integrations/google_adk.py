@@ -73,12 +73,8 @@ def _fails(original: Any) -> Any:
 
 
 async def _observed(build: Any, run: Any) -> Any:
-    with Call(build) as call:
-        try:
-            event = await run()
-        except BaseException as error:
-            call.raised(error, _refused)
-            raise
+    with Call(build, refused=_refused) as call:
+        event = await run()
         text = call.ended(lambda seen: _answered(seen, event), improve=improves("google_adk"))
         if text is not None:
             _response_of(event).response = {"error": text}

@@ -44,11 +44,7 @@ def _calls(original: Any) -> Any:
     async def call_tool(self: Any, ctx: Any, ev: Any) -> Any:
         thread, owner = await _thread(ctx), await _owner(self, ctx)
         with Call(lambda: _seen(owner, ev, thread)) as call:
-            try:
-                result = await original(self, ctx, ev)
-            except BaseException as error:
-                call.raised(error)
-                raise
+            result = await original(self, ctx, ev)
             text = call.ended(
                 lambda seen: _answered(owner, seen, result.tool_output),
                 improve=improves("llama_index"),

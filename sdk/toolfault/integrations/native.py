@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toolfault.tools import ToolManager
 
-__all__ = ["as_fastmcp", "as_langchain", "as_openai_agents", "as_pydantic_ai"]
+__all__ = ["as_fastmcp", "as_langchain", "as_mcp", "as_openai_agents", "as_pydantic_ai"]
 
 _call_id: ContextVar[str | None] = ContextVar("toolfault_native_call_id", default=None)
 
@@ -148,6 +148,49 @@ def as_pydantic_ai(manager: ToolManager) -> list[Any]:
             json_schema=spec["parameters"],
             takes_ctx=True,
         )
+
+    return [handed(spec) for spec in _specs(manager)]
+
+
+def as_mcp(manager: ToolManager) -> list[Any]:
+    """Return the tools for ``MCPServer(tools=...)`` of the MCP SDK (``FastMCP`` in 1.x).
+
+    A failure is a result with ``isError`` and the text for the model; a client reads it unchanged.
+
+    Args:
+        manager: Whose tools; those that are available now.
+
+    Raises:
+        ImportError: The MCP SDK is not installed.
+    """
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    from mcp.types import CallToolResult
+
+    in_2 = find_spec("mcp.server.mcpserver") is not None
+    module = "mcp.server.mcpserver.tools" if in_2 else "mcp.server.fastmcp.tools"
+    Tool: Any = import_module(module).Tool  # noqa: N806 - a class
+
+    class Handed(Tool):
+        """A tool of a ``ToolManager``; what Tool keeps of a function is of none."""
+
+        async def run(self, arguments: dict[str, Any], *_args: Any, **_kwargs: Any) -> Any:
+            result = await manager.call_tool(self.name, arguments)
+            return CallToolResult.model_validate(result.to_mcp())
+
+    def unused() -> None:
+        """Stand for the function of a tool."""
+
+    def handed(spec: dict[str, Any]) -> Any:
+        made = Tool.from_function(
+            unused,
+            spec["name"],
+            description=spec.get("description") or spec["name"],
+            structured_output=False,
+        )
+        known = {name: getattr(made, name) for name in type(made).model_fields}
+        return Handed(**{**known, "parameters": spec["parameters"]})
 
     return [handed(spec) for spec in _specs(manager)]
 

@@ -37,12 +37,8 @@ def install(module: ModuleType) -> None:
 def _invoke(original: Any) -> Any:
     @functools.wraps(original)
     async def invoke(*, function_tool: Any, context: Any, **k: Any) -> Any:
-        with Call(lambda: _seen(function_tool, context)) as opened:
-            try:
-                answer = await original(function_tool=function_tool, context=context, **k)
-            except BaseException as error:
-                opened.raised(error, _overdue)
-                raise
+        with Call(lambda: _seen(function_tool, context), refused=_overdue) as opened:
+            answer = await original(function_tool=function_tool, context=context, **k)
             opened.ended(lambda seen: _filled(seen, answer))
             return answer
 

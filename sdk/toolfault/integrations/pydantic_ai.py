@@ -74,12 +74,8 @@ def _execute(original: Any) -> Any:
             self, validated.call
         ):
             return await original(self, validated, *a, **k)  # reported when it was refused
-        with Call(lambda: _seen(self, validated.call)) as opened:
-            try:
-                result = await original(self, validated, *a, **k)
-            except BaseException as error:
-                opened.raised(error, _raised)
-                raise
+        with Call(lambda: _seen(self, validated.call), refused=_raised) as opened:
+            result = await original(self, validated, *a, **k)
             opened.ended(functools.partial(_returned, result))
             return result
 

@@ -8,11 +8,7 @@ A call whose body may run is opened as a ``Call`` before, so that a decorated to
 no second record::
 
     with Call(lambda: Seen("some_framework", request.name, call_id=request.id)) as call:
-        try:
-            answer = original(request)
-        except BaseException as error:
-            call.raised(error)
-            raise
+        answer = original(request)
         text = call.ended(lambda seen: fill(seen, answer), improve=True)
 """
 
@@ -114,16 +110,22 @@ class Call:
     """A tool call that a framework makes: open while the body may run.
 
     Inside another open call with the same id it does nothing: two integrations may see the same
-    call, and the outer one sees what the model reads in the end.
+    call, and the outer one sees what the model reads in the end. An exception that leaves the block
+    is what the call ended with, unless something else was said before.
 
     Args:
         build: Tells what is known before the body runs; called inside the guard.
+        refused: Adds to what is known what an exception of the framework means, which is
+            ``Seen.error`` by then; called inside the guard.
     """
 
-    __slots__ = ("_token", "error", "frame", "is_over", "seen")
+    __slots__ = ("_refused", "_token", "error", "frame", "is_over", "seen")
 
-    def __init__(self, build: Callable[[], Seen]) -> None:
+    def __init__(
+        self, build: Callable[[], Seen], *, refused: Callable[[Seen], object] | None = None
+    ) -> None:
         self._token: Any = None
+        self._refused = refused
         self.frame: Frame | None = None
         self.is_over = False
         self.error: ToolError | None = None
@@ -152,6 +154,8 @@ class Call:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if error is not None:
+            self.raised(error)
         if self._token is not None:
             leave(self._token)
 
@@ -179,7 +183,7 @@ class Call:
 
         return observe(build, improve=improve)
 
-    def raised(self, error: BaseException, fill: Callable[[Seen], object] | None = None) -> None:
+    def raised(self, error: BaseException) -> None:
         """Say that the framework passes ``error`` on to the host."""
 
         def with_error(seen: Seen) -> None:
@@ -188,8 +192,8 @@ class Call:
                 seen.stage = "cancelled"
             elif seen.stage == "ok":
                 seen.stage = "exec"
-            if fill is not None:
-                fill(seen)
+            if self._refused is not None:
+                self._refused(seen)
 
         self.ended(with_error)
 

@@ -57,9 +57,6 @@ def _executes(original: Any) -> Any:
                 if text is not None:
                     error.message, error.args = text, (text,)  # type: ignore[attr-defined]
                 raise
-            except BaseException as error:
-                call.raised(error)
-                raise
             call.ended(functools.partial(_succeeded, result=result))
             return result
 

@@ -136,6 +136,12 @@ class ToolManager:
 
         return native.as_pydantic_ai(self)
 
+    def as_mcp(self) -> list[Any]:
+        """Return the available tools as tools of a high-level server of the MCP SDK."""
+        from toolfault.integrations import native
+
+        return native.as_mcp(self)
+
     def as_fastmcp(self) -> list[Any]:
         """Return the available tools as tools of a FastMCP server."""
         from toolfault.integrations import native

@@ -49,6 +49,7 @@ ANSWERS: dict[str, tuple[str, Ask]] = {
         "/messages?minimum=3",
         lambda c, s: {"groups": queries.message_efficacy(c, s, minimum=3)},
     ),
+    "get_conversation_rungs": ("/conversation-rungs", queries.conversation_rungs),
     "get_silent_successes": (
         "/silent-successes",
         lambda c, s: {"rows": queries.silent_successes(c, s)},

@@ -126,6 +126,7 @@ def test_operations_are_named_for_ever(schema: dict[str, Any]) -> None:
         "export_comparison",
         "get_chain",
         "get_change_effect",
+        "get_conversation_rungs",
         "get_costs",
         "get_experiment",
         "get_experiment_looks",

@@ -41,7 +41,9 @@ TABLES = {
     "/": ("overview", "over-time", "tools", "codes", "failures"),
     "/failures": ("failures",),
     "/failures?group=kind": ("kinds",),
-    "/round-trips": ("round-trips", "chains", "chain-lengths", "chain-ends"),
+    "/round-trips": (
+        *("round-trips", "chains", "chain-lengths", "chain-ends", "conversation-rungs"),
+    ),
     "/round-trips?by=argument": ("round-trips",),
     "/codes": ("codes", "fields", "matrix", "field-matrix", "over-time"),
     "/tools": ("tools",),

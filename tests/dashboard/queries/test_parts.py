@@ -107,6 +107,7 @@ QUESTIONS: dict[str, Callable[[Connection, Scope], Any]] = {
     "compared": lambda conn, scope: _compared(conn, scope),
     "trial": lambda conn, scope: _trial(conn, scope),
     "side": lambda conn, scope: _side(conn, scope),
+    "rungs": queries.conversation_rungs,
     "codes": lambda conn, scope: matrix(conn, scope, "code"),
     "fields": lambda conn, scope: matrix(conn, scope, "field"),
     **{f"by_{by}": _by(by) for by in FREQUENCIES},

@@ -66,6 +66,32 @@ def _count(rows: list[dict[str, Any]], column: str, weight: str | None = None) -
 
 
 @each_text
+def test_conversation_rungs(conn: Connection, asked: Scope, stored: Tables) -> None:
+    """What named the conversations, by framework and side, and which failures are in no chain."""
+    found = queries.conversation_rungs(conn, asked)
+    failures = stored.failures(asked.query, NOW)
+    expected = Counter(
+        (
+            failure["conversation_rung"],
+            failure["framework"] or "",
+            failure["side"] or "",
+            failure["chain_id"] is not None,
+        )
+        for failure in failures
+    )
+    assert {
+        (row.rung, row.framework, row.side, row.chained): row.failures for row in found.rows
+    } == expected
+    assert (found.failures, found.chained) == (
+        len(failures),
+        sum(failure["chain_id"] is not None for failure in failures),
+    )
+    alone = sum(failure["session_id"] is None for failure in failures)
+    assert dict(found.unchained) == ({"nothing named the conversation": alone} if alone else {})
+    assert all(row.chained == (row.because == "") for row in found.rows)
+
+
+@each_text
 def test_summary(conn: Connection, asked: Scope, stored: Tables) -> None:
     """Calls, failures, chains, outcomes and round trips are those of the rows."""
     found = queries.summary(conn, asked)

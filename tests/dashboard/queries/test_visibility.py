@@ -48,6 +48,7 @@ def _answers(conn: Connection, scope: Scope) -> dict[str, str]:
         "changes": queries.changes,
         "detected": queries.detected_changes,
         "experiments": queries.experiments,
+        "rungs": queries.conversation_rungs,
         "silent": queries.silent_successes,
         "phantoms": queries.phantom_arguments,
         "messages": queries.message_efficacy,

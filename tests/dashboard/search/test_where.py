@@ -149,7 +149,8 @@ def test_every_key_selects_something_and_not_everything(
                 "attempt": ">1", "duration": ">100",
             "event": stored.failures(parse(""), NOW)[0]["event_id"], "conversation": "conv-*",
             "time": "none", "category": "parameter", "audience": "user", "chain": "recovered",
-            "message": "*light*", "user": "u-7", "tool": "search", "near_miss": "any",
+            "message": "*light*", "user": "u-7", "side": "server", "conversation_rung": "trace",
+            "tool": "search", "near_miss": "any",
             "signature": "a*,b*", "state": "regressed", "code": "timeout", "own_code": "timeout",
                 "detection": "soft*", "issue": "wrong_type",
         }  # fmt: skip

@@ -28,28 +28,39 @@ EXPECTED: dict[str, tuple[Expected, ...]] = {}
 _IS_2 = hasattr(mcp, "Client")
 
 
-@asynccontextmanager
-async def _connected(scenario: Scenario) -> Any:
-    tools = functions(scenario, asynchronous=True)
+def server_of(**options: Any) -> Any:
+    """Return a high-level server."""
     if _IS_2:
         from mcp.server.mcpserver import MCPServer
 
-        server = MCPServer("stub")
-        for name, tool in tools.items():
-            server.tool(name)(tool)
+        return MCPServer("stub", **options)
+    from mcp.server.fastmcp import FastMCP
+
+    return FastMCP("stub", **options)
+
+
+@asynccontextmanager
+async def connected(server: Any) -> Any:
+    """Yield a client of *server* that has listed its tools."""
+    if _IS_2:
         async with mcp.Client(server) as client:
             await client.list_tools()
             yield client
         return
-    from mcp.server.fastmcp import FastMCP
     from mcp.shared.memory import create_connected_server_and_client_session
 
-    old = FastMCP("stub")
-    for name, tool in tools.items():
-        old.tool(name)(tool)
-    async with create_connected_server_and_client_session(old._mcp_server) as session:
+    async with create_connected_server_and_client_session(server._mcp_server) as session:
         await session.list_tools()
         yield session
+
+
+@asynccontextmanager
+async def _connected(scenario: Scenario) -> Any:
+    server = server_of()
+    for name, tool in functions(scenario, asynchronous=True).items():
+        server.tool(name)(tool)
+    async with connected(server) as client:
+        yield client
 
 
 async def play(scenario: Scenario, outcome: Outcome, client: Any, **more: Any) -> None:

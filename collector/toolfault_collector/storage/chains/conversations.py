@@ -25,6 +25,7 @@ from toolfault_collector.chains.fold import (
     Unresolved,
     switches,
 )
+from toolfault_collector.protocol.ladder import EXPLICIT, NONE, better_rung, rung_of
 from toolfault_collector.protocol.records import CallRecord, EndRecord
 from toolfault_collector.storage.database.bulk import (
     columns,
@@ -71,6 +72,7 @@ class Conversation:
     end_calls: dict[str, int] | None = None
     successes: list[Success] = field(default_factory=list)
     time_source: str = "none"
+    rung: str = NONE
     received_at: int = 0
     stored: bool = field(default=False, compare=False)
 
@@ -79,6 +81,7 @@ class Conversation:
         self.add(
             call.started_at, call.occurred_at, received_at=call.received_at, source=call.time_source
         )
+        self.add_rung(rung_of(call.conversation_rung, call.session_id, call.run_id))
         if call.success:
             self.add_success((call.started_at, call.seq, call.tool, call.turn))
 
@@ -89,6 +92,11 @@ class Conversation:
         self.received_at = max(self.received_at, received_at)
         if _TIME_SOURCES.index(source) < _TIME_SOURCES.index(self.time_source):
             self.time_source = source
+
+    def add_rung(self, of_call: str) -> None:
+        """Take in what named the conversation to the sender of a call."""
+        if self.rung != EXPLICIT:
+            self.rung = better_rung(self.rung, of_call)
 
     def add_end(self, end: EndRecord) -> None:
         """Take in an end that is new."""
@@ -294,12 +302,15 @@ def count_conversation(conn: Connection, key: ConversationKey) -> Conversation |
             call.seq,
             call.tool,
             call.turn,
+            call.run_id,
+            call.conversation_rung,
         ).where(call.project_id == project_id, call.session_id == session_id)
     ):
         found = True
         counted.add(
             row.started_at, row.occurred_at, received_at=row.received_at, source=row.time_source
         )
+        counted.add_rung(rung_of(row.conversation_rung, session_id, row.run_id))
         if row.success:
             counted.add_success((row.started_at, row.seq, row.tool, row.turn))
     for row in conn.execute(

@@ -73,6 +73,8 @@ conversation = Table(
     # What says whether another tool succeeded after a chain: [[started_at, seq, tool, turn], ...]
     Column("successes", JSON),
     Column("time_source", String(8), nullable=False, server_default="client"),
+    # What named it, to the sender of any call the best (`protocol.ladder`); none without a call.
+    Column("rung", String(16), nullable=False, server_default="none"),
     Column("received_at", BigInteger, nullable=False, server_default="0"),
     Index(None, "project_id", "last_at", "ended_at"),
     Index(None, "project_id", "received_at"),  # for retention
@@ -131,6 +133,7 @@ _ALONE: Final = text("session_id IS NULL")
 _TRACED: Final = text("trace_id IS NOT NULL")
 _SIGNED: Final = text("signature_id IS NOT NULL")
 _PHANTOM: Final = text("phantom_arguments IS NOT NULL")
+_OF_SERVERS: Final = text("side = 'server'")
 
 tool_call = Table(
     "tool_call",
@@ -151,6 +154,9 @@ tool_call = Table(
     *_context(),
     Column("provider", String(128)),
     Column("user", String(128)),
+    Column("framework", String(64)),  # whose integration saw the call
+    Column("side", String(16)),  # agent | server (of tools); see `same_calls`
+    Column("conversation_rung", String(16)),  # as it was told; see `protocol.ladder.rung_of`
     Column("started_at", BigInteger, nullable=False),
     Column("occurred_at", BigInteger, nullable=False),  # end of the call
     Column("received_at", BigInteger, nullable=False),
@@ -242,6 +248,13 @@ tool_call = Table(
         *("project_id", "trace_id"),
         sqlite_where=_TRACED,
         postgresql_where=_TRACED,
+    ),
+    # Whether any server of tools reports its side: most projects have none, and no entry.
+    Index(
+        "ix_tool_call_server",
+        *("project_id",),
+        sqlite_where=_OF_SERVERS,
+        postgresql_where=_OF_SERVERS,
     ),
     postgresql_partition_by="RANGE (id)",
 )

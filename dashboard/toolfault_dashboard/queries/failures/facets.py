@@ -44,6 +44,7 @@ FACET_KEYS: Final = (
     "release",
     "environment",
     "variant",
+    "framework",
     "detection",
 )
 

@@ -38,6 +38,7 @@ from toolfault_dashboard.queries.rows import (
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import seen, sees
 from toolfault_dashboard.search.outcomes import outcome_at
+from toolfault_dashboard.search.rungs import rung
 from toolfault_dashboard.search.states import kinds_with_state, state_at
 
 __all__ = ["count_failures", "failure_detail", "failure_list", "failures_statement"]
@@ -55,6 +56,7 @@ _ROW_COLUMNS: Final = (
     "release",
     "environment",
     "variant",
+    "framework",
     "chain_id",
     "attempt",
     "duration_ms",
@@ -90,6 +92,7 @@ _DETAIL_COLUMNS: Final = (
     "turn",
     "provider",
     "user",
+    "side",
     "validation_mode",
     "validation_version",
     "schema_hash",
@@ -208,6 +211,7 @@ def failure_detail(conn: Connection, scope: Scope, event_id: str) -> FailureDeta
                 *(seen(scope, tool_call, name) for name in ("tags", "extra", "flags")),
                 tool_call.c.signature_id,
                 _message(scope).label("message"),
+                rung(tool_call).label("conversation_rung"),
             )
             .where(tool_call.c.event_id == event_id)
         )
@@ -222,6 +226,7 @@ def failure_detail(conn: Connection, scope: Scope, event_id: str) -> FailureDeta
     return FailureDetail(
         row=failure,
         **{name: values[name] for name in _DETAIL_COLUMNS},
+        conversation_rung=values["conversation_rung"],
         tags=_mapping(values["tags"]),
         extra=_mapping(values["extra"]),
         flags=tuple(values["flags"] or ()),

@@ -50,6 +50,7 @@ Dimension = Literal[
     "release",
     "variant",
     "environment",
+    "framework",
     "field",
     "field_pattern",
     "message",

@@ -20,6 +20,7 @@ from toolfault_dashboard.queries.failures.issues import issues_statement
 from toolfault_dashboard.queries.lists.lines import Guard, read_lines
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import seen, sees
+from toolfault_dashboard.search.rungs import rung
 
 __all__ = ["PackedRows", "RowStream", "iter_chains", "iter_failures", "iter_issues"]
 
@@ -101,7 +102,10 @@ _FAILURE: Final = (
     "release",
     "environment",
     "variant",
+    "framework",
+    "side",
     "conversation",
+    "conversation_rung",
     "call_id",
     "chain_id",
     "attempt",
@@ -189,7 +193,8 @@ _FEW: Final = frozenset(
     {
         *("time_source", "event_type", "tool", "tool_requested", "code", "category", "audience"),
         *("reason", "phase", "received_type", "issues_total", "agent", "model"),
-        *("provider", "release", "environment", "variant", "attempt", "chain_outcome"),
+        *("provider", "release", "environment", "variant", "framework", "side"),
+        *("conversation_rung", "attempt", "chain_outcome"),
         *(
             "detection",
             "derived_by",
@@ -245,6 +250,7 @@ def iter_failures(conn: Connection, scope: Scope) -> RowStream:
         "received",
         "received_type",
         "provider",
+        "side",
         "call_id",
         "derived_by",
         "retryable",
@@ -262,6 +268,7 @@ def iter_failures(conn: Connection, scope: Scope) -> RowStream:
             *(seen(scope, tool_call, name) for name in more),
             signature.c.fingerprint.label("signature"),
             digest.label("message_digest"),
+            rung(tool_call).label("conversation_rung"),
         )
         .outerjoin_from(tool_call, signature, signature.c.id == tool_call.c.signature_id)
         .outerjoin_from(tool_call, message, message.c.id == tool_call.c.message_id)

@@ -30,6 +30,7 @@ class FailureRow:
     release: str | None
     environment: str | None
     variant: str | None
+    framework: str | None  # whose integration saw the call
     conversation: str | None
     chain_id: str | None
     attempt: int | None  # position in its chain from 1; 65 for every call after the 64th
@@ -104,6 +105,8 @@ class FailureDetail:
     turn: str | None
     provider: str | None
     user: str | None
+    side: str | None  # agent | server of tools
+    conversation_rung: str  # what named the conversation; none: nothing did
     validation_mode: str | None
     validation_version: str | None
     schema_hash: str | None

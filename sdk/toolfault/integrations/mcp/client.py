@@ -1,0 +1,97 @@
+"""The client of the MCP SDK: each request of a tool is one call, that of the model."""
+
+from __future__ import annotations
+
+import functools
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from toolfault.integrations._discover import improves
+from toolfault.integrations.mcp.results import (
+    KEY,
+    answered,
+    refused,
+    schema_of,
+    sink,
+    told,
+    with_parts,
+)
+from toolfault.integrations.seen import Call, Seen
+from toolfault.telemetry._conversations import current_scope
+from toolfault.telemetry._guard import debug
+from toolfault.tools import running_call
+
+__all__ = ["client_calls", "lists"]
+
+_LISTED = "_toolfault_listed"  # on a client's session: schemas of the tools it listed, by name
+
+
+def client_calls(original: Any) -> Any:
+    """Observe ``ClientSession.call_tool``, through which every Python client of MCP calls.
+
+    Inside a tool call that is observed already, the request belongs to that call: it carries its
+    ids and has no event of its own.
+    """
+    takes_meta = "meta" in (original.__kwdefaults__ or {})
+
+    @functools.wraps(original)
+    async def call_tool(
+        self: Any, name: str, arguments: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        around = running_call()
+        join = _join(None if around is None else around.call_id)
+        given = kwargs.get("meta")
+        if takes_meta and "sink" in join and (given is None or isinstance(given, Mapping)):
+            kwargs["meta"] = {**(given or {}), KEY: join}
+        if around is not None:
+            return await original(self, name, arguments, *args, **kwargs)
+        with Call(lambda: _called(self, name, arguments, join["call"]), refused=refused) as call:
+            result = await original(self, name, arguments, *args, **kwargs)
+            improve = improves("mcp") and not told(result).get("improved")
+            return with_parts(
+                result, call.ended(lambda seen: answered(seen, result), improve=improve)
+            )
+
+    return call_tool
+
+
+def lists(original: Any) -> Any:
+    """Keep the schemas of the tools that a client lists."""
+
+    @functools.wraps(original)
+    async def list_tools(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = await original(self, *args, **kwargs)
+        try:
+            known = vars(self).setdefault(_LISTED, {})
+            known.update((tool.name, schema_of(tool)) for tool in result.tools)
+        except Exception:  # noqa: BLE001 - a result of an unusual form
+            debug("a list of tools could not be read")
+        return result
+
+    return list_tools
+
+
+def _called(session: Any, name: str, arguments: Any, call_id: str) -> Seen:
+    listed: dict[str, Any] = vars(session).get(_LISTED, {})
+    return Seen(
+        "mcp",
+        name,
+        call_id=call_id,
+        arguments=arguments or {},
+        schema=listed.get(name),
+        known_tools=tuple(listed),
+    )
+
+
+def _join(call_id: str | None) -> dict[str, str]:
+    """Return what a server is told of the call."""
+    told = {"call": call_id or secrets.token_hex(8)}
+    scope, where = current_scope(), sink()
+    if scope is not None:
+        told["conversation"] = scope.conversation.id
+        if scope.turn is not None:
+            told["turn"] = scope.turn
+    if where is not None:
+        told["sink"] = where
+    return told
