@@ -196,7 +196,7 @@ def test_what_to_fix_first_in_real_transcripts(shared_data: Path, tmp_path: Path
     for newcomer in _newcomer(path, "cc", datetime.now(UTC)):
         page = newcomer.open("Fix next")
         fixes = [each for each in page.sections if "calls spent" in each.text]
-        assert fixes[0].headings == ["Bash fails with command_failed"]
+        assert fixes[0].headings == ["Edit, MultiEdit and Write fail with precondition_failed"]
         assert "What is listed covers" in page.lead
         behind = next(each.href for each in fixes[0].links if each.href.startswith("/failures"))
         assert newcomer.follow(behind).table("Failure").rows
