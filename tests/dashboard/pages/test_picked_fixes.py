@@ -125,7 +125,8 @@ def test_settings_say_how_well_predictions_held(developer: Browser):
     """Nothing is known of a list without a change; one that was right is one of one."""
     for admin in open_browser(developer.engine):
         title = "Predictions of Fix next"
-        assert "there is no prediction to check" in admin.page(f"/settings?{GENERATED}").section(title).text
+        said = admin.page(f"/settings?{GENERATED}").section(title).text
+        assert "there is no prediction to check" in said
         with read_connection(developer.engine) as conn:
             scope = scope_of(developer.engine)
             row = next(

@@ -28,6 +28,7 @@ from toolfault_dashboard.queries.chains.round_trips import (
 )
 from toolfault_dashboard.queries.comparisons.changes import changes
 from toolfault_dashboard.queries.comparisons.effects import sides_of_change
+from toolfault_dashboard.queries.counting.once import answered
 from toolfault_dashboard.queries.counting.parts import is_asked_at_once
 from toolfault_dashboard.queries.counting.together import Question, ask_together
 from toolfault_dashboard.queries.counting.weighing import sampling
@@ -367,7 +368,11 @@ def _read_operations(conn: Connection, scopes: Sequence[Scope]) -> None:
 
     Of a large window nothing is read ahead: most of it may be known.
     """
-    few = [scope for scope in scopes if is_asked_at_once(conn, scope)]
+    few = [
+        scope
+        for scope in scopes
+        if is_asked_at_once(conn, scope) and answered(conn, calls_by, scope, "tool") is None
+    ]
     for begin in range(0, len(few), _TOGETHER):
         asked = few[begin : begin + _TOGETHER]
         calls = [call_questions(conn, scope) for scope in asked]
