@@ -79,15 +79,18 @@ def _flat(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _explore(target: _Target, tags: str, key: str | None, *, examples: int) -> None:
-    """Send *examples* generated requests to each operation of the *tags*; any finding fails."""
+    """Send each operation of the *tags* every kind of right and wrong value; any finding fails.
+
+    And so many *examples* drawn at random.
+    """
     command = [
         str(Path(sys.executable).with_name("schemathesis")),
         "run",
         str(target.document),
         f"--url={target.server.address}",
         f"--checks={','.join(CHECKS)}",
-        "--phases=examples,coverage,fuzzing",
-        f"--max-examples={examples}",
+        f"--phases=examples,coverage{',fuzzing' if examples else ''}",
+        f"--max-examples={examples or 1}",
         "--seed=20261122",
         # How long an answer takes says most about the machine: the first comparison loads scipy.
         "--request-timeout=60",
@@ -129,7 +132,7 @@ def _findings(output: str) -> str:
 @pytest.mark.parametrize(("tags", "kind"), AREAS)
 def test_generated_requests(target: _Target, tags: str, kind: str) -> None:
     """No request makes a server error, wrong data is refused, and no answer needs no key."""
-    _explore(target, tags, target.keys.get(kind), examples=3)
+    _explore(target, tags, target.keys.get(kind), examples=0)
 
 
 @pytest.mark.long

@@ -140,7 +140,8 @@ def _project(engine: Engine) -> int:
 @on_engines(
     "text",
     [
-        *TEXTS,
+        *TEXTS[1:4:2],
+        *(pytest.param(text, marks=pytest.mark.long) for text in TEXTS[::2]),
         *(
             pytest.param(f"{window} {text}", marks=pytest.mark.long)
             for window in MORE_WINDOWS

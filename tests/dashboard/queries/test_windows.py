@@ -197,7 +197,15 @@ def _is_ranking(found: FixList, stored: Tables, asked: Scope) -> None:
     assert list(shown) == ranked(expected, changed)
 
 
-@on_engines("text", ["", "tool:http_request,search since:14d", "code:wrong_type"], ["since:21d"])
+@on_engines(
+    "text",
+    [
+        "",
+        "tool:http_request,search since:14d",
+        pytest.param("code:wrong_type", marks=[pytest.mark.long]),
+    ],
+    ["since:21d"],
+)
 def test_fixes_are_those_of_the_naive_rules(
     conn: Connection, scope: Scope, stored: Tables, text: str
 ) -> None:
