@@ -212,7 +212,7 @@ def main() -> None:
                 found = coverage_of_days(engine, of_days, days, asked.repetitions, asked.seed)
                 print(json.dumps(found), flush=True)
         return
-    grid = itertools.product((40, 200, 1000), (5, 10, 20), (0.0, 0.2, 0.5), (0.03, 0.2))
+    grid = itertools.product((40, 200, 1000), (5, 10, 20), (0.0, 0.2, 0.5), (0.005, 0.03, 0.2))
     for setting in itertools.starmap(Setting, grid):
         print(json.dumps(coverage(setting, asked.repetitions, asked.seed)), flush=True)
 

@@ -1806,6 +1806,16 @@ BREAKS: Final = (
         found_by=("tests/dashboard/api/test_api.py",),
     ),
     Break(
+        name="interval-wider-than-of-conversations",
+        promise="One failure in a hundred conversations has an interval of half the scale.",
+        file="dashboard/toolfault_dashboard/analysis/weights.py",
+        old="effect or 1.0, degrees, most=most)",
+        new="effect or 1.0, degrees)",
+        found_by=(
+            "tests/dashboard/analysis/test_clusters.py::test_a_conversation_is_one_trial_at_least",
+        ),
+    ),
+    Break(
         name="prediction-of-an-earlier-change",
         promise="A change from before a fix was picked counts as what its prediction led to.",
         file="dashboard/toolfault_dashboard/predictions.py",

@@ -67,11 +67,23 @@ class Moments(NamedTuple):
         if self.clusters < 2:
             return None
         if not 0.0 < share < 1.0:
-            return max(1.0, self.whole_squared / whole * n / whole)
+            return self.most_effect(whole, n)
         residual = self.part_squared - 2 * share * self.product + share * share * self.whole_squared
         variance = residual / (whole * whole) * self.clusters / (self.clusters - 1)
         # Below 1 would claim more than as many independent calls; chance does that in few calls.
         return max(1.0, variance * n / (share * (1.0 - share)))
+
+    def most_effect(self, whole: float, n: float) -> float:
+        """Return the design effect where all calls of a conversation end alike, at least 1.
+
+        Each conversation is then one trial, and calls cannot be more alike: in 1 + (m - 1) rho
+        (L. Kish, Survey Sampling (1965), 5.4 and 8.2) rho is 1, and m the mean size a call sees.
+
+        Args:
+            whole: The sum of n.
+            n: As how many unsampled trials these count.
+        """
+        return max(1.0, self.whole_squared / whole * n / whole)
 
     def degrees(self, part: float, whole: float) -> float:
         """Return the degrees of freedom of the variance.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import sqrt
+from math import inf, sqrt
 from statistics import NormalDist
 
 __all__ = [
@@ -101,12 +101,20 @@ def critical_t(degrees: float, confidence: float) -> float:
 
 
 def effective_interval(
-    share: float, n: float, design_effect: float, degrees: float, *, confidence: float = 0.95
+    share: float,
+    n: float,
+    design_effect: float,
+    degrees: float,
+    *,
+    most: float = inf,
+    confidence: float = 0.95,
 ) -> Interval:
     """Return the Wilson interval of a share of *n* calls that come in conversations.
 
     It is that of n / design effect independent calls, and as many times (z / t) ** 2 with Student's
-    t on *degrees* of freedom, since the design effect is an estimate itself.
+    t on *degrees* of freedom, since the design effect is an estimate itself. However uncertain the
+    estimate is, the effect is at most *most*: one failure in a hundred conversations says next to
+    nothing of how alike calls are, but much of the share.
 
     Source: E. L. Korn and B. I. Graubard, Confidence intervals for proportions with small expected
         number of positive counts, Survey Methodology 24 (1998) 193-201; N. Dean and M. Pagano,
@@ -114,7 +122,8 @@ def effective_interval(
     """
     z = critical_value(confidence)
     t = critical_t(degrees, confidence) if design_effect > 1.0 else z
-    return wilson_share(share, n / design_effect * (z / t) ** 2, confidence=confidence)
+    effect = min(design_effect * (t / z) ** 2, max(design_effect, most))
+    return wilson_share(share, n / effect, confidence=confidence)
 
 
 def rate(count: int, n: int, *, confidence: float = 0.95) -> Rate:

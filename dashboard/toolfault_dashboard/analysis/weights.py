@@ -16,7 +16,7 @@ several times too many. It is used where p is 0 or 1, since all rows are then of
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import floor
+from math import floor, inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from toolfault_dashboard.analysis.rates import Rate, effective_interval, rate
@@ -101,11 +101,12 @@ def weighed_rate(part: Amount, of: Amount, moments: Moments | None = None) -> Ra
         return rate(0, 0)
     share, n = min(1.0, part.weight / of.weight), equivalent(part, of)
     effect = None if moments is None else moments.design_effect(share, of.weight, n)
-    clusters, degrees = None, 1.0
+    clusters, degrees, most = None, 1.0, inf
     if moments is not None and effect is not None:
         clusters = moments.clusters
         degrees = moments.degrees(part.weight, of.weight)
-    interval = effective_interval(share, n, effect or 1.0, degrees)
+        most = moments.most_effect(of.weight, n)
+    interval = effective_interval(share, n, effect or 1.0, degrees, most=most)
     rows = max(of.rows, part.rows)
     weighed = part.sampled or of.sampled
     return Rate(part.rows, rows, share, interval.low, interval.high, weighed, clusters)

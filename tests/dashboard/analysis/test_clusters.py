@@ -42,24 +42,43 @@ def test_the_interval_is_that_of_the_variance_between_conversations() -> None:
 
     The degrees of freedom are the effective number of failing conversations less one.
     """
-    talks = [(0, 4), (3, 4), (0, 6), (5, 5), (1, 9), (0, 2)]
-    calls, share = 30, 9 / 30
-    variance = 6 / 5 * sum((f - share * n) ** 2 for f, n in talks) / calls**2
+    talks = [(0, 4), (3, 4), (0, 6), (5, 5), (1, 9), (0, 2)] * 4
+    calls, share = 120, 9 / 30
+    variance = 24 / 23 * sum((f - share * n) ** 2 for f, n in talks) / calls**2
     fewer = share * (1 - share) / variance
     assert fewer < calls
-    failing = 9 * 9 / sum(f * f for f, _ in talks)
-    assert failing < min(len(talks), 21 * 21 / sum((n - f) ** 2 for f, n in talks))
+    failing = 36 * 36 / sum(f * f for f, _ in talks)
+    assert failing < min(len(talks), 84 * 84 / sum((n - f) ** 2 for f, n in talks))
     equivalent = fewer * (norm.ppf(0.975) / t.ppf(0.975, failing - 1)) ** 2
     low, high = proportion_confint(share * equivalent, equivalent, method="wilson")
 
     found = weighed_rate(*amounts_of(talks), moments_of(talks))
     assert (found.low, found.high) == pytest.approx((low, high))
-    assert (found.count, found.n, found.clusters) == (9, 30, 6)
+    assert (found.count, found.n, found.clusters) == (36, 120, 24)
     assert found.high is not None
     independent = weighed_rate(*amounts_of(talks))
     assert independent.clusters is None
     assert independent.high is not None
     assert found.high > independent.high
+
+
+@pytest.mark.parametrize(
+    "talks",
+    [
+        [(0, 4), (3, 4), (0, 6), (5, 5), (1, 9), (0, 2)],  # little is known of the variance
+        [(1, 1), *[(0, 1)] * 97, (0, 2)],  # and nothing of it, from the one failure
+        [(0, 5)] * 20,  # nor without one
+    ],
+)
+def test_a_conversation_is_one_trial_at_least(talks: list[Talk]) -> None:
+    """An interval is no wider than where the calls of each conversation end alike."""
+    calls = sum(n for _, n in talks)
+    share = sum(f for f, _ in talks) / calls
+    trials = calls * calls / sum(n * n for _, n in talks)
+    low, high = proportion_confint(share * trials, trials, method="wilson")
+
+    found = weighed_rate(*amounts_of(talks), moments_of(talks))
+    assert (found.low, found.high) == pytest.approx((low, high))
 
 
 def test_one_call_for_each_conversation_is_no_cluster() -> None:
@@ -73,15 +92,10 @@ def test_one_call_for_each_conversation_is_no_cluster() -> None:
     assert found.high == pytest.approx(plain.high, rel=0.03)
 
 
-def test_where_nothing_failed_a_conversation_is_one_trial() -> None:
-    """Without a failure nothing shows how alike its calls are; one conversation says nothing."""
-    talks = [(0, 5)] * 20
-    found = weighed_rate(*amounts_of(talks), moments_of(talks))
-    effect = (100 / 5) * (norm.ppf(0.975) / t.ppf(0.975, 19)) ** 2
-    assert found.low == 0.0
-    assert found.high == pytest.approx(proportion_confint(0, effect, method="wilson")[1])
-    assert (found.n, found.clusters) == (100, 20)
-    assert weighed_rate(*amounts_of(talks[:1]), moments_of(talks[:1])).clusters is None
+def test_one_conversation_says_nothing_of_how_alike_its_calls_are() -> None:
+    """Its calls then count as independent, and the rate says that it has no conversations."""
+    talks = [(0, 5)]
+    assert weighed_rate(*amounts_of(talks), moments_of(talks)).clusters is None
 
 
 def test_successes_have_the_interval_of_failures_turned_round() -> None:

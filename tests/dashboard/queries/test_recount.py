@@ -5,6 +5,7 @@ SQLite is asked with every filter, PostgreSQL with one: what differs there is ho
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -179,16 +180,16 @@ def _interval(chains: list[dict[str, Any]]) -> tuple[float, float] | tuple[None,
         talks[chain["session_id"]].append(chain["outcome_now"] == "recovered")
     sums = [(sum(each), len(each)) for each in talks.values()]
     part, whole, count = sum(f for f, _ in sums), len(chains), len(sums)
-    share, effect, degrees = part / whole, 1.0, 1.0
+    share, effect, degrees, most = part / whole, 1.0, 1.0, math.inf
     if count >= 2:
         variance = sum((f - share * n) ** 2 for f, n in sums) / whole**2 * count / (count - 1)
-        effect = sum(n * n for _, n in sums) / whole
+        effect = most = sum(n * n for _, n in sums) / whole
         if 0 < share < 1:
             effect = max(1.0, variance * whole / (share * (1 - share)))
         both = [f for f, _ in sums], [n - f for f, n in sums]
         like = [sum(each) ** 2 / sum(f * f for f in each) for each in both if any(each)]
         degrees = max(1.0, min(count, *like) - 1)
-    interval = effective_interval(share, whole, effect, degrees)
+    interval = effective_interval(share, whole, effect, degrees, most=most)
     return interval.low, interval.high
 
 
