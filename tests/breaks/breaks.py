@@ -1687,7 +1687,9 @@ BREAKS: Final = (
         file="dashboard/toolfault_dashboard/search/states.py",
         old="        table.c.occurred_at > moment,\n",
         new="        table.c.received_at > moment,\n",
-        found_by=("tests/dashboard/queries/test_kind_states.py",),
+        found_by=(
+            "tests/dashboard/queries/test_kind_states.py::test_old_news_does_not_regress_a_kind",
+        ),
     ),
     Break(
         name="kinds-old-release-regresses",

@@ -219,6 +219,23 @@ def test_an_older_release_that_still_runs_does_not_regress_a_kind(lives: Engine)
         assert state() == expected
 
 
+def test_old_news_does_not_regress_a_kind(lives: Engine) -> None:
+    """What failed before the fix and is heard of later leaves a kind fixed."""
+    number = _made(lives)
+    _fail(lives, number, Failed(BEGAN, None, timed=True), BEGAN)
+    fixed = Decision(state="fixed")
+    decide(lives, number, [_fingerprint(lives, number)], fixed, actor="ana", now=BEGAN + 3 * DAY_US)
+
+    def state() -> str:
+        with read_connection(lives) as conn:
+            scope = Scope(number, parse(""), BEGAN + 9 * DAY_US)
+            return queries.kinds(conn, scope).rows[0].state
+
+    for at, expected in ((2, "fixed"), (4, "regressed")):
+        _fail(lives, number, Failed(BEGAN + at * DAY_US, None, timed=True), BEGAN + 5 * DAY_US)
+        assert state() == expected
+
+
 def test_every_decision_is_in_the_history_and_none_that_changes_nothing(lives: Engine) -> None:
     """Who, when and what; owner and note stay until they are changed, marks of a fix do not."""
     number = _made(lives)
