@@ -195,18 +195,20 @@ def _changer(
         number = copy * _RELEASES // copies
         return lambda value: f"1.{4 + number}{value[3:]}"
     if name == "state":
-        return lambda value: _later(value, by)
+        return lambda value: _later(value, copy, by)
     if name == "successes":
         return lambda value: _later_successes(value, by)
     return None
 
 
-def _later(state: str, by: int) -> str:
-    """Return the state of a chain that is not over, *by* microseconds later."""
+def _later(state: str, copy: int, by: int) -> str:
+    """Return the state of a chain that is not over, in copy number *copy*."""
     found = msgspec.json.decode(state)
-    for name in ("unturned_until", "covered_until"):
-        if found.get(name):
-            found[name] += by
+    for name in ("ends", "unturned_ends"):
+        found[name] = [[end + by, number] for end, number in found[name]]
+    if found["beside"]:
+        started_at, seq, event_id = found["beside"]
+        found["beside"] = [started_at + by, seq, f"{copy:04x}{event_id[4:]}"]
     return msgspec.json.encode(found).decode()
 
 
