@@ -18,11 +18,12 @@ def test_a_named_tool_is_of_the_same_model_in_whatever_order_rows_come():
     """
     none = [0] * (len(COUNTS) - 1)
     rows = [("c", tool, f"m{place}", "a", 1, *none) for place, tool in enumerate(("x", "y", "z"))]
+    said = '{"x": 1, "y": 1, "z": 1, "write": 5}'
     found = set()
     for ordered in permutations(rows):
         (cells,) = views_of(ordered, 1)
-        ended = ended_of({"c": ({"x": 1, "y": 1, "z": 1, "write": 5}, 0, 1, 2)}, cells)
+        ended = ended_of([("c", said, "", "", 0, 1, 2)], cells)
         named = named_tools(cells, ended, np.asarray([True]))
         assert named.calls.tolist() == [5.0]
-        found.add(named.stratum)
+        found.add(named.strata)
     assert found == {(("write", "m0", "a"),)}

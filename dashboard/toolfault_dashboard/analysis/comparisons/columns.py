@@ -288,7 +288,11 @@ def code_columns(failures: Mapping[str, Mapping[str, float]], side: Columns) -> 
 
 def numbered(values: Iterable[_Key], known: dict[_Key, int]) -> Numbers:
     """Number *values* in the order in which each is first seen, and take them into *known*."""
-    return np.fromiter((known.setdefault(each, len(known)) for each in values), dtype=np.int64)
+    own = list(values)
+    # Each value once, then all by look-up: neither runs any code of ours for each of them.
+    for each in dict.fromkeys(own):
+        known.setdefault(each, len(known))
+    return np.fromiter(map(known.__getitem__, own), dtype=np.int64, count=len(own))
 
 
 def added(key: Numbers, values: Any, length: int) -> Floats:

@@ -15,6 +15,7 @@ from sqlalchemy import (
     RowMapping,
     Select,
     and_,
+    case,
     func,
     select,
     tuple_,
@@ -156,7 +157,8 @@ def calls_before_recovery(
         tool_call.c.project_id == recovered.project_id,
         tool_call.c.session_id == recovered.session_id,
         tool_call.c.tool != recovered.tool,
-        tool_call.c.success,
+        # As an expression, or SQLite reads all successes of the project for each of the chains.
+        case((tool_call.c.success, 1), else_=0) == 1,
         key > tuple_(recovered.started_at, recovered.first_seq),
         key < tuple_(recovered.last_started_at, recovered.last_seq),
     )

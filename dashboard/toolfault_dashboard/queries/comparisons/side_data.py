@@ -104,12 +104,14 @@ class Named(NamedTuple):
 
     Attributes:
         conversation: Of each pair of conversation and tool, the position of the conversation.
-        stratum: Its stratum, by the model and the agent of a cell of the conversation.
+        strata: The strata that any pair has.
+        stratum: Position of its stratum, by the model and the agent of a cell of the conversation.
         calls: Its calls.
     """
 
     conversation: Numbers
-    stratum: tuple[Stratum, ...]
+    strata: tuple[Stratum, ...]
+    stratum: Numbers
     calls: Floats
 
 
@@ -131,17 +133,18 @@ def named_tools(cells: Columns, ended: Ended, whole: NDArray[np.bool_]) -> Named
     rank = np.asarray([places[stratum] for stratum in cells.strata], dtype=np.int64)
     first = np.full(len(cells.names), len(by_name), dtype=np.int64)
     np.minimum.at(first, cells.conversation, rank[cells.stratum])
+    width = len(by_name) + 1
+    pairs, stratum = np.unique(ended.tool[missing] * width + first[of], return_inverse=True)
     strata = tuple(
-        (ended.tools[tool], *by_name[stratum][1:])
-        for tool, stratum in zip(ended.tool[missing].tolist(), first[of].tolist(), strict=True)
+        (ended.tools[pair // width], *by_name[pair % width][1:]) for pair in pairs.tolist()
     )
-    return Named(of, strata, ended.calls[missing])
+    return Named(of, strata, stratum, ended.calls[missing])
 
 
 def with_named(cells: Columns, named: Named) -> Columns:
     """Return *cells* with a cell for each pair of *named*, which has no reported call."""
     strata = {stratum: number for number, stratum in enumerate(cells.strata)}
-    own = numbered(named.stratum, strata)
+    own = numbered(named.strata, strata)[named.stratum]
     none = np.zeros(len(own), dtype=np.float64)
     counts: dict[str, Any] = {name: np.concatenate([getattr(cells, name), none]) for name in COUNTS}
     return replace(

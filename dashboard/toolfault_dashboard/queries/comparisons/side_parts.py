@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import compress
+from itertools import chain, compress
 from operator import add
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -36,22 +36,20 @@ __all__ = [
     "Counted",
     "Ended",
     "Part",
+    "cells_of_rows",
     "code_part",
+    "code_part_of_rows",
     "ended_of",
     "more_calls",
     "only",
-    "said_by",
     "together",
     "views_of",
 ]
 
 _Name = TypeVar("_Name", str, Stratum)
 
-_DECODE = msgspec.json.Decoder(dict[str, int])
+_DECODE = msgspec.json.Decoder(list[dict[str, int]])
 _HALF = 2  # cells that take as much memory as a row of another answer
-
-Said = tuple[Mapping[str, int], int, int, int]
-"""Of a conversation that has ended: its calls per tool, its first and last call, and its end."""
 
 
 class Counted(NamedTuple):
@@ -161,34 +159,81 @@ def views_of(rows: Sequence[Sequence[Any]], number: int) -> tuple[Columns, ...]:
     )
 
 
-def said_by(row: Sequence[Any]) -> Said:
-    """Return what a row says: calls as JSON, model, agent, and the three moments."""
-    calls, _model, _agent, *moments = row[:6]
-    first, last, at = (int(moment) for moment in moments)
-    return _DECODE.decode(calls), first, last, at
+def cells_of_rows(calls: Sequence[Sequence[Any]], chains: Sequence[Sequence[Any]]) -> Columns:
+    """Return the cells of single calls and chains.
+
+    Args:
+        calls: Conversation, tool, model, agent, and whether each failed, failed outside of any
+            chain, and has a time, as 0 or 1.
+        chains: Conversation, tool, model, agent, round trips, whether each recovered and is closed,
+            milliseconds and tokens lost, and whether it reports tokens.
+    """
+    of_calls, of_chains = _columns(calls, 8), _columns(chains, 10)
+    names, strata = Names(), dict[Stratum, int]()
+    talks = [names.taking(each[0]) for each in (of_calls, of_chains)]
+    own = [numbered(zip(*each[1:4], strict=True), strata) for each in (of_calls, of_chains)]
+    width = max(1, len(strata))
+    cells, place = np.unique(
+        np.concatenate(talks) * width + np.concatenate(own), return_inverse=True
+    )
+    of_call, of_chain = place[: len(calls)], place[len(calls) :]
+
+    def summed(where: Numbers, values: Any) -> Floats:
+        return added(where, np.asarray(values, dtype=np.float64), len(cells))
+
+    failed, unchained, timed = (summed(of_call, each) for each in of_calls[4:7])
+    round_trips, *others = (summed(of_chain, each) for each in of_chains[4:])
+    recovered, closed, time_lost_ms, tokens_lost, told = others
+    return Columns(
+        names=names,
+        conversation=cells // width,
+        strata=tuple(strata),
+        stratum=cells % width,
+        calls=added(of_call, np.ones(len(calls)), len(cells)),
+        failures=failed,
+        chains=added(of_chain, np.ones(len(chains)), len(cells)),
+        unchained=unchained,
+        round_trips=round_trips,
+        recovered=recovered,
+        closed=closed,
+        timed=timed,
+        time_lost_ms=time_lost_ms,
+        tokens_lost=tokens_lost,
+        told=told,
+    )
 
 
-def ended_of(ended: Mapping[str, Said], cells: Columns) -> Ended:
-    """Return what conversations of *cells* said at their *end*, by conversation and tool."""
+def _columns(rows: Sequence[Sequence[Any]], width: int) -> Sequence[Sequence[Any]]:
+    """Return *rows* column by column; *width* empty columns where there is none."""
+    return list(zip(*rows, strict=True)) or [()] * width
+
+
+def ended_of(rows: Sequence[Sequence[Any]], cells: Columns) -> Ended:
+    """Return what conversations of *cells* said at their end, by conversation and tool.
+
+    Args:
+        rows: Conversation, its calls per tool as JSON, two columns that do not matter, and when its
+            first call began, its last one ended, and it ended itself.
+        cells: Cells that each of these conversations has.
+    """
     tools: dict[str, int] = {}
-    conversation = cells.names.of(ended)
-    pairs = [
-        (place, tools.setdefault(tool, len(tools)), calls)
-        for place, (named, *_) in zip(conversation.tolist(), ended.values(), strict=True)
-        for tool, calls in named.items()
-    ]
-    of, tool, calls = zip(*pairs, strict=True) if pairs else ((), (), ())
-    moments = np.asarray([said[1:] for said in ended.values()], dtype=np.int64).reshape(-1, 3)
+    names, texts, _, _, *moments = _columns(rows, 7)[:7]
+    conversation = cells.names.of(names)
+    # All texts as one: a conversation may name dozens of tools, so these are the longest columns.
+    named = _DECODE.decode(f"[{','.join(texts)}]")
+    calls = np.fromiter(chain.from_iterable(map(dict.values, named)), dtype=np.float64)
+    place = np.repeat(np.arange(len(named)), np.fromiter(map(len, named), dtype=np.int64))
+    first, last, at = (np.asarray(each, dtype=np.int64) for each in moments)
     return Ended(
         conversation=conversation,
-        total=np.asarray([sum(named.values()) for named, *_ in ended.values()], dtype=np.float64),
-        first=moments[:, 0],
-        last=moments[:, 1],
-        at=moments[:, 2],
-        of=np.asarray(of, dtype=np.int64),
+        total=added(place, calls, len(named)),
+        first=first,
+        last=last,
+        at=at,
+        of=conversation[place],
+        tool=numbered(chain.from_iterable(named), tools),
         tools=tuple(tools),
-        tool=np.asarray(tool, dtype=np.int64),
-        calls=np.asarray(calls, dtype=np.float64),
+        calls=calls,
     )
 
 
@@ -377,6 +422,40 @@ def code_part(rows: Sequence[Sequence[Any]], cells: Columns) -> CodePart:
         conversation=cells.names.of(names),
         failures=np.asarray(counts[1 if len(counts) > 1 else 0], dtype=np.float64),
         amounts=amounts,
+    )
+
+
+def code_part_of_rows(
+    calls: Sequence[Sequence[Any]], further: Sequence[Sequence[Any]], cells: Columns
+) -> CodePart:
+    """Return the failures among single *calls* as columns.
+
+    Args:
+        calls: As in `cells_of_rows`, and the code of each.
+        further: Conversation, code, and failures that have an issue of this code beside their own.
+        cells: The cells of the calls.
+    """
+    failed = [row for row in calls if row[4]]
+    codes: dict[str, int] = {}
+    own = numbered((row[7] for row in failed), codes)
+    others = numbered((row[1] for row in further), codes)
+    talks = [cells.names.of(row[0] for row in rows) for rows in (failed, further)]
+    counts = np.asarray([row[2] for row in further], dtype=np.float64)
+    width = max(1, len(cells.names))
+    pairs, place = np.unique(
+        np.concatenate([own, others]) * width + np.concatenate(talks), return_inverse=True
+    )
+    failures = added(place, np.concatenate([np.ones(len(failed)), counts]), len(pairs))
+    code = pairs // width
+    of_codes = added(code, failures, len(codes)).tolist()
+    return CodePart(
+        codes=tuple(codes),
+        code=code,
+        conversation=pairs % width,
+        failures=failures,
+        amounts=Amounts(
+            {name: amount((number,)) for name, number in zip(codes, of_codes, strict=True)}
+        ),
     )
 
 

@@ -38,7 +38,7 @@ from toolfault_dashboard.search import Clause, Moment, Query
 if TYPE_CHECKING:
     from toolfault_dashboard.analysis.comparisons.by_code import CodeAmounts
     from toolfault_dashboard.analysis.comparisons.columns import CodeColumns
-    from toolfault_dashboard.queries.comparisons.side_parts import Counted, Part, Said
+    from toolfault_dashboard.queries.comparisons.side_parts import Counted, Part
 
 __all__ = ["growing_sides", "side_of", "side_part", "side_with_codes", "sides_of"]
 
@@ -93,11 +93,12 @@ def side_part(conn: Connection, scope: Scope, codes: bool, *, whole: bool = Fals
         code_part,
         ended_of,
         more_calls,
-        said_by,
         views_of,
     )
 
     sampled = sampling(conn, scope.project_id)
+    if not whole and not sampled.calls:
+        return _part_of_rows(conn, scope, codes=codes)
     rows: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
     statement = _statement(scope, sampled, ended=whole, codes=codes and whole)
     for row in conn.execute(statement).all():
@@ -107,14 +108,13 @@ def side_part(conn: Connection, scope: Scope, codes: bool, *, whole: bool = Fals
     if whole:
         # Without counters it does not matter what is in them already.
         said = rows[_ENDED] if counted.calls else []
-        known = {row[0]: said_by(row[1:]) for row in said}
         of_codes: Sequence[Sequence[Any]] = [
             (code, talk, *numbers[: _width(sampled)]) for talk, code, _, _, *numbers in rows[_CODE]
         ]
     else:  # another part may have some
-        known = _ended(conn, scope, frozenset(views[0].names))
+        said = _ended(conn, scope, frozenset(views[0].names))
         of_codes = conn.execute(_failures_by_code(scope, sampled)).all() if codes else ()
-    ended = ended_of(known, views[0])
+    ended = ended_of(said, views[0])
     return Part(
         views=views,
         ended=ended,
@@ -122,6 +122,68 @@ def side_part(conn: Connection, scope: Scope, codes: bool, *, whole: bool = Fals
         counted=counted,
         codes=code_part(of_codes, views[0]) if codes else None,
     )
+
+
+def _part_of_rows(conn: Connection, scope: Scope, *, codes: bool) -> Part:
+    """Read a part of a side call by call and chain by chain, of which none is sampled.
+
+    Of many rows most are groups of their own, so that a database takes three times as long to group
+    them as to hand them over.
+    """
+    from toolfault_dashboard.queries.comparisons.side_parts import (
+        Part,
+        cells_of_rows,
+        code_part_of_rows,
+        ended_of,
+        more_calls,
+    )
+
+    calls = conn.execute(_calls(scope)).all()
+    cells = cells_of_rows(calls, conn.execute(_chains(scope)).all())
+    further: Sequence[Sequence[Any]] = ()
+    if codes:
+        talk = _conversation_of_call().label("talk")
+        further = conn.execute(of_other_issues(failures_of(scope), talk, sampled=False)).all()
+    ended = ended_of(_ended(conn, scope, frozenset(cells.names)), cells)
+    return Part(
+        views=(cells,),
+        ended=ended,
+        more=more_calls(cells, ended),
+        counted=_counted(conn.execute(_counts(scope)).all(), of_tools=scope.query.has("tool")),
+        codes=code_part_of_rows(calls, further, cells) if codes else None,
+    )
+
+
+def _conversation_of_call() -> ColumnElement[str]:
+    """Return what stands for the conversation of a call: outside of any it is one of its own."""
+    return func.coalesce(tool_call.c.session_id, tool_call.c.event_id)
+
+
+def _calls(scope: Scope) -> Select[*tuple[Any, ...]]:
+    """Return the calls of *scope*: conversation, stratum, three yes or no, and the code."""
+    failed = failures_of(scope)
+    return select(
+        _conversation_of_call(),
+        *(func.coalesce(tool_call.c[name], "") for name in _STRATUM),
+        case((failed, 1), else_=0),
+        case((failed & tool_call.c.chain_id.is_(None), 1), else_=0),
+        case((tool_call.c.time_source != "none", 1), else_=0),
+        func.coalesce(tool_call.c.code, ""),
+    ).where(calls_of(scope))
+
+
+def _chains(scope: Scope) -> Select[*tuple[Any, ...]]:
+    """Return the chains of *scope*: conversation, stratum, and counts in the order of `_COUNTS`."""
+    return select(
+        chain.c.session_id,
+        *(func.coalesce(chain.c[name], "") for name in _STRATUM),
+        chain.c.round_trips,
+        case((chain.c.recovered_at.is_not(None), 1), else_=0),
+        case((chain.c.settles_at <= scope.now, 1), else_=0),
+        chain.c.time_lost_ms,
+        func.coalesce(chain.c.tokens_lost, 0),
+        case((chain.c.tokens_lost.is_not(None), 1), else_=0),
+    ).where(chains_of(scope))
 
 
 def _width(sampled: Sampling) -> int:
@@ -194,7 +256,6 @@ def _at_once(
     conn: Connection, scopes: Mapping[str, Scope], ends: Sequence[int]
 ) -> Iterator[dict[str, Part]]:
     """Yield the same, all of it read by one statement."""
-    from toolfault_dashboard.queries.comparisons import side_parts
     from toolfault_dashboard.queries.comparisons.side_parts import (
         Part,
         ended_of,
@@ -212,16 +273,13 @@ def _at_once(
     )
     for label, kind, step, *row in conn.execute(of_all):
         found[label, kind, step].append(row)
-    said = {
-        label: {row[0]: side_parts.said_by(row[1:]) for row in found[label, _ENDED, 0]}
-        for label in scopes
-    }
+    said = {label: found[label, _ENDED, 0] for label in scopes}
     for step in range(len(ends)):
         new: dict[str, Part] = {}
         for label, scope in scopes.items():
             views = views_of(found[label, _CELL, step], 3 if sampled.calls else 1)
-            own = said[label]
-            ended = ended_of({n: own[n] for n in views[0].names if n in own}, views[0])
+            known = frozenset(views[0].names)
+            ended = ended_of([row for row in said[label] if row[0] in known], views[0])
             counted = _counted(found[label, _COUNTED, step], of_tools=scope.query.has("tool"))
             new[label] = Part(views, ended, more_calls(views[0], ended), counted)
         yield new
@@ -388,10 +446,8 @@ def _counted(rows: Iterable[Sequence[Any]], *, of_tools: bool) -> Counted:
     return Counted(calls, *total, named, squares)
 
 
-def _ended(conn: Connection, scope: Scope, known: Set[str]) -> dict[str, Said]:
+def _ended(conn: Connection, scope: Scope, known: Set[str]) -> list[Sequence[Any]]:
     """Return what ``conversation_end`` said of the conversations of the side."""
-    from toolfault_dashboard.queries.comparisons.side_parts import said_by
-
     # As text: of a long history most conversations are not of this side and need no reading.
     no_name = (literal("").label(name) for name in _STRATUM[1:])
     statement = select(
@@ -410,8 +466,4 @@ def _ended(conn: Connection, scope: Scope, known: Set[str]) -> dict[str, Said]:
         statement = statement.where(conversation.c.last_at >= since)
         if until is not None:
             statement = statement.where(conversation.c.first_at < until)
-    return {
-        session: said_by(row)
-        for session, *row in conn.execute(statement)
-        if session in known and row[0]
-    }
+    return [row for row in conn.execute(statement).all() if row[1] and row[0] in known]
