@@ -16,7 +16,7 @@ from toolfault_collector.settings import Settings
 from toolfault_collector.storage.database.engine import is_sqlite
 from toolfault_collector.storage.database.wal import advice_on_version
 
-__all__ = ["serve"]
+__all__ = ["collect_garbage_rarely", "serve"]
 
 # Longest request line and headers together; keys and trace headers need a fraction of it.
 MAX_HEADER_BYTES = 16_384
@@ -53,9 +53,7 @@ def serve(
         timeout_graceful_shutdown=round(settings.stop_seconds),
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
     )
-    # What is loaded by now stays, so the collector of garbage need not look at it: without this a
-    # failure costs a fifth more of the processor (`benchmarks/README.md`).
-    gc.freeze()
+    collect_garbage_rarely()
     listener = _listen(settings.host, settings.port)
     url = f"http://{settings.host}:{listener.getsockname()[1]}"
     if on_bound is not None:
@@ -68,6 +66,17 @@ def serve(
         # uvicorn raises the signal again once it has stopped; then there is nothing left to end.
         signal.signal(signum, _stopped)
     _Server(config, on_stop=app.state.collector.begin_stop).run(sockets=[listener])
+
+
+def collect_garbage_rarely() -> None:
+    """Let Python look for cycles of garbage less often than it does by itself.
+
+    What is loaded by now stays, so nobody need look at it: else a failure costs a fifth more of
+    the processor. A page over many rows makes no cycles, but so many objects that looking for them
+    took a quarter of its time (`benchmarks/README.md`).
+    """
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 class _Server(uvicorn.Server):

@@ -32,10 +32,17 @@ def chains_of(scope: Scope) -> ColumnElement[bool]:
     return where.chains_where(scope.project_id, scope.query, scope.now)
 
 
-def calls_of(scope: Scope) -> ColumnElement[bool]:
-    """Return the condition for the reported calls of *scope*, failed or not; see `failures_of`."""
+def calls_of(scope: Scope, *, of_one_conversation: bool = False) -> ColumnElement[bool]:
+    """Return the condition for the reported calls of *scope*, failed or not; see `failures_of`.
+
+    Args:
+        scope: Which calls.
+        of_one_conversation: Whether the statement looks for those of one conversation at a time.
+    """
     check_query(scope)
     calls = where.calls_where(scope.project_id, scope.query, scope.now)
+    if of_one_conversation:
+        return calls
     if scope.query.has("since", "until") and not scope.query.has("tool", "conversation"):
         # Every call is one or the other; said so that the index by time can be used, which begins
         # with it.

@@ -51,7 +51,12 @@ from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
 
 if TYPE_CHECKING:
-    from toolfault_dashboard.analysis.comparisons.columns import CodeColumns, Columns
+    from toolfault_dashboard.analysis.comparisons.columns import (
+        CodeColumns,
+        Columns,
+        Names,
+        Numbers,
+    )
     from toolfault_dashboard.queries.comparisons.side_parts import Counted, Part
 
 __all__ = [
@@ -311,16 +316,6 @@ def _reaching_out(conn: Connection, scope: Scope, names: Sequence[str]) -> dict[
     return {name: (first, last) for name, first, last in rows}
 
 
-def _holds_all_of_each(conn: Connection, scope: Scope) -> bool:
-    """Say whether *scope* is of whole days, and no conversation of them is of others, too."""
-    if not _is_of_days(scope):
-        return False
-    one = select(conversation.c.session_id).where(_reaches_out(scope, conversation.c), OVERNIGHT)
-    # In the order of their index: PostgreSQL takes them for many, and would read the whole table.
-    order = (conversation.c.last_at, conversation.c.first_at)
-    return conn.execute(one.order_by(*order).limit(1)).first() is None
-
-
 def _is_of_days(scope: Scope) -> bool:
     """Say whether the window of *scope* begins and ends at midnight, or not at all."""
     return not any(end is not None and end % DAY_US for end in window(scope))
@@ -377,7 +372,7 @@ class _ChainPart:
 
     window: _Window
     settled: ChainClusters
-    beyond: Mapping[tuple[_Names, str], Sequence[float]]
+    beyond: dict[tuple[_Names, str], Sequence[float]]
     spans: Mapping[str, _Span]
 
     def __len__(self) -> int:
@@ -388,7 +383,7 @@ class _ChainPart:
 def chains_by_key(conn: Connection, scope: Scope, *columns: str) -> ChainClusters:
     """Return the moments of the chains of *scope* by columns of theirs, and of all under ()."""
     if is_asked_at_once(conn, scope):
-        return _chains(conn, scope, columns, whole=True).settled
+        return _chains_at_once(conn, scope, columns)
     parts = in_parts(conn, scope, _chains, columns, outcomes=True, together=_chains_together)
     whole = _chains_together(parts)
     found = ChainClusters(whole.settled)
@@ -397,26 +392,80 @@ def chains_by_key(conn: Connection, scope: Scope, *columns: str) -> ChainCluster
     return found
 
 
-def _chains(conn: Connection, scope: Scope, columns: _Names, *, whole: bool = False) -> _ChainPart:
-    """Read the chains of a part of a window, or of the *whole* of it."""
-    whole = whole or _holds_all_of_each(conn, scope)
+def _chains_at_once(conn: Connection, scope: Scope, columns: _Names) -> ChainClusters:
     names = [func.coalesce(chain.c[column], "").label(column) for column in columns]
     each = [
-        _sums(conn, scope, names, of_all=of_all, whole=whole)
-        for of_all in ([False, True] if names else [True])
+        _sums(conn, scope, names, of_all=of_all) for of_all in ([False, True] if names else [True])
     ]
-    width = len(columns)
-    settled, spans = ChainClusters(), dict[str, _Span]()
-    beyond: dict[tuple[_Names, str], Sequence[float]] = {}
-    for of_all, talk, first, last, *row in conn.execute(union_all(*each)):
-        own = () if of_all else tuple(row[:width])
-        moments, sums = row[width : width + 8], row[width + 8 :]
-        if talk:
-            spans[talk] = first, last
-            beyond[own, talk] = tuple(float(each) for each in sums)
-        else:
-            settled[own] = _moments(moments[:4]), _moments(moments[4:])
-    return _ChainPart(window(scope), settled, beyond, spans)
+    found = ChainClusters()
+    for of_all, *row in conn.execute(union_all(*each)):
+        found[() if of_all else tuple(row[: len(columns)])] = _pair_of(row[len(columns) :])
+    return found
+
+
+def _chains(conn: Connection, scope: Scope, columns: _Names) -> _ChainPart:
+    """Read the chains of a part of a window one by one.
+
+    Most conversations have one or two, so that a database takes longer to group them.
+    """
+    from toolfault_dashboard.analysis.comparisons.columns import Names
+
+    kinds = [case((kind, _weight(conn, scope)), else_=0) for kind in _kinds(scope).values()]
+    names = [func.coalesce(chain.c[column], "") for column in columns]
+    rows = conn.execute(select(chain.c.session_id, *kinds, *names).where(chains_of(scope))).all()
+    talks, *values = list(zip(*rows, strict=True)) or [()] * (1 + len(kinds) + len(names))
+    talking, own = Names(), window(scope)
+    talk = talking.taking(talks)
+    spans = {
+        name: span
+        for name, span in _reaching_out(conn, scope, tuple(talking)).items()
+        if not _lies_within(own, span)
+    }
+    found = _ChainPart(own, ChainClusters(), {}, spans)
+    counts = values[: len(kinds)]
+    if names:
+        of_names = list(zip(*values[len(kinds) :], strict=True))
+        _take_in(found, of_names, talking, talk, counts)
+    _take_in(found, [()] * len(rows), talking, talk, counts)  # those of all names
+    return found
+
+
+def _take_in(
+    found: _ChainPart,
+    of: Sequence[_Names],
+    talking: Names,
+    talk: Numbers,
+    counts: Sequence[Sequence[float]],
+) -> None:
+    """Add up *counts* by the names *of* each chain and its conversation, and take them in.
+
+    Args:
+        found: Takes them in.
+        of: The names of each chain.
+        talking: The conversations.
+        talk: The number of the conversation of each chain.
+        counts: What is counted of each chain and of how many, of both rates.
+    """
+    import numpy as np
+
+    from toolfault_dashboard.analysis.comparisons.columns import added, numbered
+
+    places: dict[_Names, int] = {}
+    width = max(1, len(talking))
+    pairs, place = np.unique(numbered(of, places) * width + talk, return_inverse=True)
+    sums = [added(place, np.asarray(each, dtype=np.float64), len(pairs)) for each in counts]
+    reaching = np.fromiter((name in found.spans for name in talking), np.bool_, count=len(talking))
+    group, within, groups = pairs // width, ~reaching[pairs % width], list(places)
+    moments = [
+        added(group, within * each, len(groups)).tolist()
+        for one, whole in (sums[:2], sums[2:])
+        for each in (whole > 0, one * one, one * whole, whole * whole)
+    ]
+    for names, *own in zip(groups, *moments, strict=True):
+        found.settled[names] = _pair_of(own)
+    beyond = [each[~within].tolist() for each in (group, pairs % width, *sums)]
+    for number, conversation_, *own in zip(*beyond, strict=True):
+        found.beyond[groups[number], talking.in_order[conversation_]] = tuple(own)
 
 
 def chain_questions(
@@ -425,15 +474,10 @@ def chain_questions(
     """Return what `chains_by_key` asks of a window that is counted at once."""
     names = [func.coalesce(chain.c[column], "").label(column) for column in columns]
     each, of_all = (
-        list(_sums(conn, scope, names, of_all=every, whole=True).subquery().c)
-        for every in (False, True)
+        list(_sums(conn, scope, names, of_all=every).subquery().c) for every in (False, True)
     )
     width = len(columns)
-    moments = slice(4 + width, 12 + width)
-    return (
-        Question(select(*each[4 : 4 + width], *each[moments]), width),
-        Question(select(*of_all[moments]), 0),
-    )
+    return Question(select(*each[1:]), width), Question(select(*of_all[1 + width :]), 0)
 
 
 def remember_chains(
@@ -479,56 +523,43 @@ def _chains_together(parts: Sequence[_ChainPart], *_args: object) -> _ChainPart:
     return _ChainPart(own, settled, beyond, {talk: spans[talk] for talk in left})
 
 
-def _sums(
-    conn: Connection, scope: Scope, names: Sequence[Label[str]], *, of_all: bool, whole: bool
-) -> Select[Any]:
-    """Return the select of the moments by *names*; *of_all*, with nothing for each name.
+def _weight(conn: Connection, scope: Scope) -> Any:
+    """Return what a chain stands for."""
+    return chain_weight() if sampling(conn, scope.project_id).failures else 1
 
-    Unless the *whole* window is asked for, conversations that reach beyond it have a row each.
-    """
-    weight: Any = chain_weight() if sampling(conn, scope.project_id).failures else 1
-    kinds = {
+
+def _kinds(scope: Scope) -> dict[str, ColumnElement[bool]]:
+    """Return which chains are counted and of how many, of both rates."""
+    return {
         "recovered": chain.c.recovered_at.is_not(None),
         "closed": chain.c.settles_at <= scope.now,
         "fixed": chain.c.first_retry_fix,
         "retried": chain.c.round_trips > 0,
     }
+
+
+def _sums(
+    conn: Connection, scope: Scope, names: Sequence[Label[str]], *, of_all: bool
+) -> Select[Any]:
+    """Return the select of the moments by *names*; *of_all*, with nothing for each name."""
+    weight = _weight(conn, scope)
     keys = [] if of_all else list(names)
     by_talk = (
         select(
             *keys,
-            chain.c.session_id.label("talk"),
-            *(func.sum(case((kind, weight), else_=0)).label(of) for of, kind in kinds.items()),
+            *(
+                func.sum(case((kind, weight), else_=0)).label(of)
+                for of, kind in _kinds(scope).items()
+            ),
         )
         .where(chains_of(scope))
         .group_by(*keys, chain.c.session_id)
         .subquery()
     )
-    each: Any = by_talk.c
-    talk: list[ColumnElement[Any]] = [literal("").label("talk")]
-    ends: list[ColumnElement[Any]] = [literal(0), literal(0)]
-    if not whole:
-        reaching = select(conversation.c.session_id, *_ends_of(conversation.c)).where(
-            _reaches_out(scope, conversation.c), *([OVERNIGHT] if _is_of_days(scope) else [])
-        )
-        others = reaching.subquery()
-        each = (
-            select(
-                *(each[name] for name in (*(key.name for key in keys), *kinds)),
-                func.coalesce(others.c.session_id, "").label("talk"),
-                others.c.first,
-                others.c.last,
-            )
-            .select_from(by_talk.outerjoin(others, others.c.session_id == by_talk.c.talk))
-            .subquery()
-            .c
-        )
-        talk = [each.talk]
-        ends = [func.min(each.first), func.max(each.last)]
-    pairs = ((each.recovered, each.closed), (each.fixed, each.retried))
+    each = by_talk.c
     moments: list[ColumnElement[Any]] = [
         column
-        for part, of in pairs
+        for part, of in ((each.recovered, each.closed), (each.fixed, each.retried))
         for column in (
             func.count(case((of > 0, 1))),
             func.sum(part * part),
@@ -536,11 +567,9 @@ def _sums(
             func.sum(of * of),
         )
     ]
-    sums = [func.sum(number) for pair in pairs for number in pair]
     own: list[ColumnElement[Any]] = [literal("") if of_all else each[name.name] for name in names]
-    statement = select(literal(int(of_all)), *talk, *ends, *own, *moments, *sums)
-    groups = [*([] if whole else talk), *([] if of_all else own)]
-    return statement.group_by(*groups) if groups else statement
+    statement = select(literal(int(of_all)), *own, *moments)
+    return statement if of_all else statement.group_by(*own)
 
 
 def _moments(row: Sequence[Any]) -> Moments:

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Select,
     and_,
     case,
+    exists,
     func,
     literal,
     not_,
@@ -94,6 +95,19 @@ def _stored_conversations(scope: Scope) -> Select[Any]:
         # A conversation has a call at or after a moment when its last call is.
         return select(*numbers).where(
             conversation.c.project_id == scope.project_id, conversation.c.last_at >= since
+        )
+    if restricting == {"since", "until"} and since is not None and until is not None:
+        # It cannot have one unless it began before the end and went on after the beginning.
+        call = (
+            calls_of(scope, of_one_conversation=True),
+            tool_call.c.project_id == conversation.c.project_id,
+            tool_call.c.session_id == conversation.c.session_id,
+        )
+        return select(*numbers).where(
+            conversation.c.project_id == scope.project_id,
+            conversation.c.last_at >= since,
+            conversation.c.first_at < until,
+            exists().where(*call),
         )
     stored = _sessions(scope, restricting).subquery()
     same = (conversation.c.session_id == stored.c.session_id) & (
