@@ -83,8 +83,16 @@ BREAKS: Final = (
         name="chains-replacement-is-free",
         promise="The call of another tool that replaced a failing one costs nothing.",
         file="collector/toolfault_collector/chains/other_calls.py",
-        old="            return number\n",
-        new="            return between\n",
+        old="            return number if _is_seen(call, chain) else number - 1",
+        new="            return between",
+        found_by=("tests/collector/test_other_calls.py::test_what_counts",),
+    ),
+    Break(
+        name="chains-go-on-after-their-replacement",
+        promise="A replacement of the turn of the first failure does not end the chain.",
+        file="collector/toolfault_collector/chains/other_calls.py",
+        old="        elif _replaces(call, chain):",
+        new="        elif _replaces(call, chain) and _is_seen(call, chain):",
         found_by=("tests/collector/test_other_calls.py::test_what_counts",),
     ),
     Break(
