@@ -69,6 +69,16 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="sdk-phantoms-without-end",
+        promise="A model that sends names without end is not told from one that sends twenty.",
+        file="sdk/toolfault/tools/_phantoms.py",
+        old="                self._more = True\n",
+        new="",
+        found_by=(
+            "tests/sdk/tools/test_phantoms.py::test_names_are_bounded_and_hold_no_secret[model]",
+        ),
+    ),
+    Break(
         name="phantoms-of-counted-calls-count-once",
         promise="Successes that a sender only counted are one call each minute with the argument.",
         file="dashboard/toolfault_dashboard/queries/failures/phantoms.py",
