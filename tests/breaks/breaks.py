@@ -1400,6 +1400,14 @@ BREAKS: Final = (
         found_by=("tests/dashboard/queries/test_conversations.py",),
     ),
     Break(
+        name="pages-another-name-is-picked-for-itself",
+        promise="A name that a model invents is picked instead of the argument that it meant.",
+        file="dashboard/toolfault_dashboard/pages/fix_next.py",
+        old='                field = meant[0] if meant and issue.code == "unknown_field" else ""',
+        new="                pass",
+        found_by=("tests/dashboard/pages/test_picked_fixes.py",),
+    ),
+    Break(
         name="queries-switched-to-a-parallel-call",
         promise="A call that was issued beside the failure is said to be what the model turned to.",
         file="collector/toolfault_collector/chains/fold.py",

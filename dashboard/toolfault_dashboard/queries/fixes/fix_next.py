@@ -443,26 +443,30 @@ def _mended_by(key: FixKey, last_at: int | None, changed: Mapping[str, ChangeRow
 
 
 def _evidence(key: FixKey) -> str:
-    tools = (key.tool, *key.others)
-    clauses: list[tuple[str, str]] = []
+    clauses = [("tool", tuple(Pattern((tool,)) for tool in (key.tool, *key.others)))]
+    if key.remedy == "alias":
+        # Beside the argument; positions in a list are any.
+        *around, last = key.field.rpartition(".")[0].split(".*")
+        beside = Pattern((*around, f"{last}.{key.detail}" if "." in key.field else key.detail))
+        clauses.append(("field", (beside,)))
+    clauses += [(name, (Pattern((value,)),)) for name, value in _told_apart_by(key)]
+    return " ".join(str(Clause(*clause)) for clause in clauses)
+
+
+def _told_apart_by(key: FixKey) -> list[tuple[str, str]]:
+    """Return what tells the failures behind a fix from others of its tool: keys with a value."""
     if key.remedy == "expose":
-        clauses.append(("own_code", "not_available"))
-    elif key.remedy == "reword":
-        clauses.append(("message", key.detail))
-    elif key.remedy == "all_at_once":
-        clauses += [("has", "issue"), ("chain", "recovered")]
-    elif key.remedy == "alias":
-        clauses += [("field", key.detail), ("issue", "unknown_field")]
-    elif key.remedy == "open":
-        clauses += [("own_code", key.detail)] if key.detail else []
-        clauses += [("field_pattern", key.field)] if key.field else []
-    elif key.remedy in ("default", "describe"):
-        clauses += [("field_pattern", key.field), ("issue", "missing_field")]
-    else:
-        # Without the remedy: a sender that names none is believed by what it received.
-        clauses.append(("field_pattern", key.field))
-    narrowed = [(name, (value,)) for name, value in clauses]
-    return " ".join(
-        str(Clause(name, tuple(Pattern((value,)) for value in values)))
-        for name, values in [("tool", tools), *narrowed]
-    )
+        return [("own_code", "not_available")]
+    if key.remedy == "reword":
+        return [("message", key.detail)]
+    if key.remedy == "all_at_once":
+        return [("has", "issue"), ("chain", "recovered")]
+    if key.remedy == "alias":
+        return [("issue", "unknown_field")]
+    if key.remedy == "open":
+        both = (("own_code", key.detail), ("field_pattern", key.field))
+        return [clause for clause in both if clause[1]]
+    if key.remedy in ("default", "describe"):
+        return [("field_pattern", key.field), ("issue", "missing_field")]
+    # Without the remedy: a sender that names none is believed by what it received.
+    return [("field_pattern", key.field)]
