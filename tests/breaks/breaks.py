@@ -1408,6 +1408,14 @@ BREAKS: Final = (
         found_by=("tests/dashboard/pages/test_picked_fixes.py",),
     ),
     Break(
+        name="queries-one-cause-of-some-failures",
+        promise="Fix next says of all failures of a tool what only some of them say.",
+        file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",
+        old="        text = next(iter(said)) if len(said) == 1 else None",
+        new="        text = max(said, key=lambda each: each or 0, default=None)",
+        found_by=("tests/dashboard/queries/test_one_cause.py",),
+    ),
+    Break(
         name="queries-switched-to-a-parallel-call",
         promise="A call that was issued beside the failure is said to be what the model turned to.",
         file="collector/toolfault_collector/chains/fold.py",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from fastapi import APIRouter, HTTPException
@@ -56,7 +56,7 @@ def fix_next(ask: Asked) -> Response:
                 most,
                 added=added.get((row.tool, row.field, row.remedy), ""),
                 first=first.get((row.tool, row.detail)) if row.remedy == "open" else None,
-                texts=_texts(row, texts.get((row.tool, row.detail), [])),
+                texts=_texts(row, texts),
                 weekly=weekly,
             ),
         )
@@ -230,10 +230,21 @@ def _line(
     )
 
 
-def _texts(row: FixRow, texts: Sequence[tuple[int, str]]) -> list[str]:
-    """Return what the failures of *row* said, where these are all that *texts* were counted of."""
-    alone = len(texts) == 1 or sum(number for number, _ in texts) == row.failures
-    return [text for _, text in texts] if row.remedy == "open" and alone else []
+def _texts(row: FixRow, told: Mapping[tuple[str, str], Sequence[tuple[int, str]]]) -> list[str]:
+    """Return what the failures of *row* said, the most frequent first, where all have a text.
+
+    Args:
+        row: A line.
+        told: What was said, and how often, by tool and code.
+    """
+    texts = [text for _, text in told.get((row.tool, row.detail), ())]
+    said = sum(number for number, _ in told.get((row.tool, row.detail), ()))
+    if len(texts) == 1:
+        # A line may be of several tools, if all of them say that.
+        alike = (each for (_, code), each in told.items() if code == row.detail)
+        said = sum(each[0][0] for each in alike if [text for _, text in each] == texts)
+    complete = said == row.failures or (len(texts) == 1 and said > row.failures)
+    return texts if row.remedy == "open" and complete else []
 
 
 def fix_line(ask: Ask, row: FixRow) -> FixLine:

@@ -49,6 +49,7 @@ class FixFailure(NamedTuple):
     issues: tuple[FixIssue, ...]
     round_trip: bool = True  # False: the model had not seen the chain's error when it issued it
     kind: int | None = None  # number of its signature
+    said: int | None = None  # number of its text for the model, where that is about the cause
 
 
 class FixKey(NamedTuple):
@@ -72,6 +73,7 @@ class Opportunity(NamedTuple):
         round_trips: Round trips among them.
         abandoned: Whether its chain was abandoned.
         kind: Number of the failure's signature.
+        said: What it said, see `FixFailure`.
     """
 
     key: FixKey
@@ -83,6 +85,7 @@ class Opportunity(NamedTuple):
     round_trips: int = 0
     abandoned: bool = False
     kind: int | None = None
+    said: int | None = None
 
 
 _HAS_DEFAULTS: Final = re.compile(r"\b(int|integer|float|number|bool|boolean)\b", re.IGNORECASE)
@@ -138,6 +141,7 @@ def _opportunity(failure: FixFailure, key: FixKey, trips: int) -> Opportunity:
         trips,
         failure.abandoned,
         failure.kind,
+        failure.said,
     )
 
 

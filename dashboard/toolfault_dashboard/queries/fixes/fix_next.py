@@ -142,7 +142,7 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> Fix
     weeks = _weeks(conn, scope, found.first_at)
     since = _savings(conn, scope, found.found, changed)
     reworded = _rewordings(conn, scope, ignored)
-    groups = {**_by_cause(found.groups, told(conn, scope)), **reworded}
+    groups = {**_by_cause(found.groups), **reworded}
     # Ranked by what costs little to know: of thousands of fixes a reader sees fifty.
     ranked = sorted(groups, key=lambda key: _rank(key, outline(groups[key]), changed))
     fixes = [fix_of(key, groups[key], weeks=weeks) for key in ranked[:limit]]
@@ -311,19 +311,18 @@ def told(conn: Connection, scope: Scope) -> dict[tuple[str, str], list[tuple[int
     }
 
 
-def _by_cause(
-    groups: Mapping[FixKey, list[Tallied]],
-    texts_of: Mapping[tuple[str, str], list[tuple[int, str]]],
-) -> dict[FixKey, list[Tallied]]:
+def _by_cause(groups: Mapping[FixKey, list[Tallied]]) -> dict[FixKey, list[Tallied]]:
     """Put tools together that fail with one code and one and the same text: that is one cause.
 
+    Every failure of each has the text: the line speaks of no failure that says something else.
     Editing and writing a file that was not read are two tools and one thing to mend.
     """
-    alike: defaultdict[tuple[str, str], list[FixKey]] = defaultdict(list)
-    for key in groups:
-        texts = texts_of.get((key.tool, key.detail), [])
-        if key.remedy == "open" and not key.field and len(texts) == 1:
-            alike[key.detail, texts[0][1]].append(key)
+    alike: defaultdict[tuple[str, int], list[FixKey]] = defaultdict(list)
+    for key, group in groups.items():
+        said = frozenset().union(*(each.tally.said for each in group))
+        text = next(iter(said)) if len(said) == 1 else None
+        if key.remedy == "open" and not key.field and text is not None:
+            alike[key.detail, text].append(key)
     together = dict(groups)
     for keys in alike.values():
         if len(keys) > 1:
