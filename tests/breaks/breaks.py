@@ -88,6 +88,14 @@ BREAKS: Final = (
             "tests/dashboard/queries/test_phantoms.py::test_phantom_arguments_are_those_of_the_rows",
         ),
     ),
+    Break(
+        name="collector-sides-of-the-senders-own",
+        promise="A side that no query can name is stored.",
+        file="collector/toolfault_collector/protocol/records.py",
+        old="        side = None\n",
+        new="",
+        found_by=("tests/collector/test_bad_input.py::test_repaired_event_is_flagged",),
+    ),
     # Chains.
     Break(
         name="chains-replacement-is-free",
