@@ -105,7 +105,5 @@ def other_calls_of(
     ]
     if chain.success is not None or not helped:
         return min(len(between), most)
-    ends = [place for place, call in enumerate(others, 1) if call in helped]
-    if ends and ends[0] <= most:
-        return ends[0]
-    return most if len(others) >= most else len(between)
+    end = min(call.key for call in helped)
+    return min(len([call for call in others if call.key <= end]), most)

@@ -214,6 +214,10 @@ def test_bad_event_is_rejected_alone(
             "parameter",
             "category",
         ),
+        case(34, "side", '"client"', "side", None, "side"),
+        case(34, "side", '"AGENT"', "side", None, "side"),
+        case(34, "side", '"agent"', "side", "agent", None),
+        case(34, "side", '""', "side", None, None),
         case(18, "tags", '{"a": null, "b": 7}', "tags", {"b": "7"}, "tags"),
         case(19, "seq", '5, "seq": 6', "seq", 6, "duplicate_key"),
         case(19, "tool", '"a", "tool": "c"', "tool", "c", "duplicate_key"),
@@ -230,7 +234,7 @@ def test_repaired_event_is_flagged(
 
     assert answer.json() == {"accepted": 1, "duplicate": 0, "rejected": []}
     stored = _stored(collector, event)
-    if value is not None or flag in {"duration", "tokens"}:
+    if value is not None or member in {"duration_ms", "tokens", "side"}:
         assert stored[column] == value
     if flag is not None:
         assert flag in stored["flags"]

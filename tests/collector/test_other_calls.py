@@ -95,6 +95,37 @@ EDITED = [
             20,
             id="twenty at most before what replaced it",
         ),
+        pytest.param(
+            [
+                _call("Edit", 0, ok=False, turn="a"),
+                _call("Edit", 1, ok=False, turn="b"),
+                _call("Read", 1.6, ok=False, turn="c"),
+                _call("Write", 2, turn="a"),
+                _call("Bash", 3, turn="c"),
+            ],
+            1,
+            id="up to what replaced it, though that is of the turn of the first failure",
+        ),
+        pytest.param(
+            [
+                _call("Edit", 0, ok=False, turn="a"),
+                _call("Edit", 1, ok=False),
+                _call("Write", 2, turn="a"),
+                _call("Bash", 3),
+            ],
+            0,
+            id="up to what replaced it, where the turn of the last failure is unknown",
+        ),
+        pytest.param(
+            [
+                _call("Edit", 0, ok=False, turn="a"),
+                _call("Edit", 1, ok=False, turn="b"),
+                *[_call("Read", 2 + place, ok=False, turn="c") for place in range(20)],
+                _call("Write", 1.6, turn="a"),
+            ],
+            0,
+            id="none of twenty after what replaced it",
+        ),
     ],
 )
 def test_what_counts(engine: Engine, events: list[dict[str, Any]], others: int) -> None:

@@ -194,6 +194,25 @@ def test_old_ends_go_with_the_calls_they_count(engine: Engine) -> None:
     assert _right(engine)
 
 
+def test_what_names_a_conversation_is_counted_again(engine: Engine) -> None:
+    """The name of a conversation that is cut is the best that any call which is left has."""
+    names = {"own": "explicit", "trace": "trace", "mixed": "meta"}
+    for day in (20, 6, 5, 1):
+        for name, young in names.items():
+            rung = {20: "explicit", 5: young}.get(day, "trace")
+            call = failure("search", session_id=name, conversation_rung=rung, at=_ago(day))
+            done = _ago(day) + MINUTE_US
+            fixed = success("search", session_id=name, conversation_rung=rung, at=done)
+            _store(engine, call, fixed, at=done)
+
+    assert prune(engine, days=10, clock=lambda: NOW).calls == 6
+
+    with read_connection(engine) as conn:
+        found = conn.execute(select(conversation.c.session_id, conversation.c.rung))
+        assert {row.session_id: row.rung for row in found} == names
+    assert _right(engine)
+
+
 def test_a_call_that_was_removed_and_comes_again_is_stored_again(engine: Engine) -> None:
     """It is a new call of its conversation then, received now, and counted once."""
     old = [

@@ -122,8 +122,12 @@ def covering(row: Row) -> Key | None:
                     return tool, issue["field_pattern"], remedy, ""
     missing = [issue["field_pattern"] for issue in issues if issue["code"] == "missing_field"]
     unknown = [issue["field"] for issue in issues if issue["code"] == "unknown_field"]
-    if len(missing) == len(unknown) == 1 and len(issues) == 2 and _alike(missing[0], unknown[0]):
-        return tool, missing[0], "alias", unknown[0]
+    if len(missing) == len(unknown) == 1 and len(issues) == 2:
+        (meant,) = (issue["field"] for issue in issues if issue["code"] == "missing_field")
+        *around, wanted = meant.split(".")
+        *there, written = unknown[0].split(".")
+        if around == there and _alike(wanted, written):
+            return tool, missing[0], "alias", written
     if len(missing) == len(issues) == 1:
         words = (issues[0]["expected"] or "").lower()
         usual = re.search(r"\b(int|integer|float|number|bool|boolean)\b", words)

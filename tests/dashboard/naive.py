@@ -177,11 +177,10 @@ def _others(chain: dict[str, Any], own: list[dict[str, Any]], talk: list[dict[st
         key=_place,
     )
     number = len([call for call in others if _place(call)[:2] < _place(last)[:2]])
-    replaced = [
-        place for place, call in enumerate(others, 1) if call["success"] and _helps(call, own, last)
-    ]
+    of_others = (call for call in talk if call["tool"] != chain["tool"] and call["success"])
+    replaced = [_place(call) for call in of_others if _helps(call, own, last)]
     if not last["success"] and replaced:
-        number = replaced[0]
+        number = len([call for call in others if _place(call) <= min(replaced)])
     return min(number, 20)
 
 

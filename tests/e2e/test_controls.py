@@ -316,7 +316,7 @@ def test_times_are_in_the_zone_of_the_reader_and_in_utc_where_wanted(
 
 def test_a_near_miss_is_added_to_fix_next_and_removed(reader: Visit):
     """One click on the failure, one on the list; the list says who added it."""
-    issue = {"field": "url", "code": "wrong_type", "message": "no", "near_miss": ["alias"]}
+    issue = {"field": "url", "code": "wrong_type", "message": "no", "near_miss": ["strip"]}
     own, _ = reader.project(failure(error={"issues": [issue]}))
     page = reader.go("/failures?q=near_miss%3Aany", own)
     first_failure(page).click()

@@ -6,7 +6,8 @@ are part of what the failure cost. *Calls spent* are the round trips of a chain 
 together:
 
 * Other calls come after the chain's first failure and before its end. A chain ends with its last
-  call; a switched one ends with the success of another tool that replaced it, which counts as well.
+  call; a switched one ends with the success of another tool that replaced it, which counts as well,
+  unless the next rule leaves it out.
 * A call that the model issued before it could have seen the first failure is none of them: it has
   the same turn, or, where one of the two turns is unknown, it started before that failure ended.
 * At most `MOST_OTHER_CALLS` count. The SDK sends no more successes one by one after a failure, and
@@ -24,7 +25,7 @@ from typing import Final, NamedTuple
 
 from toolfault_collector.chains.fold import Success, Unresolved, switches
 
-__all__ = ["MOST_OTHER_CALLS", "ChainSpan", "OtherCall", "count_other_calls", "is_seen"]
+__all__ = ["MOST_OTHER_CALLS", "ChainSpan", "OtherCall", "count_other_calls", "is_looked_at"]
 
 MOST_OTHER_CALLS: Final = 20
 
@@ -68,7 +69,33 @@ class ChainSpan(NamedTuple):
     switched: bool
 
 
-def is_seen(call: OtherCall, chain: ChainSpan) -> bool:
+def is_looked_at(call: OtherCall, chain: ChainSpan) -> bool:
+    """Return whether *call* may count for *chain*, or is a success that may have replaced it."""
+    return _is_seen(call, chain) or _replaces(call, chain)
+
+
+def count_other_calls(chain: ChainSpan, calls: Iterable[OtherCall]) -> int:
+    """Return how many calls of other tools *chain* cost, `MOST_OTHER_CALLS` at most.
+
+    Args:
+        chain: The chain.
+        calls: The first `MOST_OTHER_CALLS` calls that `is_looked_at` holds for, in order, or more.
+    """
+    end = (chain.last_started_at, chain.last_seq)
+    between = number = 0
+    for number, call in enumerate(islice(calls, MOST_OTHER_CALLS), 1):
+        if call[:2] < end:
+            between = number
+        elif not chain.switched:
+            break
+        elif _replaces(call, chain):
+            # It ends the chain, also where it was issued together with the first failure.
+            return number if _is_seen(call, chain) else number - 1
+    # The success that replaced it may come after all that count.
+    return number if chain.switched and number == MOST_OTHER_CALLS else between
+
+
+def _is_seen(call: OtherCall, chain: ChainSpan) -> bool:
     """Return whether *call* is of another tool, and issued after the chain's first failure."""
     if call.tool == chain.tool or call[:2] <= (chain.started_at, chain.first_seq):
         return False
@@ -77,26 +104,9 @@ def is_seen(call: OtherCall, chain: ChainSpan) -> bool:
     return call.turn != chain.first_turn
 
 
-def count_other_calls(chain: ChainSpan, calls: Iterable[OtherCall]) -> int:
-    """Return how many calls of other tools *chain* cost, `MOST_OTHER_CALLS` at most.
-
-    Args:
-        chain: The chain.
-        calls: The first `MOST_OTHER_CALLS` calls that `is_seen` holds for, in order, or more.
-    """
+def _replaces(call: OtherCall, chain: ChainSpan) -> bool:
+    """Return whether *call* is a success by which *chain* is switched, if it is."""
     end = (chain.last_started_at, chain.last_seq)
     unresolved = Unresolved(chain.tool, *end, chain.failed_until, chain.last_failure_turn)
-    between = number = 0
-    for number, call in enumerate(islice(calls, MOST_OTHER_CALLS), 1):
-        if call[:2] < end:
-            between = number
-        elif not chain.switched:
-            break
-        elif call.success and switches(_as_success(call), unresolved):
-            return number
-    # The success that replaced it may come after all that count.
-    return number if chain.switched and number == MOST_OTHER_CALLS else between
-
-
-def _as_success(call: OtherCall) -> Success:
-    return (call.started_at, call.seq, call.tool, call.turn)
+    success: Success = (call.started_at, call.seq, call.tool, call.turn)
+    return call.success and switches(success, unresolved)

@@ -10,10 +10,11 @@ import re
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["AUDIENCES", "CATEGORIES", "canonical_code", "default_category"]
+__all__ = ["AUDIENCES", "CATEGORIES", "SIDES", "canonical_code", "default_category"]
 
 AUDIENCES: Final = frozenset({"user", "llm", "system"})
 CATEGORIES: Final = frozenset({"availability", "parameter", "internal"})
+SIDES: Final = frozenset({"agent", "server"})
 
 _PARAMETER: Final = frozenset(
     {"missing_field", "unknown_field", "wrong_type", "invalid_format", "invalid_choice"}

@@ -26,6 +26,7 @@ from toolfault_collector.protocol import wire
 from toolfault_collector.protocol.codes import (
     AUDIENCES,
     CATEGORIES,
+    SIDES,
     canonical_code,
     default_category,
 )
@@ -73,7 +74,6 @@ _SENT_OF_CALL: Final = (
     "trace_id",
     "span_id",
     "framework",
-    "side",
     "conversation_rung",
     "tool",
     "tool_requested",
@@ -397,12 +397,17 @@ def _call(
         flags.append("error_ignored")
     failure = None if success else _failure(event, flags)
     validation = event.validation or _NO_VALIDATION
+    side = event.side or None
+    if side is not None and side not in SIDES:
+        side = None
+        flags.append("side")
     return CallRecord(
         **dict(zip(_SENT_OF_CALL, _sent_of_call(event), strict=True)),
         project_id=context.project_id,
         event_type="tool_call" if is_call else "tool_error",
         session_id=event.session_id or event.run_id,
         turn=event.turn or None,
+        side=side,
         agent=event.agent or default("agent"),
         model=event.model or default("model"),
         provider=event.provider or default("provider"),

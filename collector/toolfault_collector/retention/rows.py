@@ -33,6 +33,7 @@ from sqlalchemy.exc import DBAPIError
 
 from toolfault_collector import failpoints
 from toolfault_collector.clock import MINUTE_US
+from toolfault_collector.protocol.ladder import NONE
 from toolfault_collector.retention.partitions import is_lock_timeout
 from toolfault_collector.storage.cache_versions import Span, raise_versions
 from toolfault_collector.storage.chains.chain_rows import ChainKey
@@ -44,6 +45,7 @@ from toolfault_collector.storage.chains.conversations import (
     write_conversations,
 )
 from toolfault_collector.storage.chains.other_calls import recount_other_calls
+from toolfault_collector.storage.chains.rungs import rung
 from toolfault_collector.storage.database.dialect import among
 from toolfault_collector.storage.database.engine import (
     is_sqlite,
@@ -388,7 +390,7 @@ def _is_needed(row: Any, talk: Conversation, line: Line) -> bool:
 
 
 def _mend(conn: Connection, line: Line, talk: Conversation) -> None:
-    """Write what is left of a conversation that was cut: what it begins with, and its ends."""
+    """Write what is left of a conversation that was cut: its begin, its name and its ends."""
     mine = (_call.project_id == talk.project_id, _call.session_id == talk.session_id)
     tool, talk.first_at = "", talk.last_at
     first = select(_call.tool, _call.started_at).where(*mine).order_by(_call.tool, _call.started_at)
@@ -400,6 +402,11 @@ def _mend(conn: Connection, line: Line, talk: Conversation) -> None:
         talk.time_source = "none"
         for each in conn.execute(source.distinct()).scalars():
             talk.add(talk.last_at, talk.last_at, received_at=talk.received_at, source=each)
+    named = select(rung(tool_call)).where(*mine)
+    if conn.execute(named.where(rung(tool_call) == talk.rung).limit(1)).first() is None:
+        talk.rung = NONE
+        for each in conn.execute(named.distinct()).scalars():
+            talk.add_rung(each)
     ends = and_(_end.project_id == talk.project_id, _end.session_id == talk.session_id)
     old = and_(_end.received_at <= line.cut, _end.occurred_at < talk.last_at)
     conn.execute(delete(conversation_end).where(ends, old))

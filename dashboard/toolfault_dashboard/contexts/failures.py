@@ -215,7 +215,7 @@ class Remedy:
     """A near miss: what would have accepted the value."""
 
     field: Doc[str, "The field."]
-    pattern: Doc[str, "The field as a pattern, as Fix next names it."]
+    pattern: Doc[str, "The argument to mend as a pattern, as Fix next names it; empty: unknown."]
     name: Doc[str, "The remedy as it is stored."]
     words: Doc[str, "The remedy, in words."]
     href: Doc[str, "Fix next for the tool; empty if the reader may not see it."]

@@ -101,11 +101,12 @@ class RoundTripsContext:
     bins: Doc[tuple[RoundTripBin, ...], "The table behind the drawing."]
     by: Doc[str, "What the groups are: `tool`, `argument`, `code` or `model`."]
     groups: Doc[tuple[ToolLine, ...], "Chains by group, most calls spent first."]
+    groups_in_all: Doc[int, "How many groups there are."]
     tabs: Doc[tuple[Link, ...], "What chains can be grouped by."]
     group_columns: Doc[ColumnChoice, "Columns of the groups."]
     chain_columns: Doc[ColumnChoice, "Columns of the chains."]
     chains: Doc[tuple[ChainLine, ...], "The chains, newest first."]
-    total: Doc[int, "Chains of the view."]
+    total: Doc[int, "Chains in the list, each as one, also if it was sampled."]
     pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]
     links: Doc[
         dict[str, str], "Addresses: csv (by group), chains_csv, lengths_csv, rungs_csv, unchained."

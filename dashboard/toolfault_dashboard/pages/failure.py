@@ -118,17 +118,17 @@ def _remedies(ask: Ask, detail: FailureDetail) -> tuple[Remedy, ...]:
     href = ask.link("/fix-next", exactly(parse(""), "tool", tool), window="") if may else ""
     return tuple(
         Remedy(
-            field=issue.field,
-            pattern=issue.field_pattern,
-            name=name,
-            words=REMEDIES.get(name, name),
+            field=each.issue.field,
+            pattern=each.field,
+            name=each.remedy,
+            words=REMEDIES.get(each.remedy, each.remedy),
             href=href,
             form=ask.link("/fix-next", "", window="")
-            if may and (tool, issue.field_pattern, name) not in added
+            if may and each.field and (tool, each.field, each.remedy) not in added
             else "",
-            added=added.get((tool, issue.field_pattern, name), ""),
+            added=added.get((tool, each.field, each.remedy), ""),
         )
-        for issue, name in found
+        for each in found
     )
 
 

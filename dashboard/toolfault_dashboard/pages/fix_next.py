@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from fastapi import APIRouter, HTTPException
 from starlette.responses import RedirectResponse, Response
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.fixes.inference import inferred_remedies
-from toolfault_dashboard.analysis.fixes.opportunities import FixKey
+from toolfault_dashboard.analysis.fixes.opportunities import FixIssue, FixKey, renamed
 from toolfault_dashboard.analysis.fixes.patches import patches
 from toolfault_dashboard.analysis.fixes.remedies import advice
 from toolfault_dashboard.contexts import Link
@@ -27,7 +27,7 @@ from toolfault_dashboard.queries.rows import CalledFirst, FailureDetail
 from toolfault_dashboard.queries.rows.issues import IssueRow
 from toolfault_dashboard.search import Clause, Pattern, parse
 
-__all__ = ["fix_line", "near_misses", "router"]
+__all__ = ["NearMiss", "fix_line", "near_misses", "router"]
 
 router = APIRouter()
 
@@ -56,7 +56,7 @@ def fix_next(ask: Asked) -> Response:
                 most,
                 added=added.get((row.tool, row.field, row.remedy), ""),
                 first=first.get((row.tool, row.detail)) if row.remedy == "open" else None,
-                texts=_texts(row, texts.get((row.tool, row.detail), [])),
+                texts=_texts(row, texts),
                 weekly=weekly,
             ),
         )
@@ -93,7 +93,8 @@ def pick(ask: Asked, form: Submitted) -> Response:
     detail = queries.failure_detail(ask.conn, ask.scope_of(parse("")), event)
     if ask.project is None or detail is None:
         raise HTTPException(404, "There is no failure with this id in this project.")
-    if (field, remedy) not in {(each.field_pattern, name) for each, name in near_misses(detail)}:
+    named = {(each.field, each.remedy) for each in near_misses(detail) if each.field}
+    if (field, remedy) not in named:
         raise HTTPException(422, "This failure names no such remedy.")
     tool = detail.row.tool
     prediction = predicted(ask.conn, ask.scope_of(parse("")), tool=tool, field=field, remedy=remedy)
@@ -126,17 +127,36 @@ def _back(ask: Ask, done: str) -> Response:
     return RedirectResponse(ask.link("/fix-next", "", window="", done=done), status_code=303)
 
 
-def near_misses(detail: FailureDetail) -> tuple[tuple[IssueRow, str], ...]:
+class NearMiss(NamedTuple):
+    """An issue with a remedy that would have accepted what it rejects."""
+
+    issue: IssueRow
+    remedy: str
+    field: str  # the pattern of the argument to mend; empty where nobody can say which one
+
+
+def near_misses(detail: FailureDetail) -> tuple[NearMiss, ...]:
     """Return every issue of a failure with each remedy that would have accepted its value.
 
-    Where the sender named none, what was expected and received tells some.
+    Where the sender named none, what was expected and received tells some. Another name is one of
+    the argument that was meant, if one alone can be.
     """
-    return tuple(
-        (issue, name)
-        for issue in detail.issues
-        for name in issue.near_miss
-        or inferred_remedies(issue.expected, issue.received, issue.received_type)
+    meant = renamed(
+        [FixIssue(each.field_pattern, each.field, each.code, ()) for each in detail.issues]
     )
+    found: list[NearMiss] = []
+    for issue in detail.issues:
+        names = issue.near_miss or inferred_remedies(
+            issue.expected, issue.received, issue.received_type
+        )
+        if meant and issue.code == "unknown_field" and not names:
+            names = ("alias",)
+        for name in names:
+            field = issue.field_pattern
+            if name == "alias":
+                field = meant[0] if meant and issue.code == "unknown_field" else ""
+            found.append(NearMiss(issue, name, field))
+    return tuple(found)
 
 
 def _picked(ask: Ask, found: Outcome, ranked: Sequence[FixRow], *, weekly: bool) -> PickedLine:
@@ -210,10 +230,21 @@ def _line(
     )
 
 
-def _texts(row: FixRow, texts: Sequence[tuple[int, str]]) -> list[str]:
-    """Return what the failures of *row* said, where these are all that *texts* were counted of."""
-    alone = len(texts) == 1 or sum(number for number, _ in texts) == row.failures
-    return [text for _, text in texts] if row.remedy == "open" and alone else []
+def _texts(row: FixRow, told: Mapping[tuple[str, str], Sequence[tuple[int, str]]]) -> list[str]:
+    """Return what the failures of *row* said, the most frequent first, where all have a text.
+
+    Args:
+        row: A line.
+        told: What was said, and how often, by tool and code.
+    """
+    texts = [text for _, text in told.get((row.tool, row.detail), ())]
+    said = sum(number for number, _ in told.get((row.tool, row.detail), ()))
+    if len(texts) == 1:
+        # A line may be of several tools, if all of them say that.
+        alike = (each for (_, code), each in told.items() if code == row.detail)
+        said = sum(each[0][0] for each in alike if [text for _, text in each] == texts)
+    complete = said == row.failures or (len(texts) == 1 and said > row.failures)
+    return texts if row.remedy == "open" and complete else []
 
 
 def fix_line(ask: Ask, row: FixRow) -> FixLine:

@@ -120,6 +120,7 @@ def round_trips(ask: Asked) -> Response:
     chains = queries.chain_list(ask.conn, ask.scope, cursor=cursor, limit=PAGE_ROWS)
     bins = _capped(found.distribution)
     more = [name for name in chosen(ask, CHAIN_COLUMNS) if name in _MORE]
+    groups, groups_in_all = _groups(ask, found, by)
     context = RoundTripsContext(
         view=ask.view("/round-trips", **kept),
         tiles=_tiles(ask, found),
@@ -129,7 +130,8 @@ def round_trips(ask: Asked) -> Response:
         chart=_chart(bins) if found.funnel.chains else None,
         bins=bins,
         by=by,
-        groups=_groups(ask, found, by),
+        groups=groups,
+        groups_in_all=groups_in_all,
         tabs=tuple(
             Link(
                 label,
@@ -172,23 +174,29 @@ def chosen_group(ask: Ask) -> str:
     return wanted if wanted in GROUPS else "tool"
 
 
-def _groups(ask: Ask, found: RoundTrips, by: str) -> tuple[ToolLine, ...]:
-    """Return the chains by tool, argument, code or model, most calls spent first."""
+def _groups(ask: Ask, found: RoundTrips, by: str) -> tuple[tuple[ToolLine, ...], int]:
+    """Return the chains by tool, argument, code or model, and how many groups there are.
+
+    Those with the most calls spent come first, `GROUP_ROWS` at most.
+    """
     if by == "argument":
-        pairs = [
-            (exactly(exactly(ask.query, "tool", tool), "field", group.name), tool, group)
-            for tool, group in queries.chains_by_argument(ask.conn, ask.scope)[:GROUP_ROWS]
+        pairs = queries.chains_by_argument(ask.conn, ask.scope)
+        lines = [
+            replace(
+                _line(
+                    ask, group, exactly(exactly(ask.query, "tool", tool), "field", group.name), {}
+                ),
+                name=argument_of(tool, group.name),
+            )
+            for tool, group in pairs[:GROUP_ROWS]
         ]
-        return tuple(
-            replace(_line(ask, group, query, {}), name=argument_of(tool, group.name))
-            for query, tool, group in pairs
-        )
+        return tuple(lines), len(pairs)
     named = {"tool": found.by_tool, "code": found.by_code, "model": found.by_model}[by]
     money = _money(ask, by)
     return tuple(
         _line(ask, group, exactly(ask.query, _KEYS.get(by, by), group.name), money)
         for group in named[:GROUP_ROWS]
-    )
+    ), len(named)
 
 
 def _line(ask: Ask, group: ChainGroup, query: Query, money: Mapping[str, float | None]) -> ToolLine:

@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 
 from toolfault_collector.clock import MINUTE_US
+from toolfault_collector.storage.chains.rungs import rung
 from toolfault_collector.storage.tables import (
     call_counts,
     chain,
@@ -38,7 +39,6 @@ from toolfault_dashboard.search import of_issues
 from toolfault_dashboard.search.ast import TEXT, Clause, NumberRange, Pattern, Query
 from toolfault_dashboard.search.keys import KEYS, TAG_PREFIX
 from toolfault_dashboard.search.outcomes import outcome_in
-from toolfault_dashboard.search.rungs import rung
 from toolfault_dashboard.search.sql import (
     arms_match,
     contains_folded,

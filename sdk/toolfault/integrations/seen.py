@@ -37,7 +37,7 @@ from toolfault.telemetry._conversations import Conversation, current_scope
 from toolfault.telemetry._guard import debug
 from toolfault.tools import CallRecord, mark_reported, notify
 from toolfault.tools._call import RUNNING, Frame, RunningCall, leave
-from toolfault.tools._phantoms import Loc, left_out, named, undeclared
+from toolfault.tools._phantoms import dropped, undeclared
 
 __all__ = ["Call", "Seen", "current_call", "note", "observe", "open_call"]
 
@@ -364,18 +364,21 @@ def _record(
         record.reported = (*record.reported, *inner.reported)
         record.phantom_arguments = inner.phantom_arguments
     if arguments and not record.phantom_arguments and seen.stage in _PASSED:
-        record.phantom_arguments = named(_phantoms(seen, arguments))
+        # What came to a tool of ours is known there; the framework may have dropped the rest.
+        arrived = inner.arguments if inner is not None and isinstance(inner.arguments, dict) else {}
+        rest = {name: value for name, value in arguments.items() if name not in arrived}
+        record.phantom_arguments = _phantoms(seen, rest)
     record.framework, record.side = seen.framework, seen.side
     return record
 
 
-def _phantoms(seen: Seen, arguments: dict[Any, Any]) -> tuple[Loc, ...]:
+def _phantoms(seen: Seen, arguments: dict[Any, Any]) -> tuple[str, ...]:
     """Return what the model sent and the tool does not have, of a call that nobody refused."""
     if seen.framework in _WITHOUT_NAMES:
         return ()
     if seen.schema is not None:
         return undeclared(seen.schema, arguments)
-    return left_out(arguments, seen.model_class, ())
+    return dropped(arguments, seen.model_class)
 
 
 def _leave(record: CallRecord, conversation: Conversation | None) -> None:

@@ -9,8 +9,10 @@ one, whatever the tool's speed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from toolfault.tools._phantoms import LEFT_OUT
 
 __all__ = ["LONGEST", "Aggregator", "Counter", "CounterKey"]
 
@@ -78,7 +80,7 @@ class Counter:
         if repaired:
             _count(self.repairs, repaired)
         if phantoms:
-            _count(self.phantoms, phantoms)
+            _count(self.phantoms, phantoms, rest=LEFT_OUT)
 
     def add_conversation(self, calls: int) -> None:
         """Count one conversation that ended, with its number of calls."""
@@ -182,11 +184,16 @@ class Aggregator:
         ]
 
 
-def _count(counts: dict[str, int], names: Iterable[str]) -> None:
-    """Count names, at most 100 different ones."""
+def _count(counts: dict[str, int], names: Sequence[str], rest: str | None = None) -> None:
+    """Count names, at most 100 different ones, and under ``rest`` who had others."""
+    left_out = False
     for name in names:
         if name in counts or len(counts) < _NAMES:
             counts[name] = counts.get(name, 0) + 1
+        else:
+            left_out = True
+    if left_out and rest is not None and rest not in names:
+        counts[rest] = counts.get(rest, 0) + 1
 
 
 def _bucket_of(duration_ms: float) -> int:

@@ -22,10 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 from toolfault.coerce import Coercion, coerce_bool, coerce_float, coerce_int, coerce_json
 from toolfault.errors import listed
+from toolfault.tools._phantoms import Phantoms
 from toolfault.tools._signature import Parameters
 
 if TYPE_CHECKING:
     from toolfault.errors import Issue
+    from toolfault.tools._phantoms import Parents
 
 __all__ = [
     "ABSENT",
@@ -109,7 +111,7 @@ class Findings:
         coerce: Whether bool, int, float and JSON strings may be repaired.
         found: What is wrong, in the order of the parameters.
         repairs: ``(loc, value before, value after)`` of every repair.
-        phantoms: Paths of what was sent and is no parameter, where a model dropped it.
+        phantoms: Names of what was sent and is no parameter, where a model dropped it.
     """
 
     __slots__ = ("coerce", "found", "phantoms", "repairs")
@@ -118,7 +120,7 @@ class Findings:
         self.coerce = coerce
         self.found: list[Finding] = []
         self.repairs: list[tuple[Loc, object, object]] = []
-        self.phantoms: tuple[Loc, ...] = ()  # no list: nearly every validation leaves it empty
+        self.phantoms: Phantoms | None = None  # as nearly every validation leaves it
 
     def add(
         self,
@@ -147,6 +149,19 @@ class Findings:
             )
         )
 
+    def note_dropped(self, sent: Mapping[Any, Any], kind: type, loc: Loc, parents: Parents) -> None:
+        """Note what was sent at ``loc`` to a model of class ``kind``, which does not know it.
+
+        Args:
+            sent: What was sent.
+            kind: The class.
+            loc: Where it stands in the arguments.
+            parents: The models that it is inside of.
+        """
+        if self.phantoms is None:
+            self.phantoms = Phantoms()
+        self.phantoms.add_dropped(sent, kind, loc, parents)
+
     def trial(self, *, coerce: bool) -> Findings:
         """Return an empty collection to try one of several alternatives on."""
         return Findings(coerce=coerce)
@@ -155,7 +170,10 @@ class Findings:
         """Take over what ``other`` collected."""
         self.found.extend(other.found)
         self.repairs.extend(other.repairs)
-        self.phantoms += other.phantoms
+        if self.phantoms is None:
+            self.phantoms = other.phantoms
+        elif other.phantoms is not None:
+            self.phantoms.absorb(other.phantoms)
 
 
 class Check:

@@ -24,7 +24,7 @@ from toolfault.tools._checks import (
     hoisted,
 )
 from toolfault.tools._mending import Outcome, mended
-from toolfault.tools._phantoms import declared, left_out
+from toolfault.tools._phantoms import Parents, declared
 from toolfault.tools._signature import Parameters
 
 __all__ = ["ModelCheck", "ModelPlan", "is_validation_error", "model_check", "plan_of_model"]
@@ -301,7 +301,7 @@ def _is_as_sent(sent: Any, validated: Any) -> bool:
 
 
 def conversions(
-    sent: Any, validated: Any, loc: Loc, findings: Findings
+    sent: Any, validated: Any, loc: Loc, findings: Findings, parents: Parents = ()
 ) -> Iterator[tuple[Loc, object, object]]:
     """Yield ``(loc, sent, validated)`` where a lax model silently changed a value's JSON type.
 
@@ -309,6 +309,13 @@ def conversions(
 
     A string that became a number was repaired, whoever did it. A string that became a date was
     not: JSON has no other way to write a date. An integer where a number is wanted is one.
+
+    Args:
+        sent: What the model sent.
+        validated: What became of it.
+        loc: Where it stands in the arguments.
+        findings: Of the call.
+        parents: The models that it is inside of.
     """
     before, after = type(sent), type(validated)
     if before is dict and len(loc) < _MAX_WALK:
@@ -319,13 +326,14 @@ def conversions(
                 continue
             known += 1
             if item is not value:
-                yield from conversions(item, value, (*loc, name), findings)
+                inside = (*parents, (after, name))
+                yield from conversions(item, value, (*loc, name), findings, inside)
         if known < len(sent):
-            findings.phantoms += left_out(sent, after, loc)
+            findings.note_dropped(sent, after, loc, parents)
     elif before is list and after is list and len(loc) < _MAX_WALK:
         for index, (item, value) in enumerate(zip(sent, validated, strict=False)):
             if item is not value:
-                yield from conversions(item, value, (*loc, index), findings)
+                yield from conversions(item, value, (*loc, index), findings, parents)
     elif _is_conversion(sent, validated):
         yield loc, sent, validated
 

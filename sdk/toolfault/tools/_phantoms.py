@@ -6,19 +6,36 @@ This module loads nothing of the validators: integrations ask it at every call o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from toolfault.errors import clean_name
 
-__all__ = ["accepted_names", "declared", "left_out", "named", "pattern", "undeclared"]
+__all__ = [
+    "LEFT_OUT",
+    "Parents",
+    "Phantoms",
+    "accepted_names",
+    "declared",
+    "dropped",
+    "pattern",
+    "undeclared",
+]
 
 Loc = tuple["str | int", ...]
+Parents = tuple[tuple[type, str], ...]
+"""The models around a value, the outermost first, and the field of each."""
+
+LEFT_OUT = "…"
+"""Stands for the names of a call that are not kept."""
 
 _MOST = 20  # names of one call: a model can invent them without end
+_LONGEST = 128  # characters of a name, and twice as many of a path
 # Words by which a schema may say more of an object's names than its own ``properties`` do.
-_SAYS_MORE = ("$ref", "allOf", "anyOf", "dependentSchemas", "if", "oneOf", "patternProperties")
+_SAYS_MORE = (
+    *("$dynamicRef", "$recursiveRef", "$ref", "allOf", "anyOf", "dependencies"),
+    *("dependentSchemas", "if", "oneOf", "patternProperties", "propertyNames"),
+)
 _FIELDS = (
     "__pydantic_fields__",
     "model_fields",  # pydantic 2 before 2.10, where ``__fields__`` only warns
@@ -29,18 +46,65 @@ _FIELDS = (
 )
 
 
-def named(locs: Iterable[Loc]) -> tuple[str, ...]:
-    """Return the paths as names: each once, without secrets, at most 20."""
-    return tuple(dict.fromkeys(pattern(loc) for loc in islice(locs, _MOST)))
+class Phantoms:
+    """The phantom arguments of one call: each name once, at most 20 and `LEFT_OUT`."""
+
+    __slots__ = ("_accepted", "_more", "_paths")
+
+    def __init__(self) -> None:
+        self._accepted: dict[Any, frozenset[str] | None] = {}
+        self._more = False
+        self._paths: dict[Loc, None] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        yield from dict.fromkeys(map(pattern, self._paths))
+        if self._more:
+            yield LEFT_OUT
+
+    def add(self, names: Iterable[Any], loc: Sequence[str | int] = ()) -> None:
+        """Add names of what was sent at ``loc``; those that are no text are passed over."""
+        above = tuple("*" if type(part) is int else part for part in loc)
+        for name in names:
+            path = (*above, name)
+            if type(name) is not str or path in self._paths:
+                continue
+            if len(self._paths) == _MOST:  # a list may hold a million objects with such names
+                self._more = True
+                return
+            self._paths[path] = None
+
+    def absorb(self, other: Phantoms) -> None:
+        """Add what ``other`` has."""
+        for *above, name in other._paths:
+            self.add((name,), above)
+        self._more |= other._more
+
+    def add_dropped(self, sent: Mapping[Any, Any], kind: Any, loc: Loc, parents: Parents) -> None:
+        """Add what was sent at ``loc`` to a model of class ``kind`` and is none of its fields.
+
+        Inside of the arguments nothing is said of a value of which the model knows no name at all,
+        or that a validator of the host may have read first: it made something else of it.
+        """
+        if self._more:
+            return
+        if kind not in self._accepted:
+            self._accepted[kind] = accepted_names(kind)
+        accepted = self._accepted[kind]
+        if accepted is None or sent.keys() <= accepted or (loc and accepted.isdisjoint(sent)):
+            return
+        if not any(_reads_first(model, field) for model, field in parents):
+            self.add((name for name in sent if name not in accepted), loc)
 
 
 def pattern(loc: Loc) -> str:
     """Return a path with ``*`` for indexes: what happens to arguments is counted by field."""
-    return ".".join("*" if type(part) is int else clean_name(str(part), 128) for part in loc)
+    parts = ("*" if type(part) is int else clean_name(str(part), _LONGEST) for part in loc)
+    path = ".".join(parts)
+    return path if len(path) <= 2 * _LONGEST else f"{path[: 2 * _LONGEST - 1]}…"
 
 
-def undeclared(schema: Any, arguments: Mapping[Any, Any]) -> tuple[Loc, ...]:
-    """Return the names in ``arguments`` that the properties of a JSON schema do not have.
+def undeclared(schema: Any, arguments: Mapping[Any, Any]) -> tuple[str, ...]:
+    """Return the names in ``arguments`` that a JSON schema does not have, bounded.
 
     A schema that says nothing of other names does not declare them, although JSON Schema allows
     them (2020-12, 10.3.2.3): that is how libraries write a model that drops what it does not know.
@@ -49,24 +113,23 @@ def undeclared(schema: Any, arguments: Mapping[Any, Any]) -> tuple[Loc, ...]:
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     if not isinstance(properties, Mapping) or arguments.keys() <= properties.keys():
         return ()
-    if schema.get("additionalProperties", False) is not False:
-        return ()
+    for word in ("additionalProperties", "unevaluatedProperties"):
+        if schema.get(word, False) is not False:
+            return ()
     if any(word in schema for word in _SAYS_MORE):
         return ()
-    return tuple((name,) for name in arguments if type(name) is str and name not in properties)
+    required = schema.get("required")
+    known = {*properties, *(required if isinstance(required, list) else ())}
+    found = Phantoms()
+    found.add(name for name in arguments if name not in known)
+    return tuple(found)
 
 
-def left_out(sent: Mapping[Any, Any], kind: Any, loc: Loc) -> tuple[Loc, ...]:
-    """Return the paths of what was sent to a model of class ``kind`` and is none of its fields.
-
-    Inside of the arguments nothing is said of a value of which the model knows no name at all: a
-    validator of the host has made something else of it.
-    """
-    accepted = accepted_names(kind)
-    if accepted is None or sent.keys() <= accepted:
-        return ()
-    names = [name for name in sent if type(name) is str and name not in accepted]
-    return () if loc and len(names) == len(sent) else tuple((*loc, name) for name in names)
+def dropped(arguments: Mapping[Any, Any], kind: Any) -> tuple[str, ...]:
+    """Return the names in ``arguments`` that a model of class ``kind`` does not read, bounded."""
+    found = Phantoms()
+    found.add_dropped(arguments, kind, (), ())
+    return tuple(found)
 
 
 def accepted_names(kind: Any) -> frozenset[str] | None:
@@ -102,6 +165,8 @@ def declared(kind: Any) -> Any:
 
 def _reads_all(kind: Any) -> bool:
     """Whether a model keeps names that it does not declare, or looks at the values itself."""
+    if getattr(kind, "__pydantic_custom_init__", False):
+        return True
     config = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None)
     if isinstance(config, Mapping) and config.get("extra") == "allow":
         return True
@@ -113,3 +178,21 @@ def _reads_all(kind: Any) -> bool:
     return any(
         getattr(each.info, "mode", None) in ("before", "wrap") for each in validators.values()
     )
+
+
+def _reads_first(kind: Any, name: str) -> bool:
+    """Whether code of the host sees the value of a model's field before it is validated."""
+    decorators = getattr(kind, "__pydantic_decorators__", None)
+    for each in (getattr(decorators, "field_validators", None) or {}).values():
+        fields = getattr(each.info, "fields", ())
+        if getattr(each.info, "mode", None) != "after" and (name in fields or "*" in fields):
+            return True
+    fields = declared(kind)
+    field = fields.get(name) if isinstance(fields, Mapping) else None
+    if getattr(field, "pre_validators", None):  # pydantic 1
+        return True
+    annotated = getattr(field, "metadata", None) or ()
+    return any(type(each).__name__ in _FIRST for each in annotated)
+
+
+_FIRST = ("BeforeValidator", "PlainValidator", "WrapValidator")  # of pydantic

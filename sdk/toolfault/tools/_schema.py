@@ -17,7 +17,6 @@ from referencing import Registry
 from toolfault.errors import ConfigError
 from toolfault.tools._checks import Findings, Loc, Plan
 from toolfault.tools._mending import Complaint, Outcome, mended
-from toolfault.tools._phantoms import undeclared
 from toolfault.tools._signature import Parameters
 
 __all__ = ["SchemaPlan", "validator_of"]
@@ -81,7 +80,6 @@ class SchemaPlan(Plan):
             jsonschema.ValidationError: They are wrong; its context has every error.
         """
         sent: dict[str, Any] = mended(arguments, self._attempt, (), findings)[0]
-        findings.phantoms += undeclared(self._document, sent)
         return sent
 
     def _attempt(self, arguments: Any) -> Outcome:

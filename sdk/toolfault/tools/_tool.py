@@ -27,7 +27,6 @@ from toolfault.tools._outcome import (
     salvaged_tear,
     torn_off,
 )
-from toolfault.tools._phantoms import named
 from toolfault.tools._settings import DEFAULTS
 from toolfault.tools._signature import (
     Parameters,
@@ -197,8 +196,8 @@ class Compiled:
         kwargs = self.plan.prepare(raw, findings)
         if findings.repairs:
             call.coercions = repairs_of(findings)
-        if findings.phantoms:
-            call.phantom_arguments = named(findings.phantoms)
+        if findings.phantoms is not None:
+            call.phantom_arguments = tuple(findings.phantoms)
         if findings.found:
             call.rejection = rejected_by_checks(
                 call.tool, findings, label, secret=self._secret or self.secret_fields

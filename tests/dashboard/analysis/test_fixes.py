@@ -17,7 +17,9 @@ from toolfault_dashboard.analysis.fixes.remedies import advice
 
 def issue(field: str, code: str = "wrong_type", *near_miss: str, expected: str = "") -> FixIssue:
     """One issue."""
-    return FixIssue("*" if code == "unknown_field" else field, field, code, near_miss, expected)
+    parts = ["*" if part.isdecimal() else part for part in field.split(".")]
+    pattern = ".".join([*parts[:-1], "*"] if code == "unknown_field" else parts)
+    return FixIssue(pattern, field, code, near_miss, expected)
 
 
 def failure(
@@ -95,6 +97,29 @@ def test_an_unknown_name_like_a_missing_one_is_an_alias(
     found = _found(failure(issue(missing, "missing_field"), issue(unknown, "unknown_field")))
     assert (found == {FixKey("t", missing, "alias", unknown): (1.0, 1)}) is alike
     assert (found == {FixKey("t", "", "open", "invalid_input"): (1.0, 1)}) is not alike
+
+
+@pytest.mark.parametrize(
+    ("missing", "unknown", "key"),
+    [
+        (["items.0.path"], ["items.0.file_path"], ("items.*.path", "file_path")),
+        (["items.7.path"], ["items.7.file_path"], ("items.*.path", "file_path")),
+        (["items.0.path"], ["items.1.file_path"], None),
+        (["configuration.path"], ["configuration.note"], None),
+        (["source.path"], ["target.path_2"], None),
+        (["path"], ["items.0.path_2"], None),
+        (["source_path", "target_path"], ["path"], None),
+        (["path"], ["file_path", "path_2"], None),
+    ],
+)
+def test_an_alias_is_of_the_one_argument_that_was_meant(
+    missing: list[str], unknown: list[str], key: tuple[str, str] | None
+) -> None:
+    """It lies where the unknown name does; none is offered where two may be meant."""
+    issues = [issue(name, "missing_field") for name in missing]
+    found = _found(failure(*issues, *(issue(name, "unknown_field", "alias") for name in unknown)))
+    expected = FixKey("t", key[0], "alias", key[1]) if key else None
+    assert list(found) == [expected or FixKey("t", "", "open", "invalid_input")]
 
 
 @pytest.mark.parametrize(

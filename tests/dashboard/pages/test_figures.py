@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from sqlalchemy import Connection
+from tests.dashboard.generated import NOW
 from tests.dashboard.pages.conftest import Browser
 from tests.dashboard.pages.places import details, generated, scope_of
 from tests.dashboard.reading import Cell, Page, Row
 
+from toolfault_collector.admin.projects import find_project
 from toolfault_collector.clock import DAY_US, format_time
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
@@ -388,6 +391,19 @@ def are_groups(rows: Sequence[Row], found: Sequence[ChainGroup]) -> None:
         shows(row["Recovery rate"], each.recovery_rate)
 
 
+def test_round_trips_of_sampled_failures(browser: Browser):
+    """The chains of the headline are those of the tables: what the stored ones stand for."""
+    with read_connection(browser.engine) as conn:
+        project = find_project(conn, "sampled")
+        assert project is not None
+        found = queries.round_trips(conn, Scope(project, parse(""), NOW))
+    page = browser.page("/round-trips?project=sampled&window=all")
+    assert f" in {plural(found.funnel.chains, 'chain')} " in page.lead
+    assert page.section("How chains end").tables[0].column("Number")[0] == count(
+        found.funnel.chains
+    )
+
+
 def test_round_trips(read: Reads, conn: Connection, scope: Scope):
     """Tiles, ends, distribution, groups and the list of chains are those of the queries."""
     page, found = read("/round-trips"), queries.round_trips(conn, scope)
@@ -425,8 +441,11 @@ def test_round_trips(read: Reads, conn: Connection, scope: Scope):
         grouped = read(f"/round-trips?by={by}&{GROUP_COLUMNS}").section("Where calls go").tables[0]
         are(grouped.rows, by.capitalize(), [each.name or "none" for each in groups])
         are_groups(grouped.rows, groups)
-    pairs = queries.chains_by_argument(conn, scope)[:30]
-    grouped = read(f"/round-trips?by=argument&{GROUP_COLUMNS}").section("Where calls go").tables[0]
+    every = queries.chains_by_argument(conn, scope)
+    pairs = every[:30]
+    where = read(f"/round-trips?by=argument&{GROUP_COLUMNS}").section("Where calls go")
+    assert (f" 30 of {count(len(every))}, most calls spent" in where.text) is (len(every) > 30)
+    (grouped,) = where.tables
     are(
         grouped.rows,
         "Argument",
@@ -600,6 +619,25 @@ def test_a_change_that_marked_itself(browser: Browser):
             rate = beside.metric
             figures = f"{percent(rate.before)} before and {percent(rate.after)} after"
             assert f"{figures}, {rate.verdict}" in page.text
+
+
+def test_the_chart_of_a_change_shows_what_is_compared(browser: Browser):
+    """Its days are those around the change, of the tool or agent that the change is about."""
+    scope = scope_of(browser.engine)
+    with read_connection(browser.engine) as conn:
+        found = {(each.kind, each.agent): each for each in queries.all_changes(conn, scope)}
+        assert any(kind == "release" and agent for kind, agent in found)
+        for each in found.values():
+            sides = queries.sides_of_change(scope, each, window=14 * DAY_US)
+            of_all = replace(sides[1], query=sides[1].query.without("release", "model"))
+            expected = sum(queries.count_failures(conn, side) for side in (sides[0], of_all))
+            page = browser.page(f"/changes/{each.event_id}?project=generated").main
+            if not expected:
+                assert not page.has("Failures around the change")
+                continue
+            (table,) = page.section("Failures around the change").tables
+            shown = [int(text.replace(",", "")) for text in table.column("Failures")]
+            assert sum(shown) == expected, each.label
 
 
 def test_an_experiment(read: Reads, conn: Connection, scope: Scope):

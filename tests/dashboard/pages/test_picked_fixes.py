@@ -13,8 +13,16 @@ from tests.dashboard.generated import NOW
 from tests.dashboard.pages.conftest import Browser, open_browser
 from tests.dashboard.pages.places import scope_of
 from tests.dashboard.reading import Page
+from tests.factories import event_id, failure, success
 
-from toolfault_collector.storage.database.engine import open_engine, read_connection
+from toolfault_collector.admin.projects import ensure_project
+from toolfault_collector.clock import DAY_US, SECOND_US, format_time
+from toolfault_collector.storage.database.engine import (
+    open_engine,
+    read_connection,
+    write_transaction,
+)
+from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import issue, picked_fix, tool_call
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.fixes.patches import patches
@@ -48,7 +56,8 @@ def _near_miss(engine: Engine) -> Any:
         .order_by(issue.c.tool_call_id, issue.c.position)
     )
     with read_connection(engine) as conn:
-        return next(row for row in conn.execute(query) if row.near_miss)
+        rows = conn.execute(query)
+        return next(row for row in rows if row.near_miss and row.near_miss[0] != "alias")
 
 
 def _form(browser: Browser, event_id: str) -> dict[str, str]:
@@ -95,7 +104,59 @@ def test_a_near_miss_goes_to_the_list_and_off_it(developer: Browser):
     for admin in open_browser(developer.engine):
         (log,) = admin.page(f"/settings?{GENERATED}").section("Audit log").tables
         told = [text for text in log.column("What") if "fix_" in text]
-        assert told == ["fix_unpicked", "fix_picked"]
+        assert told[:2] == ["fix_unpicked", "fix_picked"]
+
+
+def _misnamed(session: str, at: int, *missing: str) -> list[dict[str, Any]]:
+    """A call that names its argument otherwise, and its retry."""
+    issues = [{"field": name, "code": "missing_field"} for name in missing]
+    unknown = {"field": "path_name", "field_pattern": "*", "code": "unknown_field"}
+    error = {"code": "invalid_input", "category": "parameter", "audience": "llm"}
+    return [
+        failure(
+            "read", session_id=session, at=at, duration_ms=0.0,
+            error={**error, "issues": [*issues, {**unknown, "near_miss": ["alias"]}]},
+        ),
+        success("read", session_id=session, at=at + SECOND_US, duration_ms=0.0),
+    ]  # fmt: skip
+
+
+def test_another_name_is_picked_for_the_argument_that_it_means(developer: Browser):
+    """What is picked is the fix of the ranking: it is predicted, and followed after a change.
+
+    Where two arguments may be meant, the near miss is shown and nothing can be picked.
+    """
+
+    def store(*events: dict[str, Any]) -> None:
+        with write_transaction(developer.engine) as conn:
+            project = ensure_project(conn, "misnamed")
+            store_events(conn, project, events, received_at=NOW, time_policy="import")
+
+    began = NOW - 20 * DAY_US
+    talks = [_misnamed(f"c{each}", began + each * DAY_US // 2, "path") for each in range(30)]
+    (either, _) = unclear = _misnamed("either", began, "path", "path_to")
+    store(*unclear, *(event for talk in talks for event in talk))
+    form = developer.page(f"/failures/{talks[0][0]['event_id']}?project=misnamed")
+    assert not developer.page(f"/failures/{either['event_id']}?project=misnamed").forms_to(
+        "/fix-next"
+    )
+    fields = dict(form.form("/fix-next").fields)
+    assert (fields["field"], fields["remedy"]) == ("path", "alias")
+    listed = developer.post("/fix-next?project=misnamed", fields)
+    (line,) = listed.section("Added by hand").tables[0].rows
+    assert line["In the ranking"].text.startswith("number 1: ")
+    assert "n = 30 failures" in line["Predicted"].text
+
+    changed = {"type": "change", "label": "alias", "tool": "read", "event_id": event_id()}
+    with developer.engine.begin() as conn:
+        conn.execute(picked_fix.update().values(added_at=began + 15 * DAY_US))
+    store({**changed, "occurred_at": format_time(began + 15 * DAY_US + 1)})
+    later = began + 16 * DAY_US
+    store(*(success("read", session_id=f"l{each}", at=later + each) for each in range(30)))
+    (line,) = developer.page("/fix-next?project=misnamed").section("Added by hand").tables[0].rows
+    assert line["Saved since the change"].text.startswith("held: ")
+    with developer.engine.begin() as conn:
+        conn.execute(picked_fix.delete())
 
 
 def test_the_ranking_names_who_added_a_line(developer: Browser):

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.dashboard.queries_text import queries
 
-from toolfault_dashboard.search import Query, QueryError, parse
+from toolfault_dashboard.search import KEYS, Query, QueryError, parse
+from toolfault_dashboard.search.keys import Key
 from toolfault_dashboard.search.parser import MAX_CLAUSES, MAX_LENGTH, MAX_VALUES
 
 
@@ -105,6 +106,17 @@ def test_errors_say_where_and_what_was_meant(
     with pytest.raises(QueryError) as caught:
         parse(text)
     assert (caught.value.column, caught.value.suggestion) == (column, suggestion)
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS.values() if key.kind == "choice"])
+def test_a_closed_set_says_what_it_has(key: Key) -> None:
+    """A pattern, an empty and an unknown value are refused with the list, negated or not."""
+    for value in (f"{key.choices[0][:2]}*", "*", '""', "no_such_value"):
+        for sign in ("", "-"):
+            with pytest.raises(QueryError, match=f"{key.name} is one of {', '.join(key.choices)}."):
+                parse(f"{sign}{key.name}:{key.choices[0]},{value}")
+    for choice in key.choices:
+        assert str(parse(f"-{key.name}:{choice.upper()}")) == f"-{key.name}:{choice}"
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ TEXTS = [
     "until:2026-11-01", "time:none", "-time:none",
     "conversation:conv-7", "detection:soft*", "exception:TimeoutError", "user:u-7",
     "message:*light*", 'message:""', "category:parameter,internal", "-audience:user,llm",
+    "side:server", "-side:agent", "has:side -side:server,agent", "-has:side framework:mcp",
     "issue:wrong_type -code:wrong_type", "phase:validation reason:paused",
     "-field:port -issue:missing_field -near_miss:any", "-has:field -field_pattern:it*",
     "-has:issue,near_miss -field:port", "-has:model,issue -issue:timeout",

@@ -382,18 +382,24 @@ def test_repaired_fields_are_bounded(make_client: MakeClient) -> None:
 def test_phantom_arguments_are_counted_and_bounded(
     make_client: MakeClient, spooled: bool, tmp_path: Path
 ) -> None:
-    """A counter says how many calls had each, also by way of a disk, and names at most 100."""
+    """A counter says how many calls had each, also by way of a disk, and names at most 100.
+
+    A sign stands for the others: that many calls had one of them, or had more than are named.
+    """
     transport, folder = MemoryTransport(), str(tmp_path) if spooled else None
     client = make_client(
         transport=transport, successes="folded", clock=lambda: 0.0, spool_dir=folder
     )
     for number in range(300):
         call = a_call()
-        call.phantom_arguments = (f"x{number}", "same") if number % 3 else ()
+        call.phantom_arguments = ("same", f"x{number}") if number % 3 else ()
+        if number == 299:
+            call.phantom_arguments += ("…",)
         client.on_call(call)
     assert client.flush()
     (counter,) = transport.events
     assert counter["calls"] == 300
-    assert len(counter["phantom_arguments"]) == 100
-    assert counter["phantom_arguments"]["same"] == 200
+    named = counter["phantom_arguments"]
+    assert len(named) == 101
+    assert (named["same"], named["…"], sum(named.values())) == (200, 101, 400)
     conserved(client)

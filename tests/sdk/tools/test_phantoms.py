@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pydantic
@@ -12,7 +12,7 @@ from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, mode
 
 import toolfault
 from toolfault import tool
-from toolfault.integrations.seen import Seen
+from toolfault.integrations.seen import Call, Seen
 from toolfault.integrations.seen import observe as report_seen
 from toolfault.tools import CallRecord
 
@@ -79,6 +79,29 @@ class Traveller(BaseModel):
         return [Person(name=each["first"]) for each in values]
 
 
+class Host(BaseModel):
+    """A value that a validator of the host reads first."""
+
+    guests: list[Person] = []
+    cook: Annotated[Person | None, pydantic.BeforeValidator(lambda _: {"name": "a"})] = None
+    waiter: Person | None = None
+
+    @pydantic.field_validator("guests", mode="wrap")
+    @classmethod
+    def all_named(cls, values: Any, validate: Any) -> Any:
+        """Read another member."""
+        return validate([{"name": each["name"] + each.get("last", "")} for each in values])
+
+
+class Made(BaseModel):
+    """A model that makes itself of other names."""
+
+    day: str
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(day=given["when"])
+
+
 SCHEMA = {"type": "object", "properties": {"day": {"type": "string"}}}
 
 
@@ -95,6 +118,9 @@ SCHEMA = {"type": "object", "properties": {"day": {"type": "string"}}}
         (Open, {"day": "x", "terrace": True}, ()),
         (Reshaped, {"when": "x"}, ()),
         (Traveller, {"people": [{"first": "a"}]}, ()),
+        (Host, {"guests": [{"name": "a", "last": "b"}]}, ()),
+        (Host, {"cook": {"name": "a", "b": 1}, "waiter": {"name": "a", "b": 1}}, ("waiter.b",)),
+        (Made, {"when": "x"}, ()),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("coerce", [False, True])
@@ -140,9 +166,15 @@ def test_what_is_refused_or_taken_is_no_phantom(records: list[CallRecord]) -> No
     @tool
     def taking(day: str, **more: Any) -> None: ...
 
-    outcomes = [each.call(day="x", pet="dog").success for each in (plain, declared, taking)]
-    assert outcomes == [False, False, True]
-    assert [each.phantom_arguments for each in records] == [(), (), ()]
+    @tool(parameters=SCHEMA)
+    def taking_by_schema(**fields: Any) -> None: ...
+
+    @tool(parameters=SCHEMA)
+    def having(day: str, pet: str) -> None: ...
+
+    tools = (plain, declared, taking, taking_by_schema, having)
+    assert [each.call(day="x", pet="dog").success for each in tools] == [False, False, *[True] * 3]
+    assert [each.phantom_arguments for each in records] == [()] * 5
 
 
 @pytest.mark.parametrize(
@@ -153,20 +185,20 @@ def test_what_is_refused_or_taken_is_no_phantom(records: list[CallRecord]) -> No
         ({"additionalProperties": {"type": "string"}}, ()),
         ({"patternProperties": {"^p": {}}}, ()),
         ({"allOf": [{"properties": {"pet": {}}}]}, ()),
+        ({"dependencies": {"day": {"properties": {"pet": {}}}}}, ()),
+        ({"propertyNames": {"maxLength": 9}}, ()),
+        ({"unevaluatedProperties": True}, ()),
+        ({"unevaluatedProperties": False}, ("pet",)),
+        ({"required": ["pet"]}, ()),
     ],
 )
 def test_a_schema_declares_what_it_says(
     more: dict[str, Any], phantoms: Any, records: list[CallRecord]
 ) -> None:
-    """By a schema, a tool of ours and a framework's name alike what it does not declare."""
-
-    @tool(parameters={**SCHEMA, **more})
-    def book(**fields: Any) -> None: ...
-
+    """By the schema that a framework shows to the model, what it does not declare is named."""
     sent = {"day": "x", "pet": "dog"}
-    assert book.call(sent).success
     report_seen(lambda: Seen("some", "book", arguments=sent, schema={**SCHEMA, **more}))
-    assert [each.phantom_arguments for each in records] == [phantoms, phantoms]
+    assert records[0].phantom_arguments == phantoms
 
 
 def test_a_framework_names_them_where_the_call_went_through(records: list[CallRecord]) -> None:
@@ -186,18 +218,66 @@ def test_a_framework_names_them_where_the_call_went_through(records: list[CallRe
     assert named == {"a": ("pet",), "b": ("date", "pet"), "c": (), "d": (), "e": (), "f": ()}
 
 
-def test_names_are_bounded_and_hold_no_secret(records: list[CallRecord]) -> None:
-    """At most 20 names of 128 characters; a name that is a credential is hidden."""
+def test_a_tool_of_ours_in_a_framework_says_itself_what_it_takes(
+    records: list[CallRecord],
+) -> None:
+    """What came to it is its own word; what the framework dropped before it is told by that."""
+
+    @tool(parameters=SCHEMA)
+    def taking(**fields: Any) -> None: ...
+
+    for handed in ({"day": "x", "pet": "dog"}, {"day": "x"}):
+        sent = {"day": "x", "pet": "dog"}
+        seen = Seen("some", "taking", arguments=sent, schema=SCHEMA)
+        with Call(lambda seen=seen: seen) as call:  # type: ignore[misc]
+            taking.call(handed)
+            call.ended()
+    assert [each.phantom_arguments for each in records] == [(), ("pet",)]
+
+
+@pytest.mark.parametrize("by", ["model", "class", "schema"])
+def test_names_are_bounded_and_hold_no_secret(by: str, records: list[CallRecord]) -> None:
+    """At most 20 names of 128 characters and a sign of the rest; a credential is hidden."""
     secret = "sk-ant-" + "a1B2" * 10
+    sent = {secret: 1, "n" * 1_000_000: 1, **{f"x{number}": 1 for number in range(10_000)}}
 
     @tool(model=Nothing)
     def ping() -> None: ...
 
-    ping.call({secret: 1, "n" * 500: 1, **{f"x{number}": 1 for number in range(100)}})
+    if by == "model":
+        ping.call(sent)
+    else:
+        told: Any = {"model_class": Nothing} if by == "class" else {"schema": SCHEMA}
+        report_seen(lambda: Seen("some", "ping", arguments=sent, **told))
     (record,) = records
-    assert len(record.phantom_arguments) == 20
+    assert record.phantom_arguments[-2:] == ("x17", "…")
+    assert len(record.phantom_arguments) == 21
     assert max(map(len, record.phantom_arguments)) <= 128
     assert secret not in str(record.phantom_arguments)
+
+
+class Tree(BaseModel):
+    """A model of any depth."""
+
+    more: list[Tree] = []
+
+
+def test_a_name_counts_once_however_often_it_comes(records: list[CallRecord]) -> None:
+    """Many objects with one name leave room for the others; paths are bounded as well."""
+
+    @tool(model=Tree)
+    def walk(**fields: Any) -> None: ...
+
+    def of(name: str) -> dict[str, Any]:
+        return {"more": [], name: 1}
+
+    long = "n" * 128
+    walk.call({"more": [*[of("b")] * 30, of("c"), {"more": [{"more": [of(long)]}]}]})
+    walk.call({"more": [of(str(place)) for place in range(30)]})
+    short, many = records
+    assert short.phantom_arguments == ("more.*.b", "more.*.c", f"more.*.more.*.more.*.{long}")
+    assert len(many.phantom_arguments) == 21
+    assert many.phantom_arguments[-1] == "…"
 
 
 def test_nothing_changes_for_the_model_and_the_tool(records: list[CallRecord]) -> None:

@@ -21,7 +21,7 @@ from toolfault_collector.chains.other_calls import (
     ChainSpan,
     OtherCall,
     count_other_calls,
-    is_seen,
+    is_looked_at,
 )
 from toolfault_collector.protocol.records import CallRecord
 from toolfault_collector.storage.chains.chain_rows import ChainKey
@@ -121,8 +121,7 @@ def _count_new(key: ChainKey, chain: Chain, calls: list[OtherCall]) -> int:
         chain.last_failure_turn,
         chain.outcome == "switched",
     )
-    seen = sorted(call for call in calls if is_seen(call, span))
-    return count_other_calls(span, seen[:MOST_OTHER_CALLS])
+    return count_other_calls(span, sorted(call for call in calls if is_looked_at(call, span)))
 
 
 _SPAN: Final = ", ".join(
@@ -147,32 +146,39 @@ _TOOLS: Final = (
 )
 _ORDER: Final = "started_at, seq, event_id"
 _FOUND: Final = f"{_ORDER}, tool, turn, success"
-_SEEN: Final = (
+# `is_looked_at` of another tool.
+_LOOKED_AT: Final = (
     "SELECT {shown} FROM tool_call WHERE project_id = {p} AND session_id = {s}"
     " AND tool = tools.tool AND (started_at, seq) > ({at}, {seq})"
-    " AND CASE WHEN turn IS NULL OR {turn} IS NULL"
+    " AND (CASE WHEN turn IS NULL OR {turn} IS NULL"
     " THEN started_at >= {failed_at} ELSE turn <> {turn} END"
+    " OR (success AND (started_at, seq) > ({last_at}, {last_seq})"
+    " AND CASE WHEN turn IS NULL OR {last_turn} IS NULL"
+    " THEN started_at >= {failed_until} ELSE turn <> {last_turn} END))"
     f" ORDER BY {_ORDER} LIMIT {MOST_OTHER_CALLS}"
 )
 _IN_SQLITE: Final = {
     "p": "?1", "s": "?2", "own": "?3", "at": "?4", "seq": "?5", "failed_at": "?6", "turn": "?7",
+    "last_at": "?8", "last_seq": "?9", "failed_until": "?10", "last_turn": "?11",
 }  # fmt: skip
 _SQLITE: Final = (
     f"{_TOOLS.format(table='tool_call', **_IN_SQLITE)} SELECT {_FOUND} FROM tool_call WHERE id IN"
     f" (SELECT of_tool.id FROM tools JOIN tool_call of_tool ON of_tool.id IN"
-    f" ({_SEEN.format(shown='id', **_IN_SQLITE)}) WHERE tools.tool <> ?3)"
+    f" ({_LOOKED_AT.format(shown='id', **_IN_SQLITE)}) WHERE tools.tool <> ?3)"
     f" ORDER BY {_ORDER} LIMIT {MOST_OTHER_CALLS}"
 )
 _IN_POSTGRESQL: Final = {
     "p": "c.project_id", "s": "c.session_id", "own": "c.tool", "at": "c.started_at",
     "seq": "c.first_seq", "failed_at": "c.first_failed_at", "turn": "f.turn",
+    "last_at": "c.last_started_at", "last_seq": "c.last_seq",
+    "failed_until": "c.failed_until", "last_turn": "c.last_failure_turn",
 }  # fmt: skip
 _POSTGRESQL: Final = (
     f"SELECT c.id, c.other_calls, c.project_id, c.session_id, {_SPAN}, found.*"
     " FROM chain c JOIN tool_call f ON f.project_id = c.project_id AND f.event_id = c.chain_id"
     f" LEFT JOIN LATERAL ({_TOOLS.format(table='tool_call', **_IN_POSTGRESQL)}"
     f" SELECT one.* FROM tools CROSS JOIN LATERAL"
-    f" ({_SEEN.format(shown=_FOUND, **_IN_POSTGRESQL)}) AS one WHERE tools.tool <> c.tool"
+    f" ({_LOOKED_AT.format(shown=_FOUND, **_IN_POSTGRESQL)}) AS one WHERE tools.tool <> c.tool"
     f" ORDER BY {_ORDER} LIMIT {MOST_OTHER_CALLS}) AS found ON true"
     f" WHERE c.id IN ? ORDER BY c.id, {', '.join(f'found.{name}' for name in _ORDER.split(', '))}"
 )
@@ -188,7 +194,7 @@ def _stored_spans(
     for row in select_in(conn, _SPANS, among=ids):
         chain_id, stored, project_id, session_id, *of_chain = row
         span = _span(of_chain)
-        key = (project_id, session_id, span.tool, *span[1:5])
+        key = (project_id, session_id, *span[:9])
         found = fetch(conn, _SQLITE, key)
         calls = [OtherCall._make((*each[:5], bool(each[5]))) for each in found]
         yield chain_id, stored, span, calls

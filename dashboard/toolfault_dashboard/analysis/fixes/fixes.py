@@ -77,6 +77,7 @@ class Tally:
         cost: Calls spent that belong to the failures.
         round_trips: Round trips among them.
         kinds: Numbers of the signatures of the failures.
+        said: What the failures said (`FixFailure.said`), where they are open.
     """
 
     failures: int = 0
@@ -86,6 +87,7 @@ class Tally:
     chains: set[str] = field(default_factory=set)
     abandoned: set[str] = field(default_factory=set)
     kinds: set[int] = field(default_factory=set)
+    said: set[int | None] = field(default_factory=set)
     last_at: int | None = None
 
     def count(self, each: Opportunity) -> None:
@@ -101,6 +103,8 @@ class Tally:
                 self.abandoned.add(each.chain_id)
         if each.kind is not None:
             self.kinds.add(each.kind)
+        if each.key.remedy == "open":
+            self.said.add(each.said)
         self.last_at = _later(self.last_at, each.occurred_at)
 
 

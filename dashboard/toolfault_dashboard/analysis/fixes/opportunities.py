@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-__all__ = ["FixFailure", "FixIssue", "FixKey", "Opportunity", "opportunities"]
+__all__ = ["FixFailure", "FixIssue", "FixKey", "Opportunity", "opportunities", "renamed"]
 
 
 class FixIssue(NamedTuple):
@@ -49,6 +49,7 @@ class FixFailure(NamedTuple):
     issues: tuple[FixIssue, ...]
     round_trip: bool = True  # False: the model had not seen the chain's error when it issued it
     kind: int | None = None  # number of its signature
+    said: int | None = None  # number of its text for the model, where that is about the cause
 
 
 class FixKey(NamedTuple):
@@ -72,6 +73,7 @@ class Opportunity(NamedTuple):
         round_trips: Round trips among them.
         abandoned: Whether its chain was abandoned.
         kind: Number of the failure's signature.
+        said: What it said, see `FixFailure`.
     """
 
     key: FixKey
@@ -83,6 +85,7 @@ class Opportunity(NamedTuple):
     round_trips: int = 0
     abandoned: bool = False
     kind: int | None = None
+    said: int | None = None
 
 
 _HAS_DEFAULTS: Final = re.compile(r"\b(int|integer|float|number|bool|boolean)\b", re.IGNORECASE)
@@ -138,6 +141,7 @@ def _opportunity(failure: FixFailure, key: FixKey, trips: int) -> Opportunity:
         trips,
         failure.abandoned,
         failure.kind,
+        failure.said,
     )
 
 
@@ -178,17 +182,26 @@ def _values(failure: FixFailure) -> FixKey | None:
     )
 
 
-def _renamed(failure: FixFailure) -> FixKey | None:
-    """An unknown field that looks like the one missing field: the model's name for it."""
-    missing = [each.field for each in failure.issues if each.code == "missing_field"]
-    unknown = [each.name for each in failure.issues if each.code == "unknown_field"]
-    if len(missing) != 1 or len(unknown) != 1 or len(failure.issues) != 2:
+def renamed(issues: Sequence[FixIssue]) -> tuple[str, str] | None:
+    """Return the argument that was meant, as a pattern, and the name that the model wrote for it.
+
+    That is an unknown name beside and like the one argument that is missing. None where there are
+    more of either: another name for one of them would not have made the call succeed, or more than
+    one may be meant.
+    """
+    missing = [each for each in issues if each.code == "missing_field"]
+    unknown = [each for each in issues if each.code == "unknown_field"]
+    if len(missing) != 1 or len(unknown) != 1 or len(issues) != 2:
         return None
-    return (
-        FixKey(failure.tool, missing[0], "alias", unknown[0])
-        if _alike(missing[0], unknown[0])
-        else None
+    (around, _, wanted), (there, _, written) = (
+        each.name.rpartition(".") for each in (missing[0], unknown[0])
     )
+    return (missing[0].field, written) if around == there and _alike(wanted, written) else None
+
+
+def _renamed(failure: FixFailure) -> FixKey | None:
+    found = renamed(failure.issues)
+    return None if found is None else FixKey(failure.tool, found[0], "alias", found[1])
 
 
 def _alike(wanted: str, written: str) -> bool:

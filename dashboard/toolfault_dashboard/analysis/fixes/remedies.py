@@ -64,8 +64,10 @@ def advice(key: FixKey) -> Advice:
         )
     if key.remedy == "alias":
         other = plain_name(key.detail)
+        # What was picked is a fix of its argument, whatever models call it.
+        name = f"{key.detail!r} as a name" if key.detail else "what models write as another name"
         return Advice(
-            f"Accept {key.detail!r} as a name of {_shown(key)}",
+            f"Accept {name} of {_shown(key)}",
             f'{field}: T = Field(validation_alias=AliasChoices("{field}", "{other}"))',
         )
     if key.remedy == "default":

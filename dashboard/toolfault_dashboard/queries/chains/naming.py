@@ -10,11 +10,11 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, func, select
 
 from toolfault_collector.protocol.ladder import EXPLICIT, NONE
+from toolfault_collector.storage.chains.rungs import rung
 from toolfault_collector.storage.tables import tool_call
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.counting.parts import in_parts
 from toolfault_dashboard.queries.scope import Scope
-from toolfault_dashboard.search.rungs import rung
 
 __all__ = ["ConversationRungs", "RungRow", "conversation_rungs"]
 

@@ -21,6 +21,7 @@ from sqlalchemy import (
     union_all,
 )
 
+from toolfault_collector.storage.chains.rungs import rung
 from toolfault_collector.storage.tables import chain, kind_state, message, signature, tool_call
 from toolfault_dashboard.queries.chains.chains import chain_detail
 from toolfault_dashboard.queries.conditions import failures_of
@@ -38,7 +39,6 @@ from toolfault_dashboard.queries.rows import (
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import seen, sees
 from toolfault_dashboard.search.outcomes import outcome_at
-from toolfault_dashboard.search.rungs import rung
 from toolfault_dashboard.search.states import kinds_with_state, state_at
 
 __all__ = ["count_failures", "failure_detail", "failure_list", "failures_statement"]

@@ -203,6 +203,7 @@ class _Row(NamedTuple):
     other_calls: int
     abandoned: bool | None
     kind: int | None
+    said: int | None
 
 
 def _read(
@@ -301,6 +302,8 @@ def _rows(conn: Connection, scope: Scope, most: int | None) -> Any:
             ),
             outcome_in(scope.now, ("abandoned",)).label("abandoned"),
             tool_call.c.signature_id,
+            # Where the call was wrong as it was made the text is about the cause.
+            case((tool_call.c.category == "parameter", tool_call.c.message_id)).label("said"),
         )
         .select_from(source)
         .where(_which(scope, most))
@@ -345,4 +348,5 @@ def _failure(row: _Row, issues: tuple[FixIssue, ...]) -> FixFailure:
         issues=issues,
         round_trip=bool(row.round_trip),
         kind=row.kind,
+        said=row.said,
     )

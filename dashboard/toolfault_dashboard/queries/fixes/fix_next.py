@@ -142,7 +142,7 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> Fix
     weeks = _weeks(conn, scope, found.first_at)
     since = _savings(conn, scope, found.found, changed)
     reworded = _rewordings(conn, scope, ignored)
-    groups = {**_by_cause(found.groups, told(conn, scope)), **reworded}
+    groups = {**_by_cause(found.groups), **reworded}
     # Ranked by what costs little to know: of thousands of fixes a reader sees fifty.
     ranked = sorted(groups, key=lambda key: _rank(key, outline(groups[key]), changed))
     fixes = [fix_of(key, groups[key], weeks=weeks) for key in ranked[:limit]]
@@ -311,19 +311,18 @@ def told(conn: Connection, scope: Scope) -> dict[tuple[str, str], list[tuple[int
     }
 
 
-def _by_cause(
-    groups: Mapping[FixKey, list[Tallied]],
-    texts_of: Mapping[tuple[str, str], list[tuple[int, str]]],
-) -> dict[FixKey, list[Tallied]]:
+def _by_cause(groups: Mapping[FixKey, list[Tallied]]) -> dict[FixKey, list[Tallied]]:
     """Put tools together that fail with one code and one and the same text: that is one cause.
 
+    Every failure of each has the text: the line speaks of no failure that says something else.
     Editing and writing a file that was not read are two tools and one thing to mend.
     """
-    alike: defaultdict[tuple[str, str], list[FixKey]] = defaultdict(list)
-    for key in groups:
-        texts = texts_of.get((key.tool, key.detail), [])
-        if key.remedy == "open" and not key.field and len(texts) == 1:
-            alike[key.detail, texts[0][1]].append(key)
+    alike: defaultdict[tuple[str, int], list[FixKey]] = defaultdict(list)
+    for key, group in groups.items():
+        said = frozenset().union(*(each.tally.said for each in group))
+        text = next(iter(said)) if len(said) == 1 else None
+        if key.remedy == "open" and not key.field and text is not None:
+            alike[key.detail, text].append(key)
     together = dict(groups)
     for keys in alike.values():
         if len(keys) > 1:
@@ -443,26 +442,30 @@ def _mended_by(key: FixKey, last_at: int | None, changed: Mapping[str, ChangeRow
 
 
 def _evidence(key: FixKey) -> str:
-    tools = (key.tool, *key.others)
-    clauses: list[tuple[str, str]] = []
+    clauses = [("tool", tuple(Pattern((tool,)) for tool in (key.tool, *key.others)))]
+    if key.remedy == "alias":
+        # Beside the argument; positions in a list are any.
+        *around, last = key.field.rpartition(".")[0].split(".*")
+        beside = Pattern((*around, f"{last}.{key.detail}" if "." in key.field else key.detail))
+        clauses.append(("field", (beside,)))
+    clauses += [(name, (Pattern((value,)),)) for name, value in _told_apart_by(key)]
+    return " ".join(str(Clause(*clause)) for clause in clauses)
+
+
+def _told_apart_by(key: FixKey) -> list[tuple[str, str]]:
+    """Return what tells the failures behind a fix from others of its tool: keys with a value."""
     if key.remedy == "expose":
-        clauses.append(("own_code", "not_available"))
-    elif key.remedy == "reword":
-        clauses.append(("message", key.detail))
-    elif key.remedy == "all_at_once":
-        clauses += [("has", "issue"), ("chain", "recovered")]
-    elif key.remedy == "alias":
-        clauses += [("field", key.detail), ("issue", "unknown_field")]
-    elif key.remedy == "open":
-        clauses += [("own_code", key.detail)] if key.detail else []
-        clauses += [("field_pattern", key.field)] if key.field else []
-    elif key.remedy in ("default", "describe"):
-        clauses += [("field_pattern", key.field), ("issue", "missing_field")]
-    else:
-        # Without the remedy: a sender that names none is believed by what it received.
-        clauses.append(("field_pattern", key.field))
-    narrowed = [(name, (value,)) for name, value in clauses]
-    return " ".join(
-        str(Clause(name, tuple(Pattern((value,)) for value in values)))
-        for name, values in [("tool", tools), *narrowed]
-    )
+        return [("own_code", "not_available")]
+    if key.remedy == "reword":
+        return [("message", key.detail)]
+    if key.remedy == "all_at_once":
+        return [("has", "issue"), ("chain", "recovered")]
+    if key.remedy == "alias":
+        return [("issue", "unknown_field")]
+    if key.remedy == "open":
+        both = (("own_code", key.detail), ("field_pattern", key.field))
+        return [clause for clause in both if clause[1]]
+    if key.remedy in ("default", "describe"):
+        return [("field_pattern", key.field), ("issue", "missing_field")]
+    # Without the remedy: a sender that names none is believed by what it received.
+    return [("field_pattern", key.field)]

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from sqlalchemy import Column, ColumnElement, Connection, Label, Select, case, func, null
 
+from toolfault_collector.storage.chains.rungs import rung
 from toolfault_collector.storage.database.engine import is_sqlite
 from toolfault_collector.storage.tables import chain, issue, message, signature, tool_call
 from toolfault_dashboard.queries.chains.chains import chains_statement
@@ -20,7 +21,6 @@ from toolfault_dashboard.queries.failures.issues import issues_statement
 from toolfault_dashboard.queries.lists.lines import Guard, read_lines
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import seen, sees
-from toolfault_dashboard.search.rungs import rung
 
 __all__ = ["PackedRows", "RowStream", "iter_chains", "iter_failures", "iter_issues"]
 
