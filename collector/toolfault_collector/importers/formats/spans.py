@@ -22,11 +22,12 @@ from toolfault_collector.importers.items import Call, Conversation, Format, Json
 
 if TYPE_CHECKING:
     from toolfault_collector.otlp.calls.calls import SeenCall
+    from toolfault_collector.otlp.calls.spans import LogRecord, Span
 
 __all__ = ["FORMAT"]
 
 NAME: Final = "spans"
-_TOO_DEEP: Final = "a span is nested too deeply; it was left out"
+_TOO_DEEP: Final = "a span holds values that are nested too deeply; it was left out"
 _WAITING: Final = 100  # things that are written at once
 # Members of the event that a call of a trace has under the same name.
 _SAME: Final = ("event_id", "trace_id", "span_id", "agent", "provider", "environment", "detection")
@@ -60,8 +61,10 @@ def _read(source: Source) -> Iterator[Conversation]:
             nothing = True
             for each in read_dump(read.value):
                 nothing = False
-                if not by_trace.add(each.trace_id or "", "", each):
+                if _is_too_deep(each):
                     source.report(read.position, _TOO_DEEP)
+                else:
+                    by_trace.add(each.trace_id or "", "", each)
             if nothing:
                 source.mismatch(read.position, "holds no spans; skipped")
         for _, items in by_trace.groups():
@@ -69,10 +72,16 @@ def _read(source: Source) -> Iterator[Conversation]:
             logs = [each for each in items if not isinstance(each, Span)]
             for call in calls_of(spans, logs, soft_rules=rules).calls:
                 name = call.conversation or call.trace_id or ""
-                if not by_conversation.add(name, f"{call.start_us:020}{call.event_id}", call):
-                    source.report("", _TOO_DEEP)
+                by_conversation.add(name, f"{call.start_us:020}{call.event_id}", call)
         for name, calls in by_conversation.groups():
             yield _conversation(name, calls)
+
+
+def _is_too_deep(item: Span | LogRecord) -> bool:
+    from toolfault_collector.otlp.calls.spans import Span, is_too_deep
+
+    own = [event.attributes for event in item.events] if isinstance(item, Span) else [item.body]
+    return is_too_deep(item.attributes, item.resource, *own)
 
 
 class _Sorted:
@@ -86,21 +95,12 @@ class _Sorted:
         self._file.execute("CREATE TABLE item (of BLOB, at TEXT, thing BLOB)")
         self._waiting: list[tuple[bytes, str, bytes]] = []
 
-    def add(self, group: str, at: str, thing: object) -> bool:
-        """Add a thing to a group, at its place in it; those of one place stay in their order.
-
-        Returns:
-            False where its values are nested so deeply that Python cannot write them down.
-        """
+    def add(self, group: str, at: str, thing: object) -> None:
+        """Add a thing to a group, at its place in it; those of one place stay in their order."""
         name = group.encode("utf-8", "surrogatepass")
-        try:
-            written = pickle.dumps(thing, pickle.HIGHEST_PROTOCOL)
-        except RecursionError:
-            return False
-        self._waiting.append((name, at, written))
+        self._waiting.append((name, at, pickle.dumps(thing, pickle.HIGHEST_PROTOCOL)))
         if len(self._waiting) >= _WAITING:
             self._write()
-        return True
 
     def groups(self) -> Iterator[tuple[str, list[Any]]]:
         """Yield each group with its things, in the order of their first things."""
