@@ -154,6 +154,37 @@ def _tempo(ids: Callable[[str], str]) -> str:
     return json.dumps({"batches": [{"scopeSpans": [{"spans": _otlp(ids)}]}]})
 
 
+def _tags(values: dict[str, Any]) -> list[dict[str, Any]]:
+    kinds = {bool: "bool", int: "int64", float: "float64"}
+    return [
+        {"key": key, "type": kinds.get(type(value), "string"), "value": value}
+        for key, value in values.items()
+    ]
+
+
+def _jaeger(spans: list[_Span] = SPANS) -> dict[str, Any]:
+    """Write the spans as Jaeger's query API answers."""
+    processes = {
+        "p1": {"serviceName": "weather", "tags": _tags({"host.name": "h1", "process.pid": 7})}
+    }
+    return {"data": [{"traceID": TRACE, "processes": processes, "warnings": None, "spans": [
+        {"traceID": TRACE, "spanID": span["context"]["span_id"].lstrip("0"), "flags": 1,
+         "operationName": span["name"], "processID": "p1", "warnings": None,
+         "references": [{"refType": "CHILD_OF", "traceID": TRACE, "spanID": span["parent_id"]}]
+         if span["parent_id"] else [],
+         "startTime": 1772355600000001 + number * 10**6, "duration": 500_000,
+         "tags": _tags({
+             "openinference.span.kind": span["span_kind"], "otel.scope.name": "oi",
+             **{key: value if isinstance(value, str) else json.dumps(value)
+                for key, value in span["attributes"].items()},
+             "internal.span.format": "otlp"}),
+         "logs": [{"timestamp": 1772355600400001 + number * 10**6,
+                   "fields": _tags({"event": "exception", **each["attributes"]})}
+                  for each in span["events"]]}
+        for number, span in enumerate(spans, 1)]}],
+        "total": 0, "limit": 0, "offset": 0, "errors": None}  # fmt: skip
+
+
 def _base64(hexadecimal: str) -> str:
     return b64encode(bytes.fromhex(hexadecimal)).decode()
 
@@ -195,6 +226,8 @@ SHAPES: Final[dict[str, str]] = {
     "old OTLP": json.dumps(
         {"resourceSpans": [{"instrumentationLibrarySpans": [{"spans": _otlp(str)}]}]}
     ),
+    "Jaeger": json.dumps(_jaeger()),
+    "Jaeger, one trace": json.dumps(_jaeger()["data"][0]),
     "printed": "\n".join(json.dumps(span, indent=4) for span in SPANS),
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Files of spans: OTLP as JSON, dumps of OpenTelemetry's SDKs, exports of Phoenix, flat lists.
+"""Files of spans: OTLP as JSON, dumps of SDKs, exports of Phoenix and Jaeger, flat lists.
 
 What a span means and what marks a failure, ``toolfault_collector.otlp`` says for files as for what
 is received. Spans of a trace stand anywhere in a file, and traces of a conversation too, so both
@@ -12,6 +12,7 @@ import pickle
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,7 +34,7 @@ _WAITING: Final = 100  # things that are written at once
 _SAME: Final = ("event_id", "trace_id", "span_id", "agent", "provider", "environment", "detection")
 _IDS: Final = (
     *("resourceSpans", "resource_spans", "resourceLogs", "resource_logs", "span_id", "spanId"),
-    *("context.span_id", "context", "batches", "spans"),
+    *("context.span_id", "context", "batches", "spans", "spanID"),
 )
 
 
@@ -59,7 +60,7 @@ def _read(source: Source) -> Iterator[Conversation]:
     with closing(_Sorted()) as by_trace, closing(_Sorted()) as by_conversation:
         for read in source.values():
             nothing = True
-            for each in read_dump(read.value):
+            for each in read_dump(read.value, partial(source.report, read.position)):
                 nothing = False
                 if _is_too_deep(each):
                     source.report(read.position, _TOO_DEEP)
@@ -169,7 +170,7 @@ def _rule(seen: SeenCall) -> str | None:
 
 FORMAT: Final = Format(
     NAME,
-    "OpenTelemetry spans (OTLP JSON, SDK dumps, Phoenix exports)",
+    "OpenTelemetry spans (OTLP JSON, SDK dumps, Phoenix exports, Jaeger JSON)",
     "an error status, `error.type` or an exception, whichever the span has",
     ("trace_id", "span_id", "attributes"),
     _detect,

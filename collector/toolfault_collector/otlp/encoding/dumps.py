@@ -4,20 +4,22 @@ Understood are requests of OTLP/JSON (``resourceSpans``, ``resourceLogs``; also 
 older senders write them), what the Python SDK writes (``ReadableSpan.to_json``), flat spans
 (``trace_id``, ``span_id``, ``attributes``, times as numbers), and exports of Phoenix: answers of
 its APIs, and data frames (columns ``context.trace_id``, ``attributes.llm...``) in any of the
-orientations of pandas. Lists and objects may stand as JSON in a text, as tables keep them. A file
-may hold spans as an array, as lines, one by one, or wrapped (``{"spans": [...]}``).
+orientations of pandas, and traces of Jaeger (`jaeger`). Lists and objects may stand as JSON in a
+text, as tables keep them. A file may hold spans as an array, as lines, one by one, or wrapped
+(``{"spans": [...]}``).
 """
 
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import isnan
 from typing import Final
 
 from toolfault_collector.importers.members import read_time
 from toolfault_collector.otlp.calls.dialects import decoded
 from toolfault_collector.otlp.calls.spans import JSON, LogRecord, Span, SpanEvent, SpanStatus
+from toolfault_collector.otlp.encoding import jaeger
 
 __all__ = ["is_dump", "read_dump"]
 
@@ -36,6 +38,7 @@ _WRAPPERS: Final = (
     *("project", "projects", "edges", "node", "span"),  # Phoenix's answers to GraphQL
 )
 _ID_COLUMNS: Final = ("context.span_id", "span_id", "spanId")
+_WITHOUT_IDS: Final = "a span has no id of its own or of its trace; it was left out"
 _KINDS: Final = ("", "internal", "server", "client", "producer", "consumer")
 _STATUS: Final[Mapping[str, SpanStatus]] = {
     "0": "unset",
@@ -52,11 +55,14 @@ def is_dump(value: JSON) -> bool:
     return next(read_dump(value), None) is not None
 
 
-def read_dump(value: JSON) -> Iterator[Span | LogRecord]:
+def read_dump(
+    value: JSON, on_refused: Callable[[str], object] = lambda why: None
+) -> Iterator[Span | LogRecord]:
     """Yield the spans and log records of a JSON value; what is none of these is passed over.
 
     Args:
         value: A whole document, one line of a file, or one element of its array.
+        on_refused: Called with a sentence for every span that cannot be one.
     """
     # A loop: values may be nested more deeply than calls of Python can be.
     waiting = [value]
@@ -67,14 +73,24 @@ def read_dump(value: JSON) -> Iterator[Span | LogRecord]:
         elif not isinstance(each, Mapping):
             continue
         elif any(isinstance(each.get(key), list) for key in _RESOURCES):
-            yield from _request(each)
+            yield from _request(each, on_refused)
+        elif jaeger.is_trace(each):
+            waiting += reversed([*jaeger.spans_of(each)])
+        elif jaeger.is_span(each):
+            yield from _known(_flat_span(jaeger.flat_span(each)), on_refused)
         elif _is_span(each):
-            if (span := _flat_span(each)) is not None:
-                yield span
+            yield from _known(_flat_span(each), on_refused)
         elif (rows := _rows(each)) is not None:
             waiting += reversed(rows)
         else:
             waiting += (each[key] for key in reversed(_WRAPPERS) if key in each)
+
+
+def _known(span: Span | None, on_refused: Callable[[str], object]) -> Iterator[Span]:
+    if span is None:
+        on_refused(_WITHOUT_IDS)
+    else:
+        yield span
 
 
 def _rows(value: _Json) -> list[JSON] | None:
@@ -350,7 +366,7 @@ def _events(value: _Json) -> Iterator[SpanEvent]:
         yield SpanEvent(name, at, attributes)
 
 
-def _request(value: _Json) -> Iterator[Span | LogRecord]:
+def _request(value: _Json, on_refused: Callable[[str], object]) -> Iterator[Span | LogRecord]:
     """Read a request of OTLP/JSON, in protobuf's or in JSON's spelling of its members."""
     for key in _RESOURCES:
         for group in _objects(value.get(key)):
@@ -362,8 +378,7 @@ def _request(value: _Json) -> Iterator[Span | LogRecord]:
                     scope = _scope(scoped)
                     for each in _objects(scoped.get("spans")):
                         span = _flat_span({**each, "resource": resource, "scope": scope})
-                        if span is not None:
-                            yield span
+                        yield from _known(span, on_refused)
                     for each in _objects(scoped.get("logRecords", scoped.get("log_records"))):
                         yield _log_record(each, resource, scope)
 
