@@ -293,6 +293,34 @@ def test_the_command_serves_pages_that_grow_and_leaves_nothing_behind(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_second_ctrl_c_ends_the_demo_at_once(demo: Demo, tmp_path: Path):
+    """While its server finishes a request: no traceback, no process, no folder left."""
+    port = int(demo.wait_for(r"http://127.0.0.1:(\d+)/sign-in").group(1))
+    demo.wait_for("[0-9,]+ calls, [0-9,]+ of them failed")
+    started = _children(demo.process.pid)
+    half = b"POST /sign-in HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nt"
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as sock:
+        sock.sendall(half)
+        demo.process.send_signal(signal.SIGINT)
+        while any(b"spawn_main" in _command(pid) for pid in _children(demo.process.pid)):
+            assert demo.process.poll() is None  # the agents end first
+        assert demo.stop() == 0
+        assert not any(_command(pid) for pid in started)
+    assert "Traceback" not in "".join(demo.rest())
+    assert list(tmp_path.iterdir()) == []
+
+
+def _children(pid: int) -> list[int]:
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(each) for each in path.read_text().split()] if path.exists() else []
+
+
+def _command(pid: int) -> bytes:
+    """Return the command line of a process; nothing of one that has ended."""
+    path = Path(f"/proc/{pid}/cmdline")
+    return path.read_bytes() if path.exists() else b""
+
+
 def test_a_demo_that_cannot_listen_says_so(tmp_path: Path):
     """A taken port ends the demo with the server's own words and status 1."""
     with socket.create_server(("127.0.0.1", 0)) as taken:

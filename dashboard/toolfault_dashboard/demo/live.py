@@ -7,6 +7,7 @@ import itertools
 import logging
 import multiprocessing
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,12 +41,13 @@ def quiet_tools() -> None:
 
 
 @contextmanager
-def agents_at_work(*, dsn: str, seed: int) -> Iterator[None]:
+def agents_at_work(*, dsn: str, seed: int, hurry: threading.Event) -> Iterator[None]:
     """Run every agent of the fleet in a process of its own while the block lasts.
 
     Args:
         dsn: Where they report to.
         seed: Seed of the demo.
+        hurry: Set when Ctrl-C is pressed again while they finish: then they are ended at once.
     """
     spawning = multiprocessing.get_context("spawn")
     stop = spawning.Event()
@@ -59,8 +61,12 @@ def agents_at_work(*, dsn: str, seed: int) -> Iterator[None]:
     finally:
         stop.set()
         until = time.monotonic() + _STOP_SECONDS
+        try:
+            for worker in workers:
+                worker.join(max(0.0, until - time.monotonic()))
+        except KeyboardInterrupt:
+            hurry.set()
         for worker in workers:
-            worker.join(max(0.0, until - time.monotonic()))
             worker.terminate()
 
 
