@@ -2198,8 +2198,8 @@ BREAKS: Final = (
         name="alerts-private-address",
         promise="A name that turns to a private address when it is connected to is reached.",
         file="dashboard/toolfault_dashboard/alerts/addresses.py",
-        old='_EVENTS: Final = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})\n',
-        new="_EVENTS: Final = frozenset[str]()\n",
+        old='frozenset({"open", "socket.connect", "socket.sendto", "socket.sendmsg"})\n',
+        new='frozenset({"open"})\n',
         found_by=("tests/dashboard/alerts/test_channels.py",),
     ),
     Break(
@@ -2238,8 +2238,19 @@ BREAKS: Final = (
         name="alert-channel-names-a-file",
         promise="Whoever makes a channel has a file of the server sent to himself.",
         file="dashboard/toolfault_dashboard/alerts/channels.py",
-        old="isinstance(each, apprise.AppriseAttachment) and len(each) for",
-        new="False for",
+        old="            if len(each):\n                return True\n",
+        new="            pass\n",
         found_by=("tests/dashboard/alerts/test_channels.py",),
+    ),
+    Break(
+        name="alert-channel-opens-a-file",
+        promise="A service of apprise that reads or writes a file of the server is let.",
+        file="dashboard/toolfault_dashboard/alerts/addresses.py",
+        old="        raise RefusedFile\n",
+        new="        return\n",
+        found_by=(
+            "tests/dashboard/alerts/test_channels.py"
+            "::test_no_file_is_read_or_written_while_a_channel_is_used",
+        ),
     ),
 )

@@ -1,8 +1,9 @@
-"""SIGTERM under load: what runs is finished or refused for later, and nothing is lost."""
+"""SIGTERM and SIGINT: what runs is finished or refused for later, and nothing is lost."""
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import threading
@@ -70,6 +71,31 @@ def test_half_a_request_does_not_hold_up_the_end(sqlite_url: str, tmp_path: Path
         assert "Traceback" not in server.output()
     engine = open_engine(sqlite_url)
     assert stored_ids(engine) == {}
+    engine.dispose()
+
+
+@pytest.mark.slow
+def test_a_second_interrupt_ends_the_server_at_once(sqlite_url: str, tmp_path: Path) -> None:
+    """Whatever still runs: no traceback, and what was acknowledged is there."""
+    with RunningCollector(sqlite_url, folder=tmp_path, TOOLFAULT_STOP_SECONDS="600") as server:
+        event = success()
+        assert server.post(event).status_code == 200
+        head = (
+            f"POST /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.key}\r\n"
+            "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+        )
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as sock:
+            sock.sendall(head.encode())
+            assert server.get("/healthz").status_code == 200
+            os.kill(server.pid, signal.SIGINT)
+            with suppress(ConnectionRefusedError):
+                while True:  # it listens until it has begun to stop
+                    socket.create_connection(("127.0.0.1", server.port), timeout=30).close()
+            os.kill(server.pid, signal.SIGINT)
+            assert server.wait() == 128 + signal.SIGINT
+        assert "Traceback" not in server.output()
+    engine = open_engine(sqlite_url)
+    assert set(stored_ids(engine)) == {event["event_id"]}
     engine.dispose()
 
 

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -25,7 +26,7 @@ import pytest
 
 from toolfault_dashboard.cli.app import run
 from toolfault_dashboard.demo.chance import SimulatedPace
-from toolfault_dashboard.demo.fleet import Assignment, assignments
+from toolfault_dashboard.demo.fleet import FLEET, Assignment, assignments
 from toolfault_dashboard.demo.history import converse, live_through
 from toolfault_dashboard.demo.ledger import Ledger
 from toolfault_dashboard.demo.problems import (
@@ -291,6 +292,63 @@ def test_the_command_serves_pages_that_grow_and_leaves_nothing_behind(
 
     assert demo.stop() == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_another_link_comes_from_the_command_as_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Also in ``make demo``, whose shell does not know a command of that name."""
+    monkeypatch.setenv("PATH", os.defpath)
+    demo = Demo(tmp_path, "--port", "0", "--days", "1")
+    try:
+        command = demo.wait_for("Another link: +(.+)").group(1)
+        said = subprocess.run(shlex.split(command), capture_output=True, text=True, check=True)
+    finally:
+        demo.close()
+    assert re.match(r"http://127\.0\.0\.1:\d+/sign-in\?token=", said.stdout)
+
+
+def test_a_second_ctrl_c_ends_the_demo_at_once(demo: Demo, tmp_path: Path):
+    """While its server finishes a request: no traceback, no process, no folder left."""
+    port = int(demo.wait_for(r"http://127.0.0.1:(\d+)/sign-in").group(1))
+    demo.wait_for("[0-9,]+ calls, [0-9,]+ of them failed")
+    started = _children(demo.process.pid)
+    half = b"POST /sign-in HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nt"
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as sock:
+        sock.sendall(half)
+        demo.process.send_signal(signal.SIGINT)
+        while any(b"spawn_main" in _command(pid) for pid in _children(demo.process.pid)):
+            assert demo.process.poll() is None  # the agents end first
+        assert demo.stop() == 0
+        assert not any(_command(pid) for pid in started)
+    assert "Traceback" not in "".join(demo.rest())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_agents_end_with_a_demo_that_is_killed(demo: Demo):
+    """Nobody is there to stop them, and they go on for nobody."""
+    demo.wait_for("[0-9,]+ calls, [0-9,]+ of them failed")
+    started: list[int] = []
+    while len(started) < len(FLEET):
+        assert demo.process.poll() is None
+        started = [pid for pid in _children(demo.process.pid) if b"spawn_main" in _command(pid)]
+    (server,) = [pid for pid in _children(demo.process.pid) if b"serve" in _command(pid)]
+    demo.process.kill()
+    demo.process.wait()
+    os.kill(server, signal.SIGKILL)  # it is in a session of its own
+    while any(map(_command, started)):
+        pass
+
+
+def _children(pid: int) -> list[int]:
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(each) for each in path.read_text().split()] if path.exists() else []
+
+
+def _command(pid: int) -> bytes:
+    """Return the command line of a process; nothing of one that has ended."""
+    path = Path(f"/proc/{pid}/cmdline")
+    return path.read_bytes() if path.exists() else b""
 
 
 def test_a_demo_that_cannot_listen_says_so(tmp_path: Path):

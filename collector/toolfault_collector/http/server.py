@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import socket
 from collections.abc import Callable
+from types import FrameType
 
 import structlog
 import uvicorn
@@ -27,6 +29,9 @@ def serve(
     app: FastAPI, settings: Settings, *, on_bound: Callable[[str], None] | None = None
 ) -> None:
     """Serve *app* until SIGTERM or SIGINT, then finish what is running.
+
+    Another SIGINT (Ctrl-C) ends the process at once. Nothing that was acknowledged is lost by that:
+    it was committed before.
 
     Args:
         app: The application; its lifespan starts and stops the collector in ``app.state``.
@@ -80,7 +85,7 @@ def collect_garbage_rarely() -> None:
 
 
 class _Server(uvicorn.Server):
-    """Says that it is about to stop before it waits for requests to finish.
+    """Says that it is about to stop, and does not finish what runs for who asks twice.
 
     A stream that stays open until its reader goes would use up all the time there is.
     """
@@ -94,9 +99,21 @@ class _Server(uvicorn.Server):
         self._on_stop()
         await super().shutdown(sockets)
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop, or end at once if a person asks while it stops."""
+        if self.should_exit and sig == signal.SIGINT:
+            _end_at_once(sig, frame)
+        super().handle_exit(sig, frame)
 
-def _stopped(_signum: int, _frame: object) -> None:
-    """Do nothing: the server has stopped already."""
+
+def _stopped(_signum: int, _frame: FrameType | None) -> None:
+    """Go on ending: the server has stopped already."""
+    signal.signal(signal.SIGINT, _end_at_once)
+
+
+def _end_at_once(signum: int, _frame: FrameType | None) -> None:
+    # Not by an exception: it would come up in the middle of anything, and be logged there.
+    os._exit(128 + signum)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -25,6 +25,7 @@ from toolfault_collector.importers.json_values import (
     Read,
     array_elements,
     documents,
+    is_closed,
     json_lines,
 )
 
@@ -167,7 +168,7 @@ class Source:
         if suffix_of(self.path.name) in LINE_SUFFIXES and not opens_only:
             return "lines"
         goes_on = rest and rest[0].lstrip()[:1] in {"{", "["}
-        if goes_on and [type(read) for read in documents(iter([first]))] == [Piece]:
+        if goes_on and is_closed(first):
             return "lines"
         return "array" if start[0] == "[" else "document"
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-__all__ = ["Broken", "Piece", "Read", "array_elements", "documents", "json_lines"]
+__all__ = ["Broken", "Piece", "Read", "array_elements", "documents", "is_closed", "json_lines"]
 
 MAX_VALUE: Final = 256 << 20  # characters of one line or one array element
 MAX_DOCUMENT: Final = 512 << 20  # of one object, which cannot be read in pieces
@@ -69,7 +69,7 @@ def documents(chunks: Iterator[str]) -> list[Read]:
 
 
 def _values_in(text: str) -> Iterator[Read]:
-    """Yield the values of a text up to the first one that is broken."""
+    """Yield the values of a text; of a broken one the brackets say where the next one begins."""
     number, at = 1, _behind_space(text, 0)
     while at < len(text):
         position = f"object {number}"
@@ -77,8 +77,14 @@ def _values_in(text: str) -> Iterator[Read]:
             value, end = _DECODER.raw_decode(text, at)
         except (RecursionError, ValueError) as error:
             reason = _reason(error, "{} characters in", start=at)
-            yield Broken(position, f"{reason}; the rest of the file was not read", fatal=True)
-            return
+            stop = _end_of_element(text, at)
+            following = len(text) if stop is None else _behind_space(text, stop)
+            if text[following : following + 1] not in ("{", "["):
+                yield Broken(position, f"{reason}; the rest of the file was not read", fatal=True)
+                return
+            yield Broken(position, f"{reason}; this object was skipped")
+            number, at = number + 1, following
+            continue
         yield Piece(position, value)
         number, at = number + 1, _behind_space(text, end)
 
@@ -86,6 +92,12 @@ def _values_in(text: str) -> Iterator[Read]:
 def _behind_space(text: str, at: int) -> int:
     found = _SPACE.match(text, at)
     return found.end() if found else at
+
+
+def is_closed(text: str) -> bool:
+    """Say whether a text ends where its first bracket is closed; what stands within may be bad."""
+    stop = _end_of_element(text, 0)
+    return stop is not None and not text[stop:].strip()
 
 
 def json_lines(chunks: Iterator[str]) -> Iterator[Read]:

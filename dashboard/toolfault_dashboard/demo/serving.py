@@ -28,7 +28,7 @@ from toolfault_collector.storage.database.engine import open_engine, write_trans
 from toolfault_collector.storage.database.schema import prepare
 from toolfault_dashboard.demo.history import DeliveryError, live_through
 from toolfault_dashboard.demo.live import agents_at_work, quiet_tools
-from toolfault_dashboard.signin import create_link, link_command
+from toolfault_dashboard.signin import create_link, link_command, own_name
 
 __all__ = ["PROJECT", "ServerError", "serve_demo"]
 
@@ -59,21 +59,25 @@ def serve_demo(
         # Also where the caller ignores SIGINT, as shells do for what they start in the background.
         signal.signal(ending, signal.default_int_handler)
     port = port or _free_port(host)
+    hurry = threading.Event()  # whether Ctrl-C was pressed again
     with tempfile.TemporaryDirectory(prefix="toolfault-demo-") as folder:
         url = database_url or f"sqlite:///{Path(folder) / 'demo.db'}"
         engine = open_engine(url)
         key = _prepare(engine)
         try:
-            with _server(url, host=host, port=port, output=Path(folder) / "server.log") as address:
+            output = Path(folder) / "server.log"
+            with _server(url, host=host, port=port, output=output, hurry=hurry) as address:
                 link = f"{address}/sign-in?token={create_link(engine, now=clock.now_us())}"
                 _welcome(console, link, address=address, database_url=url)
                 if open_browser:
                     webbrowser.open(link)
                 dsn = address.replace("http://", f"http://{key}@")
                 _tell_history(console, dsn, seed=seed, days=days)
-                with agents_at_work(dsn=dsn, seed=seed):
+                with agents_at_work(dsn=dsn, seed=seed, hurry=hurry):
                     threading.Event().wait()
         except KeyboardInterrupt:
+            # What is left takes no time, and leaves a folder behind if it is cut short.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
             console.print("\nThe demo is over.")
             return 0
         except (ServerError, DeliveryError) as error:
@@ -101,7 +105,8 @@ def _welcome(console: Console, link: str, *, address: str, database_url: str) ->
     console.print("\ntoolfault demo: simulated agents, everything else is real.\n")
     console.print(f"  Sign in here (works once):  [link={link}]{link}[/link]\n")
     shown = make_url(database_url).render_as_string(hide_password=True)
-    again = f"{link_command(address)} --database-url {shown}"
+    command = link_command(address, program=own_name())
+    again = f"{command} --database-url {shown}"
     console.print(f"  Another link:  {again}\n", markup=False, soft_wrap=True)
 
 
@@ -118,7 +123,9 @@ def _tell_history(console: Console, dsn: str, *, seed: int, days: int) -> None:
 
 
 @contextmanager
-def _server(url: str, *, host: str, port: int, output: Path) -> Iterator[str]:
+def _server(
+    url: str, *, host: str, port: int, output: Path, hurry: threading.Event
+) -> Iterator[str]:
     """Run ``toolfault serve`` as a process of its own while the block lasts; yield its address."""
     address = f"http://{host}:{port}"
     command = [sys.executable, "-c", _SERVE, "serve", "--host", host, "--port", str(port)]
@@ -137,8 +144,9 @@ def _server(url: str, *, host: str, port: int, output: Path) -> Iterator[str]:
         finally:
             process.terminate()
             try:
-                process.wait(_STOP_SECONDS)
-            except subprocess.TimeoutExpired:
+                process.wait(0 if hurry.is_set() else _STOP_SECONDS)
+            except (subprocess.TimeoutExpired, KeyboardInterrupt):
+                # It is killed at once for who presses Ctrl-C again: what it took in is committed.
                 process.kill()
                 process.wait()
 

@@ -104,7 +104,9 @@ def _answered(seen: Seen, *, agent: Any, event: Any) -> None:
         seen.stage = "unknown"
         return
     seen.fn = getattr(tool, "_tool_func", None)
-    if "alidation failed" in text[:100]:
+    # Arguments are refused by a ValueError; any other exception is of the body, whatever it says.
+    refusing = seen.error is None or isinstance(seen.error, ValueError)
+    if refusing and "alidation failed" in text[:100]:
         seen.stage = "validation"
     else:
         seen.stage = "returned" if seen.error is None else "exec"

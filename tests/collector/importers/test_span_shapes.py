@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,10 @@ from typing import Any, Final
 
 import pytest
 from tests.collector.importers.counting import parsed
+
+from toolfault_collector.clock import now_us
+from toolfault_collector.importers import Conversation, Problem, parse_file
+from toolfault_collector.otlp.calls.spans import MAX_NESTING
 
 _Span = dict[str, Any]
 TRACE: Final = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -149,6 +154,37 @@ def _tempo(ids: Callable[[str], str]) -> str:
     return json.dumps({"batches": [{"scopeSpans": [{"spans": _otlp(ids)}]}]})
 
 
+def _tags(values: dict[str, Any]) -> list[dict[str, Any]]:
+    kinds = {bool: "bool", int: "int64", float: "float64"}
+    return [
+        {"key": key, "type": kinds.get(type(value), "string"), "value": value}
+        for key, value in values.items()
+    ]
+
+
+def _jaeger(spans: list[_Span] = SPANS) -> dict[str, Any]:
+    """Write the spans as Jaeger's query API answers."""
+    processes = {
+        "p1": {"serviceName": "weather", "tags": _tags({"host.name": "h1", "process.pid": 7})}
+    }
+    return {"data": [{"traceID": TRACE, "processes": processes, "warnings": None, "spans": [
+        {"traceID": TRACE, "spanID": span["context"]["span_id"].lstrip("0"), "flags": 1,
+         "operationName": span["name"], "processID": "p1", "warnings": None,
+         "references": [{"refType": "CHILD_OF", "traceID": TRACE, "spanID": span["parent_id"]}]
+         if span["parent_id"] else [],
+         "startTime": 1772355600000001 + number * 10**6, "duration": 500_000,
+         "tags": _tags({
+             "openinference.span.kind": span["span_kind"], "otel.scope.name": "oi",
+             **{key: value if isinstance(value, str) else json.dumps(value)
+                for key, value in span["attributes"].items()},
+             "internal.span.format": "otlp"}),
+         "logs": [{"timestamp": 1772355600400001 + number * 10**6,
+                   "fields": _tags({"event": "exception", **each["attributes"]})}
+                  for each in span["events"]]}
+        for number, span in enumerate(spans, 1)]}],
+        "total": 0, "limit": 0, "offset": 0, "errors": None}  # fmt: skip
+
+
 def _base64(hexadecimal: str) -> str:
     return b64encode(bytes.fromhex(hexadecimal)).decode()
 
@@ -190,6 +226,8 @@ SHAPES: Final[dict[str, str]] = {
     "old OTLP": json.dumps(
         {"resourceSpans": [{"instrumentationLibrarySpans": [{"spans": _otlp(str)}]}]}
     ),
+    "Jaeger": json.dumps(_jaeger()),
+    "Jaeger, one trace": json.dumps(_jaeger()["data"][0]),
     "printed": "\n".join(json.dumps(span, indent=4) for span in SPANS),
 }  # fmt: skip
 
@@ -215,6 +253,36 @@ def test_ids_in_base64_are_the_ids_that_were_sent(tmp_path: Path) -> None:
         (found,) = parsed(path)
         ids.append([call.members["event_id"] for call in found.calls])
     assert ids[0] == ids[1]
+
+
+@pytest.mark.parametrize("layout", ["lines", "array", "printed"])
+@pytest.mark.parametrize("where", ["around", "within", "text"])
+def test_a_span_that_is_nested_too_deeply_costs_only_itself(
+    layout: str, where: str, tmp_path: Path
+) -> None:
+    """Up to and beyond the depth that Python can read, it is named and its neighbours are read."""
+    limit = sys.getrecursionlimit()
+    path = tmp_path / "spans.json"
+    context = {"trace_id": TRACE, "span_id": _id(9)}
+    for depth in (MAX_NESTING, *range(limit - 70, limit + 10, 4), limit * 10):
+        deep = "[" * depth + "1" + "]" * depth
+        span = json.dumps({**SPANS[2], "context": context})
+        span = {
+            "around": '{"spans":' * depth + span + "}" * depth,
+            "within": span.replace('"{\\"city\\": 5}"', deep),
+            "text": span.replace('input.value": "{\\"city\\": 5}"', f'output.value": "{deep}"'),
+        }[where]
+        values = [span, *map(json.dumps, SPANS)]
+        if layout == "printed":
+            values = [f"{{\n{value[1:]}" for value in values]
+        path.write_text(f"[{','.join(values)}]" if layout == "array" else "\n".join(values))
+        items = list(parse_file(path, now=now_us()))
+        calls = [call for item in items if isinstance(item, Conversation) for call in item.calls]
+        problems = [item for item in items if isinstance(item, Problem)]
+        assert {call.tool for call in calls} == {name for name, _ in CALLS}
+        told = any("nested too deeply" in problem.message for problem in problems)
+        found = _id(9) in {call.members["span_id"] for call in calls}
+        assert told is not found
 
 
 @pytest.mark.parametrize("by_line", [True, False])

@@ -140,6 +140,15 @@ def test_phoenix_exports_are_read_by_their_columns() -> None:
     assert span.attributes[key] == "c1"
 
 
+@pytest.mark.parametrize("before", ["spans", "list", "node"])
+def test_spans_are_found_at_any_depth(before: str) -> None:
+    """Wrappers around a span are no calls of Python, of which there are a thousand."""
+    value: Any = FLAT
+    for _ in range(5_000):
+        value = [value] if before == "list" else {before: value}
+    assert list(read_dump([value, FLAT])) == [WANTED, WANTED]
+
+
 def test_log_records_of_a_request_are_read() -> None:
     """Values of every type, in either spelling of the members."""
     values = [

@@ -1,4 +1,4 @@
-"""Files of spans: OTLP as JSON, dumps of OpenTelemetry's SDKs, exports of Phoenix, flat lists.
+"""Files of spans: OTLP as JSON, dumps of SDKs, exports of Phoenix and Jaeger, flat lists.
 
 What a span means and what marks a failure, ``toolfault_collector.otlp`` says for files as for what
 is received. Spans of a trace stand anywhere in a file, and traces of a conversation too, so both
@@ -12,6 +12,7 @@ import pickle
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,17 +23,18 @@ from toolfault_collector.importers.items import Call, Conversation, Format, Json
 
 if TYPE_CHECKING:
     from toolfault_collector.otlp.calls.calls import SeenCall
+    from toolfault_collector.otlp.calls.spans import LogRecord, Span
 
 __all__ = ["FORMAT"]
 
 NAME: Final = "spans"
-_TOO_DEEP: Final = "a span is nested too deeply; it was left out"
+_TOO_DEEP: Final = "a span holds values that are nested too deeply; it was left out"
 _WAITING: Final = 100  # things that are written at once
 # Members of the event that a call of a trace has under the same name.
 _SAME: Final = ("event_id", "trace_id", "span_id", "agent", "provider", "environment", "detection")
 _IDS: Final = (
     *("resourceSpans", "resource_spans", "resourceLogs", "resource_logs", "span_id", "spanId"),
-    *("context.span_id", "context", "batches", "spans"),
+    *("context.span_id", "context", "batches", "spans", "spanID"),
 )
 
 
@@ -58,10 +60,12 @@ def _read(source: Source) -> Iterator[Conversation]:
     with closing(_Sorted()) as by_trace, closing(_Sorted()) as by_conversation:
         for read in source.values():
             nothing = True
-            for each in read_dump(read.value):
+            for each in read_dump(read.value, partial(source.report, read.position)):
                 nothing = False
-                if not by_trace.add(each.trace_id or "", "", each):
+                if _is_too_deep(each):
                     source.report(read.position, _TOO_DEEP)
+                else:
+                    by_trace.add(each.trace_id or "", "", each)
             if nothing:
                 source.mismatch(read.position, "holds no spans; skipped")
         for _, items in by_trace.groups():
@@ -69,10 +73,16 @@ def _read(source: Source) -> Iterator[Conversation]:
             logs = [each for each in items if not isinstance(each, Span)]
             for call in calls_of(spans, logs, soft_rules=rules).calls:
                 name = call.conversation or call.trace_id or ""
-                if not by_conversation.add(name, f"{call.start_us:020}{call.event_id}", call):
-                    source.report("", _TOO_DEEP)
+                by_conversation.add(name, f"{call.start_us:020}{call.event_id}", call)
         for name, calls in by_conversation.groups():
             yield _conversation(name, calls)
+
+
+def _is_too_deep(item: Span | LogRecord) -> bool:
+    from toolfault_collector.otlp.calls.spans import Span, is_too_deep
+
+    own = [event.attributes for event in item.events] if isinstance(item, Span) else [item.body]
+    return is_too_deep(item.attributes, item.resource, *own)
 
 
 class _Sorted:
@@ -86,21 +96,12 @@ class _Sorted:
         self._file.execute("CREATE TABLE item (of BLOB, at TEXT, thing BLOB)")
         self._waiting: list[tuple[bytes, str, bytes]] = []
 
-    def add(self, group: str, at: str, thing: object) -> bool:
-        """Add a thing to a group, at its place in it; those of one place stay in their order.
-
-        Returns:
-            False where its values are nested so deeply that Python cannot write them down.
-        """
+    def add(self, group: str, at: str, thing: object) -> None:
+        """Add a thing to a group, at its place in it; those of one place stay in their order."""
         name = group.encode("utf-8", "surrogatepass")
-        try:
-            written = pickle.dumps(thing, pickle.HIGHEST_PROTOCOL)
-        except RecursionError:
-            return False
-        self._waiting.append((name, at, written))
+        self._waiting.append((name, at, pickle.dumps(thing, pickle.HIGHEST_PROTOCOL)))
         if len(self._waiting) >= _WAITING:
             self._write()
-        return True
 
     def groups(self) -> Iterator[tuple[str, list[Any]]]:
         """Yield each group with its things, in the order of their first things."""
@@ -169,7 +170,7 @@ def _rule(seen: SeenCall) -> str | None:
 
 FORMAT: Final = Format(
     NAME,
-    "OpenTelemetry spans (OTLP JSON, SDK dumps, Phoenix exports)",
+    "OpenTelemetry spans (OTLP JSON, SDK dumps, Phoenix exports, Jaeger JSON)",
     "an error status, `error.type` or an exception, whichever the span has",
     ("trace_id", "span_id", "attributes"),
     _detect,

@@ -30,7 +30,13 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from toolfault_collector.otlp.calls.spans import JSON, LogRecord, Span
+from toolfault_collector.otlp.calls.spans import (
+    JSON,
+    MAX_NESTING,
+    LogRecord,
+    Span,
+    is_too_deep,
+)
 
 __all__ = [
     "DIALECTS",
@@ -574,9 +580,11 @@ def decoded(value: JSON) -> JSON:
     if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "[", '"'):
         return value
     try:
-        return msgspec.json.decode(value)
+        found = msgspec.json.decode(value)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return value
+    brackets = value.count("[") + value.count("{")  # few say at once that it is not deep
+    return value if brackets > MAX_NESTING and is_too_deep(found) else found
 
 
 def as_span(record: LogRecord) -> Span:

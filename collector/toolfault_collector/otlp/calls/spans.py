@@ -7,11 +7,23 @@ where there is none; attribute values are what JSON can hold.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
-__all__ = ["JSON", "Attributes", "LogRecord", "Span", "SpanEvent", "SpanStatus"]
+__all__ = [
+    "JSON",
+    "MAX_NESTING",
+    "Attributes",
+    "LogRecord",
+    "Span",
+    "SpanEvent",
+    "SpanStatus",
+    "is_too_deep",
+]
+
+# Python has 1,000 calls for what walks a value, writes it, and all that called these.
+MAX_NESTING: Final = 300
 
 JSON: TypeAlias = Any  # None, bool, int, float, str, or lists and objects of these
 Attributes: TypeAlias = Mapping[str, JSON]
@@ -76,3 +88,23 @@ class LogRecord:
     attributes: Attributes = field(default_factory=dict)
     resource: Attributes = field(default_factory=dict)
     scope: str = ""
+
+
+def is_too_deep(*values: JSON) -> bool:
+    """Say whether one of these values is nested too deeply to be read and written safely."""
+    level: list[JSON] = [*values]
+    for _ in range(MAX_NESTING):
+        level = [inner for each in level for inner in _members(each) if _is_nested(inner)]
+        if not level:
+            return False
+    return True
+
+
+def _members(value: JSON) -> Iterable[JSON]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _is_nested(value: JSON) -> bool:
+    return isinstance(value, list | Mapping)

@@ -4,20 +4,22 @@ Understood are requests of OTLP/JSON (``resourceSpans``, ``resourceLogs``; also 
 older senders write them), what the Python SDK writes (``ReadableSpan.to_json``), flat spans
 (``trace_id``, ``span_id``, ``attributes``, times as numbers), and exports of Phoenix: answers of
 its APIs, and data frames (columns ``context.trace_id``, ``attributes.llm...``) in any of the
-orientations of pandas. Lists and objects may stand as JSON in a text, as tables keep them. A file
-may hold spans as an array, as lines, one by one, or wrapped (``{"spans": [...]}``).
+orientations of pandas, and traces of Jaeger (`jaeger`). Lists and objects may stand as JSON in a
+text, as tables keep them. A file may hold spans as an array, as lines, one by one, or wrapped
+(``{"spans": [...]}``).
 """
 
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import isnan
 from typing import Final
 
 from toolfault_collector.importers.members import read_time
 from toolfault_collector.otlp.calls.dialects import decoded
 from toolfault_collector.otlp.calls.spans import JSON, LogRecord, Span, SpanEvent, SpanStatus
+from toolfault_collector.otlp.encoding import jaeger
 
 __all__ = ["is_dump", "read_dump"]
 
@@ -36,6 +38,7 @@ _WRAPPERS: Final = (
     *("project", "projects", "edges", "node", "span"),  # Phoenix's answers to GraphQL
 )
 _ID_COLUMNS: Final = ("context.span_id", "span_id", "spanId")
+_WITHOUT_IDS: Final = "a span has no id of its own or of its trace; it was left out"
 _KINDS: Final = ("", "internal", "server", "client", "producer", "consumer")
 _STATUS: Final[Mapping[str, SpanStatus]] = {
     "0": "unset",
@@ -52,27 +55,42 @@ def is_dump(value: JSON) -> bool:
     return next(read_dump(value), None) is not None
 
 
-def read_dump(value: JSON) -> Iterator[Span | LogRecord]:
+def read_dump(
+    value: JSON, on_refused: Callable[[str], object] = lambda why: None
+) -> Iterator[Span | LogRecord]:
     """Yield the spans and log records of a JSON value; what is none of these is passed over.
 
     Args:
         value: A whole document, one line of a file, or one element of its array.
+        on_refused: Called with a sentence for every span that cannot be one.
     """
-    if isinstance(value, list):
-        for each in value:
-            yield from read_dump(each)
-    elif isinstance(value, Mapping):
-        if any(isinstance(value.get(key), list) for key in _RESOURCES):
-            yield from _request(value)
-        elif _is_span(value):
-            if (span := _flat_span(value)) is not None:
-                yield span
-        elif (rows := _rows(value)) is not None:
-            yield from read_dump(rows)
+    # A loop: values may be nested more deeply than calls of Python can be.
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, list):
+            waiting += reversed(each)
+        elif not isinstance(each, Mapping):
+            continue
+        elif any(isinstance(each.get(key), list) for key in _RESOURCES):
+            yield from _request(each, on_refused)
+        elif jaeger.is_trace(each):
+            waiting += reversed([*jaeger.spans_of(each)])
+        elif jaeger.is_span(each):
+            yield from _known(_flat_span(jaeger.flat_span(each)), on_refused)
+        elif _is_span(each):
+            yield from _known(_flat_span(each), on_refused)
+        elif (rows := _rows(each)) is not None:
+            waiting += reversed(rows)
         else:
-            for key in _WRAPPERS:
-                if isinstance(value.get(key), list | dict):
-                    yield from read_dump(value[key])
+            waiting += (each[key] for key in reversed(_WRAPPERS) if key in each)
+
+
+def _known(span: Span | None, on_refused: Callable[[str], object]) -> Iterator[Span]:
+    if span is None:
+        on_refused(_WITHOUT_IDS)
+    else:
+        yield span
 
 
 def _rows(value: _Json) -> list[JSON] | None:
@@ -83,7 +101,7 @@ def _rows(value: _Json) -> list[JSON] | None:
     """
     columns, data = value.get("columns"), value.get("data")
     if isinstance(columns, list) and isinstance(data, list):
-        names = [str(name) for name in columns]
+        names = [_word(name) for name in columns]
         return [dict(zip(names, row, strict=False)) for row in data if isinstance(row, list)]
     ids = next((value[name] for name in _ID_COLUMNS if isinstance(value.get(name), dict)), None)
     if ids is not None:
@@ -95,8 +113,8 @@ def _rows(value: _Json) -> list[JSON] | None:
 
 def _is_row(value: JSON) -> bool:
     """Tell what stands under the id of a span or, in a list, of a trace."""
-    if isinstance(value, list):
-        return bool(value) and _is_row(value[0])
+    while isinstance(value, list) and value:
+        value = value[0]
     return isinstance(value, dict) and _is_span(value)
 
 
@@ -144,7 +162,7 @@ def _flat_span(value: _Json) -> Span | None:
         trace_id=trace_id,
         span_id=span_id,
         parent_id=next(filter(None, (_hex(value.get(key)) for key in _PARENTS)), None),
-        name=str(value.get("name") or ""),
+        name=_word(value.get("name")),
         kind=_kind(_first(value, "kind", "span_kind", "spanKind")),
         start_us=_time(value, *_STARTS),
         end_us=_time(value, *_ENDS),
@@ -166,6 +184,11 @@ _PARENTS: Final = ("parent_span_id", "parentSpanId", "parent_id", "parentId")
 def _first(value: _Json, *keys: str) -> JSON:
     """Return the first of these members that says something."""
     return next((found for key in keys if not _is_nothing(found := value.get(key))), None)
+
+
+def _word(value: JSON) -> str:
+    """Return a text, or what a number is written as; empty for anything else."""
+    return str(value) if value and isinstance(value, str | int | float) else ""
 
 
 def _is_nothing(value: JSON) -> bool:
@@ -259,7 +282,7 @@ def _any_value(value: JSON, depth: int = 0) -> JSON:
             return [_any_value(each, depth + 1) for each in members]
         if name == "kvlistValue" and isinstance(inner, Mapping):
             return {
-                str(each.get("key")): _any_value(each.get("value"), depth + 1)
+                _word(each.get("key")): _any_value(each.get("value"), depth + 1)
                 for each in _objects(inner.get("values"))
             }
         if name in ("stringValue", "boolValue", "doubleValue", "bytesValue"):
@@ -291,7 +314,7 @@ def _time(value: _Json, *keys: str) -> int:
 def _kind(value: JSON) -> str:
     if isinstance(value, int) and 0 <= value < len(_KINDS):
         return _KINDS[value]
-    text = str(value or "").lower().removeprefix("spankind.").removeprefix("span_kind_")
+    text = _word(value).lower().removeprefix("spankind.").removeprefix("span_kind_")
     return text if text in _KINDS else ""
 
 
@@ -304,8 +327,7 @@ def _status(value: _Json) -> tuple[SpanStatus, str]:
     code = _first(inner, "code", "status_code")
     if code is None:
         code = _first(value, *_STATUS_CODES)
-    name = str(code if code is not None else "").lower()
-    name = name.removeprefix("statuscode.").removeprefix("status_code_")
+    name = _word(code).lower().removeprefix("statuscode.").removeprefix("status_code_")
     return _STATUS.get(name, "unset"), text if isinstance(text, str) else ""
 
 
@@ -320,10 +342,10 @@ def _scope(value: _Json) -> str:
     for key in _SCOPE_NAMES:
         scope = value.get(key)
         if isinstance(scope, Mapping):
-            return str(scope.get("name") or "")
+            return _word(scope.get("name"))
         if isinstance(scope, str):
             return scope
-    return str(value.get("scope_name") or "")
+    return _word(value.get("scope_name"))
 
 
 _SCOPE_NAMES: Final = (
@@ -335,7 +357,7 @@ _SCOPE_NAMES: Final = (
 def _events(value: _Json) -> Iterator[SpanEvent]:
     for each in _objects(decoded(_first(value, "events", "span_events"))):
         at = _time(each, "timestamp", "time", "timeUnixNano", "time_unix_nano")
-        name = str(_first(each, "name", "event_name") or "")
+        name = _word(_first(each, "name", "event_name"))
         attributes = _attributes(each.get("attributes"))
         _spread_all(attributes)
         message = each.get("message")
@@ -344,7 +366,7 @@ def _events(value: _Json) -> Iterator[SpanEvent]:
         yield SpanEvent(name, at, attributes)
 
 
-def _request(value: _Json) -> Iterator[Span | LogRecord]:
+def _request(value: _Json, on_refused: Callable[[str], object]) -> Iterator[Span | LogRecord]:
     """Read a request of OTLP/JSON, in protobuf's or in JSON's spelling of its members."""
     for key in _RESOURCES:
         for group in _objects(value.get(key)):
@@ -356,8 +378,7 @@ def _request(value: _Json) -> Iterator[Span | LogRecord]:
                     scope = _scope(scoped)
                     for each in _objects(scoped.get("spans")):
                         span = _flat_span({**each, "resource": resource, "scope": scope})
-                        if span is not None:
-                            yield span
+                        yield from _known(span, on_refused)
                     for each in _objects(scoped.get("logRecords", scoped.get("log_records"))):
                         yield _log_record(each, resource, scope)
 
@@ -373,7 +394,7 @@ def _log_record(value: _Json, resource: _Json, scope: str) -> LogRecord:
     return LogRecord(
         trace_id=_hex(value.get("traceId", value.get("trace_id"))),
         span_id=_hex(value.get("spanId", value.get("span_id"))),
-        event_name=str(value.get("eventName", value.get("event_name")) or ""),
+        event_name=_word(value.get("eventName", value.get("event_name"))),
         time_us=_time(value, "timeUnixNano", "time_unix_nano", "observedTimeUnixNano"),
         severity=severity if isinstance(severity, int) else 0,
         body=_any_value(value.get("body")),
