@@ -69,6 +69,16 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="sdk-repeats-of-folded-calls-are-lost",
+        promise="What an agent does twice is not counted where calls are only counted.",
+        file="sdk/toolfault/telemetry/_conversations.py",
+        old="            and record.idempotent is not False\n",
+        new="",
+        found_by=(
+            "tests/sdk/telemetry/test_repeats.py::test_repeats_of_counted_calls_are_counted",
+        ),
+    ),
+    Break(
         name="phantoms-of-counted-calls-count-once",
         promise="Successes that a sender only counted are one call each minute with the argument.",
         file="dashboard/toolfault_dashboard/queries/failures/phantoms.py",
