@@ -79,11 +79,21 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="repeats-after-a-failure-count",
+        promise="A call that is made again because it failed counts as executed twice.",
+        file="dashboard/toolfault_dashboard/queries/failures/repeats.py",
+        old="            before.success,\n",
+        new="",
+        found_by=(
+            "tests/dashboard/queries/test_repeats.py::test_repeated_executions_are_those_of_the_rows",
+        ),
+    ),
+    Break(
         name="phantoms-of-counted-calls-count-once",
         promise="Successes that a sender only counted are one call each minute with the argument.",
         file="dashboard/toolfault_dashboard/queries/failures/phantoms.py",
-        old="had = calls * minutes",
-        new="had = minutes",
+        old="had = calls * times.rows",
+        new="had = times.rows",
         found_by=(
             "tests/dashboard/queries/test_phantoms.py::test_phantom_arguments_are_those_of_the_rows",
         ),
