@@ -63,6 +63,9 @@ _WORDS: Final = {
     "repair": "A value that was fixed before validation, so that the call did not fail.",
     "phantom argument": "An argument that a model sent, that the tool does not have, and that "
     "nobody refused: the tool ran without it.",
+    "repeated execution": "A call that succeeded after the same one, with the same arguments, had "
+    "succeeded in the same conversation.",
+    "not idempotent": "Executing it twice is not like executing it once: a payment, an e-mail.",
     "near miss": "A rejected value that a known remedy would have accepted.",
     "change": "A moment at which something was improved, or a label on calls; before is compared "
     "with after.",

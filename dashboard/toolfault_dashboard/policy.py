@@ -148,6 +148,7 @@ POLICY: Final[tuple[Rule, ...]] = (
     *_table("picked-fixes", "developer"),
     *_page("messages", "developer"),
     *_table("phantom-arguments", "developer"),  # part of the page of a tool
+    *_table("repeated-executions"),  # the same
     # Its list of what to fix next is a developer's.
     _rule("/report.html", "developer"),
     _rule("/report.md", "developer"),

@@ -79,11 +79,31 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="sdk-repeats-of-folded-calls-are-lost",
+        promise="What an agent does twice is not counted where calls are only counted.",
+        file="sdk/toolfault/telemetry/_conversations.py",
+        old="            and record.idempotent is not False\n",
+        new="",
+        found_by=(
+            "tests/sdk/telemetry/test_repeats.py::test_repeats_of_counted_calls_are_counted",
+        ),
+    ),
+    Break(
+        name="repeats-after-a-failure-count",
+        promise="A call that is made again because it failed counts as executed twice.",
+        file="dashboard/toolfault_dashboard/queries/failures/repeats.py",
+        old="            before.success,\n",
+        new="",
+        found_by=(
+            "tests/dashboard/queries/test_repeats.py::test_repeated_executions_are_those_of_the_rows",
+        ),
+    ),
+    Break(
         name="phantoms-of-counted-calls-count-once",
         promise="Successes that a sender only counted are one call each minute with the argument.",
         file="dashboard/toolfault_dashboard/queries/failures/phantoms.py",
-        old="had = calls * minutes",
-        new="had = minutes",
+        old="had = calls * times.rows",
+        new="had = times.rows",
         found_by=(
             "tests/dashboard/queries/test_phantoms.py::test_phantom_arguments_are_those_of_the_rows",
         ),

@@ -136,6 +136,7 @@ MOST = 2**40
         (lambda most: counts(calls_squared=most), "/calls_squared"),
         (lambda most: counts(repairs={"url": most}), "/repairs"),
         (lambda most: counts(phantom_arguments={"pet": most}), "/phantom_arguments"),
+        (lambda most: counts(repeated=most), "/repeated"),
         (lambda most: conversation_end(calls={"t": most}), "/calls"),
         (lambda most: counts(duration_ms={"sum": most * 1e15 / MOST}), "/duration_ms/sum"),
         (lambda most: failure(error={"issues_total": most >> 9}), "/error/issues_total"),

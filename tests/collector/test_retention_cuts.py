@@ -263,12 +263,15 @@ def test_a_limit_by_count_cuts_what_goes_on(engine: Engine) -> None:
 
 
 @SQLITE
-def test_a_cut_raises_the_versions_of_the_days_it_takes_from(engine: Engine) -> None:
-    """What readers keep of other days stays true, so it stays kept."""
+@pytest.mark.parametrize(("arguments", "until"), [({}, 11), ({"args_fingerprint": "aa"}, 0)])
+def test_a_cut_raises_the_versions_of_the_days_it_changes(
+    engine: Engine, arguments: dict[str, str], until: int
+) -> None:
+    """What readers keep of other days stays kept, but for what was executed before it went."""
     for day in range(15, 0, -1):
         for place, make in enumerate((failure, success)):
             at = _ago(day) + place * SECOND_US
-            _store(engine, make("search", session_id="main", at=at), at=at)
+            _store(engine, make("search", session_id="main", at=at, **arguments), at=at)
 
     def versions() -> dict[int, int]:
         with read_connection(engine) as conn:
@@ -279,7 +282,7 @@ def test_a_cut_raises_the_versions_of_the_days_it_takes_from(engine: Engine) -> 
     after = versions()
 
     raised = {day for day in after if after[day] != before.get(day)}
-    assert raised == {_ago(day) // DAY_US * DAY_US for day in range(15, 11, -1)}
+    assert raised == {_ago(day) // DAY_US * DAY_US for day in range(15, until, -1)}
 
 
 def _random_history(generator: random.Random) -> list[tuple[float, list[dict[str, Any]]]]:

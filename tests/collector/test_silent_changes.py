@@ -91,7 +91,7 @@ def full_failure() -> dict[str, Any]:
         conversation_rung="meta", sample_rate=0.5, args_fingerprint="f",
         args_recorded=True, args_diff=[{"path": "a", "change": "added"}],
         coercions=[{"field": "a", "from_type": "str", "to_type": "int"}],
-        phantom_arguments=["pet", "who.*.title"],
+        phantom_arguments=["pet", "who.*.title"], idempotent=False, repeated=False,
         validation={"mode": "strict", "version": "2"}, schema_hash="h", tokens=12,
         tags={"team": "travel", "tier": 2},
         error={

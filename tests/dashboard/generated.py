@@ -61,6 +61,7 @@ class _Sender:
         self.seq += 1
         # By number and not drawn, so that all that is drawn stays what it was.
         phantoms = {1: ["pet"], 4: ["pet", "who.*.title"]}.get(self.seq % 9)
+        marks = {0: {"idempotent": False, "repeated": True}, 2: {"idempotent": False}}
         return {
             "type": "tool_call",
             "event_id": self.event_id(),
@@ -68,6 +69,7 @@ class _Sender:
             "tool": self.pick(TOOLS),
             "success": True,
             **({"phantom_arguments": phantoms} if phantoms else {}),
+            **(marks | {4: {"idempotent": True}}).get(self.seq % 7, {}),
             **given,
         }
 
@@ -177,6 +179,7 @@ class _Sender:
                 "calls_squared": calls * calls,
                 "duration_ms": {"sum": 120.0, "max": 30.0, "buckets": [[50, calls]]},
                 **({"phantom_arguments": {"pet": calls, "=x": 1}} if calls % 3 == 0 else {}),
+                **({"repeated": calls // 5} if calls % 4 == 0 else {}),
             },
             same
             | {

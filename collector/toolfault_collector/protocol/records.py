@@ -80,6 +80,8 @@ _SENT_OF_CALL: Final = (
     "duration_ms",
     "sample_rate",
     "args_recorded",
+    "idempotent",
+    "repeated",
     "schema_hash",
     "tokens",
 )
@@ -246,6 +248,8 @@ class CallRecord(_Event, frozen=True, gc=False, kw_only=True):
     args_diff: str | None
     coercions: str | None
     phantom_arguments: str | None
+    idempotent: bool | None
+    repeated: bool | None
     validation_mode: str | None
     validation_version: str | None
     schema_hash: str | None
@@ -271,6 +275,7 @@ class CountsRecord(_Event, frozen=True, gc=False, kw_only=True):
     duration_buckets: str | None
     repairs: str | None
     phantom_arguments: str | None
+    repeated: int | None
     conversations: int
     calls_squared: int
 
@@ -551,6 +556,7 @@ def _counts(
         duration_buckets=_json(duration.buckets) if duration.buckets else None,
         repairs=_json(event.repairs) if event.repairs else None,
         phantom_arguments=_json(event.phantom_arguments) if event.phantom_arguments else None,
+        repeated=event.repeated or None,
         conversations=event.conversations,
         calls_squared=event.calls_squared,
         **of_all,

@@ -172,6 +172,8 @@ class _Call(_Part, kw_only=True):
     args_diff: Annotated[list[dict[str, Any]], Meta(max_length=200)] | None = None
     coercions: Annotated[list[Coercion], Meta(max_length=50)] | None = None
     phantom_arguments: Annotated[list[LongName], Meta(max_length=50)] | None = None
+    idempotent: bool | None = None
+    repeated: bool | None = None
     validation: Validation | None = None
     schema_hash: Label | None = None
     tokens: Amount | None = None
@@ -241,6 +243,7 @@ class CallCounts(_Part, tag_field="type", tag="tool_call_counts", kw_only=True):
     duration_ms: Duration | None = None
     repairs: Annotated[dict[LongName, Amount], Meta(max_length=200)] | None = None
     phantom_arguments: Annotated[dict[LongName, Amount], Meta(max_length=200)] | None = None
+    repeated: Amount = 0
     conversations: Amount = 0
     calls_squared: Amount = 0
 

@@ -289,10 +289,13 @@ def _cut(engine: Engine, line: Line, page: Rows, going_on: set[str]) -> int:
         for key in sorted(parted):
             write_chains(conn, compare_key(conn, key, locked)[2])
         spans: list[Span] = [(line.project_id, row.occurred_at, row.occurred_at) for row in gone]
+        told = {key[1] for key in parted}
+        told |= {row.session_id for row in gone if row.success and row.args_fingerprint}
         for name in sorted({row.session_id for row in gone}):
             talk = locked[line.project_id, name]
-            if talk.ended_at is not None or name in {key[1] for key in parted}:
-                # What its end said, or where its calls stand, is told with every day of it.
+            if talk.ended_at is not None or name in told:
+                # What its end said, where its calls stand, or which of them were executed before,
+                # is told with every day of it.
                 spans.append((line.project_id, talk.first_at, talk.last_at))
             _mend(conn, line, talk)
         recount_other_calls(conn, _chains_beside(conn, line.project_id, gone, parted))
@@ -339,6 +342,7 @@ def _due(
         select(
             *(_call.id, _call.event_id, _call.session_id, _call.chain_id, _call.tool, _call.turn),
             *(_call.started_at, _call.seq, _call.occurred_at, _call.received_at, _call.success),
+            _call.args_fingerprint,
         )
         .where(
             or_(

@@ -21,6 +21,7 @@ from toolfault_dashboard.queries import (
     Matrix,
     MessageGroup,
     PhantomRow,
+    RepeatRow,
     SilentRow,
 )
 from toolfault_dashboard.queries.rows import (
@@ -58,6 +59,13 @@ class Phantoms:
     """What models sent, a tool does not have, and nobody refused."""
 
     rows: tuple[PhantomRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """What agents executed again after it had succeeded."""
+
+    rows: tuple[RepeatRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +182,16 @@ def silent_successes(asked: Asked) -> Any:
 def phantom_arguments(asked: Asked) -> Any:
     """Count the arguments that tools ignored, by tool and model."""
     return Json(Phantoms(queries.phantom_arguments(asked.conn, asked.scope)))
+
+
+@router.get(
+    "/repeated-executions",
+    operation_id="get_repeated_executions",
+    response_model=model_of(Repeats),
+)
+def repeated_executions(asked: Asked) -> Any:
+    """Count the calls that were executed again after they had succeeded, by tool and model."""
+    return Json(Repeats(queries.repeated_executions(asked.conn, asked.scope)))
 
 
 @router.get("/fix-next", operation_id="get_fix_next", response_model=model_of(FixList))

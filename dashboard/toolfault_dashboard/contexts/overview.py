@@ -15,12 +15,14 @@ from toolfault_dashboard.contexts.times import TimeChart
 from toolfault_dashboard.local_sessions import LocalSessions
 from toolfault_dashboard.queries.chains.naming import ConversationRungs
 from toolfault_dashboard.queries.failures.phantoms import PhantomRow
+from toolfault_dashboard.queries.failures.repeats import RepeatRow
 from toolfault_dashboard.queries.rows import Funnel, RoundTripBin
 
 __all__ = [
     "FunnelStep",
     "OverviewContext",
     "PhantomLine",
+    "RepeatLine",
     "RoundTripsContext",
     "StartContext",
     "Tile",
@@ -123,6 +125,15 @@ class PhantomLine:
 
 
 @dataclass(frozen=True, slots=True)
+class RepeatLine:
+    """The repeated executions of a tool by one model."""
+
+    row: Doc[RepeatRow, "What was counted."]
+    model: Doc[str, "The model; words for none."]
+    drawn: Doc[Estimate | None, "The interval of the share, drawn."]
+
+
+@dataclass(frozen=True, slots=True)
 class ToolContext:
     """`tool.html`."""
 
@@ -138,6 +149,8 @@ class ToolContext:
     messages: Doc[tuple[MessageLine, ...], "Its most frequent messages, the same."]
     phantoms: Doc[tuple[PhantomLine, ...], "The arguments that it most often ignored, the same."]
     phantoms_in_all: Doc[int, "Arguments that it ignored, by model."]
+    repeats: Doc[tuple[RepeatLine, ...], "Its repeated executions by model."]
+    repeats_in_all: Doc[int, "Models that executed it again."]
     failures: Doc[int, "Its failures."]
     links: Doc[
         dict[str, str],

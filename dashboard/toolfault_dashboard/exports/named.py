@@ -15,6 +15,7 @@ from toolfault_dashboard.queries import (
     KindRow,
     MessageRow,
     PhantomRow,
+    RepeatRow,
     RowStream,
     RungRow,
     Scope,
@@ -50,6 +51,7 @@ TableName = Literal[
     "models",
     "phantom_arguments",
     "releases",
+    "repeated_executions",
     "round_trips_by_agent",
     "round_trips_by_code",
     "round_trips_by_field",
@@ -128,6 +130,10 @@ def _conversation_rungs(conn: Connection, scope: Scope) -> RowStream:
     return table_stream(queries.conversation_rungs(conn, scope).rows, RungRow)
 
 
+def _repeats(conn: Connection, scope: Scope) -> RowStream:
+    return table_stream(queries.repeated_executions(conn, scope), RepeatRow)
+
+
 def _silent(conn: Connection, scope: Scope) -> RowStream:
     return table_stream(queries.silent_successes(conn, scope), SilentRow)
 
@@ -152,6 +158,7 @@ _TABLES: Final[dict[str, _Rows]] = {
     "models": _frequency("model"),
     "phantom_arguments": _phantoms,
     "releases": _frequency("release"),
+    "repeated_executions": _repeats,
     "round_trips_by_agent": _round_trips("agent"),
     "round_trips_by_code": _round_trips("code"),
     "round_trips_by_field": _round_trips("field"),

@@ -262,6 +262,12 @@ def phantoms(ask: Ask) -> RowStream:
     return table_stream(queries.phantom_arguments(ask.conn, ask.scope), queries.PhantomRow)
 
 
+@_serve("repeated-executions")
+def repeats(ask: Ask) -> RowStream:
+    """Write the repeated executions of the view by tool and model."""
+    return table_stream(queries.repeated_executions(ask.conn, ask.scope), queries.RepeatRow)
+
+
 @_serve("issues")
 def issues(ask: Ask) -> RowStream:
     """Stream the issues of the failures of the view."""

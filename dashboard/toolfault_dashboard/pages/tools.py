@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import APIRouter, HTTPException
 from fastapi import Query as Parameter
@@ -15,7 +15,7 @@ from toolfault_dashboard.analysis.rates import rate
 from toolfault_dashboard.charts import estimate, sparkline
 from toolfault_dashboard.contexts import FrequencyLine, ToolContext, ToolLine, ToolsContext
 from toolfault_dashboard.contexts.advice import MessageLine
-from toolfault_dashboard.contexts.overview import PhantomLine
+from toolfault_dashboard.contexts.overview import PhantomLine, RepeatLine
 from toolfault_dashboard.pages._ask import Ask, Asked
 from toolfault_dashboard.pages._columns import Columns, choice, kept_columns, redirected
 from toolfault_dashboard.pages._lines import (
@@ -69,7 +69,8 @@ _MOST_PAGES: Final = 100_000
 TOP: Final = 5
 """Models, fixes and wordings of a tool that its page shows."""
 MOST_PHANTOMS: Final = 10
-"""Arguments that it ignored; its export has all."""
+"""Arguments that it ignored, and models that executed it again; its exports have all."""
+_Line = TypeVar("_Line")
 _ASCENDING_FIRST: Final = ("name", "first_try", "recovery")
 
 
@@ -170,6 +171,7 @@ def tool(ask: Asked, name: str = "") -> Response:
     wordings = most_frequent(ask.conn, scope, most=TOP)[0] if _may_fix(ask) else ()
     by_model = breakdown(ask.conn, scope, "model")
     phantoms = queries.phantom_arguments(ask.conn, scope) if _may_fix(ask) else ()
+    repeats = queries.repeated_executions(ask.conn, scope)
     context = ToolContext(
         view=ask.view("/tool", name=tool),
         tool=tool,
@@ -182,8 +184,10 @@ def tool(ask: Asked, name: str = "") -> Response:
         models=lines_of(narrowed, by_model.groups[:TOP], "model"),
         fixes=tuple(fix_line(narrowed, row) for row in fixes),
         messages=_wordings(narrowed, wordings),
-        phantoms=_phantoms(phantoms[:MOST_PHANTOMS]),
+        phantoms=_by_model(PhantomLine, phantoms[:MOST_PHANTOMS]),
         phantoms_in_all=len(phantoms),
+        repeats=_by_model(RepeatLine, repeats[:MOST_PHANTOMS]),
+        repeats_in_all=len(repeats),
         links={
             "models": narrowed.link("/breakdown"),
             "fixes": narrowed.link("/fix-next") if _may_fix(ask) else "",
@@ -196,6 +200,7 @@ def tool(ask: Asked, name: str = "") -> Response:
             "codes_csv": narrowed.export("/codes.csv"),
             "fields_csv": narrowed.export("/fields.csv"),
             "phantoms_csv": narrowed.export("/phantom-arguments.csv"),
+            "repeats_csv": narrowed.export("/repeated-executions.csv"),
         },
     )
     return ask.render("tool.html", context, title=tool)
@@ -208,10 +213,11 @@ def _wordings(ask: Ask, groups: Iterable[MessageGroup]) -> tuple[MessageLine, ..
     return tuple(message_line(ask, group, row) for group, row in rows[:TOP])
 
 
-def _phantoms(rows: Sequence[queries.PhantomRow]) -> tuple[PhantomLine, ...]:
+def _by_model(line: Callable[..., _Line], rows: Sequence[Any]) -> tuple[_Line, ...]:
+    """Return counts by model as lines with the intervals of their shares drawn."""
     scale = rate_scale(row.rate for row in rows)
     return tuple(
-        PhantomLine(
+        line(
             row=row,
             model=row.model or NONE,
             drawn=estimate(row.rate.value, row.rate.low, row.rate.high, scale=scale),

@@ -66,6 +66,7 @@ from toolfault_dashboard.queries.failures.kinds import (
     kinds,
 )
 from toolfault_dashboard.queries.failures.phantoms import PhantomRow, phantom_arguments
+from toolfault_dashboard.queries.failures.repeats import RepeatRow, repeated_executions
 from toolfault_dashboard.queries.failures.silent import SilentRow, silent_successes
 from toolfault_dashboard.queries.figures.frequencies import (
     FREQUENCIES,
@@ -124,6 +125,7 @@ __all__ = [
     "MessageGroup",
     "MessageRow",
     "PhantomRow",
+    "RepeatRow",
     "RowStream",
     "RungRow",
     "Scope",
@@ -176,6 +178,7 @@ __all__ = [
     "projects",
     "rates_by_code",
     "rates_by_tool",
+    "repeated_executions",
     "round_trips",
     "sampling",
     "side",

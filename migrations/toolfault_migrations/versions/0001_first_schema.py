@@ -299,6 +299,8 @@ def _make_calls(*, sqlite: bool) -> None:
         Column("args_diff", JSON),
         Column("coercions", JSON),
         Column("phantom_arguments", JSON),
+        Column("idempotent", Boolean),
+        Column("repeated", Boolean),
         Column("validation_mode", String(16)),
         Column("validation_version", String(64)),
         Column("schema_hash", String(64)),
@@ -358,6 +360,12 @@ def _make_calls(*, sqlite: bool) -> None:
             *("project_id", "tool", "occurred_at"),
             sqlite_where=text("phantom_arguments IS NOT NULL"),
             postgresql_where=text("phantom_arguments IS NOT NULL"),
+        ),
+        Index(
+            "ix_tool_call_executed",
+            *("project_id", "session_id", "tool", "args_fingerprint", "occurred_at", "id"),
+            sqlite_where=text("args_fingerprint IS NOT NULL AND success = 1"),
+            postgresql_where=text("args_fingerprint IS NOT NULL AND success"),
         ),
         Index(
             "ix_tool_call_trace",
@@ -500,6 +508,7 @@ def _make_counts() -> None:
         Column("duration_buckets", JSON),
         Column("repairs", JSON),
         Column("phantom_arguments", JSON),
+        Column("repeated", BigInteger),
         Column("conversations", BigInteger, nullable=False),
         Column("calls_squared", BigInteger, nullable=False),
         Column("flags", JSON),
@@ -510,6 +519,12 @@ def _make_counts() -> None:
             *("project_id", "tool", "minute"),
             sqlite_where=text("phantom_arguments IS NOT NULL"),
             postgresql_where=text("phantom_arguments IS NOT NULL"),
+        ),
+        Index(
+            "ix_call_counts_repeated",
+            *("project_id", "tool", "minute"),
+            sqlite_where=text("repeated IS NOT NULL"),
+            postgresql_where=text("repeated IS NOT NULL"),
         ),
     )
     op.create_table(

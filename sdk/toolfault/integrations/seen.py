@@ -68,6 +68,7 @@ class Seen:
             every call.
         known_tools: Names of the tools the model has.
         fn: The function behind the tool, if the framework tells; a decorated one has hints.
+        idempotent: Whether executing the call again changes nothing more, as the tool declares.
         stage: How the call ended: ``ok``, ``parse`` (the arguments are not JSON), ``validation``
             (they were refused), ``unknown`` (no such tool), ``exec`` (the body raised),
             ``returned`` (it returned an error), ``timeout``, ``cancelled`` or ``control`` (an
@@ -96,6 +97,7 @@ class Seen:
     model_class: Any = None
     known_tools: Sequence[str] = ()
     fn: Any = None
+    idempotent: bool | None = None
     stage: str = "ok"
     error: BaseException | None = None
     result: Any = None
@@ -357,7 +359,11 @@ def _record(
     )
     if error is not None and error.category is ErrorCategory.PARAMETER and error.issues:
         record.validation_mode = "comprehensive"
+    if seen.idempotent is not None:
+        record.idempotent = seen.idempotent
     if inner is not None:
+        if inner.idempotent is not None:
+            record.idempotent = inner.idempotent
         record.coercions = inner.coercions
         record.adapter_failed = inner.adapter_failed
         record.schema_hash = inner.schema_hash

@@ -51,6 +51,7 @@ class Counter:
         "longest",
         "phantoms",
         "repairs",
+        "repeated",
         "starts_at",
         "total_ms",
     )
@@ -64,11 +65,16 @@ class Counter:
         self.buckets: dict[int, int] = {}
         self.repairs: dict[str, int] = {}
         self.phantoms: dict[str, int] = {}
+        self.repeated = 0
         self.conversations = 0
         self.calls_squared = 0
 
     def add_call(
-        self, duration_ms: float, repaired: Sequence[str], phantoms: Sequence[str] = ()
+        self,
+        duration_ms: float,
+        repaired: Sequence[str],
+        phantoms: Sequence[str] = (),
+        repeated: int = 0,
     ) -> None:
         """Count one success; its duration goes into the histogram with the next few."""
         if not 0.0 <= duration_ms < LONGEST:  # a clock of the host's that jumps, or says nan
@@ -81,6 +87,8 @@ class Counter:
             _count(self.repairs, repaired)
         if phantoms:
             _count(self.phantoms, phantoms, rest=LEFT_OUT)
+        if repeated:
+            self.repeated += 1
 
     def add_conversation(self, calls: int) -> None:
         """Count one conversation that ended, with its number of calls."""
@@ -123,6 +131,8 @@ class Counter:
             members["repairs"] = self.repairs
         if self.phantoms:
             members["phantom_arguments"] = self.phantoms
+        if self.repeated:
+            members["repeated"] = self.repeated
         return members
 
 
@@ -153,6 +163,7 @@ class Aggregator:
         counted: float,
         repaired: Sequence[str] | None = None,
         phantoms: Sequence[str] = (),
+        repeated: int = 0,
     ) -> None:
         """Count a step read back from disk.
 
@@ -161,11 +172,12 @@ class Aggregator:
             counted: Duration of a call; the number of calls of a conversation that ended.
             repaired: Fields that were repaired in a call; None for a conversation.
             phantoms: Names of the call's phantom arguments.
+            repeated: 1 for a repeated execution.
         """
         if repaired is None:
             self.counter(key).add_conversation(int(counted))
         else:
-            self.counter(key).add_call(counted, repaired, phantoms)
+            self.counter(key).add_call(counted, repaired, phantoms, repeated)
 
     def flush(
         self, describe: Callable[[CounterKey], dict[str, Any]]

@@ -83,6 +83,7 @@ _CHANGES = 50
 # or the failure that they belong to would be dropped for what is never sent.
 _TEXT = 1_024
 _CHECKED = 65_536
+_PART, _CHECKSUMS, _ALL = range(3)  # what a copy tells of its arguments
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
@@ -95,12 +96,15 @@ class Attempt(NamedTuple):
         secret: Key of the fingerprint.
         is_whole: Whether the copy says all that the arguments do: nothing in it was shortened,
             left out or named by its type only.
+        tells_apart: Whether other arguments have another copy: what was shortened has a checksum
+            of all of it.
     """
 
     arguments: Any
     chain: Chain | None
     secret: bytes
     is_whole: bool
+    tells_apart: bool
 
     def members(self) -> dict[str, Any]:
         """Return the fingerprint, and the difference to the chain's attempt before this one."""
@@ -114,13 +118,14 @@ class Attempt(NamedTuple):
 
 def attempt(arguments: object, chain: Chain | None, secret: bytes) -> tuple[Attempt, int]:
     """Copy arguments for later and return them with the bytes they take while they wait."""
-    budget = [_NODES, 0, 1]
+    budget = [_NODES, 0, _ALL]
     if type(arguments) is dict:  # what they nearly always are
         copy: Any = _plain_members(arguments, budget, 1)
     else:
         copy = _plain(arguments, budget, 0)
-    is_whole = bool(budget[2]) and budget[0] > 0
-    return Attempt(copy, chain, secret, is_whole), 2 * budget[1] + 100 * (_NODES - budget[0])
+    told = budget[2] if budget[0] > 0 else _PART
+    made = Attempt(copy, chain, secret, told == _ALL, told != _PART)
+    return made, 2 * budget[1] + 100 * (_NODES - budget[0])
 
 
 def _plain(value: object, budget: list[int], depth: int) -> Any:
@@ -134,17 +139,17 @@ def _plain(value: object, budget: list[int], depth: int) -> Any:
     if kind is str:
         text: str = value  # type: ignore[assignment]
         if len(text) > _TEXT:
+            budget[2] = min(budget[2], _told_of(text))
             text = _shortened(text)
-            budget[2] = 0
         budget[1] += len(text)
         return text
     if value is None or kind is bool or kind is int or kind is float:
         if kind is not float or value == value:  # noqa: PLR0124 - NaN test
             return value
-        budget[2] = 0
+        budget[2] = _PART
         return "<nan>"
     if budget[0] <= 0 or depth >= _DEPTH:
-        budget[2] = 0
+        budget[2] = _PART
         return "<deep>"
     if kind is dict:
         assert isinstance(value, dict)
@@ -152,7 +157,7 @@ def _plain(value: object, budget: list[int], depth: int) -> Any:
     if kind is list or kind is tuple:
         assert isinstance(value, (list, tuple))
         return [_plain(member, budget, depth + 1) for member in value[: max(budget[0], 0)]]
-    budget[2] = 0
+    budget[2] = _PART
     return f"<{kind.__name__}>"
 
 
@@ -170,13 +175,17 @@ def _plain_members(value: dict[Any, Any], budget: list[int], depth: int) -> dict
             member = _plain(member, budget, depth)  # noqa: PLW2901 - the copy of the member
         if type(name) is not str:
             name = f"<{type(name).__name__}>"  # noqa: PLW2901 - the copy of the name
-            budget[2] = 0
+            budget[2] = _PART
         elif len(name) > _TEXT:
+            budget[2] = min(budget[2], _told_of(name))
             name = _shortened(name)  # noqa: PLW2901
-            budget[2] = 0
         budget[1] += len(name)
         copy[name] = member
     return copy
+
+
+def _told_of(text: str) -> int:
+    return _CHECKSUMS if len(text) <= _CHECKED else _PART
 
 
 def _shortened(text: str) -> str:
@@ -609,6 +618,10 @@ class Capture:
             event["coercions"] = _coercion_members(record.coercions)
         if record.phantom_arguments:
             event["phantom_arguments"] = list(record.phantom_arguments)
+        if record.idempotent is not None:
+            event["idempotent"] = record.idempotent
+        if position.repeated:
+            event["repeated"] = True
         event["validation"] = {"mode": record.validation_mode}
         event["schema_hash"] = record.schema_hash
         size = self._compare(event, position, record.arguments)

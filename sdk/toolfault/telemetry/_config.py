@@ -85,6 +85,8 @@ class Limits:
         conversations: Conversations followed at a time; the one idle longest is ended beyond it.
         conversation_lanes: Kinds of calls (tool, agent, model, variant) followed in all of them;
             some 450 bytes each, where a model invents long names.
+        executions: Successes of tools that are not idempotent, by conversation, tool and
+            arguments, by which a repeated one is known; some 300 bytes each.
     """
 
     queue_events: int = 10_000
@@ -107,6 +109,7 @@ class Limits:
     largest_segment: int = 4 * 1024 * 1024
     conversations: int = 2_000
     conversation_lanes: int = 20_000
+    executions: int = 10_000
 
     def __init__(self, **bounds: float) -> None:
         unknown = [name for name in bounds if name not in Limits.__annotations__]

@@ -380,11 +380,13 @@ class ChainPosition(NamedTuple):
         whole: Whether it is sent whole even if it succeeded.
         attempt: Its number in its chain; 1 outside any.
         chain: The chain it belongs to, or None.
+        repeated: Whether the same call was executed before.
     """
 
     whole: bool
     attempt: int
     chain: Chain | None
+    repeated: bool = False
 
 
 class ToolCounter:
@@ -545,6 +547,41 @@ class Conversations:
         return gone
 
 
+class Executions:
+    """Calls that succeeded of tools that are not idempotent: the ``limit`` seen last.
+
+    They outlive their conversation, which may go on after half an hour.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._known: OrderedDict[tuple[str, str, str], None] = OrderedDict()
+
+    def add(self, conversation_id: str, tool: str, arguments: str) -> bool:
+        """Add a success, by the fingerprint of its arguments; say whether it was there before."""
+        key, known = (conversation_id, tool, arguments), self._known
+        is_repeated = key in known
+        known[key] = None
+        known.move_to_end(key)
+        if len(known) > self._limit:
+            known.popitem(last=False)
+        return is_repeated
+
+
+def _arguments(record: CallRecord) -> str:
+    """Return the fingerprint of a success whose repetition is to be known; empty for any other.
+
+    Empty too where the arguments are not all compared: what is no JSON, more than 500 values, a
+    text of more than 64 KiB. So what one call may cost is bounded.
+    """
+    if record.idempotent is not False or record.error is not None or record.arguments is None:
+        return ""
+    from toolfault.telemetry._capture import attempt, fingerprint
+
+    copy, _ = attempt(record.arguments, None, b"")
+    return fingerprint(copy.arguments, b"") if copy.tells_apart else ""
+
+
 _ALONE = ChainPosition(True, 1, None)
 _ORDINARY = ChainPosition(False, 1, None)
 
@@ -587,6 +624,7 @@ class Tracker:
         self._conversations = Conversations(
             limits.conversations, limits.conversation_lanes, limits.idle_seconds
         )
+        self._executions = Executions(limits.executions)
         self._counters: dict[CallKey, ToolCounter] = {}
         self._latest = self._noticed = 0.0
         self._noticed_at = time.monotonic()
@@ -600,6 +638,7 @@ class Tracker:
             and not record.coercions
             and not record.phantom_arguments
             and not record.reported
+            and record.idempotent is not False
         ):
             # What almost every call of a healthy agent goes through: no function but the needed.
             thread, inside = threading.get_ident(), self._gate.inside
@@ -647,6 +686,8 @@ class Tracker:
         """
         failed = record.error is not None
         tool = tool_name(record.tool)
+        arguments = "" if scope is None else _arguments(record)
+        repeated = False
         with self._queue.lock:
             if scope is None:
                 position = _ALONE if failed else _ORDINARY
@@ -661,14 +702,17 @@ class Tracker:
                 position = _ORDINARY
                 if failed or state.open:
                     position = self._place(state, tool, record, scope, now)
+                if arguments:
+                    repeated = self._executions.add(scope.conversation.id, tool, arguments)
             if position.whole or not self._folding:
-                return position
+                return position._replace(repeated=True) if repeated else position
             repaired = [repair.field[:256] for repair in record.coercions]
             counter.current = self._queue.fold(
                 self._counter_key(key, now),
                 record.duration_ms,
                 repaired,
                 record.phantom_arguments,
+                repeated=repeated,
             )
             if len(self._counters) > _COUNTERS:
                 self._counters.clear()

@@ -164,6 +164,8 @@ class Queue:
         duration_ms: float,
         repaired: Sequence[str],
         phantoms: Sequence[str] = (),
+        *,
+        repeated: bool = False,
     ) -> Counter | None:
         """Count one success and return the counter that holds it; None where it is on disk.
 
@@ -172,14 +174,16 @@ class Queue:
             duration_ms: Length of the call, milliseconds.
             repaired: Fields that a coercer fixed.
             phantoms: Names of phantom arguments.
+            repeated: Whether it is a repeated execution.
         """
         with self.lock:
             # An SDK of before that reads the file knows no step with a member more.
-            more = [list(phantoms)] if phantoms else []
+            more: list[Any] = [list(phantoms)] if phantoms or repeated else []
+            more += [1] if repeated else []
             if not self._may_fold(key, [duration_ms, list(repaired), *more]):
                 return None
             counter = self._aggregator.counter(key)
-            counter.add_call(duration_ms, repaired, phantoms)
+            counter.add_call(duration_ms, repaired, phantoms, repeated)
             return self._folded(counter)
 
     def fold_conversation(self, key: CounterKey, calls: int) -> None:

@@ -55,8 +55,9 @@ class Line(NamedTuple):
     Attributes:
         weight: Records it stands for.
         event: An event as it goes over the wire; None where the line is a step.
-        step: Key of a counter, then the duration of a call with the fields repaired in it and its
-            phantom arguments, if any, or the number of calls of a conversation that ended.
+        step: Key of a counter, then the duration of a call with the fields repaired in it, its
+            phantom arguments and whether it is a repeated execution, if any; or the number of
+            calls of a conversation that ended.
     """
 
     weight: int
@@ -466,7 +467,13 @@ def _line(text: bytes) -> tuple[int, Line] | None:
     return None
 
 
-def _is_step(key: list[Any], counted: float, repaired: object = (), phantoms: object = ()) -> bool:
+def _is_step(
+    key: list[Any],
+    counted: float,
+    repaired: object = (),
+    phantoms: object = (),
+    repeated: object = 0,
+) -> bool:
     minute, *names = key
     return (
         type(minute) is int
@@ -475,6 +482,7 @@ def _is_step(key: list[Any], counted: float, repaired: object = (), phantoms: ob
         and type(counted) in (int, float)
         and _are_names(repaired)
         and _are_names(phantoms)
+        and type(repeated) is int
     )
 
 

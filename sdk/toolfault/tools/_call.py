@@ -99,6 +99,8 @@ class CallRecord:
             has absorbed them, a successful one has not: one event per call, none lost.
         phantom_arguments: Names of what the model sent, the tool does not have, and nobody
             refused: the tool ran without it.
+        idempotent: Whether executing it again changes nothing more, as its tool declares; None
+            where nobody says.
         framework: Name of the integration that saw the call, or None.
         side: ``agent`` or ``server`` (MCP), where an integration saw it.
     """
@@ -118,6 +120,7 @@ class CallRecord:
     adapter_failed: bool = False
     reported: tuple[ToolError, ...] = ()
     phantom_arguments: tuple[str, ...] = ()
+    idempotent: bool | None = None
     framework: str | None = None
     side: str | None = None
 

@@ -34,6 +34,7 @@ def tool(  # type: ignore[overload-overlap]
     error_defaults: Mapping[str, Any] | None = None,
     adapt_error: Adapter | None = None,
     timeout: float | None = None,
+    idempotent: bool | None = None,
     passthrough: _Passthrough = (),
 ) -> AsyncTool[P, R]: ...
 
@@ -53,6 +54,7 @@ def tool(
     error_defaults: Mapping[str, Any] | None = None,
     adapt_error: Adapter | None = None,
     timeout: float | None = None,
+    idempotent: bool | None = None,
     passthrough: _Passthrough = (),
 ) -> SyncTool[P, R]: ...
 
@@ -72,6 +74,7 @@ def tool(
     error_defaults: Mapping[str, Any] | None = None,
     adapt_error: Adapter | None = None,
     timeout: float | None = None,
+    idempotent: bool | None = None,
     passthrough: _Passthrough = (),
 ) -> ToolDecorator: ...
 
@@ -98,6 +101,9 @@ def tool(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:  # noq
         error_defaults: Data keys of the contract dict on failure.
         adapt_error: ``adapt_error(ToolInvocationError) -> ToolError``, called once per failed call.
         timeout: Seconds a call may take; see ``toolfault.tools._threads`` for the limits.
+        idempotent: Whether the tool, executed twice with the same arguments, does no more than
+            executed once: True too for one that only reads. False for one that sends, pays or
+            creates: its repeated executions are counted. None where you do not say.
         passthrough: Exception types that are recorded and go on to the caller.
 
     Raises:
@@ -137,6 +143,7 @@ _OPTIONS = {
     "error_defaults",
     "adapt_error",
     "timeout",
+    "idempotent",
     "passthrough",
 }
 

@@ -26,7 +26,7 @@ __all__ = ["wrap_async", "wrap_generator", "wrap_sync"]
 
 def wrap_sync(tool: Tool) -> Callable[..., Any]:
     """Return the function of ``tool``, recording every call that somebody listens to."""
-    fn = tool.fn
+    fn, idempotent = tool.fn, tool.idempotent
 
     @functools.wraps(fn)
     def direct(*args: Any, **kwargs: Any) -> Any:
@@ -35,6 +35,8 @@ def wrap_sync(tool: Tool) -> Callable[..., Any]:
             return fn(*args, **kwargs)
         call = Call(tool.name, tool.name)
         call.phase = "handler"
+        if idempotent is not None:
+            call.idempotent = idempotent
         call.arguments = kwargs
         if args or tool.injected:
             call.arguments = _named(tool, args, kwargs)
@@ -59,7 +61,7 @@ def wrap_sync(tool: Tool) -> Callable[..., Any]:
 
 def wrap_async(tool: Tool) -> Callable[..., Any]:
     """Return the coroutine function of ``tool``, recording every call that somebody listens to."""
-    fn = tool.fn
+    fn, idempotent = tool.fn, tool.idempotent
 
     @functools.wraps(fn)
     async def direct(*args: Any, **kwargs: Any) -> Any:
@@ -68,6 +70,8 @@ def wrap_async(tool: Tool) -> Callable[..., Any]:
             return await fn(*args, **kwargs)
         call = Call(tool.name, tool.name)
         call.phase = "handler"
+        if idempotent is not None:
+            call.idempotent = idempotent
         call.arguments = kwargs
         if args or tool.injected:
             call.arguments = _named(tool, args, kwargs)
@@ -95,7 +99,8 @@ def wrap_generator(tool: Tool) -> Callable[..., Any]:
 
     A generator that its caller stops reading early has done what it was asked for: a success.
     """
-    fn, record = tool.fn, _recorded_async if tool.is_async else _recorded
+    fn, idempotent = tool.fn, tool.idempotent
+    record = _recorded_async if tool.is_async else _recorded
 
     @functools.wraps(fn)
     def direct(*args: Any, **kwargs: Any) -> Any:
@@ -103,6 +108,8 @@ def wrap_generator(tool: Tool) -> Callable[..., Any]:
             return fn(*args, **kwargs)
         call = Call(tool.name, tool.name)
         call.phase = "handler"
+        if idempotent is not None:
+            call.idempotent = idempotent
         call.arguments = _named(tool, args, kwargs)
         try:
             source = fn(*args, **kwargs)

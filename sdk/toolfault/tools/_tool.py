@@ -69,6 +69,17 @@ def checked_timeout(timeout: float | None) -> float | None:
     return float(timeout)
 
 
+def checked_mark(idempotent: bool | None) -> bool | None:
+    """Return the mark.
+
+    Raises:
+        ConfigError: It is neither true, false nor None.
+    """
+    if idempotent is None or isinstance(idempotent, bool):
+        return idempotent
+    raise ConfigError(f"idempotent= takes True, False or None, not {idempotent!r}")
+
+
 def checked_model(model: Any) -> Any:
     """Return the model.
 
@@ -328,6 +339,7 @@ class Tool:
         hints: Authored hints by field, or ``"derived"``, or None.
         adapt_error: The tool's own adapter, or None.
         timeout: Seconds a call may take, or None.
+        idempotent: Whether executing it again changes nothing more; None where nobody says.
         passthrough: Exception types that go on to the caller.
     """
 
@@ -345,6 +357,7 @@ class Tool:
         error_defaults: Mapping[str, Any] | None = None,
         adapt_error: Adapter | None = None,
         timeout: float | None = None,
+        idempotent: bool | None = None,
         passthrough: type[BaseException] | tuple[type[BaseException], ...] = (),
         scope: Mapping[str, Any] | None = None,
     ) -> None:
@@ -362,6 +375,7 @@ class Tool:
         self.error_defaults = dict(error_defaults or {})
         self.adapt_error = adapt_error
         self.timeout = checked_timeout(timeout)
+        self.idempotent = checked_mark(idempotent)
         self.passthrough = passthrough if isinstance(passthrough, tuple) else (passthrough,)
         self.scope = dict(scope or {})
         self._late = _Late()
@@ -494,6 +508,8 @@ class Tool:
     def _prepare(self, call: Call) -> tuple[dict[str, Any], Callable[..., Any]]:
         """Return the keyword arguments of the function and what to call with them."""
         compiled = self._late.compiled or self.compiled
+        if self.idempotent is not None:
+            call.idempotent = self.idempotent
         coerce = DEFAULTS.coerce if self.coerce is None else self.coerce
         kwargs = compiled.prepare(call, coerce, self.label)
         if self.injected:

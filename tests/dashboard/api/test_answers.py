@@ -58,6 +58,10 @@ ANSWERS: dict[str, tuple[str, Ask]] = {
         "/phantom-arguments",
         lambda c, s: {"rows": queries.phantom_arguments(c, s)},
     ),
+    "get_repeated_executions": (
+        "/repeated-executions",
+        lambda c, s: {"rows": queries.repeated_executions(c, s)},
+    ),
     "list_kinds": (
         "/kinds?order=calls&limit=7",
         lambda c, s: queries.kinds(c, s, order="calls", limit=7),

@@ -367,6 +367,21 @@ def test_a_tool_shows_its_phantom_arguments(read: Reads, conn: Connection, scope
         assert f"n = {count(each.rate.n)}" in row["Share of the model's calls"].text
 
 
+def test_a_tool_shows_its_repeated_executions(read: Reads, conn: Connection, scope: Scope):
+    """By model, those of a marked tool first: calls, and their share with interval and n."""
+    found = queries.repeated_executions(conn, scope.narrowed("tool:http_request"))
+    section = read("/tool?name=http_request").section("Repeated execution")
+    (table,) = section.tables
+    are(table.rows, "Model", [each.model or "none" for each in found[:10]])
+    marks = ["not idempotent" if each.idempotent is False else "not marked" for each in found]
+    assert set(marks) == {"not idempotent", "not marked"}
+    are(table.rows, "The tool is", marks[:10])
+    are(table.rows, "Calls executed again", [each.calls for each in found[:10]])
+    for row, each in zip(table.rows, found[:10], strict=True):
+        shows(row["Share of the model's calls"], each.rate)
+        assert f"n = {count(each.rate.n)}" in row["Share of the model's calls"].text
+
+
 def are_groups(rows: Sequence[Row], found: Sequence[ChainGroup]) -> None:
     """Chains by a dimension: outcomes, recovery, first retries, repeats and time."""
     for name in (

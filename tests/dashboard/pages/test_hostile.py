@@ -169,7 +169,8 @@ def _addresses(html: str) -> set[str]:
 
 EXPORTS = (
     "/failures.csv", "/chains.csv", "/codes.csv", "/fields.csv", "/tools.csv", "/messages.csv",
-    "/fix-next.csv", "/phantom-arguments.csv", "/api/v1/failures", "/api/v1/exports/failures.json",
+    "/fix-next.csv", "/phantom-arguments.csv", "/repeated-executions.csv", "/api/v1/failures",
+    "/api/v1/exports/failures.json",
     "/api/v1/exports/failures.ndjson", "/api/v1/exports/issues.csv", "/api/v1/facets",
 )  # fmt: skip
 

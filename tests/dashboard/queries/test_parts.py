@@ -102,6 +102,7 @@ QUESTIONS: dict[str, Callable[[Connection, Scope], Any]] = {
     "trends": trends_by_tool,
     "messages": queries.message_efficacy,
     "phantoms": queries.phantom_arguments,
+    "repeats": queries.repeated_executions,
     "fixes": queries.fix_next,
     "change": lambda conn, scope: _change(conn, scope),
     "compared": lambda conn, scope: _compared(conn, scope),

@@ -51,6 +51,7 @@ def _answers(conn: Connection, scope: Scope) -> dict[str, str]:
         "rungs": queries.conversation_rungs,
         "silent": queries.silent_successes,
         "phantoms": queries.phantom_arguments,
+        "repeats": queries.repeated_executions,
         "messages": queries.message_efficacy,
         "fixes": queries.fix_next,
         "matrix": lambda c, s: queries.matrix(c, s, "field"),

@@ -57,6 +57,22 @@ def test_a_decorated_tool_joins_its_framework() -> None:
     assert event["error"]["code"] == "not_found"
 
 
+def test_a_framework_calls_a_tool_by_its_mark() -> None:
+    """Whether a tool is idempotent its decorator says, or else the framework."""
+
+    @toolfault.tool(idempotent=False)
+    def pay(amount: int) -> int:
+        return amount
+
+    with capture_events() as events:
+        for said, body in ((None, pay), (True, pay), (True, None), (None, None)):
+            with Call(lambda said=said: seen(idempotent=said)) as call:  # type: ignore[misc]
+                if body is not None:
+                    body(amount=1)
+                call.ended()
+    assert [event.get("idempotent") for event in calls(events)] == [False, False, True, None]
+
+
 def test_a_tool_that_the_body_calls_is_a_call_of_its_own() -> None:
     """A helper's failure that the body has dealt with is not the failure of the call."""
 

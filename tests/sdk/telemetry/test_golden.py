@@ -40,7 +40,7 @@ class Ids:
 
 def call(tool: str, arguments: dict | None, error: ToolError | None = None, **more: Any):
     """A finished call."""
-    named = more.pop("phantom_arguments", ())
+    named, mark = more.pop("phantom_arguments", ()), more.pop("idempotent", None)
     made = CallRecord(
         tool,
         more.pop("tool_requested", tool),
@@ -54,6 +54,7 @@ def call(tool: str, arguments: dict | None, error: ToolError | None = None, **mo
         **more,
     )
     made.phantom_arguments = named
+    made.idempotent = mark
     return made
 
 
@@ -195,6 +196,16 @@ def phantoms(client: Client) -> None:
         client.on_call(call("book", sent, error, phantom_arguments=("pet",)))
 
 
+def repeats(client: Client) -> None:
+    """The same call again after it succeeded: counted, and beside an open chain sent whole."""
+    with toolfault.conversation("conv-49", model="claude-x", ends=True):
+        for number in (1, 1, 1, 2):
+            client.on_call(call("pay", {"amount": number}, idempotent=False))
+        client.on_call(call("pay", {"amount": 3}, crashed().with_(tool="pay"), idempotent=False))
+        client.on_call(call("pay", {"amount": 1}, idempotent=False))
+        client.on_call(call("look", {"amount": 1}, idempotent=True))
+
+
 SCENES: dict[str, tuple[str, Callable[[Client], None]]] = {
     "recovered_chain": ("all", recovered_chain),
     "unavailable": ("all", unavailable),
@@ -205,6 +216,7 @@ SCENES: dict[str, tuple[str, Callable[[Client], None]]] = {
     "dropped": ("all", dropped),
     "values_withheld": ("all", withheld),
     "phantom_arguments": ("folded", phantoms),
+    "repeated_execution": ("folded", repeats),
 }
 
 

@@ -133,6 +133,8 @@ _ALONE: Final = text("session_id IS NULL")
 _TRACED: Final = text("trace_id IS NOT NULL")
 _SIGNED: Final = text("signature_id IS NOT NULL")
 _PHANTOM: Final = text("phantom_arguments IS NOT NULL")
+_EXECUTED: Final = "args_fingerprint IS NOT NULL AND success"
+_REPEATED: Final = text("repeated IS NOT NULL")
 _OF_SERVERS: Final = text("side = 'server'")
 
 tool_call = Table(
@@ -178,6 +180,8 @@ tool_call = Table(
     Column("args_diff", JSON),
     Column("coercions", JSON),
     Column("phantom_arguments", JSON),  # list of names that the tool ignored
+    Column("idempotent", Boolean),  # as the tool declares
+    Column("repeated", Boolean),  # the sender knows that the same call was executed before
     Column("validation_mode", String(16)),
     Column("validation_version", String(64)),
     Column("schema_hash", String(64)),
@@ -241,6 +245,13 @@ tool_call = Table(
         *("project_id", "tool", "occurred_at"),
         sqlite_where=_PHANTOM,
         postgresql_where=_PHANTOM,
+    ),
+    # Whether the same call was executed before in its conversation.
+    Index(
+        "ix_tool_call_executed",
+        *("project_id", "session_id", "tool", "args_fingerprint", "occurred_at", "id"),
+        sqlite_where=text(f"{_EXECUTED} = 1"),
+        postgresql_where=text(_EXECUTED),
     ),
     # What a trace and the SDK report of one call (`same_calls`).
     Index(
@@ -374,6 +385,7 @@ call_counts = Table(
     Column("duration_buckets", JSON),  # [[upper bound in ms, calls], ...]
     Column("repairs", JSON),  # {field: repairs}
     Column("phantom_arguments", JSON),  # {name: calls}
+    Column("repeated", BigInteger),  # calls that were executed before
     Column("conversations", BigInteger, nullable=False),
     Column("calls_squared", BigInteger, nullable=False),
     Column("flags", JSON),  # as in tool_call
@@ -384,6 +396,12 @@ call_counts = Table(
         *("project_id", "tool", "minute"),
         sqlite_where=_PHANTOM,
         postgresql_where=_PHANTOM,
+    ),
+    Index(
+        "ix_call_counts_repeated",
+        *("project_id", "tool", "minute"),
+        sqlite_where=_REPEATED,
+        postgresql_where=_REPEATED,
     ),
 )
 

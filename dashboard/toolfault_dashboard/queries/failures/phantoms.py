@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, Text, cast, func, select
+from sqlalchemy import Column, ColumnElement, Connection, Text, cast, func, select, union_all
 
 from toolfault_collector.storage.tables import call_counts, tool_call
 from toolfault_dashboard.analysis.rates import Rate
@@ -73,20 +73,21 @@ def _counted(conn: Connection, scope: Scope) -> _Counted:
     by_call = _key(tool_call.c.tool, tool_call.c.model, own)
     by_minute = _key(call_counts.c.tool, call_counts.c.model, folded)
     numbers = counted(sampled=sampling(conn, scope.project_id).calls)
-    found: _Counted = []
+    of_calls = select(*by_call, *numbers).where(calls_of(scope), own.is_not(None))
+    of_minutes = select(*by_minute, *(func.count() for _ in numbers)).where(
+        counts_of(scope), call_counts.c.tool.is_not(None), folded.is_not(None)
+    )
     rows: Any = conn.execute(
-        select(*by_call, *numbers).where(calls_of(scope), own.is_not(None)).group_by(*by_call)
+        union_all(of_calls.group_by(*by_call), of_minutes.group_by(*by_minute))
     )
-    for tool, model, names, *told in rows:
-        found += [(tool, model, name, amount(told)) for name in set(json.loads(names))]
-    rows = conn.execute(
-        select(*by_minute, func.count())
-        .where(counts_of(scope), call_counts.c.tool.is_not(None), folded.is_not(None))
-        .group_by(*by_minute)
-    )
-    for tool, model, names, minutes in rows:
-        for name, calls in json.loads(names).items():
-            had = calls * minutes
+    found: _Counted = []
+    for tool, model, text, *told in rows:
+        names, times = json.loads(text), amount(told)
+        if isinstance(names, list):
+            found += [(tool, model, name, times) for name in set(names)]
+            continue
+        for name, calls in names.items():
+            had = calls * times.rows
             found.append((tool, model, name, Amount(had, had, had)))
     return _together([found])
 

@@ -13,6 +13,7 @@ from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.weights import Amount, Amounts, weighed_rate
 from toolfault_dashboard.queries.chains.round_trips import chains_by
 from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
+from toolfault_dashboard.queries.counting.once import once
 from toolfault_dashboard.queries.counting.parts import in_parts
 from toolfault_dashboard.queries.counting.weighing import added, amount, counted, sampling
 from toolfault_dashboard.queries.rows import ChainGroup
@@ -114,6 +115,7 @@ def calls_of_pairs(
     return _by_pair(conn, scope, by)[0]
 
 
+@once
 def _by_pair(
     conn: Connection, scope: Scope, by: BreakdownKey
 ) -> tuple[dict[tuple[str, str], Amount], dict[tuple[str, str], Amount]]:

@@ -11,20 +11,23 @@ from toolfault.integrations._discover import improves
 from toolfault.integrations.mcp.results import (
     KEY,
     answered,
+    idempotent,
     refused,
     schema_of,
     sink,
     told,
     with_parts,
 )
-from toolfault.integrations.seen import Call, Seen
+from toolfault.integrations.seen import Call, Seen, note
 from toolfault.telemetry._conversations import current_scope
 from toolfault.telemetry._guard import debug
 from toolfault.tools import running_call
 
 __all__ = ["client_calls", "lists"]
 
-_LISTED = "_toolfault_listed"  # on a client's session: schemas of the tools it listed, by name
+_LISTED = (
+    "_toolfault_listed"  # on a client's session: schema and mark of the tools it listed, by name
+)
 
 
 def client_calls(original: Any) -> Any:
@@ -45,6 +48,8 @@ def client_calls(original: Any) -> Any:
         if takes_meta and "sink" in join and (given is None or isinstance(given, Mapping)):
             kwargs["meta"] = {**(given or {}), KEY: join}
         if around is not None:
+            if around.tool == name:  # the tool of a framework that stands for this one
+                note(idempotent=_listed(self, name)[1])
             return await original(self, name, arguments, *args, **kwargs)
         with Call(lambda: _called(self, name, arguments, join["call"]), refused=refused) as call:
             result = await original(self, name, arguments, *args, **kwargs)
@@ -57,14 +62,14 @@ def client_calls(original: Any) -> Any:
 
 
 def lists(original: Any) -> Any:
-    """Keep the schemas of the tools that a client lists."""
+    """Keep what is to be known of the tools that a client lists."""
 
     @functools.wraps(original)
     async def list_tools(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = await original(self, *args, **kwargs)
         try:
             known = vars(self).setdefault(_LISTED, {})
-            known.update((tool.name, schema_of(tool)) for tool in result.tools)
+            known.update((tool.name, (schema_of(tool), idempotent(tool))) for tool in result.tools)
         except Exception:  # noqa: BLE001 - a result of an unusual form
             debug("a list of tools could not be read")
         return result
@@ -73,15 +78,22 @@ def lists(original: Any) -> Any:
 
 
 def _called(session: Any, name: str, arguments: Any, call_id: str) -> Seen:
-    listed: dict[str, Any] = vars(session).get(_LISTED, {})
+    schema, mark = _listed(session, name)
     return Seen(
         "mcp",
         name,
         call_id=call_id,
         arguments=arguments or {},
-        schema=listed.get(name),
-        known_tools=tuple(listed),
+        schema=schema,
+        idempotent=mark,
+        known_tools=tuple(vars(session).get(_LISTED, ())),
     )
+
+
+def _listed(session: Any, name: str) -> tuple[Any, bool | None]:
+    """Return the schema of a tool and whether it is idempotent, as far as they are known."""
+    known: tuple[Any, bool | None] = vars(session).get(_LISTED, {}).get(name, (None, None))
+    return known
 
 
 def _join(call_id: str | None) -> dict[str, str]:

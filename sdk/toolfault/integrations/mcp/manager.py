@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 from toolfault.integrations._failure import causes
+from toolfault.integrations.mcp.results import idempotent
 from toolfault.integrations.seen import note
 
 __all__ = ["manages"]
@@ -21,6 +22,7 @@ def manages(original: Any) -> Any:
             schema=getattr(tool, "parameters", None),
             known_tools=tuple(each.name for each in self.list_tools()),
             fn=getattr(tool, "fn", None),
+            idempotent=idempotent(tool),
         )
         try:
             return await original(self, name, arguments, *args, **kwargs)

@@ -13,6 +13,7 @@ __all__ = [
     "KEY",
     "PARTS",
     "answered",
+    "idempotent",
     "mapping",
     "refused",
     "schema_of",
@@ -36,6 +37,22 @@ PARTS = ("field", "code", "message", "expected", "received_type")
 def schema_of(tool: Any) -> Any:
     """Return the schema of the arguments of a tool that was listed."""
     return _member(tool, "input_schema", "inputSchema")
+
+
+def idempotent(tool: Any) -> bool | None:
+    """Return whether calling a listed tool again changes nothing more; None where it does not say.
+
+    By its annotations. A server that says anything of what a tool does leaves the rest at the
+    defaults of the specification (2025-06-18, ``ToolAnnotations``), by which a tool that writes is
+    not idempotent.
+    """
+    said = getattr(tool, "annotations", None)
+    reads = _member(said, "read_only_hint", "readOnlyHint")
+    is_idempotent = _member(said, "idempotent_hint", "idempotentHint")
+    if reads or is_idempotent:
+        return True
+    destroys = _member(said, "destructive_hint", "destructiveHint")
+    return None if reads is is_idempotent is destroys is None else False
 
 
 def sink() -> str | None:

@@ -12,6 +12,7 @@ from toolfault.integrations.mcp.results import (
     KEY,
     PARTS,
     answered,
+    idempotent,
     mapping,
     refused,
     schema_of,
@@ -78,7 +79,11 @@ def _observed(server: Any, handler: Any) -> Any:
             result = await handler(request)
             listed = getattr(server, "_tool_cache", {})  # from 1.10 on
             tool = listed.get(request.params.name)
-            note(schema=schema_of(tool), known_tools=tuple(listed))
+            note(
+                schema=schema_of(tool),
+                known_tools=tuple(listed),
+                idempotent=idempotent(tool),
+            )
             return result
 
         meta = getattr(getattr(request.params, "meta", None), "model_extra", None)

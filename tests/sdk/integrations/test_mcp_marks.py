@@ -1,0 +1,87 @@
+"""What an MCP server declares of its tools is the mark of their calls."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import mcp
+import pytest
+from mcp.server.mcpserver import MCPServer
+from mcp_types import ToolAnnotations
+
+import toolfault
+from toolfault.integrations.mcp.results import idempotent
+from toolfault.integrations.seen import Call, Seen
+from toolfault.testing import MemoryTransport
+
+UNKNOWN: tuple[dict[str, Any], ...] = ({}, {"title": "x"}, {"open_world_hint": True})
+SAFE = ({"read_only_hint": True}, {"idempotent_hint": True, "destructive_hint": True})
+NOT = (
+    {"idempotent_hint": False},
+    {"read_only_hint": False},
+    {"destructive_hint": False},
+    {"read_only_hint": False, "destructive_hint": True, "idempotent_hint": False},
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "mark"),
+    [(None, None)]
+    + [(each, None) for each in UNKNOWN]
+    + [(each, True) for each in SAFE]
+    + [(each, False) for each in NOT],
+)
+def test_hints_are_read_with_the_defaults_of_the_specification(
+    said: dict[str, Any] | None, mark: bool | None
+) -> None:
+    """Who says anything of what a tool does has said the rest; alike in both SDKs."""
+    new = None if said is None else ToolAnnotations(**said)
+    old = None
+    if said is not None:
+        names = {"read_only_hint", "idempotent_hint", "destructive_hint"}
+        camel = {"".join([a, *(b.title() for b in rest)]): said.get(name)
+                 for name in names for a, *rest in [name.split("_")]}  # fmt: skip
+        old = SimpleNamespace(**camel)
+    assert idempotent(SimpleNamespace(annotations=new)) is mark
+    assert idempotent(SimpleNamespace(annotations=old)) is mark
+
+
+def marked_calls() -> None:
+    """Call three listed tools twice, one by way of a framework too; write what was counted."""
+    transport = MemoryTransport()
+    toolfault.init(transport=transport, successes="folded", integrations=["mcp"])
+    server = MCPServer("stub")
+    for name, said in (("pay", NOT[1]), ("look", SAFE[0]), ("other", UNKNOWN[1])):
+
+        def body(n: int) -> str:
+            return "ok"
+
+        server.tool(name, annotations=ToolAnnotations(**said))(body)
+
+    async def talk() -> None:
+        async with mcp.Client(server) as client:
+            await client.list_tools()
+            with toolfault.conversation("c"):
+                for name in ("pay", "look", "other") * 2:
+                    await client.call_tool(name, {"n": 1})
+                with Call(lambda: Seen("langchain", "pay", arguments={"n": 1})) as call:
+                    await client.call_tool("pay", {"n": 1})
+                    call.ended()
+
+    asyncio.run(talk())
+    toolfault.flush()
+    sys.stdout.write(str({each["tool"]: each.get("repeated") for each in transport.events}))
+
+
+def test_repeats_of_a_server_that_declares_its_tools_are_counted() -> None:
+    """Of the one that is not idempotent, also where a framework calls it for the model."""
+    # In a process of its own: the hooks of an integration stay.
+    program = f"from {__name__} import marked_calls; marked_calls()"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "{'pay': 2, 'look': None, 'other': None}", done.stderr
