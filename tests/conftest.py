@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterator
 from itertools import count
 from pathlib import Path
+from random import Random
 
 import psycopg
 import pytest
@@ -34,12 +35,40 @@ settings.register_profile("untimed", deadline=None, derandomize="CI" in os.envir
 settings.load_profile("untimed")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without garbage collection: what is imported stays, and is never looked at again."""
+    gc.disable()
+    found = yield
+    gc.freeze()
+    gc.enable()
+    return found
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Let each worker go through the files in an order of its own.
+
+    All workers collect all files. In a new clone, in one order, each would compile every file in
+    the same moment; so one of them does, and the others read what it wrote.
+    """
+    report = yield
+    if isinstance(collector, pytest.Dir) and "PYTEST_XDIST_WORKER" in os.environ:
+        Random(_worker()).shuffle(report.result)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
     """Begin with the files that wait for browsers and processes, so that none is left for the end.
 
     A file is one worker's. What is left when the other workers have nothing more to do takes the
     time of the whole run.
     """
+    items.sort(key=lambda item: item.path)  # the same for all workers, before it is made random
+    yield
     waiting = {
         item.path for item in items if {"browser", "slow"} & {m.name for m in item.iter_markers()}
     }

@@ -15,12 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.starting import Program, completed
+
 __all__ = ["LiveServer", "live_server", "wait_until"]
 
 _SECONDS = 90.0
 
 
-def wait_until(listening: Callable[[str], bool], process: subprocess.Popen[Any], log: Path) -> str:
+def wait_until(
+    listening: Callable[[str], bool], process: subprocess.Popen[Any] | Program, log: Path
+) -> str:
     """Wait until *process* says in its *log* where it is *listening*, and return that address.
 
     Args:
@@ -58,19 +62,13 @@ class LiveServer:
     environment: dict[str, str]
     cwd: Path
     log: Path
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Program
 
     def run(self, *arguments: str) -> str:
         """Run the ``toolfault`` command on the server's database and return its output."""
-        done = subprocess.run(
-            [*self.command, *arguments],
-            cwd=self.cwd,
-            env={**self.environment, "TOOLFAULT_DATABASE_URL": self.database_url},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        environ = {**self.environment, "TOOLFAULT_DATABASE_URL": self.database_url}
+        run = completed if isinstance(self.process, Program) else _run_anew
+        done = run(*self.command, *arguments, environ=environ, folder=self.cwd)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -93,7 +91,8 @@ def live_server(
 
     Args:
         folder: Its working directory, where database and log are written.
-        home: Environment whose ``toolfault`` is run; this one's by default.
+        home: Environment whose ``toolfault`` is run; by default this one's, in a copy of a process
+            that imported it.
         database_url: Its database; a new SQLite file in *folder* by default.
         settings: Further settings, as variables of its environment.
     """
@@ -102,17 +101,33 @@ def live_server(
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TOOLFAULT_")} | settings
     command = (str(bin_folder / "toolfault"),)
     log = folder / "server.log"
+    log.touch()
+    serve = ("serve", "--port", "0", "--database-url", url)
+    process = (
+        Program(*command, *serve, environ=environment, folder=folder, log=log)
+        if home is None
+        else _anew([*command, *serve], environment, folder, log)
+    )
+    try:
+        address = wait_until(_is_ready, process, log)
+        yield LiveServer(address, url, command, environment, folder, log, process)
+    finally:
+        process.terminate()
+        process.wait(60)  # the server gives itself eight seconds, and the machine may be slow
+
+
+def _run_anew(
+    *command: str, environ: dict[str, str], folder: Path
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=folder, env=environ, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def _anew(
+    command: list[str], environ: dict[str, str], folder: Path, log: Path
+) -> subprocess.Popen[bytes]:
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*command, "serve", "--port", "0", "--database-url", url],
-            cwd=folder,
-            env=environment,
-            stdout=output,
-            stderr=subprocess.STDOUT,
+        return subprocess.Popen(
+            command, cwd=folder, env=environ, stdout=output, stderr=subprocess.STDOUT
         )
-        try:
-            address = wait_until(_is_ready, process, log)
-            yield LiveServer(address, url, command, environment, folder, log, process)
-        finally:
-            process.terminate()
-            process.wait(60)  # the server gives itself eight seconds, and the machine may be slow

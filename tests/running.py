@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import httpx2
+from tests.starting import Program
 
 from toolfault_collector.admin.keys import KeyKind, create_key
 from toolfault_collector.admin.projects import ensure_project
@@ -47,7 +48,7 @@ class RunningCollector:
     Args:
         database_url: A database with the schema of today.
         folder: Where its output goes.
-        program: What Python runs; the collector by default.
+        program: What Python runs, by default a copy of a process that imported the collector.
         environment: Further ``TOOLFAULT_*`` settings.
     """
 
@@ -56,7 +57,7 @@ class RunningCollector:
         database_url: str,
         *,
         folder: Path,
-        program: Sequence[str] = ("-m", "toolfault_collector"),
+        program: Sequence[str] = (),
         **environment: str,
     ) -> None:
         self.database_url = database_url
@@ -66,7 +67,7 @@ class RunningCollector:
         self._program = program
         self._environment = environment
         self._from = 0
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | Program | None = None
         self.client = _client(self.key)
 
     def __enter__(self) -> Self:
@@ -118,10 +119,16 @@ class RunningCollector:
             **environment,
         }
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("TOOLFAULT_")}
+        environ = {**inherited, **settings}
+        if not self._program:
+            self._process = Program(
+                "-m", "toolfault_collector", environ=environ, folder=Path.cwd(), log=self._log
+            )
+            return
         with self._log.open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, *self._program],
-                env={**inherited, **settings},
+                env=environ,
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )

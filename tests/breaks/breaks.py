@@ -1271,6 +1271,15 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="sdk-patched-worker-sends-nothing-at-its-end",
+        promise="A preloaded worker of gunicorn with gevent loses what it captured last.",
+        file="sdk/toolfault/telemetry/_sender.py",
+        old='            is_started = guard("sender not started", thread.start) is not FAILED\n',
+        new="            with queue.lock:\n"
+        '                is_started = guard("sender not started", thread.start) is not FAILED\n',
+        found_by=("tests/sdk/telemetry/test_gevent.py",),
+    ),
+    Break(
         name="integrations-two-events-for-one-call",
         promise="A decorated tool inside a framework is counted twice.",
         file="sdk/toolfault/tools/_call.py",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.starting import completed
 
 from toolfault_collector.storage.database.engine import open_engine, write_transaction
 
@@ -96,13 +95,8 @@ def served(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> d
         damage(paths[name])
         before[name] = _content(paths[name])
         urls[name] = f"sqlite:///{paths[name]}"
-    done = subprocess.run(
-        [sys.executable, "-c", SERVE, json.dumps(urls)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
+    done = completed("-c", SERVE, json.dumps(urls))
+    assert done.returncode == 0, done.stderr
     return {
         name: _Served(paths.get(name, Path()), before.get(name, b""), *said)
         for name, said in json.loads(done.stdout).items()

@@ -7,7 +7,6 @@ import random
 import signal
 import sqlite3
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -21,6 +20,7 @@ from tests.collector.load import Load, load, stored_ids
 from tests.collector.recount import assert_counts_hold
 from tests.factories import failure, success
 from tests.running import RunningCollector
+from tests.starting import completed
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
@@ -143,13 +143,8 @@ print(prune(open_engine(sys.argv[1]), max_calls=300, force=True).conversations)
 
 
 def _prune(database_url: str, failpoint: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", PRUNE, database_url],
-        env={**os.environ, "TOOLFAULT_FAILPOINT": failpoint},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+    return completed(
+        "-c", PRUNE, database_url, environ={**os.environ, "TOOLFAULT_FAILPOINT": failpoint}
     )
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 from collections import defaultdict
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 from sqlalchemy import Engine, select
 from tests.collector.recount import assert_counts_hold
 from tests.factories import conversation_end, event_id, failure, success
+from tests.starting import completed
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, MINUTE_US, SECOND_US, now_us
@@ -159,14 +158,7 @@ def test_killed_while_it_cuts(engine: Engine) -> None:
     url = engine.url.render_as_string(hide_password=False)
     kept = []
     for point in ("removed:1", "removal_committed:1", "removed:2", "none"):
-        ended = subprocess.run(
-            [sys.executable, "-c", PRUNE, url],
-            env={**os.environ, "TOOLFAULT_FAILPOINT": point},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        ended = completed("-c", PRUNE, url, environ={**os.environ, "TOOLFAULT_FAILPOINT": point})
         assert ended.returncode == (0 if point == "none" else -signal.SIGKILL), ended.stderr
         kept.append(len(_calls(engine)))
         assert _right(engine)

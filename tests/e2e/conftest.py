@@ -18,8 +18,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 from tests.conftest import MakeFile
-from tests.dashboard.conftest import copied_database, filled_sqlite  # noqa: F401
-from tests.dashboard.generated import fill
+from tests.dashboard.conftest import copied_database, filled_sqlite, filled_template  # noqa: F401
 from tests.e2e.browsing import Visit, chromium_path, cookies_of, dsn_of, launched, lived_through
 from tests.live_server import LiveServer, live_server
 
@@ -88,13 +87,12 @@ def generated_server(
 
 @pytest.fixture(scope="session")
 def postgres_server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    filled_template: str,  # noqa: F811
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[LiveServer]:
     """The same on PostgreSQL."""
-    url = copied_database(request, "dashboard")
-    engine = open_engine(url)
-    fill(engine)
-    engine.dispose()
+    url = copied_database(request, "dashboard", template=filled_template)
     with live_server(tmp_path_factory.mktemp("dashboard"), database_url=url) as running:
         yield running
 

@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 from tests.factories import change, conversation_end, counts, failure, success, tool_error
 from tests.next_schema import add_next_schema
+from tests.starting import completed
 from tests.statements import Statements
 
 import toolfault_migrations as migrations
@@ -384,6 +385,7 @@ KILLED = """
 import os, pathlib, signal, sys
 from sqlalchemy import event
 from tests.next_schema import add_next_schema
+from tests.starting import completed
 import toolfault_migrations as migrations
 from toolfault_collector.storage.database.engine import open_engine
 engine, left = open_engine(sys.argv[1]), int(sys.argv[2])
@@ -424,8 +426,8 @@ def test_killed_in_a_migration(
     url = engine.url.render_as_string(hide_password=False)
     for kill in range(kills):
         left = str(max(1, total * (2 * kill + 1) // (2 * kills)))
-        command = [sys.executable, "-c", KILLED, url, left, str(tmp_path)]
-        assert subprocess.run(command, timeout=120, check=False).returncode == -signal.SIGKILL
+        ended = completed("-c", KILLED, url, left, str(tmp_path))
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
 
         assert migrations.current(engine) == older
         assert _rows_of(engine, columns) == stored

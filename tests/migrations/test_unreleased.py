@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, inspect, text
+from tests.starting import completed
 
 import toolfault_migrations as migrations
 from toolfault_collector.admin.backup import restore
@@ -64,15 +64,8 @@ def unreleased(engine: Engine) -> Engine:
 
 def _run(engine: Engine, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     url = engine.url.render_as_string(hide_password=False)
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env={**os.environ, "TOOLFAULT_DATABASE_URL": url, "TOOLFAULT_PORT": "0"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    environ = {**os.environ, "TOOLFAULT_DATABASE_URL": url, "TOOLFAULT_PORT": "0"}
+    return completed(*arguments, environ=environ, folder=folder)
 
 
 def _state(engine: Engine) -> object:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Sender"]
 
 _LOADED_AGAIN = 0.05
+_STARTED_AGAIN = 0.001
 
 
 class Sender:
@@ -55,6 +56,7 @@ class Sender:
         self._inside = inside
         self._delivery: Delivery | None = None
         self._thread: threading.Thread | None = None
+        self._is_starting = False
         self._batch: list[Item] = []
         self._is_done = False
         self._reported_at = time.monotonic()
@@ -67,17 +69,28 @@ class Sender:
 
     def start(self) -> bool:
         """Start the thread unless it runs; False where the interpreter no longer allows it."""
-        with self._queue.lock:
-            if self.is_alive:
+        queue = self._queue
+        with queue.lock:
+            if self.is_alive or self._is_starting:
                 return True
             thread = threading.Thread(target=self._run, name="toolfault-sender", daemon=True)
-            self._queue.is_read = True
+            self._thread = None
+            self._is_starting = queue.is_read = True
+        is_started = False
+        try:
+            # Not within the lock. Where threads became greenlets after a fork had made the lock (a
+            # worker of gunicorn that was preloaded), the sender would be let in, and by waiting
+            # let go of the lock for both; it was never free again, and the end sent nothing.
             # No thread starts at the end of the interpreter, or with the host's patched threads.
-            if guard("sender not started", thread.start) is FAILED:
-                self._queue.is_read = False
-                return False
-            self._thread = thread
-            return True
+            is_started = guard("sender not started", thread.start) is not FAILED
+        finally:
+            with queue.lock:
+                self._is_starting = False
+                if is_started:
+                    self._thread = thread
+                else:
+                    queue.is_read = False
+        return is_started
 
     def stop(self, timeout: float) -> None:
         """Send what is left within ``timeout`` seconds and end the thread.
@@ -100,11 +113,14 @@ class Sender:
             if not self.start():
                 self._run()
                 return
-            assert self._thread is not None
-            if self._thread is threading.current_thread():
+            thread = self._thread
+            if thread is None:  # another thread is just starting it
+                self.pause(_STARTED_AGAIN)
+                continue
+            if thread is threading.current_thread():
                 return
             # A thread that dies on the way is replaced while there is time.
-            self._thread.join(until - time.monotonic())
+            thread.join(until - time.monotonic())
 
     def abandon(self) -> None:
         """Let go of the connection in a forked child."""

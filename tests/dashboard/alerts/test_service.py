@@ -8,13 +8,12 @@ import hmac
 import os
 import random
 import signal
-import subprocess
-import sys
 
 import pytest
 from sqlalchemy import event, update
 from tests.dashboard.alerts.conftest import LOCAL, Office
 from tests.factories import failure
+from tests.starting import completed
 
 from toolfault_collector.clock import MINUTE_US, SECOND_US
 from toolfault_collector.failpoints import ALERT_POINTS
@@ -396,10 +395,6 @@ def test_a_kill_loses_no_message_and_doubles_one_under_its_own_id(
 
 def _die(office: Office, point: str) -> None:
     url = office.engine.url.render_as_string(hide_password=False)
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, url, str(office.now), LOCAL],
-        env=os.environ | {"TOOLFAULT_FAILPOINT": f"{point}:1"},
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == -signal.SIGKILL
+    environ = os.environ | {"TOOLFAULT_FAILPOINT": f"{point}:1"}
+    done = completed("-c", KILLED, url, str(office.now), LOCAL, environ=environ)
+    assert done.returncode == -signal.SIGKILL, done.stderr
