@@ -2278,8 +2278,7 @@ BREAKS: Final = (
         old="        raise RefusedFile\n",
         new="        return\n",
         found_by=(
-            "tests/dashboard/alerts/test_channels.py"
-            "::test_no_file_is_read_or_written_while_a_channel_is_used",
+            "tests/dashboard/alerts/test_channels.py::test_no_file_is_read_or_written_while_a_channel_is_used",
         ),
     ),
 )
