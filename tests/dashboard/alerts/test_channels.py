@@ -160,6 +160,19 @@ def test_no_file_is_read_or_written_while_a_channel_is_used(tmp_path: Path) -> N
     assert not made.exists()
 
 
+def test_a_message_that_went_without_a_file_is_sent(
+    receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Libraries look for passwords of a person in ~/.netrc: that is refused, and not told."""
+    passwords = tmp_path / ".netrc"
+    passwords.write_text("machine 127.0.0.1 login somebody password hunter2\n")
+    monkeypatch.setenv("NETRC", str(passwords))
+    url = receiver.url.replace("http", "json", 1)
+    assert send(Channel(1, 1, "c", "apprise", url, ""), MESSAGE, networks_of(LOCAL), now=0) is None
+    (request,) = receiver.deliveries
+    assert "authorization" not in {name.lower() for name in request.headers}
+
+
 @pytest.mark.parametrize("scheme", ["syslog", " Syslog", "vapid"])
 def test_no_message_is_shown_on_the_servers_machine(scheme: str) -> None:
     """Its log, its desktop and its files belong to whoever runs it."""
