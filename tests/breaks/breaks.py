@@ -1416,6 +1416,14 @@ BREAKS: Final = (
         found_by=("tests/dashboard/pages/test_picked_fixes.py",),
     ),
     Break(
+        name="queries-release-of-no-agent-is-of-all",
+        promise="A release of calls without an agent is compared with the calls of every agent.",
+        file="dashboard/toolfault_dashboard/queries/comparisons/effects.py",
+        old='if change.agent is not None or (change.is_detected and change.kind == "release"):',
+        new="if change.agent is not None:",
+        found_by=("tests/dashboard/queries/test_detected.py",),
+    ),
+    Break(
         name="queries-one-cause-of-some-failures",
         promise="Fix next says of all failures of a tool what only some of them say.",
         file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",

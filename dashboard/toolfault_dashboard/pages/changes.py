@@ -27,7 +27,7 @@ from toolfault_dashboard.policy import allows
 from toolfault_dashboard.queries.figures.totals import calls_by
 from toolfault_dashboard.queries.rows import ChangeRow, FrequencyRow
 from toolfault_dashboard.recording import record_change
-from toolfault_dashboard.search import parse
+from toolfault_dashboard.search import Clause, Moment, Query, parse
 
 __all__ = ["asked_effect", "asked_new", "router"]
 
@@ -121,7 +121,7 @@ def change(ask: Asked, event_id: str) -> Response:
     days = SIDES[chosen][1] * DAY
     found = queries.change_effect(ask.conn, everything, row, window=days)
     before, after = queries.sides_of_change(everything, row, window=days)
-    around = parse(_around(row, days, ask.now))
+    around = _around(row, days, ask.now)
     narrowed = replace(ask, text=str(around), fixed=around)
     drawn = queries.failures_over_time(ask.conn, narrowed.scope, top=TOP_CODES)
     others = queries.changes(ask.conn, narrowed.scope)
@@ -208,10 +208,8 @@ def asked_effect(ask: Ask) -> Effect:
     return queries.change_effect(ask.conn, ask.scope_of(parse("")), row, window=window)
 
 
-def _around(row: ChangeRow, days: int, now: int) -> str:
-    def text(at: int) -> str:
-        return f"{_EPOCH + timedelta(microseconds=at):%Y-%m-%dT%H:%M:%S}Z"
-
-    tool = str(parse("").toggled("tool", row.tool)) if row.tool else ""
-    until = min(now, row.occurred_at + days)
-    return f"{tool} since:{text(row.occurred_at - days)} until:{text(until)}".strip()
+def _around(row: ChangeRow, days: int, now: int) -> Query:
+    """Return the calls that the change is about, on both of its sides."""
+    since, until = row.occurred_at - days, min(now, row.occurred_at + days)
+    times = (Clause("since", (Moment(at=since),)), Clause("until", (Moment(at=until),)))
+    return queries.touched_by(row).and_(Query(times))

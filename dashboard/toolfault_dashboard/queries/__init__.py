@@ -43,6 +43,7 @@ from toolfault_dashboard.queries.comparisons.effects import (
     effect,
     side,
     sides_of_change,
+    touched_by,
 )
 from toolfault_dashboard.queries.comparisons.experiments import (
     experiment,
@@ -181,6 +182,7 @@ __all__ = [
     "sides_of_change",
     "silent_successes",
     "summary",
+    "touched_by",
     "values_of",
     "weekly",
     "window",

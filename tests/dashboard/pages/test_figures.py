@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
@@ -618,6 +619,25 @@ def test_a_change_that_marked_itself(browser: Browser):
             rate = beside.metric
             figures = f"{percent(rate.before)} before and {percent(rate.after)} after"
             assert f"{figures}, {rate.verdict}" in page.text
+
+
+def test_the_chart_of_a_change_shows_what_is_compared(browser: Browser):
+    """Its days are those around the change, of the tool or agent that the change is about."""
+    scope = scope_of(browser.engine)
+    with read_connection(browser.engine) as conn:
+        found = {(each.kind, each.agent): each for each in queries.all_changes(conn, scope)}
+        assert any(kind == "release" and agent for kind, agent in found)
+        for each in found.values():
+            sides = queries.sides_of_change(scope, each, window=14 * DAY_US)
+            of_all = replace(sides[1], query=sides[1].query.without("release", "model"))
+            expected = sum(queries.count_failures(conn, side) for side in (sides[0], of_all))
+            page = browser.page(f"/changes/{each.event_id}?project=generated").main
+            if not expected:
+                assert not page.has("Failures around the change")
+                continue
+            (table,) = page.section("Failures around the change").tables
+            shown = [int(text.replace(",", "")) for text in table.column("Failures")]
+            assert sum(shown) == expected, each.label
 
 
 def test_an_experiment(read: Reads, conn: Connection, scope: Scope):

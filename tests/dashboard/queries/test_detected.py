@@ -130,6 +130,28 @@ def test_it_is_compared_with_what_was_before(engine: Engine, kind: str):
     assert control.metric.verdict == "no detectable change"
 
 
+def test_a_release_of_no_agent_is_compared_with_calls_of_none(engine: Engine):
+    """Calls that name no agent are compared among themselves, as those of an agent are."""
+    old, new = ({"release": name} for name in ("1.0", "1.1"))
+    scope = _store(
+        engine,
+        _calls(old, "search", MOMENT - DAY_US, failing=20),
+        _calls(new, "search", MOMENT, failing=2),
+        # Another agent has the release later, and one never has it.
+        _calls(OLD, "search", MOMENT - DAY_US, failing=7),
+        _calls({**OLD, "release": "1.1"}, "search", MOMENT + DAY_US, failing=9),
+        _calls({**OLD, "agent": "third"}, "search", MOMENT - DAY_US, failing=35),
+    )
+    found = _detected(engine, scope)
+    assert found.keys() == {"new release 1.1", "new release 1.1 of bot"}
+    counted = []
+    with read_connection(engine) as conn:
+        for row in found.values():
+            effect = queries.change_effect(conn, scope, row)
+            counted.append([(one.calls, one.failures) for one in (effect.before, effect.after)])
+    assert counted == [[(40, 7), (40, 9)], [(40, 20), (40, 2)]]
+
+
 def test_without_an_untouched_tool_there_is_no_control(engine: Engine):
     """Where the new model calls every tool, nothing stayed as it was."""
     scope = _store(

@@ -36,6 +36,7 @@ __all__ = [
     "effect",
     "side",
     "sides_of_change",
+    "touched_by",
 ]
 
 
@@ -258,19 +259,28 @@ def sides_of_change(
     A change that names a tool is about that tool. Of a release that was first seen, its agent
     before is compared with that release after; of a model, all before with that model after.
     """
-    both: list[Clause] = []
+    both = touched_by(change)
     only_after: list[Clause] = []
-    if change.tool is not None:
-        both.append(Clause("tool", (Pattern((change.tool,)),)))
-    if change.agent is not None:
-        both.append(Clause("agent", (Pattern((change.agent,)),)))
     if change.name is not None and change.kind in ("model", "release"):
         only_after.append(Clause(change.kind, (Pattern((change.name,)),)))
     before, after = _in_time(scope, change, window)
     return (
-        replace(before, query=before.query.and_(Query(tuple(both)))),
-        replace(after, query=after.query.and_(Query((*both, *only_after)))),
+        replace(before, query=before.query.and_(both)),
+        replace(after, query=after.query.and_(both).and_(Query(tuple(only_after)))),
     )
+
+
+def touched_by(change: ChangeRow) -> Query:
+    """Return which calls *change* is about, before and after it.
+
+    Releases that were seen first are counted by agent; calls that name none have theirs, too.
+    """
+    found: list[Clause] = []
+    if change.tool is not None:
+        found.append(Clause("tool", (Pattern((change.tool,)),)))
+    if change.agent is not None or (change.is_detected and change.kind == "release"):
+        found.append(Clause("agent", (Pattern((change.agent or "",)),)))
+    return Query(tuple(found))
 
 
 def _in_time(scope: Scope, change: ChangeRow, window: int | None) -> tuple[Scope, Scope]:
