@@ -17,9 +17,9 @@ from playwright.sync_api import Page, ViewportSize, expect
 from tests.dashboard.addresses import COMPARED, LISTS
 from tests.dashboard.generated import events
 from tests.e2e.browsing import Visit, chips, first_failure, rows_of, said, send, stand_still
-from tests.factories import failure
+from tests.factories import change, failure
 
-from toolfault_collector.clock import now_us
+from toolfault_collector.clock import SECOND_US, now_us
 
 pytestmark = pytest.mark.browser
 
@@ -133,6 +133,32 @@ def test_names_as_long_as_they_may_be_fit_a_phone(scripted: Visit):
     beyond = {path: _beyond(scripted.go(path, own)) for path in (*paths, "/round-trips")}
     scripted.page.set_viewport_size(WIDE)
     assert {path: wide for path, wide in beyond.items() if wide} == {}
+
+
+def test_changes_with_names_as_long_as_they_may_be_fit_a_phone(scripted: Visit):
+    """Labels, tools, models and releases without a break stay within the window and their cell."""
+    at = now_us() - 3_600 * SECOND_US
+    tool, agent, model, release = (letter * 128 for letter in "tamr")
+    own, _ = scripted.project(
+        failure(tool, at=at, agent=agent, model="m", release="1"),
+        failure(tool, at=at + 2 * SECOND_US, agent=agent, model=model, release=release),
+        change("L" * 200, at=at + SECOND_US, tool=tool),
+    )
+    page = scripted.go("/changes", own)
+    page.set_viewport_size(PHONE)
+    beyond = page.evaluate(
+        """() => [...document.querySelectorAll("td .code, th a")].filter(each =>
+            each.getBoundingClientRect().right
+                > each.closest("td, th").getBoundingClientRect().right + 1).length"""
+    )
+    wide = _beyond(page)
+    paths = page.eval_on_selector_all("a.row-link", "all => all.map(each => each.href)")
+    for path in paths:
+        page.goto(path)
+        wide += _beyond(page)
+    page.set_viewport_size(WIDE)
+    assert len(paths) == 3
+    assert (beyond, wide) == (0, [])
 
 
 @pytest.mark.long
