@@ -1,23 +1,41 @@
-"""Which machines a channel may reach: none on private networks, unless a setting names them.
+"""What a channel may reach: no private network, unless a setting names it, and no file.
 
 Whoever may make a channel could otherwise let the server send requests to machines that only it
 reaches (server-side request forgery). A name is resolved when a channel is made, and once more by
 whatever library connects; what counts is the address that is connected to at that moment, so a name
 that resolves to another address later (DNS rebinding) gains nothing.
+
+Addresses of some services may name files, which the server would read and send, or write. What is
+read while a message is sent is code and its data, of Python and of installed packages, alone.
 """
 
 from __future__ import annotations
 
+import mimetypes
+import os
 import socket
 import sys
+import sysconfig
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from importlib.util import find_spec
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from pathlib import Path
 from typing import Any, Final
+from zoneinfo import TZPATH
 
-__all__ = ["Guard", "Networks", "RefusedAddress", "check_host", "guarded", "networks_of"]
+__all__ = [
+    "Guard",
+    "Networks",
+    "Refused",
+    "RefusedAddress",
+    "RefusedFile",
+    "check_host",
+    "guarded",
+    "networks_of",
+]
 
 Networks = Sequence[Any]
 """Networks that are allowed though they are private."""
@@ -25,7 +43,21 @@ Networks = Sequence[Any]
 _NAT64: Final = IPv6Network("64:ff9b::/96")  # RFC 6052: an IPv4 address in its last 32 bits
 
 
-class RefusedAddress(OSError):  # noqa: N818 - to libraries a connection that failed
+class Refused(OSError):  # noqa: N818 - to libraries a connection or a file that failed
+    """A channel asked for what no channel may have; the text says so to people."""
+
+
+class RefusedFile(Refused):
+    """The address makes the server read or write a file of its own machine."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Leave out what names a file, such as template= or a key file (keyfile=, pgppub=,"
+            " pgpprv=): it would be read from, or written to, the server's own machine."
+        )
+
+
+class RefusedAddress(Refused):
     """The address is on a private network that no setting allows."""
 
     def __init__(self) -> None:
@@ -61,20 +93,20 @@ def check_host(host: str, allowed: Networks) -> None:
 
 
 class Guard:
-    """What happened while connections were watched."""
+    """What happened while connections and files were watched."""
 
     def __init__(self, allowed: Networks) -> None:
         self.allowed = allowed
-        self.refused = False
+        self.refused: Refused | None = None
 
 
 @contextmanager
 def guarded(allowed: Networks) -> Iterator[Guard]:
-    """Refuse every connection of this thread to a private address for the length of the block.
+    """Refuse this thread private addresses, and files of its machine, for the length of the block.
 
     By an audit hook of the interpreter (PEP 578), which is told of each address before it is
-    connected to, whichever library does it. Threads that the block starts are not watched:
-    `channels` refuses the services that start any.
+    connected to, and of each file before it is opened, whichever library does it. Threads that the
+    block starts are not watched: `channels` refuses the services that start any.
     """
     _install()
     guard = Guard(allowed)
@@ -86,11 +118,14 @@ def guarded(allowed: Networks) -> Iterator[Guard]:
 
 
 _watching: Final[ContextVar[Guard | None]] = ContextVar("toolfault_alert_guard", default=None)
-_EVENTS: Final = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
+_EVENTS: Final = frozenset({"open", "socket.connect", "socket.sendto", "socket.sendmsg"})
+_WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 @cache
 def _install() -> None:
+    _code()  # now: the hook itself cannot look for it
+    mimetypes.init()
     sys.addaudithook(_look)
 
 
@@ -100,13 +135,35 @@ def _look(event: str, arguments: tuple[Any, ...]) -> None:
     guard = _watching.get()
     if guard is None:
         return
-    address = arguments[1]
     try:
-        # A path is a socket of this machine: refused like a name that was not resolved.
-        _check(str(address[0]) if isinstance(address, tuple) else "", guard.allowed)
-    except RefusedAddress:
-        guard.refused = True
+        if event == "open":
+            _check_file(arguments[0], arguments[2])
+        else:
+            address = arguments[1]
+            # A path is a socket of this machine: refused like a name that was not resolved.
+            _check(str(address[0]) if isinstance(address, tuple) else "", guard.allowed)
+    except Refused as refused:
+        guard.refused = refused
         raise
+
+
+def _check_file(path: object, flags: int) -> None:
+    if isinstance(path, int):
+        return  # opened already
+    real = os.path.realpath(os.fsdecode(path) if isinstance(path, bytes) else str(path))
+    inside = any(map(Path(real).is_relative_to, _code()))
+    if not inside or (flags & _WRITING and "__pycache__" not in real):
+        raise RefusedFile
+
+
+@cache
+def _code() -> frozenset[str]:
+    """Return where code lies that is loaded when it is needed, and the rules of time zones."""
+    paths = sysconfig.get_paths()
+    of_python = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    specs = [find_spec(name) for name in ("apprise", "toolfault_dashboard", "toolfault_collector")]
+    packages = [place for each in specs if each for place in each.submodule_search_locations or ()]
+    return frozenset(map(os.path.realpath, (*of_python, *packages, *TZPATH)))
 
 
 def _check(text: str, allowed: Networks) -> None:

@@ -16,7 +16,13 @@ from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from toolfault_collector.clock import SECOND_US, format_time
-from toolfault_dashboard.alerts.addresses import Networks, RefusedAddress, check_host, guarded
+from toolfault_dashboard.alerts.addresses import (
+    Networks,
+    RefusedAddress,
+    RefusedFile,
+    check_host,
+    guarded,
+)
 
 __all__ = ["Channel", "Outgoing", "check_url", "new_secret", "send", "signature"]
 
@@ -104,7 +110,8 @@ def check_url(kind: str, url: str, allowed: Networks) -> ChannelKind:
         if not host or parts.scheme not in ("http", "https"):
             raise ValueError("Write the address of a webhook as https://host/path.")
     elif kind == "apprise":
-        host = _host_of(_plugin(url))
+        with guarded(allowed):
+            host = _host_of(_plugin(url))
     else:
         raise ValueError("Choose what sort of channel it is.")
     try:
@@ -132,7 +139,7 @@ def send(channel: Channel, message: Outgoing, allowed: Networks, *, now: int) ->
                 problem = _notify(channel.url, message)
         except Exception as error:  # noqa: BLE001 - of any library; the text may quote a secret
             problem = f"It could not be reached ({type(error).__name__})."
-    return str(RefusedAddress()) if guard.refused else problem
+    return str(guard.refused) if guard.refused else problem
 
 
 def _post(channel: Channel, message: Outgoing, timestamp: int) -> str | None:
@@ -204,14 +211,27 @@ def _plugin(url: str) -> Any:
             "Write the address as apprise does, for example slack://TOKEN_A/TOKEN_B/TOKEN_C; see"
             " the documentation of apprise for each service."
         )
-    if any(
-        isinstance(each, apprise.AppriseAttachment) and len(each) for each in vars(found).values()
-    ):
-        raise ValueError(
-            "Leave out what names a file, such as template= or a key file: it would be read from"
-            " the server's own machine and sent."
-        )
+    if _names_file(found):
+        raise ValueError(str(RefusedFile()))
     return found
+
+
+def _names_file(thing: Any, depth: int = 2) -> bool:
+    """Say whether a service, or what it keeps its keys with, was told of a file."""
+    from apprise import AppriseAttachment
+
+    for each in vars(thing).values():
+        if isinstance(each, AppriseAttachment):
+            if len(each):
+                return True
+        elif (
+            depth
+            and type(each).__module__.startswith("apprise.")
+            and hasattr(each, "__dict__")
+            and _names_file(each, depth - 1)
+        ):
+            return True
+    return False
 
 
 def _host_of(plugin: Any) -> object:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from tests.dashboard.pages.conftest import Browser, open_browser
 
 from toolfault_collector.admin.audit import acts
 from toolfault_collector.storage.database.engine import read_connection
-from toolfault_dashboard.alerts.addresses import networks_of
+from toolfault_dashboard.alerts.addresses import RefusedFile, guarded, networks_of
 from toolfault_dashboard.alerts.channels import Channel, Outgoing, check_url, send, signature
 from toolfault_dashboard.alerts.service import send_test
 from toolfault_dashboard.alerts.store import channel_rows
@@ -119,14 +121,43 @@ def test_a_service_that_connects_from_a_thread_is_refused(scheme: str) -> None:
         "workflows://example.org/WORKFLOW/SIGNATURE/?template={file}",
         "discord://4174216298/JHMHI8qBe7bk2ZwO5U711o3dV_js/?template={file}",
         "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/?template={file}",
+        "tgram://123456789:abcdefghijklmnopqrstuvwxyz/12315544/?template={file}",
+        "fcm://project/device/?mode=oauth2&keyfile={file}",
+        "mailto://user:pass@example.org?pgppub={file}&pgp=encrypt",
+        "mailtos://user:pass@example.org?pgpprv=file://{file}&pgp=sign",
+        "deltachats://user:pass@example.org?pgppub={file}",
     ],
 )
 def test_no_address_names_a_file_of_the_server(tmp_path: Path, url: str) -> None:
     """What it names would be read there and sent to whoever receives the messages."""
     secret = tmp_path / "secret.json"
     secret.write_text('{"password": "hunter2"}')
+    named = url.format(file=secret)
     with pytest.raises(ValueError, match="Leave out what names a file"):
-        check_url("apprise", url.format(file=secret), [])
+        check_url("apprise", named, [])
+    problem = send(Channel(1, 1, "c", "apprise", named, ""), MESSAGE, [], now=0)
+    assert problem is not None
+
+
+def test_no_file_is_read_or_written_while_a_channel_is_used(tmp_path: Path) -> None:
+    """Whatever a service makes of its address; packages load their code all the same."""
+    secret = tmp_path / "secret"
+    secret.write_text("hunter2")
+    packages = sysconfig.get_paths()["purelib"]
+    disguised = f"{packages}/{os.path.relpath(secret, packages)}"
+    made = tmp_path / "made"
+    with guarded([]) as guard:
+        for opened in (secret, "/etc/passwd", disguised):
+            with pytest.raises(RefusedFile, match="Leave out what names a file"):
+                open(opened)  # noqa: PTH123, SIM115 - by every way that there is
+        with pytest.raises(RefusedFile):
+            made.write_text("x")
+        with pytest.raises(RefusedFile):
+            os.open(made, os.O_CREAT | os.O_WRONLY)
+        assert isinstance(guard.refused, RefusedFile)
+        assert Path(sysconfig.__file__).read_text()
+    assert secret.read_text() == "hunter2"
+    assert not made.exists()
 
 
 @pytest.mark.parametrize("scheme", ["syslog", " Syslog", "vapid"])
