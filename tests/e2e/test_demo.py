@@ -25,7 +25,7 @@ import pytest
 
 from toolfault_dashboard.cli.app import run
 from toolfault_dashboard.demo.chance import SimulatedPace
-from toolfault_dashboard.demo.fleet import Assignment, assignments
+from toolfault_dashboard.demo.fleet import FLEET, Assignment, assignments
 from toolfault_dashboard.demo.history import converse, live_through
 from toolfault_dashboard.demo.ledger import Ledger
 from toolfault_dashboard.demo.problems import (
@@ -308,6 +308,21 @@ def test_a_second_ctrl_c_ends_the_demo_at_once(demo: Demo, tmp_path: Path):
         assert not any(_command(pid) for pid in started)
     assert "Traceback" not in "".join(demo.rest())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_agents_end_with_a_demo_that_is_killed(demo: Demo):
+    """Nobody is there to stop them, and they go on for nobody."""
+    demo.wait_for("[0-9,]+ calls, [0-9,]+ of them failed")
+    started: list[int] = []
+    while len(started) < len(FLEET):
+        assert demo.process.poll() is None
+        started = [pid for pid in _children(demo.process.pid) if b"spawn_main" in _command(pid)]
+    (server,) = [pid for pid in _children(demo.process.pid) if b"serve" in _command(pid)]
+    demo.process.kill()
+    demo.process.wait()
+    os.kill(server, signal.SIGKILL)  # it is in a session of its own
+    while any(map(_command, started)):
+        pass
 
 
 def _children(pid: int) -> list[int]:

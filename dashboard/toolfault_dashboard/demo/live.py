@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from multiprocessing.synchronize import Event
+from multiprocessing.connection import Connection
 from typing import Final
 
 import toolfault
@@ -50,16 +50,19 @@ def agents_at_work(*, dsn: str, seed: int, hurry: threading.Event) -> Iterator[N
         hurry: Set when Ctrl-C is pressed again while they finish: then they are ended at once.
     """
     spawning = multiprocessing.get_context("spawn")
-    stop = spawning.Event()
+    # Its end says stop, also when this process is killed. An event would wait here for agents that
+    # somebody else has killed meanwhile.
+    stopped, going_on = spawning.Pipe(duplex=False)
     workers = [
-        spawning.Process(target=_work, args=(dsn, post, seed, stop), daemon=True) for post in FLEET
+        spawning.Process(target=_work, args=(dsn, post, seed, stopped), daemon=True)
+        for post in FLEET
     ]
     for worker in workers:
         worker.start()
     try:
         yield
     finally:
-        stop.set()
+        going_on.close()
         until = time.monotonic() + _STOP_SECONDS
         try:
             for worker in workers:
@@ -70,7 +73,7 @@ def agents_at_work(*, dsn: str, seed: int, hurry: threading.Event) -> Iterator[N
             worker.terminate()
 
 
-def _work(dsn: str, post: Post, seed: int, stop: Event) -> None:
+def _work(dsn: str, post: Post, seed: int, stopped: Connection) -> None:
     """Have one conversation after another; the body of one agent's process."""
     # Ctrl-C reaches every process of the terminal; the demo decides when its agents stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -83,7 +86,7 @@ def _work(dsn: str, post: Post, seed: int, stop: Event) -> None:
         release=deployment.release,
         capture_values=True,  # all of it is made up
     )
-    toolkit = Toolkit(World(WallPace(_SPEED, stop=stop.is_set), started_at=None))
+    toolkit = Toolkit(World(WallPace(_SPEED, stop=stopped.poll), started_at=None))
     started = int(time.time())
     rng = chances(seed, "live", post.agent)
     ledger = Ledger()
@@ -98,7 +101,7 @@ def _work(dsn: str, post: Post, seed: int, stop: Event) -> None:
                 pick_model(post, rng),
             )
             asyncio.run(converse(one, toolkit, seed=seed, ledger=ledger))
-            if number + 1 >= _AT_ONCE and stop.wait(rng.expovariate(1 / _SECONDS_BETWEEN)):
+            if number + 1 >= _AT_ONCE and stopped.poll(rng.expovariate(1 / _SECONDS_BETWEEN)):
                 break
     except StoppedError:
         pass
