@@ -15,7 +15,10 @@ from __future__ import annotations
 import hashlib
 import secrets
 import shlex
+import sys
 from dataclasses import dataclass
+from pathlib import Path
+from shutil import which
 from typing import Any, Final, cast
 
 from sqlalchemy import Connection, Engine, Select, case, func, insert, select, update
@@ -41,6 +44,7 @@ __all__ = [
     "has_credential",
     "link_command",
     "link_is_valid",
+    "own_name",
     "set_role",
     "sign_in",
     "sign_out",
@@ -166,9 +170,18 @@ def create_link(
     return token
 
 
-def link_command(address: str) -> str:
+def own_name() -> str:
+    """Return what a person types for this command: its path, where the shell does not know it."""
+    called = Path(sys.argv[0])
+    known = which(called.name)
+    if called.name != "toolfault" or (known and Path(known).samefile(called)):
+        return "toolfault"
+    return shlex.quote(str(called))
+
+
+def link_command(address: str, *, program: str = "toolfault") -> str:
     """Return the command that prints a sign-in link to the dashboard at *address*."""
-    command = "toolfault sign-in-link"
+    command = f"{program} sign-in-link"
     return command if address == DEFAULT_ADDRESS else f"{command} --url {shlex.quote(address)}"
 
 

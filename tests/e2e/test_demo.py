@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -291,6 +292,20 @@ def test_the_command_serves_pages_that_grow_and_leaves_nothing_behind(
 
     assert demo.stop() == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_another_link_comes_from_the_command_as_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Also in ``make demo``, whose shell does not know a command of that name."""
+    monkeypatch.setenv("PATH", os.defpath)
+    demo = Demo(tmp_path, "--port", "0", "--days", "1")
+    try:
+        command = demo.wait_for("Another link: +(.+)").group(1)
+        said = subprocess.run(shlex.split(command), capture_output=True, text=True, check=True)
+    finally:
+        demo.close()
+    assert re.match(r"http://127\.0\.0\.1:\d+/sign-in\?token=", said.stdout)
 
 
 def test_a_second_ctrl_c_ends_the_demo_at_once(demo: Demo, tmp_path: Path):

@@ -67,7 +67,7 @@ def serve(
     from toolfault_collector.runtime import Collector
     from toolfault_collector.storage.database.schema import prepare
     from toolfault_dashboard.app import create_app, sign_in_url
-    from toolfault_dashboard.signin import create_link, has_account, link_command
+    from toolfault_dashboard.signin import create_link, has_account, link_command, own_name
 
     settings = _settings(context, database_url, host=host, port=port, migrate=migrate)
     log.configure(settings.log_level)
@@ -86,7 +86,7 @@ def serve(
         if link is not None:
             typer.echo(f"Sign in here (works once): {link}")
         else:
-            typer.echo(f"`{link_command(address)}` prints a new sign-in link.")
+            typer.echo(f"`{link_command(address, program=own_name())}` prints a new sign-in link.")
 
     try:
         run(

@@ -28,7 +28,7 @@ from toolfault_collector.storage.database.engine import open_engine, write_trans
 from toolfault_collector.storage.database.schema import prepare
 from toolfault_dashboard.demo.history import DeliveryError, live_through
 from toolfault_dashboard.demo.live import agents_at_work, quiet_tools
-from toolfault_dashboard.signin import create_link, link_command
+from toolfault_dashboard.signin import create_link, link_command, own_name
 
 __all__ = ["PROJECT", "ServerError", "serve_demo"]
 
@@ -105,7 +105,8 @@ def _welcome(console: Console, link: str, *, address: str, database_url: str) ->
     console.print("\ntoolfault demo: simulated agents, everything else is real.\n")
     console.print(f"  Sign in here (works once):  [link={link}]{link}[/link]\n")
     shown = make_url(database_url).render_as_string(hide_password=True)
-    again = f"{link_command(address)} --database-url {shown}"
+    command = link_command(address, program=own_name())
+    again = f"{command} --database-url {shown}"
     console.print(f"  Another link:  {again}\n", markup=False, soft_wrap=True)
 
 
