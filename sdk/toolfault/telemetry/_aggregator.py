@@ -12,9 +12,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from toolfault.tools._phantoms import LEFT_OUT
+__all__ = ["LEFT_OUT", "LONGEST", "Aggregator", "Counter", "CounterKey"]
 
-__all__ = ["LONGEST", "Aggregator", "Counter", "CounterKey"]
+LEFT_OUT = "…"
+"""Stands for the names of phantom arguments that are not kept."""
 
 # Minute (of the epoch), tool (None: over all tools), agent, model, variant, environment, release.
 CounterKey = tuple[
