@@ -12,10 +12,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["LEFT_OUT", "LONGEST", "Aggregator", "Counter", "CounterKey"]
+from toolfault.tools._phantoms import LEFT_OUT
 
-LEFT_OUT = "…"
-"""Stands for the names of phantom arguments that are not kept."""
+__all__ = ["LONGEST", "Aggregator", "Counter", "CounterKey"]
 
 # Minute (of the epoch), tool (None: over all tools), agent, model, variant, environment, release.
 CounterKey = tuple[

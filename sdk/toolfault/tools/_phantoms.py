@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from toolfault.errors import clean_name
-from toolfault.telemetry._aggregator import LEFT_OUT
 
 __all__ = [
+    "LEFT_OUT",
     "Parents",
     "Phantoms",
     "accepted_names",
@@ -25,6 +25,9 @@ __all__ = [
 Loc = tuple["str | int", ...]
 Parents = tuple[tuple[type, str], ...]
 """The models around a value, the outermost first, and the field of each."""
+
+LEFT_OUT = "…"
+"""Stands for the names of a call that are not kept."""
 
 _MOST = 20  # names of one call: a model can invent them without end
 _LONGEST = 128  # characters of a name, and twice as many of a path
