@@ -23,8 +23,14 @@ from sqlalchemy import (
     union_all,
 )
 
-from toolfault_collector.clock import MINUTE_US
-from toolfault_collector.storage.tables import call_counts, chain, conversation, tool_call
+from toolfault_collector.clock import DAY_US, MINUTE_US
+from toolfault_collector.storage.tables import (
+    OVERNIGHT,
+    call_counts,
+    chain,
+    conversation,
+    tool_call,
+)
 from toolfault_dashboard.analysis.comparisons.sides import SideData, Stratum
 from toolfault_dashboard.queries.conditions import calls_of, chains_of, counts_of, failures_of
 from toolfault_dashboard.queries.counting import weighing
@@ -460,10 +466,19 @@ def _ended(conn: Connection, scope: Scope, known: Set[str]) -> list[Sequence[Any
         conversation.c.end_event_id.is_not(None),
     )
     since, until = window(scope)
+    statements = [statement]
     if len(known) <= _FEW:
-        statement = statement.where(conversation.c.session_id.in_(known))
+        statements = [statement.where(conversation.c.session_id.in_(known))]
     elif since is not None:
-        statement = statement.where(conversation.c.last_at >= since)
-        if until is not None:
-            statement = statement.where(conversation.c.first_at < until)
-    return [row for row in conn.execute(statement).all() if row[1] and row[0] in known]
+        began = statement.where(conversation.c.last_at >= since)
+        statements = [began]
+        if until is not None and until % DAY_US:
+            statements = [began.where(conversation.c.first_at < until)]
+        elif until is not None:
+            # Those that go on after midnight have an index, so that nobody looks at all later ones.
+            beyond = statement.where(
+                conversation.c.last_at >= until, conversation.c.first_at < until, OVERNIGHT
+            )
+            statements = [began.where(conversation.c.last_at < until), beyond]
+    rows = (row for each in statements for row in conn.execute(each).all())
+    return [row for row in rows if row[1] and row[0] in known]
