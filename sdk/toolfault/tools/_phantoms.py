@@ -73,6 +73,15 @@ class Phantoms:
                 return
             self._paths[path] = None
 
+    def any_key(self, at: Loc) -> None:
+        """Write ``*`` for the last part of ``at``, a key that is data, in all names below it."""
+        place = len(at) - 1
+        above = tuple("*" if type(part) is int else part for part in at)
+        self._paths = dict.fromkeys(
+            (*path[:place], "*", *path[place + 1 :]) if path[: place + 1] == above else path
+            for path in self._paths
+        )
+
     def absorb(self, other: Phantoms) -> None:
         """Add what ``other`` has."""
         for *above, name in other._paths:
@@ -97,7 +106,10 @@ class Phantoms:
 
 
 def pattern(loc: Loc) -> str:
-    """Return a path with ``*`` for indexes: what happens to arguments is counted by field."""
+    """Return a path with ``*`` for indexes: what happens to arguments is counted by field.
+
+    Keys that are data (``dict[str, Guest]``) stand as indexes in what is given.
+    """
     parts = ("*" if type(part) is int else clean_name(str(part), _LONGEST) for part in loc)
     path = ".".join(parts)
     return path if len(path) <= 2 * _LONGEST else f"{path[: 2 * _LONGEST - 1]}…"

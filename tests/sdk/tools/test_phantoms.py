@@ -9,6 +9,7 @@ import msgspec
 import pydantic
 import pytest
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, model_validator
+from typing_extensions import TypedDict
 
 import toolfault
 from toolfault import tool
@@ -254,6 +255,52 @@ def test_names_are_bounded_and_hold_no_secret(by: str, records: list[CallRecord]
     assert len(record.phantom_arguments) == 21
     assert max(map(len, record.phantom_arguments)) <= 128
     assert secret not in str(record.phantom_arguments)
+
+
+class Seats(TypedDict):
+    """An object whose names are declared."""
+
+    window: Person
+    number: int
+
+
+class Plan(BaseModel):
+    """Objects whose keys are data, and one whose are not."""
+
+    guests: dict[str, Person] = {}
+    ages: dict[str, int] = {}
+    seats: Seats | None = None
+
+
+@pytest.mark.parametrize("by", ["model", "hints"])
+def test_a_key_that_is_data_is_in_no_name(by: str, records: list[CallRecord]) -> None:
+    """What is left out or repaired below such a key is counted by field; the key does not leave."""
+    host, guests = "ann@example.org", {f"{n}@example.org": {"name": "a", "b": 1} for n in range(30)}
+    sent = {"guests": guests, "ages": {host: "7"}}
+
+    @tool(model=Plan)
+    def by_model(**fields: Any) -> None: ...
+
+    @tool(coerce=True)
+    def by_hints(guests: dict[str, Person], ages: dict[str, int]) -> None: ...
+
+    called = by_model if by == "model" else by_hints
+    assert called.call(sent).success
+    (record,) = records
+    assert record.phantom_arguments == ("guests.*.b",)
+    assert {each.field for each in record.coercions} == {"ages.*"}
+
+
+def test_a_declared_key_is_named(records: list[CallRecord]) -> None:
+    """The names of a TypedDict are no data."""
+
+    @tool(model=Plan)
+    def plan(**fields: Any) -> None: ...
+
+    assert plan.call({"seats": {"window": {"name": "a", "b": 1}, "number": "3"}}).success
+    (record,) = records
+    assert record.phantom_arguments == ("seats.window.b",)
+    assert [each.field for each in record.coercions] == ["seats.number"]
 
 
 class Tree(BaseModel):
