@@ -177,7 +177,7 @@ def declared(kind: Any) -> Any:
 
 def _reads_all(kind: Any) -> bool:
     """Whether a model keeps names that it does not declare, or looks at the values itself."""
-    if getattr(kind, "__pydantic_custom_init__", False):
+    if getattr(kind, "__pydantic_custom_init__", False) or _validates_itself(kind):
         return True
     config = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None)
     if isinstance(config, Mapping) and config.get("extra") == "allow":
@@ -189,6 +189,16 @@ def _reads_all(kind: Any) -> bool:
     validators = getattr(decorators, "model_validators", None) or {}
     return any(
         getattr(each.info, "mode", None) in ("before", "wrap") for each in validators.values()
+    )
+
+
+def _validates_itself(kind: Any) -> bool:
+    """Whether a pydantic model has a way of its own to be made of values."""
+    return any(
+        name in vars(each)
+        for each in getattr(kind, "__mro__", ())
+        if not each.__module__.startswith("pydantic.")
+        for name in ("__get_pydantic_core_schema__", "model_validate", "parse_obj")
     )
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 import pydantic
+import pydantic_core
 import pytest
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, model_validator
 from typing_extensions import TypedDict
@@ -103,6 +104,29 @@ class Made(BaseModel):
         super().__init__(day=given["when"])
 
 
+class Shaped(BaseModel):
+    """A model with a schema of its own making."""
+
+    day: str = ""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Read an old name."""
+        schema, day = handler(source), lambda values: {"day": values["when"]}
+        return pydantic_core.core_schema.no_info_before_validator_function(day, schema)
+
+
+class Read(BaseModel):
+    """A model that reads values in a way of its own."""
+
+    day: str = ""
+
+    @classmethod
+    def model_validate(cls, obj: Any, **how: Any) -> Any:
+        """Read an old name."""
+        return super().model_validate({"day": obj["when"]}, **how)
+
+
 SCHEMA = {"type": "object", "properties": {"day": {"type": "string"}}}
 
 
@@ -122,6 +146,8 @@ SCHEMA = {"type": "object", "properties": {"day": {"type": "string"}}}
         (Host, {"guests": [{"name": "a", "last": "b"}]}, ()),
         (Host, {"cook": {"name": "a", "b": 1}, "waiter": {"name": "a", "b": 1}}, ("waiter.b",)),
         (Made, {"when": "x"}, ()),
+        (Shaped, {"when": "x"}, ()),
+        (Read, {"when": "x"}, ()),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("coerce", [False, True])
