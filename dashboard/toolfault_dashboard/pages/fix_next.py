@@ -231,20 +231,20 @@ def _line(
 
 
 def _texts(row: FixRow, told: Mapping[tuple[str, str], Sequence[tuple[int, str]]]) -> list[str]:
-    """Return what the failures of *row* said, the most frequent first, where all have a text.
+    """Return what the failures of *row* said, the most frequent first, where that is certain.
+
+    It is where all failures of its tools with its code said one thing, of which a line may be a
+    part, or where the line is all of them.
 
     Args:
         row: A line.
         told: What was said, and how often, by tool and code.
     """
-    texts = [text for _, text in told.get((row.tool, row.detail), ())]
-    said = sum(number for number, _ in told.get((row.tool, row.detail), ()))
-    if len(texts) == 1:
-        # A line may be of several tools, if all of them say that.
-        alike = (each for (_, code), each in told.items() if code == row.detail)
-        said = sum(each[0][0] for each in alike if [text for _, text in each] == texts)
-    complete = said == row.failures or (len(texts) == 1 and said > row.failures)
-    return texts if row.remedy == "open" and complete else []
+    if row.remedy != "open":
+        return []
+    said = told.get((row.tool, row.detail), ())
+    is_sure = len(said) == 1 or sum(number for number, _ in said) == row.failures
+    return [text for _, text in said] if is_sure else []
 
 
 def fix_line(ask: Ask, row: FixRow) -> FixLine:

@@ -107,8 +107,14 @@ class Attempt(NamedTuple):
     tells_apart: bool
 
     def members(self) -> dict[str, Any]:
-        """Return the fingerprint, and the difference to the chain's attempt before this one."""
-        told: dict[str, Any] = {"args_fingerprint": fingerprint(self.arguments, self.secret)}
+        """Return the fingerprint, and the difference to the chain's attempt before this one.
+
+        Without a fingerprint where other arguments have the same copy: who compares fingerprints
+        would take two dates, or two long texts, for the same call made twice.
+        """
+        told: dict[str, Any] = {}
+        if self.tells_apart:
+            told["args_fingerprint"] = fingerprint(self.arguments, self.secret)
         if self.chain is not None:
             before, self.chain.leaves = self.chain.leaves, leaves(self.arguments)
             if before is not None:

@@ -162,6 +162,21 @@ class Findings:
             self.phantoms = Phantoms()
         self.phantoms.add_dropped(sent, kind, loc, parents)
 
+    def any_key(self, at: Loc, repairs: int) -> None:
+        """Forget the last part of ``at``, a key that is data, in what was repaired or left out.
+
+        Both are counted by field, and a key may be a name or an address.
+
+        Args:
+            at: Where the value of the key stands.
+            repairs: How many there were before that value was checked.
+        """
+        for number, (loc, before, after) in enumerate(self.repairs[repairs:], repairs):
+            place = len(at)
+            self.repairs[number] = ((*loc[: place - 1], 0, *loc[place:]), before, after)
+        if self.phantoms is not None:
+            self.phantoms.any_key(at)
+
     def trial(self, *, coerce: bool) -> Findings:
         """Return an empty collection to try one of several alternatives on."""
         return Findings(coerce=coerce)
@@ -850,9 +865,13 @@ class DictCheck(Check):
         for key, item in list(value.items()):
             at = (*loc, key)
             new_key = key if type(key) is self.key.exact else self._key(key, at, findings)
-            new_item = (
-                item if type(item) is self.value.exact else self.value.check(item, at, findings)
-            )
+            if type(item) is self.value.exact:
+                new_item = item
+            else:
+                repairs = len(findings.repairs)
+                new_item = self.value.check(item, at, findings)
+                if len(findings.repairs) > repairs or findings.phantoms is not None:
+                    findings.any_key(at, repairs)
             changed = changed or new_key is not key or new_item is not item
             result[new_key] = new_item
         return result if changed else value

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, get_args
 
 from toolfault.errors import PLAIN_TYPES, wanted_types
 from toolfault.errors import is_validation_error as is_known_error
@@ -320,6 +320,7 @@ def conversions(
     before, after = type(sent), type(validated)
     if before is dict and len(loc) < _MAX_WALK:
         known = 0
+        any_keys = after is dict and _has_any_keys(parents)
         for name, value in fields_of(validated):
             item = _sent_as(sent, name, after)
             if item is ABSENT:
@@ -327,7 +328,8 @@ def conversions(
             known += 1
             if item is not value:
                 inside = (*parents, (after, name))
-                yield from conversions(item, value, (*loc, name), findings, inside)
+                at = 0 if any_keys else name
+                yield from conversions(item, value, (*loc, at), findings, inside)
         if known < len(sent):
             findings.note_dropped(sent, after, loc, parents)
     elif before is list and after is list and len(loc) < _MAX_WALK:
@@ -336,6 +338,22 @@ def conversions(
                 yield from conversions(item, value, (*loc, index), findings, parents)
     elif _is_conversion(sent, validated):
         yield loc, sent, validated
+
+
+def _has_any_keys(parents: Parents) -> bool:
+    """Whether the dict in the innermost field has keys that are data, as no TypedDict has."""
+    if not parents:
+        return False  # the arguments themselves
+    kind, name = parents[-1]
+    fields = declared(kind)
+    field = fields.get(name) if isinstance(fields, dict) else None
+    return not _has_typed_dict(getattr(field, "annotation", None))
+
+
+def _has_typed_dict(annotation: Any) -> bool:
+    if hasattr(annotation, "__total__"):
+        return True
+    return any(map(_has_typed_dict, get_args(annotation)))
 
 
 def _is_conversion(sent: Any, validated: Any) -> bool:

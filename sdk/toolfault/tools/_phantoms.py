@@ -73,6 +73,15 @@ class Phantoms:
                 return
             self._paths[path] = None
 
+    def any_key(self, at: Loc) -> None:
+        """Write ``*`` for the last part of ``at``, a key that is data, in all names below it."""
+        place = len(at) - 1
+        above = tuple("*" if type(part) is int else part for part in at)
+        self._paths = dict.fromkeys(
+            (*path[:place], "*", *path[place + 1 :]) if path[: place + 1] == above else path
+            for path in self._paths
+        )
+
     def absorb(self, other: Phantoms) -> None:
         """Add what ``other`` has."""
         for *above, name in other._paths:
@@ -97,7 +106,10 @@ class Phantoms:
 
 
 def pattern(loc: Loc) -> str:
-    """Return a path with ``*`` for indexes: what happens to arguments is counted by field."""
+    """Return a path with ``*`` for indexes: what happens to arguments is counted by field.
+
+    Keys that are data (``dict[str, Guest]``) stand as indexes in what is given.
+    """
     parts = ("*" if type(part) is int else clean_name(str(part), _LONGEST) for part in loc)
     path = ".".join(parts)
     return path if len(path) <= 2 * _LONGEST else f"{path[: 2 * _LONGEST - 1]}…"
@@ -165,7 +177,7 @@ def declared(kind: Any) -> Any:
 
 def _reads_all(kind: Any) -> bool:
     """Whether a model keeps names that it does not declare, or looks at the values itself."""
-    if getattr(kind, "__pydantic_custom_init__", False):
+    if getattr(kind, "__pydantic_custom_init__", False) or _validates_itself(kind):
         return True
     config = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None)
     if isinstance(config, Mapping) and config.get("extra") == "allow":
@@ -177,6 +189,16 @@ def _reads_all(kind: Any) -> bool:
     validators = getattr(decorators, "model_validators", None) or {}
     return any(
         getattr(each.info, "mode", None) in ("before", "wrap") for each in validators.values()
+    )
+
+
+def _validates_itself(kind: Any) -> bool:
+    """Whether a pydantic model has a way of its own to be made of values."""
+    return any(
+        name in vars(each)
+        for each in getattr(kind, "__mro__", ())
+        if not each.__module__.startswith("pydantic.")
+        for name in ("__get_pydantic_core_schema__", "model_validate", "parse_obj")
     )
 
 

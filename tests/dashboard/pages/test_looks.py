@@ -66,3 +66,40 @@ def test_a_chain_marks_what_changed_in_what_the_model_was_told(
     found = [[each.get_text() for each in page.tag.find_all(name)] for name in ("del", "ins")]
     assert tuple(found) == marked
     assert second in page.snippets or marked[1]
+
+
+def test_fix_next_quotes_what_all_failures_of_a_line_said(own_engine: Engine):
+    """A text stands beside a line only if each of its failures has one, and of what it says."""
+    unread = "Read the file first."
+    said: dict[str, list[tuple[int, str | None, str | None]]] = {
+        "Edit": [(5, unread, None)],
+        "Write": [(4, unread, None)],
+        "Silent": [(1, unread, None), (6, None, None)],
+        "Halves": [(4, "No such pet.", "pet"), (4, None, "day")],
+        "Both": [(4, "No such day.", None), (3, "No such room.", None)],
+    }
+    events = [
+        failure(
+            tool, session_id=f"{tool}-{text}-{number}", at=NOW - 10**7, field=field,
+            code="precondition_failed", error={"renderings": {"llm": text} if text else {}},
+        )
+        for tool, groups in said.items()
+        for many, text, field in groups
+        for number in range(many)
+    ]  # fmt: skip
+    with write_transaction(own_engine) as conn:
+        project = ensure_project(conn, "quoted")
+        assert store_events(conn, project, events, received_at=NOW).accepted == len(events)
+    for browser in open_browser(own_engine):
+        page = browser.page("/fix-next?project=quoted").main
+        lines = {
+            entry.h2.get_text().split(" fail")[0]: [
+                each.get_text() for each in entry.select(".quoted")
+            ]
+            for entry in page.tag.select("li")
+            if entry.h2
+        }
+    assert lines == {
+        "Edit and Write": [unread], "Silent": [], "Halves.pet": [], "Halves.day": [],
+        "Both": ["No such day.the most frequent of 2 messages"],
+    }  # fmt: skip

@@ -7,8 +7,10 @@ from typing import Annotated, Any
 
 import msgspec
 import pydantic
+import pydantic_core
 import pytest
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, model_validator
+from typing_extensions import TypedDict
 
 import toolfault
 from toolfault import tool
@@ -102,6 +104,29 @@ class Made(BaseModel):
         super().__init__(day=given["when"])
 
 
+class Shaped(BaseModel):
+    """A model with a schema of its own making."""
+
+    day: str = ""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Read an old name."""
+        schema, day = handler(source), lambda values: {"day": values["when"]}
+        return pydantic_core.core_schema.no_info_before_validator_function(day, schema)
+
+
+class Read(BaseModel):
+    """A model that reads values in a way of its own."""
+
+    day: str = ""
+
+    @classmethod
+    def model_validate(cls, obj: Any, **how: Any) -> Any:
+        """Read an old name."""
+        return super().model_validate({"day": obj["when"]}, **how)
+
+
 SCHEMA = {"type": "object", "properties": {"day": {"type": "string"}}}
 
 
@@ -121,6 +146,8 @@ SCHEMA = {"type": "object", "properties": {"day": {"type": "string"}}}
         (Host, {"guests": [{"name": "a", "last": "b"}]}, ()),
         (Host, {"cook": {"name": "a", "b": 1}, "waiter": {"name": "a", "b": 1}}, ("waiter.b",)),
         (Made, {"when": "x"}, ()),
+        (Shaped, {"when": "x"}, ()),
+        (Read, {"when": "x"}, ()),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("coerce", [False, True])
@@ -254,6 +281,52 @@ def test_names_are_bounded_and_hold_no_secret(by: str, records: list[CallRecord]
     assert len(record.phantom_arguments) == 21
     assert max(map(len, record.phantom_arguments)) <= 128
     assert secret not in str(record.phantom_arguments)
+
+
+class Seats(TypedDict):
+    """An object whose names are declared."""
+
+    window: Person
+    number: int
+
+
+class Plan(BaseModel):
+    """Objects whose keys are data, and one whose are not."""
+
+    guests: dict[str, Person] = {}
+    ages: dict[str, int] = {}
+    seats: Seats | None = None
+
+
+@pytest.mark.parametrize("by", ["model", "hints"])
+def test_a_key_that_is_data_is_in_no_name(by: str, records: list[CallRecord]) -> None:
+    """What is left out or repaired below such a key is counted by field; the key does not leave."""
+    host, guests = "ann@example.org", {f"{n}@example.org": {"name": "a", "b": 1} for n in range(30)}
+    sent = {"guests": guests, "ages": {host: "7"}}
+
+    @tool(model=Plan)
+    def by_model(**fields: Any) -> None: ...
+
+    @tool(coerce=True)
+    def by_hints(guests: dict[str, Person], ages: dict[str, int]) -> None: ...
+
+    called = by_model if by == "model" else by_hints
+    assert called.call(sent).success
+    (record,) = records
+    assert record.phantom_arguments == ("guests.*.b",)
+    assert {each.field for each in record.coercions} == {"ages.*"}
+
+
+def test_a_declared_key_is_named(records: list[CallRecord]) -> None:
+    """The names of a TypedDict are no data."""
+
+    @tool(model=Plan)
+    def plan(**fields: Any) -> None: ...
+
+    assert plan.call({"seats": {"window": {"name": "a", "b": 1}, "number": "3"}}).success
+    (record,) = records
+    assert record.phantom_arguments == ("seats.window.b",)
+    assert [each.field for each in record.coercions] == ["seats.number"]
 
 
 class Tree(BaseModel):

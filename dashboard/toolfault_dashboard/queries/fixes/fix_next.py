@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, func, or_, select
 
 from toolfault_collector.clock import DAY_US
+from toolfault_collector.storage.tables import tool_call
 from toolfault_dashboard.analysis.fixes.fixes import (
     Fix,
     Outline,
@@ -28,8 +29,9 @@ from toolfault_dashboard.queries.chains.round_trips import (
 )
 from toolfault_dashboard.queries.comparisons.changes import changes
 from toolfault_dashboard.queries.comparisons.effects import sides_of_change
+from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.counting.once import answered
-from toolfault_dashboard.queries.counting.parts import is_asked_at_once
+from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once
 from toolfault_dashboard.queries.counting.together import Question, ask_together
 from toolfault_dashboard.queries.counting.weighing import sampling
 from toolfault_dashboard.queries.failures.kinds import ignored_kinds, states_of
@@ -300,15 +302,25 @@ def _rewordings(
 def told(conn: Connection, scope: Scope) -> dict[tuple[str, str], list[tuple[int, str]]]:
     """Return what models were told by tool and own code, with how many failures said so.
 
-    The most frequent text is first. Only where the call was wrong as it was made: there the text
-    is about the cause.
+    The most frequent text is first. Only where every failure of the tool with the code has a text,
+    and the call was wrong as it was made: there the text is about the cause.
     """
     found: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
     for each in wordings(conn, scope.narrowed("category:parameter")):
         found[each.tool, each.code].append((each.failures.rows, each.text))
+    for pair in frozenset().union(*in_parts(conn, scope, _silent)):
+        found.pop(pair, None)
     return {
         key: sorted(texts, key=lambda each: (-each[0], each[1])) for key, texts in found.items()
     }
+
+
+def _silent(conn: Connection, scope: Scope) -> frozenset[tuple[str, str]]:
+    """Return tool and own code of failures whose text is unknown, or not about the cause."""
+    call = tool_call.c
+    without = or_(call.message_id.is_(None), func.coalesce(call.category, "") != "parameter")
+    query = select(call.tool, func.coalesce(call.code, "")).where(failures_of(scope), without)
+    return frozenset((tool, code) for tool, code in conn.execute(query.distinct()))
 
 
 def _by_cause(groups: Mapping[FixKey, list[Tallied]]) -> dict[FixKey, list[Tallied]]:
