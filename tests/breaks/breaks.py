@@ -2291,4 +2291,12 @@ BREAKS: Final = (
             "tests/dashboard/queries/test_windows.py::test_an_end_after_the_last_call_is_no_call",
         ),
     ),
+    Break(
+        name="answers-outlive-their-page",
+        promise="What a page was told stays in memory for as long as the server runs.",
+        file="dashboard/toolfault_dashboard/queries/counting/once.py",
+        old="return _ANSWERS.setdefault(transaction, {})",
+        new='return _ANSWERS.setdefault(transaction, {"of": transaction})',
+        found_by=("tests/dashboard/queries/test_once.py",),
+    ),
 )
