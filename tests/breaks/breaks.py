@@ -2281,4 +2281,22 @@ BREAKS: Final = (
             "tests/dashboard/alerts/test_channels.py::test_no_file_is_read_or_written_while_a_channel_is_used",
         ),
     ),
+    Break(
+        name="end-counts-as-call",
+        promise="A conversation that only ended in a window counts as one that called something.",
+        file="dashboard/toolfault_dashboard/queries/figures/conversation_counts.py",
+        old="has_one.append(talk.ended_at.is_(None) | (talk.ended_at < talk.last_at))",
+        new="has_one.append(talk.last_at >= since)",
+        found_by=(
+            "tests/dashboard/queries/test_windows.py::test_an_end_after_the_last_call_is_no_call",
+        ),
+    ),
+    Break(
+        name="answers-outlive-their-page",
+        promise="What a page was told stays in memory for as long as the server runs.",
+        file="dashboard/toolfault_dashboard/queries/counting/once.py",
+        old="return _ANSWERS.setdefault(transaction, {})",
+        new='return _ANSWERS.setdefault(transaction, {"of": transaction})',
+        found_by=("tests/dashboard/queries/test_once.py",),
+    ),
 )

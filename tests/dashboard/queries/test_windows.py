@@ -287,3 +287,23 @@ def test_a_part_of_the_failures_is_a_shorter_window(filled_sqlite: Path, tmp_pat
     assert len(stored.failures(looked_at.query, NOW)) < len(stored.failures(timed.query, NOW))
     _is_ranking(part, stored, looked_at)
     assert len(part.rows) > 5
+
+
+def test_an_end_after_the_last_call_is_no_call(engine: Engine) -> None:
+    """A window that opens between the last call of a conversation and its end has none of it."""
+    ago = {"both": (9, 1, 0), "before": (9, 8, 0), "beyond": (1, 1, 0), "first": (1, 1, 9)}
+    sent = []
+    for name, (*calls, end) in ago.items():
+        sent += [_event(name, NOW - days * DAY_US, success=False) for days in {*calls}]
+        told = {"type": "conversation_end", "session_id": name, "calls": {"search": 2}}
+        event_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{name}-end"))
+        sent.append(told | {"event_id": event_id, "occurred_at": format_time(NOW - end * DAY_US)})
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "ended")
+        receipt = store_events(conn, project, sent, received_at=NOW, time_policy="import")
+        assert not receipt.rejected
+    found = {}
+    for text in ("", "since:5d", "since:5d tool:search", "since:5d until:12h", "since:10h"):
+        with read_connection(engine) as conn:
+            found[text] = queries.summary(conn, Scope(project, parse(text), NOW)).conversations
+    assert list(found.values()) == [4, 3, 3, 3, 0]

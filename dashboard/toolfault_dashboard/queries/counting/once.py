@@ -12,15 +12,16 @@ from inspect import unwrap
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Transaction
 
 __all__ = ["answered", "once", "remember"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-_ANSWERS: Final[WeakKeyDictionary[Connection, tuple[object, dict[Any, Any]]]] = WeakKeyDictionary()
-"""Of each open connection: its transaction, and what was answered in it."""
+_ANSWERS: Final[WeakKeyDictionary[Transaction, dict[Any, Any]]] = WeakKeyDictionary()
+"""What was answered in each transaction. No answer may know its transaction or its connection, or
+none of them would ever go."""
 
 
 def once(
@@ -71,7 +72,4 @@ def _answers(conn: Connection) -> dict[Any, Any] | None:
     transaction = conn.get_transaction()
     if transaction is None or conn.get_execution_options().get("toolfault_write", False):
         return None
-    known = _ANSWERS.get(conn)
-    if known is None or known[0] is not transaction:
-        known = _ANSWERS[conn] = (transaction, {})
-    return known[1]
+    return _ANSWERS.setdefault(transaction, {})

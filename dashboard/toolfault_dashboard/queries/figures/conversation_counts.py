@@ -23,6 +23,7 @@ from sqlalchemy import (
     union_all,
 )
 
+from toolfault_collector.protocol.ladder import NONE
 from toolfault_collector.storage.tables import (
     call_counts,
     conversation,
@@ -91,29 +92,35 @@ def _stored_conversations(scope: Scope) -> Select[Any]:
         within.append(conversation.c.ended_at < until)
     numbers: tuple[Any, ...] = func.count(), func.count(case((and_(*within), 1)))
     restricting = {clause.key for clause in scope.query.clauses} & RESTRICTING_CALLS
-    if restricting == {"since"}:
-        # A conversation has a call at or after a moment when its last call is.
-        return select(*numbers).where(
-            conversation.c.project_id == scope.project_id, conversation.c.last_at >= since
-        )
-    if restricting == {"since", "until"} and since is not None and until is not None:
-        # It cannot have one unless it began before the end and went on after the beginning.
-        call = (
-            calls_of(scope, of_one_conversation=True),
-            tool_call.c.project_id == conversation.c.project_id,
-            tool_call.c.session_id == conversation.c.session_id,
-        )
-        return select(*numbers).where(
-            conversation.c.project_id == scope.project_id,
-            conversation.c.last_at >= since,
-            conversation.c.first_at < until,
-            exists().where(*call),
-        )
+    if since is not None and restricting in ({"since"}, {"since", "until"}):
+        return select(*numbers).where(*_with_a_call(scope, since, until))
     stored = _sessions(scope, restricting).subquery()
     same = (conversation.c.session_id == stored.c.session_id) & (
         conversation.c.project_id == scope.project_id
     )
     return select(*numbers).select_from(stored.outerjoin(conversation, same))
+
+
+def _with_a_call(scope: Scope, since: int, until: int | None) -> list[ColumnElement[bool]]:
+    """Return the conditions for conversations that have a call in [since, until)."""
+    talk = conversation.c
+    # It cannot have one unless it began before the end and went on after the beginning.
+    found = [talk.project_id == scope.project_id, talk.last_at >= since]
+    of_calls = talk.rung != NONE  # who has no call is named by none
+    has_one = [and_(talk.first_at >= since, of_calls)]
+    if until is None:
+        # Its last moment is that of a call, unless it ended then.
+        has_one.append(talk.ended_at.is_(None) | (talk.ended_at < talk.last_at))
+    else:
+        found.append(talk.first_at < until)
+        has_one = [and_(has_one[0], talk.last_at < until)]
+    # The calls of the others, which are few, are asked for.
+    call = (
+        calls_of(scope, of_one_conversation=True),
+        tool_call.c.project_id == talk.project_id,
+        tool_call.c.session_id == talk.session_id,
+    )
+    return [*found, or_(*has_one, exists().where(*call))]
 
 
 def _sessions(

@@ -1,0 +1,36 @@
+"""What is asked once in a transaction is asked anew in the next one, and is kept by nobody."""
+
+from __future__ import annotations
+
+import gc
+from weakref import WeakSet
+
+from sqlalchemy import Connection, Engine
+
+from toolfault_collector.storage.database.engine import read_connection
+from toolfault_dashboard.queries.counting.once import once
+
+
+class _Answer:
+    """One that says when it has gone."""
+
+
+_LEFT: WeakSet[_Answer] = WeakSet()
+
+
+@once
+def _asked(_conn: Connection, _of: str) -> _Answer:
+    found = _Answer()
+    _LEFT.add(found)
+    return found
+
+
+def test_answers_go_with_their_transaction(history: Engine) -> None:
+    """A server that answers for weeks holds no answer of a page that was read."""
+    for _ in range(3):
+        with read_connection(history) as conn:
+            assert _asked(conn, "a") is _asked(conn, "a")
+            assert _asked(conn, "b") is not _asked(conn, "a")
+        del conn
+        gc.collect()
+        assert not _LEFT
