@@ -42,15 +42,15 @@ def main() -> None:
     if given.first:
         rows = [s for s in rows if s.name in _FIRST]
     plain = {} if given.first else {_id(key): _plain(driver, *key) for key in _keys(driver, rows)}
-    handed = [handed_over(driver, given.driver)] if given.example else []
+    handed = [] if given.first else [handed_over(driver, given.driver)]
     toolfault.instrument(*driver.FRAMEWORKS, improve=False)
     told = [_told(driver, key, plain.get(_id(key)), improve=False) for key in _keys(driver, rows)]
     if not given.first:
         toolfault.instrument(*driver.FRAMEWORKS, improve=True)
         told += [_told(driver, key, plain[_id(key)], improve=True) for key in _keys(driver, rows)]
-    answer: dict[str, Any] = {"runs": told, "lacks": driver.LACKS}
+        handed.append(handed_over(driver, given.driver))
+    answer: dict[str, Any] = {"runs": told, "lacks": driver.LACKS, "handed_over": handed}
     if given.example:
-        answer["handed_over"] = [*handed, handed_over(driver, given.driver)]
         answer["example"] = example(given.driver)
     sys.stdout.write(json.dumps(answer, default=str))
 

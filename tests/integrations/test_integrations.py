@@ -157,7 +157,7 @@ def test_the_example_of_the_documentation_reports_its_failed_call(name: str) -> 
     _check_example(_ran(name)["example"])
 
 
-@pytest.mark.parametrize("name", QUICK)
+@each_environment
 def test_handed_over_tools_answer_as_the_manager_does(name: str) -> None:
     """Tools of a ``ToolManager`` repair, name all faults and leave one event, hooked or not."""
     for ran in _ran(name)["handed_over"]:
@@ -168,7 +168,7 @@ def test_handed_over_tools_answer_as_the_manager_does(name: str) -> None:
         assert (right["success"], wrong["success"]) == (True, False)
         assert len(wrong["error"]["issues"]) == 3
         assert wrong["error"]["renderings"]["llm"] == told["c2"]
-        if name not in ("fastmcp-new", "mcp-new"):  # the protocol has no ids
+        if driver_of(name) not in ("fastmcp", "mcp"):  # the protocol has no ids
             assert (right["call_id"], wrong["call_id"]) == ("c1", "c2")
 
 

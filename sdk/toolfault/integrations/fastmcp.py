@@ -19,7 +19,9 @@ from typing import Any
 from toolfault.integrations._discover import hook, improves
 from toolfault.integrations._failure import causes
 from toolfault.integrations.mcp import requested
-from toolfault.integrations.seen import Call, Seen, open_call
+from toolfault.integrations.mcp.results import idempotent
+from toolfault.integrations.seen import Call, Seen, note, open_call
+from toolfault.telemetry._guard import debug
 
 __all__ = ["ToolfaultMiddleware", "install"]  # noqa: F822 - see __getattr__
 
@@ -31,6 +33,23 @@ def install(module: Any) -> None:
     """Hook ``FastMCP`` of ``fastmcp.server.server``."""
     present = (method for method in _METHODS if hasattr(module.FastMCP, method))
     hook("fastmcp", module.FastMCP, next(present, _METHODS[0]), _calls)
+    # A server of 2.x finds its tools elsewhere; the MCP SDK below it knows what they declare.
+    hook("fastmcp", module.FastMCP, "get_tool", _finds)
+
+
+def _finds(original: Any) -> Any:
+    """Note what the tool that a server finds for the open call declares."""
+
+    @functools.wraps(original)
+    async def get_tool(self: Any, *args: Any, **kwargs: Any) -> Any:
+        tool = await original(self, *args, **kwargs)
+        around = open_call()
+        # Of another name is a tool that the body calls.
+        if around is not None and around.tool == getattr(tool, "name", None):
+            note(idempotent=idempotent(tool))
+        return tool
+
+    return get_tool
 
 
 def _calls(original: Any) -> Any:
@@ -149,6 +168,16 @@ def __getattr__(name: str) -> Any:
 
         def __init__(self, *, improve: bool = False) -> None:
             self.improve = improve
+            self._marks: dict[str, bool | None] = {}  # of the tools that were listed
+
+        async def on_list_tools(self, context: Any, call_next: Any) -> Any:
+            """Keep which tools are idempotent: to ask a server later may ask others in turn."""
+            tools = await call_next(context)
+            try:
+                self._marks.update((tool.name, idempotent(tool)) for tool in tools)
+            except Exception:  # noqa: BLE001 - a list of an unusual form
+                debug("a list of tools could not be read")
+            return tools
 
         async def on_call_tool(self, context: Any, call_next: Any) -> Any:
             """Run the rest of the chain and report the call."""
@@ -158,6 +187,7 @@ def __getattr__(name: str) -> Any:
                 request = context.fastmcp_context.request_context
                 seen = requested(context.message, getattr(request, "meta", None))
                 seen.framework = "fastmcp"
+                seen.idempotent = self._marks.get(seen.tool)
                 return seen
 
             return await _observed(

@@ -42,6 +42,7 @@ def main(driver: str) -> None:
         "joined": getattr(module, "JOINED", False),
         "names_agent": getattr(module, "NAMES_AGENT", True),
         "own_ids": getattr(module, "OWN_IDS", False),
+        "idempotent": getattr(module, "IDEMPOTENT", {}),
     }
     answers.write(json.dumps([None, facts, []]) + "\n")
     for name in asked["scenarios"]:

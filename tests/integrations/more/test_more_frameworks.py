@@ -22,6 +22,9 @@ PLAYED = [
     ("mcp_lowlevel", "mcp-new"),
     ("mcp_lowlevel", "mcp-old"),
     ("fastmcp_server", "fastmcp-new"),
+    ("fastmcp_server", "fastmcp-old"),
+    ("fastmcp_hooked", "fastmcp-new"),
+    ("fastmcp_hooked", "fastmcp-old"),
     ("smolagents", "smolagents-new"),
     ("crewai", "crewai-new"),
     ("llama_index", "llama-index-new"),
@@ -169,6 +172,20 @@ def test_improve_names_all_faults_at_once(driver: str, environment: str, name: s
     assert "restaurant" in read
     assert "received str: 'four'" in read
     assert "received str: 'maybe'" in read
+
+
+@pytest.mark.parametrize(
+    ("driver", "environment"), [case for case in PLAYED if case[0].startswith("fastmcp")]
+)
+def test_a_server_says_which_of_its_tools_are_idempotent(driver: str, environment: str) -> None:
+    """Each call has the mark that its tool declares, none where it declares nothing."""
+    run = _run(driver, environment, "success")
+    declared = run.facts["idempotent"]
+    events = [event for of_scenario in run.events.values() for event in of_scenario]
+
+    assert {event["tool"] for event in events} > declared.keys()
+    for event in events:
+        assert event.get("idempotent") is declared.get(event["tool"]), event
 
 
 @pytest.mark.parametrize(("driver", "environment", "name"), _cases(["raise", "secret"]))
