@@ -22,7 +22,6 @@ PLAYED = [
     ("mcp_lowlevel", "mcp-new"),
     ("mcp_lowlevel", "mcp-old"),
     ("fastmcp_server", "fastmcp-new"),
-    ("fastmcp_server", "fastmcp-old"),
     ("fastmcp_hooked", "fastmcp-new"),
     ("fastmcp_hooked", "fastmcp-old"),
     ("smolagents", "smolagents-new"),
