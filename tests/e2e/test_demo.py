@@ -308,6 +308,7 @@ def test_another_link_comes_from_the_command_as_printed(
     assert re.match(r"http://127\.0\.0\.1:\d+/sign-in\?token=", said.stdout)
 
 
+@pytest.mark.long  # a server that serves alone is asked in `collector/test_stop`
 def test_a_second_ctrl_c_ends_the_demo_at_once(demo: Demo, tmp_path: Path):
     """While its server finishes a request: no traceback, no process, no folder left."""
     port = int(demo.wait_for(r"http://127.0.0.1:(\d+)/sign-in").group(1))
