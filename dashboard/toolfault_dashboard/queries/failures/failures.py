@@ -308,11 +308,8 @@ def _signature(conn: Connection, scope: Scope, signature_id: int | None) -> Sign
             func.min(tool_call.c.occurred_at).filter(timed).label("first_seen"),
             func.max(tool_call.c.occurred_at).filter(timed).label("last_seen"),
         )
-        .where(
-            tool_call.c.project_id == scope.project_id,
-            tool_call.c.success.is_(False),
-            tool_call.c.signature_id == signature_id,
-        )
+        # Only failures of one project have it. Said as well, SQLite may read all of these.
+        .where(tool_call.c.signature_id == signature_id)
         .subquery()
     )
     row = conn.execute(
