@@ -31,7 +31,8 @@ class Script(Model):
         pass
 
     async def structured_output(self, *arguments: Any, **options: Any) -> Any:
-        raise NotImplementedError
+        # Strands asks every model to have it; no case asks for a value of a given shape.
+        raise NotImplementedError("the scripted model answers with calls and text alone")
         yield
 
     async def stream(self, messages: Any, *arguments: Any, **options: Any) -> Any:
