@@ -58,11 +58,11 @@ from toolfault_dashboard.analysis.fixes.fixes import Fix  # noqa: E402
 from toolfault_dashboard.analysis.fixes.opportunities import FixKey  # noqa: E402
 from toolfault_dashboard.analysis.fixes.patches import patches  # noqa: E402
 from toolfault_dashboard.analysis.fixes.prediction import prediction_interval  # noqa: E402
-from toolfault_dashboard.picked_fixes import pick_fix, picked_fixes  # noqa: E402
 from toolfault_dashboard.predictions import outcomes, predicted  # noqa: E402
 from toolfault_dashboard.queries import Scope  # noqa: E402
 from toolfault_dashboard.queries.fixes.fix_next import one_fix  # noqa: E402
 from toolfault_dashboard.search import parse  # noqa: E402
+from toolfault_dashboard.writes.picked_fixes import pick_fix, picked_fixes  # noqa: E402
 
 DAYS: Final = 14
 WEEKS: Final = DAYS / 7

@@ -37,7 +37,8 @@ from toolfault_collector.storage.database.engine import (  # noqa: E402
     open_engine,
     read_connection,
 )
-from toolfault_dashboard import queries, signin  # noqa: E402
+from toolfault_dashboard import queries  # noqa: E402
+from toolfault_dashboard.access import signin  # noqa: E402
 from toolfault_dashboard.app import create_app  # noqa: E402
 from toolfault_dashboard.queries import Scope  # noqa: E402
 from toolfault_dashboard.queries.counting.parts import MOST_ROWS, keep_at_most  # noqa: E402

@@ -30,29 +30,35 @@ from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_collector.storage.database.schema import prepare
-from toolfault_dashboard import signin
+from toolfault_dashboard.access import signin
+from toolfault_dashboard.access.lockout import Lockout
+from toolfault_dashboard.access.security import (
+    FormBodies,
+    Gate,
+    PageFaults,
+    SameOrigin,
+    SecurityHeaders,
+)
 from toolfault_dashboard.alerts.service import AlertService
 from toolfault_dashboard.api import create_api
 from toolfault_dashboard.exports.downloads import Running
 from toolfault_dashboard.local_sessions import Importing
-from toolfault_dashboard.lockout import Lockout
 from toolfault_dashboard.mcp.http import McpEndpoint
 from toolfault_dashboard.pages import ROUTERS
-from toolfault_dashboard.pages._ask import Services
-from toolfault_dashboard.pages._waits import Waits
-from toolfault_dashboard.pages.errors import (
+from toolfault_dashboard.pages.shared.ask import Services
+from toolfault_dashboard.pages.shared.errors import (
     counting_page,
     error_page,
     query_error_page,
     too_slow_page,
 )
+from toolfault_dashboard.pages.shared.waits import Waits
 from toolfault_dashboard.queries import CursorError
 from toolfault_dashboard.queries.counting.deadline import TooSlow
 from toolfault_dashboard.queries.counting.parts import keep_at_most
 from toolfault_dashboard.queries.counting.patience import StillCounting
 from toolfault_dashboard.render import PACKAGE
 from toolfault_dashboard.search import QueryError
-from toolfault_dashboard.security import FormBodies, Gate, PageFaults, SameOrigin, SecurityHeaders
 from toolfault_dashboard.warming import start_warming
 
 # A message under way may take longer; it is then sent again by whoever goes on.

@@ -24,12 +24,12 @@ from toolfault_dashboard.analysis.comparisons.effect import FEWEST
 from toolfault_dashboard.analysis.fixes.fixes import Since
 from toolfault_dashboard.analysis.fixes.prediction import prediction_interval
 from toolfault_dashboard.analysis.rates import Rate, rate
-from toolfault_dashboard.picked_fixes import PickedFix, Prediction
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.fixes.fix_next import one_fix, operations, saved_by_fixes_since
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.windows import between, window
 from toolfault_dashboard.search import Clause, Pattern
+from toolfault_dashboard.writes.picked_fixes import PickedFix, Prediction
 
 __all__ = ["AHEAD_WEEKS", "LOOKED_BACK", "Outcome", "Verdict", "held", "outcomes", "predicted"]
 

@@ -45,7 +45,7 @@ BREAKS: Final = (
     Break(
         name="pages-imported-texts-as-told",
         promise="The page of an imported failure shows texts that nobody was told.",
-        file="dashboard/toolfault_dashboard/pages/failure.py",
+        file="dashboard/toolfault_dashboard/pages/failures/failure.py",
         old='told = ("llm",) if detail.derived_by else _ORDER',
         new="told = _ORDER",
         found_by=("tests/dashboard/pages/test_pages.py::test_an_imported_failure_has_one_text",),
@@ -740,7 +740,7 @@ BREAKS: Final = (
     Break(
         name="pages-slow-forms-hold-connections",
         promise="A form that never ends is waited for without end.",
-        file="dashboard/toolfault_dashboard/security.py",
+        file="dashboard/toolfault_dashboard/access/security.py",
         old='raise Problem(408, "slow_body", detail, {"Connection": "close"}) from error',
         new='body = b""',
         found_by=("tests/dashboard/pages/test_slow_forms.py",),
@@ -1339,7 +1339,7 @@ BREAKS: Final = (
     Break(
         name="tools-first-try-has-a-second-formula",
         promise="Tools shows another first-try success than the page of the tool.",
-        file="dashboard/toolfault_dashboard/pages/_lines.py",
+        file="dashboard/toolfault_dashboard/pages/shared/lines.py",
         old="first_try=rates.first_try,",
         new="first_try=rates.failure_rate,",
         found_by=("tests/dashboard/pages/test_figures.py::test_tools",),
@@ -1439,7 +1439,7 @@ BREAKS: Final = (
     Break(
         name="pages-another-name-is-picked-for-itself",
         promise="A name that a model invents is picked instead of the argument that it meant.",
-        file="dashboard/toolfault_dashboard/pages/fix_next.py",
+        file="dashboard/toolfault_dashboard/pages/fixes/fix_next.py",
         old='                field = meant[0] if meant and issue.code == "unknown_field" else ""',
         new="                pass",
         found_by=("tests/dashboard/pages/test_picked_fixes.py",),
@@ -1523,7 +1523,7 @@ BREAKS: Final = (
     Break(
         name="pages-key-shown-again",
         promise="A key that was shown once is shown again to whoever comes back to the page.",
-        file="dashboard/toolfault_dashboard/pages/start.py",
+        file="dashboard/toolfault_dashboard/pages/ingest/start.py",
         old='answer.delete_cookie(name, path=_PATH, httponly=True, samesite="strict")',
         new='answer.headers["X-Key"] = "kept"',
         found_by=(
@@ -1553,7 +1553,7 @@ BREAKS: Final = (
     Break(
         name="pages-viewer-revokes-keys",
         promise="Anybody who may look may also revoke keys.",
-        file="dashboard/toolfault_dashboard/policy.py",
+        file="dashboard/toolfault_dashboard/access/policy.py",
         old='_rule("/settings/keys/revoke", "admin", _WRITE)',
         new='_rule("/settings/keys/revoke", "viewer", _WRITE)',
         found_by=("tests/dashboard/pages/test_who_may_write.py",),
@@ -1573,7 +1573,7 @@ BREAKS: Final = (
     Break(
         name="pages-sibling-site-posts",
         promise="A page of a sibling domain acts in the reader's name.",
-        file="dashboard/toolfault_dashboard/security.py",
+        file="dashboard/toolfault_dashboard/access/security.py",
         old='("same-origin", "none")',
         new='("same-origin", "none", "same-site")',
         found_by=("tests/dashboard/pages/test_security.py::test_same_origin",),
@@ -1581,7 +1581,7 @@ BREAKS: Final = (
     Break(
         name="pages-no-csp",
         promise="Injected markup may load scripts: the policy header is missing.",
-        file="dashboard/toolfault_dashboard/security.py",
+        file="dashboard/toolfault_dashboard/access/security.py",
         old='    ("Content-Security-Policy", CSP),\n',
         new="",
         found_by=(
@@ -1591,7 +1591,7 @@ BREAKS: Final = (
     Break(
         name="pages-old-role-goes-on",
         promise="Sessions go on after the role of their account was changed.",
-        file="dashboard/toolfault_dashboard/signin.py",
+        file="dashboard/toolfault_dashboard/access/signin.py",
         old="login_session.c.user_id == found.id, login_session.c.revoked_at.is_(None)",
         new='login_session.c.user_id == found.id, login_session.c.kind == "link"',
         found_by=("tests/dashboard/pages/test_security.py::test_a_changed_role_ends_all_sessions",),
@@ -1599,7 +1599,7 @@ BREAKS: Final = (
     Break(
         name="pages-session-never-ends",
         promise="A stolen session works for ever.",
-        file="dashboard/toolfault_dashboard/signin.py",
+        file="dashboard/toolfault_dashboard/access/signin.py",
         old=(
             "            login_session.c.expires_at > now,\n"
             "            user_account.c.disabled_at.is_(None),\n"
@@ -1612,7 +1612,7 @@ BREAKS: Final = (
     Break(
         name="pages-no-lockout",
         promise="An address may try sign-in links without end.",
-        file="dashboard/toolfault_dashboard/lockout.py",
+        file="dashboard/toolfault_dashboard/access/lockout.py",
         old="locked = len(times) == TRIES and",
         new="locked = len(times) > TRIES and",
         found_by=("tests/dashboard/pages/test_lockout.py::test_after_ten_tries_there_is_a_wait",),
@@ -1620,7 +1620,7 @@ BREAKS: Final = (
     Break(
         name="pages-open-redirect",
         promise="A link to our sign-in page leads on to another site.",
-        file="dashboard/toolfault_dashboard/pages/access.py",
+        file="dashboard/toolfault_dashboard/pages/settings/sign_in.py",
         old='own = text.startswith("/") and not text.startswith(("//", "/\\\\"))',
         new='own = text.startswith("/") and not text.startswith("//")',
         found_by=("tests/dashboard/pages/test_security.py::test_no_address_leads_off_this_server",),
@@ -1628,7 +1628,7 @@ BREAKS: Final = (
     Break(
         name="pages-quota-swapped",
         promise="The settings page calls what is used of the quota what is left.",
-        file="dashboard/toolfault_dashboard/pages/settings.py",
+        file="dashboard/toolfault_dashboard/pages/settings/settings.py",
         old="{count(quota - left)} used, {count(left)} left",
         new="{count(left)} used, {count(quota - left)} left",
         found_by=(
@@ -1675,7 +1675,7 @@ BREAKS: Final = (
     Break(
         name="recovery-without-the-open-ones",
         promise="A recovery rate does not say how many chains it knows nothing about yet.",
-        file="dashboard/toolfault_dashboard/pages/_tiles.py",
+        file="dashboard/toolfault_dashboard/pages/shared/tiles.py",
         old='more = f", {plural(still_open, \'chain\')} open" if still_open else ""',
         new='more = ""',
         found_by=("tests/dashboard/pages/test_open_chains.py",),
@@ -1881,7 +1881,7 @@ BREAKS: Final = (
     Break(
         name="api-key-sees-tracebacks",
         promise="A read key in a notebook shows tracebacks and users.",
-        file="dashboard/toolfault_dashboard/policy.py",
+        file="dashboard/toolfault_dashboard/access/policy.py",
         old='KEY_AUDIENCE: Final[Audience] = "llm"',
         new='KEY_AUDIENCE: Final[Audience] = "system"',
         found_by=("tests/dashboard/api/test_api.py",),
@@ -2258,7 +2258,7 @@ BREAKS: Final = (
     Break(
         name="long-body-cut-in-silence",
         promise="A body longer than a form is cut, and its route is told that nothing follows.",
-        file="dashboard/toolfault_dashboard/security.py",
+        file="dashboard/toolfault_dashboard/access/security.py",
         old='"body": body, "more_body": more}',
         new='"body": body, "more_body": False}',
         found_by=("tests/dashboard/pages/test_slow_forms.py",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolfault_dashboard.policy import POLICY
+from toolfault_dashboard.access.policy import POLICY
 
 __all__ = ["COMPARED", "LISTS"]
 

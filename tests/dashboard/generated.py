@@ -17,7 +17,7 @@ from toolfault_collector.clock import DAY_US, MINUTE_US, SECOND_US, format_time,
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import signature, tool_call
-from toolfault_dashboard.kind_states import Decision, decide
+from toolfault_dashboard.writes.kind_states import Decision, decide
 
 __all__ = ["NOW", "events", "fill", "sampled"]
 

@@ -11,7 +11,7 @@ from tests.dashboard.generated import NOW, fill
 from toolfault_collector.admin.audit import acts
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_collector.storage.tables import project, signature
-from toolfault_dashboard.kind_states import Decision, decide
+from toolfault_dashboard.writes.kind_states import Decision, decide
 
 
 def test_decisions_at_once_take_turns(engine: Engine) -> None:

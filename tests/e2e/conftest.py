@@ -24,7 +24,7 @@ from tests.live_server import LiveServer, live_server
 
 from toolfault_collector.clock import now_us
 from toolfault_collector.storage.database.engine import open_engine
-from toolfault_dashboard import signin
+from toolfault_dashboard.access import signin
 
 # A page takes what the machine has left for it; an expectation that is met ends at once.
 expect.set_options(timeout=60_000)

@@ -27,7 +27,7 @@ from toolfault_collector.clock import now_us
 from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
 from toolfault_collector.storage.database.engine import open_engine
-from toolfault_dashboard import signin
+from toolfault_dashboard.access import signin
 from toolfault_dashboard.app import create_app
 from toolfault_dashboard.queries.counting import parts
 

@@ -33,7 +33,7 @@ from toolfault_collector.clock import now_us
 from toolfault_collector.storage.database.engine import open_engine, write_transaction
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import chain, change, picked_fix, saved_view, tool_call
-from toolfault_dashboard import signin
+from toolfault_dashboard.access import signin
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(1_800)]
 

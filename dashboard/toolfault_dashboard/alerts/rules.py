@@ -9,7 +9,7 @@ from typing import Final, Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from toolfault_collector.clock import DAY_US, MINUTE_US
-from toolfault_dashboard.policy import Audience
+from toolfault_dashboard.access.policy import Audience
 from toolfault_dashboard.search import QueryError, parse
 
 __all__ = [

@@ -26,7 +26,7 @@ from toolfault_dashboard.exports import (
 )
 from toolfault_dashboard.exports.downloads import Download, Running
 from toolfault_dashboard.queries import RowStream, Scope
-from toolfault_dashboard.recording import note_export
+from toolfault_dashboard.writes.recording import note_export
 
 __all__ = ["router"]
 

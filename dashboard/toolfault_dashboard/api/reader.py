@@ -14,7 +14,7 @@ from toolfault_collector.http.auth import admit
 from toolfault_collector.http.problems import Problem
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
-from toolfault_dashboard.policy import KEY_AUDIENCE, sees
+from toolfault_dashboard.access.policy import KEY_AUDIENCE, sees
 from toolfault_dashboard.queries import Audience, Scope
 from toolfault_dashboard.queries.counting.deadline import deadline
 from toolfault_dashboard.queries.counting.statements import keep_no_long_statements

@@ -131,8 +131,8 @@ def print_answer(
 def _answered(
     conn: Connection, project: int, tool: str, arguments: Mapping[str, Any], now: int
 ) -> str:
+    from toolfault_dashboard.access.policy import KEY_AUDIENCE
     from toolfault_dashboard.mcp.tools import answered
-    from toolfault_dashboard.policy import KEY_AUDIENCE
 
     # An agent is told no more than by a server's read key, though it could open the file itself.
     return answered(conn, project, tool, arguments, now=now, audience=KEY_AUDIENCE)

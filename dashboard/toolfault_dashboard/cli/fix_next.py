@@ -45,8 +45,8 @@ def fix_next(
 ) -> None:
     """Rank what to mend by the calls it would have saved, with patches for each."""
     from toolfault_dashboard import queries
+    from toolfault_dashboard.access.policy import KEY_AUDIENCE
     from toolfault_dashboard.exports.fixes import fixes_json, fixes_markdown, gepa_records
-    from toolfault_dashboard.policy import KEY_AUDIENCE
 
     if format not in FORMATS:
         raise WronglyUsed(f"Write --format as one of {', '.join(FORMATS)}.")

@@ -22,8 +22,8 @@ from toolfault_dashboard.cli.options import (
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from toolfault_dashboard.kind_states import Decision
     from toolfault_dashboard.queries import Scope
+    from toolfault_dashboard.writes.kind_states import Decision
 
 __all__ = ["register"]
 
@@ -120,9 +120,9 @@ def set_(  # noqa: PLR0913, PLR0917 - one argument per option
     from toolfault_collector.clock import now_us
     from toolfault_collector.storage.database.engine import read_connection
     from toolfault_dashboard import queries
-    from toolfault_dashboard.kind_states import decide
     from toolfault_dashboard.queries import Scope
     from toolfault_dashboard.search import parse
+    from toolfault_dashboard.writes.kind_states import decide
 
     parsed = parse(" ".join(query or ()))
     if not parsed.clauses:
@@ -162,7 +162,7 @@ def _decision(  # noqa: PLR0913 - one argument per option
     from dataclasses import replace
 
     from toolfault_dashboard import queries
-    from toolfault_dashboard.kind_states import DECISIONS, Decision, fixed_by
+    from toolfault_dashboard.writes.kind_states import DECISIONS, Decision, fixed_by
 
     if state is not None and state not in DECISIONS:
         raise WronglyUsed(f"Write --state as one of {', '.join(DECISIONS)}.")

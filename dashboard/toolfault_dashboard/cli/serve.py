@@ -66,8 +66,8 @@ def serve(
     from toolfault_collector.http.server import serve as run
     from toolfault_collector.runtime import Collector
     from toolfault_collector.storage.database.schema import prepare
+    from toolfault_dashboard.access.signin import create_link, has_account, link_command, own_name
     from toolfault_dashboard.app import create_app, sign_in_url
-    from toolfault_dashboard.signin import create_link, has_account, link_command, own_name
 
     settings = _settings(context, database_url, host=host, port=port, migrate=migrate)
     log.configure(settings.log_level)
@@ -146,8 +146,8 @@ def sign_in_link(
 ) -> None:
     """Print a new one-time sign-in link to a server's database, valid for 24 hours."""
     from toolfault_collector.clock import now_us
-    from toolfault_dashboard.policy import ROLES
-    from toolfault_dashboard.signin import DEFAULT_ADDRESS, create_link
+    from toolfault_dashboard.access.policy import ROLES
+    from toolfault_dashboard.access.signin import DEFAULT_ADDRESS, create_link
 
     chosen = next((known for known in ROLES if known == role), None)
     if chosen is None:

@@ -8,9 +8,9 @@ from typing import Annotated as Doc
 from toolfault_dashboard.analysis.fixes.patches import Patch
 from toolfault_dashboard.charts import Estimate
 from toolfault_dashboard.contexts.shell import ColumnChoice, Link, View
-from toolfault_dashboard.picked_fixes import PickedFix
 from toolfault_dashboard.queries.fixes.fix_next import FixRow
 from toolfault_dashboard.queries.fixes.messages import MessageRow
+from toolfault_dashboard.writes.picked_fixes import PickedFix
 
 __all__ = [
     "FixLine",

@@ -8,12 +8,12 @@ from typing import Annotated as Doc
 from toolfault_collector.admin.audit import Act
 from toolfault_collector.admin.keys import ApiKey
 from toolfault_collector.otlp.soft_rules import SoftRule
+from toolfault_dashboard.access.signin import Account
 from toolfault_dashboard.alerts.store import ChannelRow
 from toolfault_dashboard.queries.counted import CountedLine
 from toolfault_dashboard.queries.received import Reached, ReceivedRow
 from toolfault_dashboard.queries.rejected import RejectedRow
 from toolfault_dashboard.queries.rows import ProjectRow
-from toolfault_dashboard.signin import Account
 
 __all__ = [
     "ProjectLine",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated as Doc
 
-from toolfault_dashboard.saved_views import SavedView
+from toolfault_dashboard.writes.saved_views import SavedView
 
 __all__ = ["ViewLine", "ViewsContext"]
 

@@ -26,9 +26,9 @@ from toolfault_collector.admin.keys import create_key
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.storage.database.engine import open_engine, write_transaction
 from toolfault_collector.storage.database.schema import prepare
+from toolfault_dashboard.access.signin import create_link, link_command, own_name
 from toolfault_dashboard.demo.history import DeliveryError, live_through
 from toolfault_dashboard.demo.live import agents_at_work, quiet_tools
-from toolfault_dashboard.signin import create_link, link_command, own_name
 
 __all__ = ["PROJECT", "ServerError", "serve_demo"]
 

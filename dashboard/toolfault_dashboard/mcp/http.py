@@ -14,8 +14,8 @@ from starlette.types import Receive, Scope, Send
 from toolfault_collector.admin.keys import KeyCache
 from toolfault_collector.http.auth import admit
 from toolfault_collector.storage.database.engine import read_connection
+from toolfault_dashboard.access.policy import KEY_AUDIENCE
 from toolfault_dashboard.mcp.tools import answered
-from toolfault_dashboard.policy import KEY_AUDIENCE
 from toolfault_dashboard.queries.counting.deadline import deadline
 
 if TYPE_CHECKING:

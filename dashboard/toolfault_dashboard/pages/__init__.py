@@ -1,4 +1,7 @@
-"""The pages, one per file: parse the query, ask ``queries``, build a context, render."""
+"""The pages, one per file: parse the query, ask ``queries``, build a context, render.
+
+Each stands in the folder of its subject; what they have in common is in ``shared``.
+"""
 
 from __future__ import annotations
 
@@ -6,43 +9,23 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from toolfault_dashboard.pages import (
-    access,
-    alerts,
-    breakdown,
-    chain,
-    changes,
-    codes,
-    compare,
-    complete,
-    conversation,
-    experiments,
-    exports,
-    failure,
-    failures,
-    fix_next,
-    guide,
-    kinds,
-    live,
-    messages,
-    overview,
-    received,
-    rejected,
-    report,
-    round_trips,
-    settings,
-    start,
-    time_range,
-    tools,
-    views,
-)
+from toolfault_dashboard.pages.chains import chain, conversation, round_trips
+from toolfault_dashboard.pages.comparisons import changes, compare, experiments
+from toolfault_dashboard.pages.exports import report, tables
+from toolfault_dashboard.pages.failures import failure, failures, kinds, live
+from toolfault_dashboard.pages.figures import breakdown, codes, overview, tools
+from toolfault_dashboard.pages.fixes import fix_next, messages
+from toolfault_dashboard.pages.ingest import received, rejected, start
+from toolfault_dashboard.pages.settings import alerts, settings, sign_in, views
+from toolfault_dashboard.pages.settings import help as help_page
+from toolfault_dashboard.pages.shared import complete, time_range
 
 __all__ = ["ROUTERS"]
 
 # CSV addresses come before the pages whose paths take anything.
 ROUTERS: Final[tuple[APIRouter, ...]] = (
-    access.router,
-    exports.router,
+    sign_in.router,
+    tables.router,
     report.router,
     overview.router,
     start.router,
@@ -68,5 +51,5 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     received.router,
     rejected.router,
     settings.router,
-    guide.router,
+    help_page.router,
 )

@@ -27,7 +27,7 @@ from toolfault_dashboard.alerts.store import (
     rule_rows,
     snooze_rule,
 )
-from toolfault_dashboard.kind_states import Decision, decide
+from toolfault_dashboard.writes.kind_states import Decision, decide
 
 
 def test_a_rising_rate_is_told_once_and_its_end_once(office: Office) -> None:

@@ -19,9 +19,9 @@ from tests.dashboard.reading import Page
 from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
 from toolfault_collector.storage.database.engine import open_engine
-from toolfault_dashboard import signin
+from toolfault_dashboard.access import signin
+from toolfault_dashboard.access.policy import Role
 from toolfault_dashboard.app import create_app
-from toolfault_dashboard.policy import Role
 
 ORIGIN = "http://127.0.0.1:8321"
 

@@ -19,7 +19,7 @@ from toolfault_collector.storage.database.engine import (
     read_connection,
     write_transaction,
 )
-from toolfault_dashboard import signin
+from toolfault_dashboard.access import signin
 from toolfault_dashboard.cli.app import run
 
 PROJECT = "?project=demo"

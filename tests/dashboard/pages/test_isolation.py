@@ -18,10 +18,10 @@ from toolfault_collector.admin.projects import find_project
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.tables import api_key, saved_view
 from toolfault_dashboard import queries
-from toolfault_dashboard.policy import POLICY
+from toolfault_dashboard.access.policy import POLICY
 from toolfault_dashboard.queries import Scope
-from toolfault_dashboard.saved_views import save_view
 from toolfault_dashboard.search import parse
+from toolfault_dashboard.writes.saved_views import save_view
 
 OWN, OTHER = "generated", "other"
 

@@ -17,9 +17,9 @@ from tests.dashboard.pages.conftest import Browser, open_browser
 from toolfault_collector.clock import DAY_US
 from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_dashboard import queries
-from toolfault_dashboard.kind_states import Decision, decide, state_of
 from toolfault_dashboard.queries import KindRow, Scope
 from toolfault_dashboard.search import parse
+from toolfault_dashboard.writes.kind_states import Decision, decide, state_of
 
 HERE = "project=generated"
 LIST = f"{HERE}&group=kind&sort=calls&q=tool:search"

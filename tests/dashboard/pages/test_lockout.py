@@ -10,8 +10,8 @@ from tests.dashboard.generated import NOW
 from tests.dashboard.pages.conftest import Browser, open_browser
 
 from toolfault_collector.storage.database.engine import open_engine
-from toolfault_dashboard import signin
-from toolfault_dashboard.lockout import MOST, TRIES, WINDOW_US, Lockout
+from toolfault_dashboard.access import signin
+from toolfault_dashboard.access.lockout import MOST, TRIES, WINDOW_US, Lockout
 
 
 @pytest.fixture

@@ -25,8 +25,8 @@ from toolfault_collector.storage.database.engine import (
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import issue, picked_fix, tool_call
 from toolfault_dashboard import queries
+from toolfault_dashboard.access.policy import Role
 from toolfault_dashboard.analysis.fixes.patches import patches
-from toolfault_dashboard.policy import Role
 
 GENERATED = "project=generated"
 

@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 from starlette.routing import Mount
 from tests.dashboard.pages.conftest import Browser, open_browser
 
-from toolfault_dashboard.policy import POLICY, ROLES, Role, Rule, allows, rule_for
+from toolfault_dashboard.access.policy import POLICY, ROLES, Role, Rule, allows, rule_for
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 

@@ -16,10 +16,10 @@ from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
 from toolfault_collector.storage.database.engine import open_engine
 from toolfault_collector.storage.tables import login_session, user_account
-from toolfault_dashboard import signin
+from toolfault_dashboard.access import signin
+from toolfault_dashboard.access.security import CSP, same_origin
 from toolfault_dashboard.app import NoAccount, create_app, sign_in_url
-from toolfault_dashboard.pages.access import local_path
-from toolfault_dashboard.security import CSP, same_origin
+from toolfault_dashboard.pages.settings.sign_in import local_path
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 

@@ -14,7 +14,7 @@ from toolfault_collector.admin.keys import authenticate
 from toolfault_collector.admin.projects import find_project
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.tables import quota_bucket
-from toolfault_dashboard import signin
+from toolfault_dashboard.access import signin
 
 GENERATED = "?project=generated"
 

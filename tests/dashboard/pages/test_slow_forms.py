@@ -9,7 +9,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from toolfault_collector.http.problems import Problem
-from toolfault_dashboard.security import FormBodies
+from toolfault_dashboard.access.security import FormBodies
 
 POST: dict[str, Any] = {"type": "http", "method": "POST", "path": "/views", "headers": []}
 

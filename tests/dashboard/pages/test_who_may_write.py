@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine
 from tests.dashboard.pages.conftest import open_browser
 
-from toolfault_dashboard.policy import Role
+from toolfault_dashboard.access.policy import Role
 
 ROLES: tuple[Role, ...] = ("viewer", "developer", "operator", "admin")
 FORM = {"Origin": "http://127.0.0.1:8321", "Content-Type": "application/x-www-form-urlencoded"}

@@ -25,9 +25,9 @@ from toolfault_collector.storage.database.engine import (
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import project, signature
 from toolfault_dashboard import queries
-from toolfault_dashboard.kind_states import Decision, decide, history_of, state_of
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.search import parse
+from toolfault_dashboard.writes.kind_states import Decision, decide, history_of, state_of
 
 BEGAN = 1_790_000_000_000_000 // DAY_US * DAY_US
 _names = count()

@@ -15,10 +15,10 @@ from toolfault_collector.clock import DAY_US, SECOND_US, format_time
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
 from toolfault_dashboard.analysis.fixes.prediction import prediction_interval
-from toolfault_dashboard.picked_fixes import Prediction, pick_fix, picked_fixes
 from toolfault_dashboard.predictions import Outcome, held, outcomes, predicted
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.search import parse
+from toolfault_dashboard.writes.picked_fixes import Prediction, pick_fix, picked_fixes
 
 FIX = {"tool": "search", "field": "limit", "remedy": "int_from_string"}
 HOUR_US = DAY_US // 24

@@ -1,0 +1,95 @@
+"""The calls of a chain as steps of a timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from toolfault_dashboard.contexts import OtherCall, Step
+from toolfault_dashboard.formats import duration
+from toolfault_dashboard.glossary import OUTCOMES
+from toolfault_dashboard.pages.chains.wording import word_changes
+from toolfault_dashboard.pages.shared.ask import Ask
+from toolfault_dashboard.queries.rows import Attempt, Beside, ChainDetail, ConversationCall
+
+__all__ = ["failure_link", "gap", "outcome_meaning", "steps_of"]
+
+MOST_BETWEEN: Final = 5
+"""Calls of others that are shown between two calls of a chain."""
+
+_MARKS: Final = {"added": "+", "removed": "\u2212", "changed": "\u2260", "type": "\u2260"}
+
+
+def steps_of(
+    ask: Ask, detail: ChainDetail, beside: Beside, *, here: str = "", compared: bool = False
+) -> tuple[Step, ...]:
+    """Return the calls of a chain in order, each with what differs from the call before it.
+
+    Args:
+        ask: The request.
+        detail: The chain.
+        beside: What else its conversation called meanwhile.
+        here: Event id of the failure that is being looked at.
+        compared: Whether what the model was told is compared word by word.
+    """
+    before: int | None = None
+    told = ""
+    steps: list[Step] = []
+    for number, (attempt, others) in enumerate(
+        zip(detail.attempts, beside.between, strict=True), 1
+    ):
+        steps.append(
+            Step(
+                attempt=attempt,
+                number=number,
+                href=failure_link(ask, attempt),
+                here=attempt.event_id == here,
+                after=gap(before, attempt.occurred_at),
+                changes=tuple(_difference(each) for each in attempt.args_diff),
+                between=tuple(
+                    OtherCall(each, failure_link(ask, each)) for each in others[:MOST_BETWEEN]
+                ),
+                more_between=max(0, len(others) - MOST_BETWEEN),
+                again=bool(told) and attempt.text == told,
+                told=word_changes(told, attempt.text)
+                if compared and told and attempt.text and attempt.text != told
+                else (),
+            )
+        )
+        before = attempt.occurred_at
+        told = told if attempt.success else attempt.text or ""
+    return tuple(steps)
+
+
+def outcome_meaning(outcome: str, beside: Beside) -> str:
+    """Return what the outcome of a chain means, with the tool that the model switched to."""
+    if beside.followed_by is not None:
+        return f"It never succeeded; {beside.followed_by.tool} succeeded after it."
+    return OUTCOMES.get(outcome, "")
+
+
+def failure_link(ask: Ask, call: Attempt | ConversationCall) -> str:
+    """Return the address of a failure; empty for a success."""
+    return "" if call.success else ask.link(f"/failures/{call.event_id}")
+
+
+def gap(before: int | None, at: int | None) -> str:
+    """Return the time from *before* to *at* in words; empty if it is not known."""
+    if before is None or at is None or at < before:
+        return ""
+    return duration((at - before) / 1_000)
+
+
+def _difference(entry: Mapping[str, Any]) -> tuple[str, str, str]:
+    change = str(entry.get("change", "changed"))
+    before, after = entry.get("from_type"), entry.get("to_type")
+    words = change
+    if change == "added" and after:
+        words = f"added, {after}"
+    elif change == "removed" and before:
+        words = f"removed, was {before}"
+    elif before and after and before != after:
+        words = f"{before} \u2192 {after}"
+    elif before and after:
+        words = f"another {after}"
+    return _MARKS.get(change, "\u2260"), str(entry.get("path", "")), words

@@ -1,0 +1,1 @@
+"""One side against another: changes, experiments, any query beside any other."""

@@ -1,0 +1,144 @@
+"""Compare: any query against any other."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter, HTTPException
+from starlette.responses import Response
+
+from toolfault_dashboard import queries
+from toolfault_dashboard.analysis.comparisons.by_code import CodeEffect
+from toolfault_dashboard.contexts import CodeLine, CompareContext, Link
+from toolfault_dashboard.exports.comparisons import overlap_sentence
+from toolfault_dashboard.formats import count, percent, points
+from toolfault_dashboard.pages.comparisons.effects import certainty, metric_lines, verdict_sentence
+from toolfault_dashboard.pages.shared.ask import Ask, Asked
+from toolfault_dashboard.queries import Comparison, Scope
+from toolfault_dashboard.search import Clause, Pattern, QueryError, parse
+
+__all__ = ["asked_comparison", "router"]
+
+router = APIRouter()
+
+CODES: Final = 30
+_LABELS: Final = ("before", "after")
+
+
+def _sides(ask: Ask) -> tuple[str, str]:
+    given = ask.request.query_params
+    return given.get("before", "").strip(), given.get("after", "").strip()
+
+
+def _problem(ask: Ask) -> str:
+    for label, text in zip(("first", "second"), _sides(ask), strict=True):
+        try:
+            parse(text)
+        except QueryError as error:
+            meant = f" Did you mean {error.suggestion}?" if error.suggestion else ""
+            return f"The {label} query, column {error.column}: {error.message}{meant}"
+    return ""
+
+
+def asked_comparison(ask: Ask) -> Comparison:
+    """Return the comparison that the address asks for.
+
+    Raises:
+        HTTPException: 422, a side is missing or cannot be read.
+    """
+    before, after = _sides(ask)
+    problem = _problem(ask)
+    if problem or not (before or after):
+        raise HTTPException(422, problem or "Write a query for at least one side.")
+    left, right = (_side(ask, text) for text in (before, after))
+    return queries.comparison(ask.conn, left, right, labels=_LABELS)
+
+
+def _side(ask: Ask, text: str) -> Scope:
+    """Return a side: its own times where it names some, else those of the page."""
+    common = ask.query if parse(text).has("since", "until") else ask.effective
+    return queries.side(ask.scope_of(common), text)
+
+
+@router.get("/compare", name="compare")
+def compare(ask: Asked) -> Response:
+    """Render the form and, once there are two sides, the effect between them."""
+    before, after = _sides(ask)
+    problem, found = _problem(ask), None
+    if (before or after) and not problem:
+        try:
+            found = asked_comparison(ask)
+        except QueryError as error:  # a key that the role may not ask for
+            problem = error.message
+    context = CompareContext(
+        view=ask.view("/compare", **_given(before, after)),
+        before=before,
+        after=after,
+        problem=problem,
+        presets=_presets(ask),
+        effect=found.effect if found else None,
+        sentence=verdict_sentence(found.effect) if found else "",
+        detail=certainty(found.effect) if found else "",
+        overlap=overlap_sentence(found) if found else "",
+        metrics=metric_lines(found.effect) if found else (),
+        codes=tuple(_code_line(each) for each in found.codes[:CODES]) if found else (),
+        links=_links(ask, found, before, after),
+    )
+    return ask.render("compare.html", context, title="Compare", status=422 if problem else 200)
+
+
+def _given(before: str, after: str) -> dict[str, str]:
+    return {name: text for name, text in (("before", before), ("after", after)) if text}
+
+
+def _links(ask: Ask, found: Comparison | None, before: str, after: str) -> dict[str, str]:
+    links = {"changes": ask.link("/changes", "", window="")}
+    if found is None:
+        return links
+    given = _given(before, after)
+    return links | {
+        "before": ask.link("/failures", found.effect.before.query, window="all"),
+        "after": ask.link("/failures", found.effect.after.query, window="all"),
+        "csv": ask.link("/comparison.csv", **given),
+        "codes_csv": ask.link("/comparison-codes.csv", **given),
+    }
+
+
+def _presets(ask: Ask) -> tuple[Link, ...]:
+    """Return the last week against the one before, and the two newest releases."""
+    pairs = [("This week against the week before", "since:14d until:7d", "since:7d")]
+    # Once two queries are compared the page has said what else it can do.
+    newest = [name for name in _releases(ask) if name][:2] if not any(_sides(ask)) else []
+    if len(newest) == 2:
+        after, before = newest
+        texts = [str(Clause("release", (Pattern((name,)),))) for name in (before, after)]
+        pairs.append((f"Release {after} against {before}", texts[0], texts[1]))
+    given = _sides(ask)
+    return tuple(
+        Link(label, ask.link("/compare", before=first, after=second), (first, second) == given)
+        for label, first, second in pairs
+    )
+
+
+def _releases(ask: Ask) -> list[str]:
+    found = queries.values_of(ask.conn, ask.scope, "release", limit=20)
+    return sorted((value.value for value in found), key=_version, reverse=True)
+
+
+def _version(text: str) -> tuple[tuple[int, str], ...]:
+    """Return what sorts 1.10 after 1.9."""
+    return tuple(
+        (int(part), "") if part.isdecimal() else (-1, part)
+        for part in text.removeprefix("v").replace("-", ".").split(".")
+    )
+
+
+def _code_line(row: CodeEffect) -> CodeLine:
+    return CodeLine(
+        code=row.code or "none",
+        before=f"{count(row.before.count)} ({percent(row.before.value)})",
+        after=f"{count(row.after.count)} ({percent(row.after.value)})",
+        difference=points(row.difference),
+        interval=f"{points(row.low)} to {points(row.high)}",
+        verdict=row.verdict,
+    )

@@ -1,0 +1,337 @@
+"""Experiments: randomised trials, the assignment first and the effect after it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from fastapi import APIRouter, HTTPException
+from starlette.responses import Response
+
+from toolfault_dashboard import queries
+from toolfault_dashboard.analysis.comparisons.balance import MISMATCH, Balance
+from toolfault_dashboard.analysis.comparisons.experiments import ArmEffect, Experiment
+from toolfault_dashboard.analysis.comparisons.remaining import FARTHEST, conversations_to_go
+from toolfault_dashboard.analysis.rates import Interval
+from toolfault_dashboard.charts import Estimate
+from toolfault_dashboard.contexts import (
+    ArmLine,
+    ArmMetricLine,
+    ExperimentContext,
+    ExperimentLine,
+    ExperimentsContext,
+    Link,
+)
+from toolfault_dashboard.contexts.experiments import ArmCostLine
+from toolfault_dashboard.formats import count, decimal, duration, percent, plural, points
+from toolfault_dashboard.pages.comparisons.days import days_of
+from toolfault_dashboard.pages.comparisons.effects import (
+    SHARES,
+    TITLES,
+    counted,
+    scaled,
+    shown_difference,
+    shown_value,
+)
+from toolfault_dashboard.pages.shared.ask import DAY, Ask, Asked
+from toolfault_dashboard.pages.shared.over_time import TOP_CODES, time_chart
+from toolfault_dashboard.queries.lists.streams import RowStream
+from toolfault_dashboard.queries.rows import FailuresOverTime
+from toolfault_dashboard.search import Clause, Pattern, Query
+
+__all__ = ["arm_stream", "cost_stream", "router"]
+
+router = APIRouter()
+
+_LONGEST_DAYS: Final = 3 * 365
+
+
+@router.get("/experiments", name="experiments")
+def experiments(ask: Asked) -> Response:
+    """Render the list."""
+    found = queries.experiments(ask.conn, ask.scope)
+    context = ExperimentsContext(
+        view=ask.view("/experiments"),
+        experiments=tuple(
+            ExperimentLine(name, ask.link("/experiment", name=name), arms)
+            for name, arms in found.items()
+        ),
+        csv=ask.export("/experiments.csv"),
+    )
+    return ask.render("experiments.html", context, title="Experiments")
+
+
+def _asked(ask: Ask) -> Experiment:
+    name = ask.request.query_params.get("name", "")
+    control = ask.request.query_params.get("control") or None
+    try:
+        found = queries.experiment(ask.conn, ask.scope, name, control=control)
+    except ValueError as error:
+        raise HTTPException(404, str(error)) from None
+    if found is None:
+        raise HTTPException(404, "There is no experiment of this name in this time.")
+    return found
+
+
+_PLAIN: Final = (
+    "metric", "arm", "better", "control", "treatment", "n_control", "n_treatment", "unit",
+    "difference", "verdict", "fixed_verdict",
+)  # fmt: skip
+_INTERVALS: Final = ("fixed", "always", "adjusted")
+
+
+def arm_stream(ask: Ask) -> RowStream:
+    """Return the metrics of the experiment that the address names; an interval is two columns."""
+    ends = [f"{name}_{end}" for name in _INTERVALS for end in ("low", "high")]
+    numbers = ("control", "treatment", "difference", *ends)
+    return RowStream(
+        columns=(*_PLAIN, *ends),
+        times=frozenset(),
+        rows=iter([_cells(each) for each in _asked(ask).effects]),
+        kinds={
+            **dict.fromkeys(numbers, "number"),
+            **dict.fromkeys(("n_control", "n_treatment"), "integer"),
+        },
+    )
+
+
+def _cells(effect: ArmEffect) -> tuple[object, ...]:
+    adjusted = effect.adjusted.always if effect.adjusted else None
+    return (
+        *(getattr(effect, name) for name in _PLAIN),
+        *(
+            end
+            for interval in (effect.fixed, effect.always, adjusted)
+            for end in ((interval.low, interval.high) if interval else (None, None))
+        ),
+    )
+
+
+def cost_stream(ask: Ask) -> RowStream:
+    """Return what the failures of each arm of the experiment cost, its conversations beside it."""
+    found = _asked(ask)
+    prices = queries.prices_of(ask.conn, ask.scope.project_id)
+    costs = queries.arm_costs(ask.conn, ask.scope, found.name, prices)
+    counts = ("conversations", "chains", "round_trips", "tokens_lost")
+    numbers = ("time_lost_ms", "money_lost")
+    return RowStream(
+        columns=("arm", *counts, *numbers),
+        times=frozenset(),
+        rows=iter([
+            (arm, found.balance.conversations[arm], row.chains, row.round_trips, row.tokens_lost,
+             row.time_lost_ms, row.money_lost)
+            for arm in found.arms
+            if (row := costs.get(arm)) is not None
+        ]),
+        kinds=dict.fromkeys(counts, "integer") | dict.fromkeys(numbers, "number"),
+    )  # fmt: skip
+
+
+@router.get("/experiment", name="experiment")
+def experiment(ask: Asked, name: str = "") -> Response:
+    """Render one trial. The name is a parameter: it may hold a slash."""
+    found = _asked(ask)
+    ours = ask.query.and_(Query((Clause("variant", (Pattern((f"{name}=", "")),)),)))
+    narrowed = replace(ask, text=str(ours), fixed=ours)
+    drawn = queries.failures_over_time(ask.conn, narrowed.scope, top=TOP_CODES)
+    pace = _pace(ask, found, drawn)
+    first = found.effects[0] if found.effects else None
+    context = ExperimentContext(
+        view=ask.view("/experiment", name=name),
+        name=name,
+        verdict=first.verdict if first else "not enough data",
+        sentence=_sentence(found, first),
+        detail=_certainty(found, first, pace),
+        arms=tuple(_arm_line(ask, found, arm) for arm in found.arms),
+        balance=_balance(found.balance),
+        mismatch=found.balance.mismatch,
+        metrics=_metrics(found, pace),
+        costs=_costs(ask, found),
+        days=days_of(ask, found),
+        days_href=ask.here(days="", metric="")
+        if "days" in ask.request.query_params
+        else ask.here(days="1") + "#days",
+        controls=tuple(
+            Link(arm, ask.here(control=arm), arm == found.control) for arm in found.arms
+        ),
+        time=time_chart(narrowed, drawn, queries.changes(ask.conn, ask.scope)),
+        csv=ask.link("/experiment.csv", name=name, control=found.control),
+        costs_csv=ask.link("/experiment-costs.csv", name=name, control=found.control),
+        back=ask.link("/experiments"),
+    )
+    return ask.render("experiment.html", context, title=name)
+
+
+def _costs(ask: Ask, found: Experiment) -> tuple[ArmCostLine, ...]:
+    """Return what the failures of each arm cost; sums, since arms are of different sizes too."""
+    prices = queries.prices_of(ask.conn, ask.scope.project_id)
+    costs = queries.arm_costs(ask.conn, ask.scope, found.name, prices)
+    return tuple(_cost_line(ask, found, arm, costs[arm]) for arm in found.arms if arm in costs)
+
+
+def _cost_line(ask: Ask, found: Experiment, arm: str, row: queries.CostRow) -> ArmCostLine:
+    conversations = found.balance.conversations[arm]
+    tokens = row.tokens_lost
+    clause = Clause("variant", (Pattern((f"{found.name}={arm}",)),))
+    return ArmCostLine(
+        name=arm,
+        chains=row.chains,
+        round_trips=row.round_trips,
+        time_lost="–" if row.time_lost_ms is None else duration(row.time_lost_ms),
+        tokens="–" if tokens is None else count(tokens),
+        per_conversation="–"
+        if tokens is None or not conversations
+        else decimal(tokens / conversations, 1),
+        money=decimal(row.money_lost),
+        href=ask.link("/round-trips", ask.query.without("variant").and_(Query((clause,)))),
+    )
+
+
+def _arm_line(ask: Ask, found: Experiment, arm: str) -> ArmLine:
+    balance = found.balance
+    total = sum(balance.conversations.values())
+    clause = Clause("variant", (Pattern((f"{found.name}={arm}",)),))
+    return ArmLine(
+        name=arm,
+        control=arm == found.control,
+        conversations=balance.conversations[arm],
+        expected=balance.expected[arm],
+        share=balance.conversations[arm] / total if total else 0.0,
+        href=ask.link("/failures", ask.query.without("variant").and_(Query((clause,)))),
+    )
+
+
+def _balance(balance: Balance) -> str:
+    if balance.p_value is None:
+        return "Not enough data to check the assignment."
+    p = "p < 0.001" if balance.p_value < MISMATCH else f"p = {decimal(balance.p_value, 3)}"
+    p = p.replace(" ", "\u00a0")  # in one line
+    if balance.mismatch:
+        return (
+            f"Sample ratio mismatch ({p}): equal shares would hardly ever come out like this. Find "
+            "out why conversations are missing from an arm before you believe any effect below."
+        )
+    return f"The assignment is as even as chance makes it ({p}, chi-squared test of equal shares)."
+
+
+def _sentence(found: Experiment, first: ArmEffect | None) -> str:
+    if first is None:
+        return "Only one arm has been seen: there is nothing to compare it with."
+    if found.balance.mismatch:
+        return "The assignment is broken, so the figures below compare unlike conversations."
+    sides = (
+        f"{percent(first.treatment)} with {first.arm}, {percent(first.control)} with "
+        f"{found.control}"
+    )
+    if first.verdict == "improved":
+        return f"{first.arm} helps: the failure rate is {sides}."
+    if first.verdict == "worse":
+        return f"{first.arm} makes it worse: the failure rate is {sides}."
+    if first.verdict == "no detectable change":
+        return f"Not decided yet: the failure rate is {sides}."
+    return f"Not enough data yet: the failure rate is {sides}."
+
+
+def _certainty(found: Experiment, first: ArmEffect | None, pace: float) -> str:
+    if first is None or first.always is None or first.difference is None:
+        return "Assignment is random per conversation, so a difference is the effect of the arm."
+    return (
+        f"The difference is {points(first.difference)}; its {found.confidence:.0%} always-valid "
+        f"interval is {points(first.always.low)} to {points(first.always.high)}, right however "
+        f"often you look.{_still(_to_go(found, first, pace))}"
+    )
+
+
+def _still(to_go: str) -> str:
+    if to_go in {"", "decided"}:
+        return ""
+    return f" If this difference is the true one, it takes {to_go}, to tell it from chance."
+
+
+def _pace(ask: Ask, found: Experiment, drawn: FailuresOverTime) -> float:
+    """Return conversations per day since the first call of the trial that the window shows."""
+    first = next((at for at, calls in zip(drawn.starts, drawn.calls, strict=True) if calls), None)
+    if first is None or ask.now <= first:
+        return 0.0
+    return sum(found.balance.conversations.values()) * DAY / (ask.now - first)
+
+
+def _to_go(found: Experiment, effect: ArmEffect, pace: float) -> str:
+    """Return how long until the always-valid interval would decide, if the difference is true."""
+    if effect.difference is None or effect.always is None:
+        return ""
+    here = found.balance.conversations
+    both = here[effect.arm] + here[found.control]
+    more = conversations_to_go(effect.difference, effect.always, both, confidence=found.confidence)
+    if more == 0:
+        return "decided"
+    if more is None:
+        return f"more than {FARTHEST} times as many conversations"
+    share = both / max(1, sum(here.values()))
+    days = more / (pace * share) if pace else 0.0
+    if not 0 < days <= _LONGEST_DAYS:
+        return plural(more, "more conversation")
+    time = "less than a day" if days < 1 else plural(round(days), "day")
+    return f"{plural(more, 'more conversation')}, {time} at this pace"
+
+
+def _metrics(found: Experiment, pace: float) -> tuple[ArmMetricLine, ...]:
+    drawn = _drawn(found.effects)
+    lines = []
+    for index, each in enumerate(found.effects):
+        title, meaning = TITLES[each.metric]
+        lines.append(
+            ArmMetricLine(
+                arm=each.arm,
+                title=title,
+                meaning=meaning,
+                better=each.better,
+                control=shown_value(each.metric, each.control),
+                treatment=shown_value(each.metric, each.treatment),
+                n_control=counted(each.n_control, each.unit),
+                n_treatment=counted(each.n_treatment, each.unit),
+                difference=shown_difference(each.metric, each.difference),
+                fixed=_ends(each, each.fixed),
+                always=_ends(each, each.always),
+                fixed_drawn=drawn[2 * index],
+                always_drawn=drawn[2 * index + 1],
+                verdict=each.verdict,
+                to_go=_to_go(found, each, pace),
+                adjusted=_adjusted(each),
+            )
+        )
+    return tuple(lines)
+
+
+def _drawn(effects: tuple[ArmEffect, ...]) -> tuple[Estimate | None, ...]:
+    """Draw both intervals of each metric, those of one metric on one scale."""
+    groups = [
+        [
+            (each.difference, interval.low, interval.high) if interval else (None, None, None)
+            for interval in (each.fixed, each.always)
+        ]
+        for each in effects
+    ]
+    return tuple(
+        drawn
+        for values in scaled(groups, [each.metric in SHARES for each in effects])
+        for drawn in values
+    )
+
+
+def _adjusted(each: ArmEffect) -> str:
+    """Return the effect adjusted for what conversations did before they got their arm."""
+    if each.adjusted is None:
+        return ""
+    return (
+        f"{_ends(each, each.adjusted.always)} adjusted for "
+        f"{plural(each.adjusted.conversations, 'conversation')} seen before the trial "
+        f"({percent(each.adjusted.variance_removed)} less variance)"
+    )
+
+
+def _ends(each: ArmEffect, interval: Interval | None) -> str:
+    if interval is None:
+        return ""
+    low, high = (shown_difference(each.metric, end) for end in (interval.low, interval.high))
+    return f"{low} to {high}"

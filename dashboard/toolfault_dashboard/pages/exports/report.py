@@ -1,0 +1,45 @@
+"""The week as a file, one click away."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from toolfault_dashboard import queries
+from toolfault_dashboard.exports.weekly import ReportFormat, weekly_report
+from toolfault_dashboard.pages.exports.download import attached
+from toolfault_dashboard.pages.shared.ask import Ask, Asked
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+_REPORTS: Final[dict[ReportFormat, tuple[str, str]]] = {
+    "html": ("text/html", "html"),
+    "markdown": ("text/markdown", "md"),
+}
+
+
+@router.get("/report.html", name="report_html")
+def report_html(ask: Asked) -> Response:
+    """Write the weekly report as a page to mail."""
+    return _report(ask, "html")
+
+
+@router.get("/report.md", name="report_markdown")
+def report_markdown(ask: Asked) -> Response:
+    """Write the weekly report as Markdown to paste."""
+    return _report(ask, "markdown")
+
+
+def _report(ask: Ask, format: ReportFormat) -> Response:  # noqa: A002 - the name of the option
+    # A week is a week: the query applies, the time window of the page does not.
+    week = queries.weekly(ask.conn, ask.scope_of(ask.query))
+    media_type, suffix = _REPORTS[format]
+    return Response(
+        weekly_report(week, ask.project.name if ask.project else "", format),
+        media_type=f"{media_type}; charset=utf-8",
+        headers=attached(f"week.{suffix}"),
+    )

@@ -1,0 +1,1 @@
+"""Failures: the list, one of them, their kinds, and those that arrive now."""

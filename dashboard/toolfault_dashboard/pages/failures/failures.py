@@ -1,0 +1,189 @@
+"""Failures: the list with its facets and the filter form."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter
+from starlette.responses import RedirectResponse, Response
+
+from toolfault_dashboard import queries
+from toolfault_dashboard.contexts import FacetGroup, FacetLine, FailuresContext
+from toolfault_dashboard.contexts.failures import FilterForm, KindsTable
+from toolfault_dashboard.formats import duration, position
+from toolfault_dashboard.pages.failures.kinds_table import (
+    KIND_COLUMNS,
+    by_kind,
+    kept_kinds,
+    kind_tabs,
+    kinds_table,
+)
+from toolfault_dashboard.pages.shared.ask import Ask, Asked
+from toolfault_dashboard.pages.shared.columns import (
+    Columns,
+    choice,
+    chosen,
+    kept_columns,
+    redirected,
+)
+from toolfault_dashboard.pages.shared.lines import alert_about, failure_line
+from toolfault_dashboard.queries.rows import Facet, FailurePage, FailureRow
+from toolfault_dashboard.search import Clause, Pattern, Query, QueryError, parse
+from toolfault_dashboard.search.ast import Value
+
+__all__ = ["COLUMNS", "FORM_KEYS", "router"]
+
+router = APIRouter()
+
+FORM_KEYS: Final = ("tool", "code", "field", "category", "audience", "chain")
+PAGE_ROWS: Final = 50
+COLUMNS: Final = Columns(
+    "cols",
+    {
+        "model": "Model",
+        "agent": "Agent",
+        "release": "Release",
+        "environment": "Environment",
+        "variant": "Variant",
+        "framework": "Framework",
+        "conversation": "Conversation",
+        "category": "Category",
+        "attempt": "Call of its chain",
+        "duration": "Duration",
+        "detection": "Detection",
+    },
+)
+"""Columns that can be added to the list; the address holds which."""
+_TITLES: Final = {
+    "tool": "Tool",
+    "code": "Code",
+    "category": "Category",
+    "audience": "Audience",
+    "field": "Field",
+    "model": "Model",
+    "agent": "Agent",
+    "release": "Release",
+    "environment": "Environment",
+    "variant": "Variant",
+    "framework": "Framework",
+    "chain": "Outcome of the chain",
+    "near_miss": "Near miss",
+    "detection": "Detection",
+}
+
+
+@router.get("/failures", name="failures")
+def failures(ask: Asked) -> Response:
+    """Render the list; a submitted form is first written as a query, so the URL says it all."""
+    given = ask.request.query_params
+    if "form" in given:
+        return RedirectResponse(ask.link("/failures", _from_form(ask), **_kept(ask)), 303)
+    kept, shown = _kept(ask), chosen(ask, COLUMNS)
+    tables = {"": KIND_COLUMNS if by_kind(ask) else COLUMNS}
+    if (answer := redirected(ask, "/failures", tables, **kept)) is not None:
+        return answer
+    kinds: KindsTable | None = None
+    if by_kind(ask):
+        kinds, total = kinds_table(ask, **kept)
+        page = FailurePage((), total, None, None)
+    else:
+        cursor = given.get("cursor") or None
+        page = queries.failure_list(ask.conn, ask.scope, cursor=cursor, limit=PAGE_ROWS)
+    facets = queries.facets(ask.conn, ask.scope, total=page.total)
+    context = FailuresContext(
+        view=ask.view("/failures", **kept),
+        tabs=kind_tabs(ask, **kept),
+        kinds=kinds,
+        form=_form(ask.query),
+        rows=tuple(failure_line(ask, row) for row in page.rows),
+        total=page.total,
+        facets=tuple(_facet(ask, facet) for facet in facets.facets if _useful(facet)),
+        facets_exact=facets.exact,
+        facets_counted=facets.counted,
+        pages={
+            "newer": ask.link("/failures", cursor=page.previous_cursor or "", **kept)
+            if page.previous_cursor
+            else "",
+            "older": ask.link("/failures", cursor=page.next_cursor or "", **kept)
+            if page.next_cursor
+            else "",
+        },
+        csv=kinds.csv if kinds else ask.export("/failures.csv"),
+        alert=alert_about(ask, ask.query),
+        columns=choice(ask, COLUMNS),
+        cells=tuple(tuple(_cell(row, name) for name in shown) for row in page.rows),
+    )
+    return ask.render("failures.html", context, title="Failures")
+
+
+def _kept(ask: Ask) -> dict[str, str]:
+    return kept_columns(ask, COLUMNS) | kept_kinds(ask)
+
+
+def _cell(row: FailureRow, name: str) -> str:
+    if name == "duration":
+        return duration(row.duration_ms) if row.duration_ms is not None else ""
+    return position(row.attempt) if name == "attempt" else str(getattr(row, name) or "")
+
+
+def _useful(facet: Facet) -> bool:
+    """Say whether a facet tells anything: more than one value, or the one that is selected."""
+    values = [value for value in facet.values if value.value or value.selected]
+    return facet.distinct > 1 or any(value.selected for value in values)
+
+
+def _facet(ask: Ask, facet: Facet) -> FacetGroup:
+    lines = tuple(
+        FacetLine(
+            label=value.value or "(none)",
+            failures=value.failures,
+            href=ask.link("/failures", ask.query.toggled(facet.key, value.value), **_kept(ask)),
+            selected=value.selected,
+        )
+        for value in facet.values
+    )
+    return FacetGroup(
+        title=_TITLES.get(facet.key, facet.key),
+        lines=lines,
+        more=max(0, facet.distinct - len(lines)),
+        newest=0 if facet.exact else facet.counted,
+    )
+
+
+def _single(query: Query, key: str) -> str:
+    clauses = [clause for clause in query.of(key) if not clause.negated]
+    if len(clauses) != 1:
+        return ""
+    return ",".join(str(value) for value in clauses[0].values)
+
+
+def _form(query: Query) -> FilterForm:
+    values = {key: _single(query, key) for key in FORM_KEYS}
+    taken = [key for key, value in values.items() if value]
+    rest = Query(
+        tuple(clause for clause in query.clauses if clause.negated or clause.key not in taken)
+    )
+    return FilterForm(**values, rest=str(rest))
+
+
+def _from_form(ask: Ask) -> str:
+    """Return the query that the form describes, after the conditions that it does not know."""
+    given = ask.request.query_params
+    clauses = [
+        Clause(key, _form_values(key, given[key]))
+        for key in FORM_KEYS
+        if given.get(key, "").strip(" ,")
+    ]
+    return " ".join(part for part in (ask.text, str(Query(tuple(clauses)))) if part)
+
+
+def _form_values(key: str, text: str) -> tuple[Value, ...]:
+    """Read values separated by commas; what is no value of the language is meant literally."""
+    found: list[Value] = []
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        try:
+            clauses = parse(f"{key}:{part}").clauses
+        except QueryError:
+            clauses = ()
+        found.extend(clauses[0].values if len(clauses) == 1 else (Pattern((part,)),))
+    return tuple(found)

@@ -1,0 +1,161 @@
+"""Failures by kind: one row for all that have the same signature."""
+
+from __future__ import annotations
+
+from typing import Final, cast, get_args
+
+from toolfault_dashboard import queries
+from toolfault_dashboard.access.policy import allows
+from toolfault_dashboard.charts import sparkline
+from toolfault_dashboard.contexts import Link
+from toolfault_dashboard.contexts.failures import Deciding, KindLine, KindsTable
+from toolfault_dashboard.formats import plural, timestamp
+from toolfault_dashboard.pages.shared.ask import Ask
+from toolfault_dashboard.pages.shared.columns import Columns, choice, kept_columns
+from toolfault_dashboard.pages.shared.lines import rows_behind
+from toolfault_dashboard.pages.shared.over_time import peak_words
+from toolfault_dashboard.queries import KIND_ORDERS, KindOrder, KindRow, Kinds
+from toolfault_dashboard.search import parse
+
+__all__ = [
+    "ENDS",
+    "KIND_COLUMNS",
+    "by_kind",
+    "chosen_order",
+    "deciding",
+    "done",
+    "kept_kinds",
+    "kind_tabs",
+    "kinds_table",
+    "new_kinds",
+]
+
+ROWS: Final = 50
+_DEFAULT: Final[KindOrder] = "failures"
+_CHANGES: Final = 20  # that a form offers; older ones are named on the command line
+
+KIND_COLUMNS: Final = Columns(
+    "kcols",
+    {
+        "owner": "Owner",
+        "calls": "Calls spent",
+        "share": "Share",
+        "drawn": "By time",
+        "first": "First seen",
+        "last": "Last seen",
+        "fixed": "Fixed by",
+        "note": "Note",
+    },
+    usual=("owner", "calls", "drawn", "first", "last"),
+)
+"""Columns of the kinds that can be chosen; the address holds which."""
+
+ENDS: Final = {
+    "": "for good",
+    "7d": "for 7 days",
+    "30d": "for 30 days",
+    "90d": "for 90 days",
+    "10": "until 10 more failures",
+    "100": "until 100 more failures",
+    "1000": "until 1,000 more failures",
+}
+"""When ignoring may end: days, or further failures."""
+
+
+def by_kind(ask: Ask) -> bool:
+    """Say whether the address asks for kinds."""
+    return ask.request.query_params.get("group") == "kind"
+
+
+def chosen_order(ask: Ask) -> KindOrder:
+    """Return the order that the address asks for."""
+    wanted = ask.request.query_params.get("sort", "")
+    return cast("KindOrder", wanted) if wanted in get_args(KindOrder) else _DEFAULT
+
+
+def kept_kinds(ask: Ask) -> dict[str, str]:
+    """Return the parameters that links of the page have to keep."""
+    if not by_kind(ask):
+        return {}
+    order = chosen_order(ask)
+    sort = {"sort": order} if order != _DEFAULT else {}
+    return {"group": "kind"} | sort | kept_columns(ask, KIND_COLUMNS)
+
+
+def kind_tabs(ask: Ask, **kept: str) -> tuple[Link, ...]:
+    """Return the two ways to look at the failures of the view."""
+    here = by_kind(ask)
+    rest = {name: value for name, value in kept.items() if name not in ("group", "sort")}
+    return (
+        Link("List", ask.link("/failures", **rest), not here),
+        Link("Grouped", ask.link("/failures", **rest, group="kind"), here),
+    )
+
+
+def kinds_table(ask: Ask, **kept: str) -> tuple[KindsTable, int]:
+    """Return the kinds of the view, and how many failures it has."""
+    order = chosen_order(ask)
+    found = queries.kinds(ask.conn, ask.scope, order=order, limit=ROWS)
+    table = KindsTable(
+        lines=tuple(_line(ask, found, row) for row in found.rows),
+        new=new_kinds(ask, **kept),
+        columns=choice(ask, KIND_COLUMNS, **kept),
+        deciding=deciding(ask, **kept),
+        done=done(ask),
+        groups=found.groups,
+        buckets=len(found.starts),
+        per=found.bucket,
+        sorts={
+            name: (
+                ask.link("/failures", **(kept | {"sort": "" if name == _DEFAULT else name})),
+                "descending" if name == order else "",
+            )
+            for name in KIND_ORDERS
+        },
+        csv=ask.export("/kinds.csv", sort="" if order == _DEFAULT else order),
+    )
+    return table, found.failures
+
+
+def new_kinds(ask: Ask, **kept: str) -> Link:
+    """Return the link to the kinds of failure that were never seen before yesterday, and back."""
+    chosen = ask.query.has("first_seen")
+    rest = ask.query.without("first_seen")
+    query = rest if chosen else rest.and_(parse("first_seen:1d"))
+    return Link("New since a day ago", ask.link("/failures", query, **kept), chosen)
+
+
+def deciding(ask: Ask, **kept: str) -> Deciding | None:
+    """Return what the reader may decide about kinds, or None; *kept* leads back to the page."""
+    if ask.project is None or not allows(ask.viewer.role, "developer"):
+        return None
+    changes = queries.changes(ask.conn, ask.scope_of(parse("")))[:_CHANGES]
+    return Deciding(
+        form=ask.link("/kinds", **kept),
+        changes=tuple(
+            (each.event_id, f"by {each.label}, {timestamp(each.occurred_at)[:10]}")
+            for each in changes
+        ),
+        ends=tuple(ENDS.items()),
+    )
+
+
+def done(ask: Ask) -> str:
+    """Return what was just decided, as a sentence; empty if nothing was."""
+    number = ask.request.query_params.get("done", "")
+    if not (number.isascii() and number.isdecimal() and len(number) <= 4):
+        return ""
+    changed = int(number)
+    return (
+        f"{plural(changed, 'kind')} changed." if changed else "Nothing was different from before."
+    )
+
+
+def _line(ask: Ask, found: Kinds, row: KindRow) -> KindLine:
+    return KindLine(
+        row=row,
+        href=rows_behind(ask, row.query),
+        share=row.failures / found.failures if found.failures else 0.0,
+        drawn=sparkline(row.counts),
+        peak=peak_words(found.bucket, found.starts, row.counts, ask.now),
+    )

@@ -1,0 +1,106 @@
+"""Live: failures as they arrive, over server-sent events."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator
+from contextlib import contextmanager
+from typing import Final
+
+import anyio
+from fastapi import APIRouter, Request
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from toolfault_dashboard import queries
+from toolfault_dashboard.contexts.live import LiveContext
+from toolfault_dashboard.formats import shown_in, time_tag, timestamp, visible
+from toolfault_dashboard.glossary import meaning
+from toolfault_dashboard.pages.shared.ask import Ask, Asked, open_ask
+from toolfault_dashboard.pages.shared.lines import failure_line
+from toolfault_dashboard.pages.shared.shell import clock_of
+from toolfault_dashboard.queries.rows import FailureRow
+from toolfault_dashboard.search import QueryError
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+ROWS: Final = 30
+_PAUSE_SECONDS: Final = 1.0
+# How soon a stream ends when the server is to stop.
+_GLANCE_SECONDS: Final = 0.1
+# Then the browser asks again, and the gate looks at its session again.
+_STREAM_POLLS: Final = 60
+_RETRY_MILLISECONDS: Final = 1_000
+
+
+@router.get("/live", name="live")
+def live(ask: Asked) -> Response:
+    """Render the newest failures; a little script adds those that follow."""
+    page = queries.failure_list(ask.conn, ask.scope, limit=ROWS, total=0)
+    context = LiveContext(
+        view=ask.view("/live"),
+        rows=tuple(failure_line(ask, row) for row in page.rows),
+        events=ask.link("/live/events"),
+        again=ask.link("/live"),
+        most=ROWS,
+    )
+    return ask.render("live.html", context, title="Live")
+
+
+@router.get("/live/events", name="live_events", response_class=EventSourceResponse)
+async def live_events(request: Request) -> AsyncIterator[ServerSentEvent]:
+    """Send each new failure of the view as it is stored.
+
+    Nothing is held open between two looks: a reader who watches for hours keeps neither a
+    connection nor a snapshot of the database.
+    """
+    seen: set[str] | None = None
+    for _ in range(_STREAM_POLLS):
+        found = await run_in_threadpool(_newest, request)
+        for number, data in reversed(found):
+            if seen is not None and number not in seen:
+                yield ServerSentEvent(data=data, event="failure", retry=_RETRY_MILLISECONDS)
+        if seen is None:
+            yield ServerSentEvent(data={}, event="ready", retry=_RETRY_MILLISECONDS)
+        seen = (seen or set()) | {number for number, _ in found}
+        if await _stops_within(_PAUSE_SECONDS, request.app.state.collector.stopping):
+            return
+
+
+async def _stops_within(seconds: float, stopping: threading.Event) -> bool:
+    """Pause for so long, or until the server is to stop; return whether it is."""
+    for _ in range(round(seconds / _GLANCE_SECONDS)):
+        if stopping.is_set():
+            return True
+        await anyio.sleep(_GLANCE_SECONDS)
+    return stopping.is_set()
+
+
+def _newest(request: Request) -> list[tuple[str, dict[str, str]]]:
+    """Return the newest failures of the view, newest first; none where the query is none."""
+    with contextmanager(open_ask)(request) as ask:
+        try:
+            page = queries.failure_list(ask.conn, ask.scope, limit=ROWS, total=0)
+        except QueryError:
+            return []
+        return [(row.event_id, _data(ask, row)) for row in page.rows]
+
+
+def _data(ask: Ask, row: FailureRow) -> dict[str, str]:
+    line = failure_line(ask, row)
+    with shown_in(clock_of(ask.request), ask.now):
+        moment = time_tag(row.occurred_at, "short").striptags()
+    shown = {
+        "code": row.code,
+        "tool": row.tool,
+        "field": row.field or "",
+        "text": row.text or "",
+        "audience": row.audience or "",
+        "audience_meaning": meaning(row.audience or ""),
+        "when": moment,
+        "at": timestamp(row.occurred_at),
+    }
+    return {name: visible(text) for name, text in shown.items()} | {"href": line.href}

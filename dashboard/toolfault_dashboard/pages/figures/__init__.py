@@ -1,0 +1,1 @@
+"""Rates and counts: of the project, its tools, its codes, and broken down."""

@@ -1,0 +1,100 @@
+"""Codes and fields: what fails, how often, and in which tool."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from toolfault_dashboard import queries
+from toolfault_dashboard.charts import heat_level
+from toolfault_dashboard.contexts import CodesContext, HeatCell, HeatMap, HeatRow
+from toolfault_dashboard.glossary import CODES
+from toolfault_dashboard.pages.shared.ask import Ask, Asked
+from toolfault_dashboard.pages.shared.columns import Columns, choice, kept_columns, redirected
+from toolfault_dashboard.pages.shared.lines import exactly, frequency_lines
+from toolfault_dashboard.pages.shared.over_time import TOP_CODES, time_chart
+from toolfault_dashboard.queries.figures.matrices import matrix
+from toolfault_dashboard.queries.figures.totals import totals
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+ROWS: Final = 30
+HEAT_TOOLS: Final = 12
+HEAT_COLUMNS: Final = 8
+_MAPS: Final[dict[Literal["code", "field"], str]] = {
+    "code": "/matrix.csv",
+    "field": "/field-matrix.csv",
+}
+COLUMNS: Final = Columns(
+    "cols",
+    {
+        "share": "Share",
+        "rate": "Rate",
+        "interval": "95% interval",
+        "first": "First seen",
+        "last": "Last seen",
+    },
+    ("share", "rate", "interval", "last"),
+)
+
+
+@router.get("/codes", name="codes")
+def codes(ask: Asked) -> Response:
+    """Render the page."""
+    if (answer := redirected(ask, "/codes", {"": COLUMNS})) is not None:
+        return answer
+    totals(ask.conn, ask.scope)  # by one statement what the tables, maps and chart below share
+    by_code = queries.frequency(ask.conn, ask.scope, "code", limit=ROWS)
+    by_field = queries.frequency(ask.conn, ask.scope, "field", limit=ROWS)
+    context = CodesContext(
+        view=ask.view("/codes", **kept_columns(ask, COLUMNS)),
+        failures=by_code.failures,
+        codes=frequency_lines(ask, by_code, CODES),
+        fields=frequency_lines(ask, by_field),
+        denominator=by_code.denominator,
+        fields_denominator=by_field.denominator,
+        time=time_chart(
+            ask,
+            queries.failures_over_time(ask.conn, ask.scope, top=TOP_CODES),
+            queries.changes(ask.conn, ask.scope),
+        ),
+        heats=tuple(map_ for by in _MAPS if (map_ := _heat(ask, by)) is not None),
+        groups={"codes": by_code.groups, "fields": by_field.groups},
+        columns=choice(ask, COLUMNS),
+        links={
+            "csv": ask.export("/codes.csv"),
+            "fields_csv": ask.export("/fields.csv"),
+        },
+    )
+    return ask.render("codes.html", context, title="Codes and fields")
+
+
+def _heat(ask: Ask, by: Literal["code", "field"]) -> HeatMap | None:
+    """Return failures by tool and *by*, or None where one of either makes a map pointless."""
+    found = matrix(ask.conn, ask.scope, by, tools=HEAT_TOOLS, columns=HEAT_COLUMNS)
+    if len(found.tools) < 2 or len(found.columns) < 2:
+        return None
+    cells = {(cell.tool, cell.column): cell.failures for cell in found.cells}
+    highest = max(cells.values())
+
+    def cell(tool: str, column: str) -> HeatCell:
+        failures = cells.get((tool, column), 0)
+        query = exactly(exactly(ask.query, "tool", tool), by, column)
+        href = ask.link("/failures", query) if failures else ""
+        return HeatCell(failures, heat_level(failures, highest), href)
+
+    return HeatMap(
+        by=by,
+        columns=found.columns,
+        rows=tuple(
+            HeatRow(
+                line.tool, tuple(cell(line.tool, each) for each in found.columns), line.failures
+            )
+            for line in found.tools
+        ),
+        csv=ask.export(_MAPS[by]),
+    )

@@ -1,0 +1,70 @@
+"""Overview: how much fails, what it costs, and where to look first."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from toolfault_dashboard import queries
+from toolfault_dashboard.access.policy import allows
+from toolfault_dashboard.contexts import OverviewContext
+from toolfault_dashboard.pages.failures.kinds_table import new_kinds
+from toolfault_dashboard.pages.ingest.start import is_empty, start_page
+from toolfault_dashboard.pages.shared.ask import Asked
+from toolfault_dashboard.pages.shared.lines import (
+    code_lines,
+    cost_rank,
+    failure_line,
+    tool_lines,
+)
+from toolfault_dashboard.pages.shared.over_time import TOP_CODES, time_chart
+from toolfault_dashboard.pages.shared.tiles import overview_tiles
+
+__all__ = ["router"]
+
+router = APIRouter()
+_SHOWN = 8  # rows of each small table
+
+
+@router.get("/", name="overview")
+def overview(ask: Asked) -> Response:
+    """Render the overview, or the first-run page while the project has no call at all."""
+    found = queries.overview(ask.conn, ask.scope)
+    if not found.summary.calls and is_empty(ask):
+        return start_page(ask)
+    over_time = queries.failures_over_time(ask.conn, ask.scope, top=TOP_CODES)
+    groups = queries.chains_by(ask.conn, ask.scope, "tool")
+    newest = queries.failure_list(
+        ask.conn, ask.scope, limit=_SHOWN, total=None if found.sampled else found.summary.failures
+    )
+    rates = queries.rates_by_tool(ask.conn, ask.scope)
+    lines = tool_lines(ask, found.summary.tools, groups, rates)
+    costly = sorted(lines, key=cost_rank)
+    context = OverviewContext(
+        view=ask.view("/"),
+        tiles=overview_tiles(ask, found),
+        time=time_chart(ask, over_time, queries.changes(ask.conn, ask.scope)),
+        tools=tuple(line for line in costly if line.failures)[:_SHOWN],
+        tools_total=len(lines),
+        codes=code_lines(ask, found.summary, queries.rates_by_code(ask.conn, ask.scope))[:_SHOWN],
+        codes_total=len(found.summary.codes),
+        newest=tuple(failure_line(ask, row) for row in newest.rows),
+        failures=found.summary.failures,
+        calls=found.summary.calls,
+        conversations=found.summary.conversations,
+        links={
+            "failures": ask.link("/failures"),
+            "new": new_kinds(ask, group="kind").href,
+            "round_trips": ask.link("/round-trips"),
+            "codes": ask.link("/codes"),
+            "tools": ask.link("/tools"),
+            "csv": ask.export("/overview.csv"),
+            "tools_csv": ask.export("/tools.csv"),
+            "codes_csv": ask.export("/codes.csv"),
+            "failures_csv": ask.export("/failures.csv"),
+            "report": ask.link("/report.html", window="")
+            if allows(ask.viewer.role, "developer")
+            else "",
+        },
+    )
+    return ask.render("overview.html", context, title="Overview")

@@ -1,0 +1,1 @@
+"""What to mend, and which wording helps."""

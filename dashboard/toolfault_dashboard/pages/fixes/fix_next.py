@@ -1,0 +1,309 @@
+"""Fix next: what to mend first, and how many calls that would save."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from fastapi import APIRouter, HTTPException
+from starlette.responses import RedirectResponse, Response
+
+from toolfault_dashboard import queries
+from toolfault_dashboard.analysis.fixes.inference import inferred_remedies
+from toolfault_dashboard.analysis.fixes.opportunities import FixIssue, FixKey, renamed
+from toolfault_dashboard.analysis.fixes.patches import patches
+from toolfault_dashboard.analysis.fixes.remedies import advice
+from toolfault_dashboard.contexts import Link
+from toolfault_dashboard.contexts.advice import FixLine, FixNextContext, PickedLine
+from toolfault_dashboard.formats import count, decimal, plural
+from toolfault_dashboard.pages.shared.ask import Ask, Asked
+from toolfault_dashboard.pages.shared.forms import Submitted
+from toolfault_dashboard.pages.shared.lines import rows_behind
+from toolfault_dashboard.predictions import Outcome, outcomes, predicted
+from toolfault_dashboard.queries.fixes.fix_next import FEW, FixList, FixRow, told
+from toolfault_dashboard.queries.fixes.fix_next import fix_next as find
+from toolfault_dashboard.queries.rows import CalledFirst, FailureDetail
+from toolfault_dashboard.queries.rows.issues import IssueRow
+from toolfault_dashboard.search import Clause, Pattern, parse
+from toolfault_dashboard.writes.picked_fixes import PickedFix, pick_fix, picked_fixes, unpick_fix
+
+__all__ = ["NearMiss", "fix_line", "near_misses", "router"]
+
+router = APIRouter()
+
+ROWS: Final = 50
+
+_DONE: Final = {"added": "Added to this list.", "removed": "Removed from this list."}
+
+
+@router.get("/fix-next", name="fix_next")
+def fix_next(ask: Asked) -> Response:
+    """Render the ranking; what a change has mended and what people added stand apart."""
+    found = find(ask.conn, ask.scope, limit=ROWS)
+    picked = picked_fixes(ask.conn, ask.project.id) if ask.project else ()
+    added = {(each.tool, each.field, each.remedy): each.added_by for each in picked}
+    most = max((row.saved for row in found.rows), default=0.0)
+    weekly = _is_weekly(found)
+    open_tools = {row.tool for row in found.rows if row.remedy == "open"}
+    first = queries.calls_before_recovery(ask.conn, ask.scope, open_tools)
+    texts = told(ask.conn, ask.scope)
+    lines = [
+        (
+            row,
+            _line(
+                ask,
+                row,
+                most,
+                added=added.get((row.tool, row.field, row.remedy), ""),
+                first=first.get((row.tool, row.detail)) if row.remedy == "open" else None,
+                texts=_texts(row, texts),
+                weekly=weekly,
+            ),
+        )
+        for row in found.rows
+    ]
+    unmended = tuple(line for row, line in lines if row.mended_by is None)
+    often = tuple(line for line in unmended if line.row.failures >= FEW)
+    numbered = [line.row for line in often or unmended]
+    context = FixNextContext(
+        view=ask.view("/fix-next"),
+        fixes=often or unmended,
+        rare=tuple(line for line in unmended if line.row.failures < FEW) if often else (),
+        covered=_covered(found),
+        ignored=_ignored(ask, found),
+        mended=tuple(line for row, line in lines if row.mended_by is not None),
+        picked=tuple(
+            _picked(ask, each, numbered, weekly=weekly)
+            for each in outcomes(ask.conn, ask.scope_of(parse("")), picked)
+        ),
+        done=_DONE.get(ask.request.query_params.get("done", ""), ""),
+        failures=found.failures,
+        complete=found.complete,
+        looked_from=found.looked_from,
+        csv=ask.export("/fix-next.csv"),
+        picked_csv=ask.link("/picked-fixes.csv", "", window=""),
+    )
+    return ask.render("fix_next.html", context, title="Fix next")
+
+
+@router.post("/fix-next", name="pick_fix")
+def pick(ask: Asked, form: Submitted) -> Response:
+    """Add a remedy that stands on a failure; what no failure of the project names is refused."""
+    event, field, remedy = (form.get(key, "") for key in ("event", "field", "remedy"))
+    detail = queries.failure_detail(ask.conn, ask.scope_of(parse("")), event)
+    if ask.project is None or detail is None:
+        raise HTTPException(404, "There is no failure with this id in this project.")
+    named = {(each.field, each.remedy) for each in near_misses(detail) if each.field}
+    if (field, remedy) not in named:
+        raise HTTPException(422, "This failure names no such remedy.")
+    tool = detail.row.tool
+    prediction = predicted(ask.conn, ask.scope_of(parse("")), tool=tool, field=field, remedy=remedy)
+    try:
+        pick_fix(
+            ask.services.engine, ask.project.id, tool=tool, field=field, remedy=remedy,
+            event_id=event, actor=ask.viewer.name, now=ask.now, prediction=prediction,
+        )  # fmt: skip
+    except ValueError as error:
+        raise HTTPException(422, str(error)) from None
+    return _back(ask, "added")
+
+
+@router.post("/fix-next/remove", name="unpick_fix")
+def unpick(ask: Asked, form: Submitted) -> Response:
+    """Take something off the list, whoever put it there: the list is the team's."""
+    number = form.get("id", "")
+    found = (
+        ask.project is not None
+        and number.isdecimal()
+        and len(number) <= 9
+        and unpick_fix(ask.services.engine, ask.project.id, int(number), actor=ask.viewer.name)
+    )
+    if not found:
+        raise HTTPException(404, "Nothing like that was added by hand in this project.")
+    return _back(ask, "removed")
+
+
+def _back(ask: Ask, done: str) -> Response:
+    return RedirectResponse(ask.link("/fix-next", "", window="", done=done), status_code=303)
+
+
+class NearMiss(NamedTuple):
+    """An issue with a remedy that would have accepted what it rejects."""
+
+    issue: IssueRow
+    remedy: str
+    field: str  # the pattern of the argument to mend; empty where nobody can say which one
+
+
+def near_misses(detail: FailureDetail) -> tuple[NearMiss, ...]:
+    """Return every issue of a failure with each remedy that would have accepted its value.
+
+    Where the sender named none, what was expected and received tells some. Another name is one of
+    the argument that was meant, if one alone can be.
+    """
+    meant = renamed(
+        [FixIssue(each.field_pattern, each.field, each.code, ()) for each in detail.issues]
+    )
+    found: list[NearMiss] = []
+    for issue in detail.issues:
+        names = issue.near_miss or inferred_remedies(
+            issue.expected, issue.received, issue.received_type
+        )
+        if meant and issue.code == "unknown_field" and not names:
+            names = ("alias",)
+        for name in names:
+            field = issue.field_pattern
+            if name == "alias":
+                field = meant[0] if meant and issue.code == "unknown_field" else ""
+            found.append(NearMiss(issue, name, field))
+    return tuple(found)
+
+
+def _picked(ask: Ask, found: Outcome, ranked: Sequence[FixRow], *, weekly: bool) -> PickedLine:
+    row = found.picked
+    here = (row.tool, row.field, row.remedy)
+    place = next(
+        (
+            f"number {number}: {_saved(each, weekly=weekly)}"
+            for number, each in enumerate(ranked, 1)
+            if (each.tool, each.field, each.remedy) == here
+        ),
+        "not in the ranking of this view",
+    )
+    clauses = (("tool", row.tool), ("field_pattern", row.field))
+    query = " ".join(str(Clause(name, (Pattern((value,)),))) for name, value in clauses)
+    return PickedLine(
+        row=row,
+        title=advice(FixKey(*here)).title,
+        place=place,
+        predicted=_predicted(row),
+        realised=_realised(found),
+        failure=ask.link(f"/failures/{row.event_id}", "", window=""),
+        href=rows_behind(ask, query),
+    )
+
+
+def _predicted(row: PickedFix) -> str:
+    if row.predicted_per_week is None:
+        return "not enough data"
+    return (
+        f"{decimal(row.predicted_per_week, 1)} calls a week"
+        f" (95%: {decimal(row.predicted_low, 1)} to {decimal(row.predicted_high, 1)}"
+        f" over the four weeks to come; n = {plural(row.predicted_n or 0, 'failure')})"
+    )
+
+
+def _realised(found: Outcome) -> str:
+    if found.saved is None:
+        return found.verdict
+    return (
+        f"{found.verdict}: {decimal(found.saved, 1)} calls a week since “{found.change}”"
+        f" (95%: {decimal(found.low, 1)} to {decimal(found.high, 1)};"
+        f" n = {plural(found.n or 0, 'operation')}). For a time of so many operations"
+        f" {decimal(found.predicted_low, 1)} to {decimal(found.predicted_high, 1)} were predicted."
+    )
+
+
+def _line(
+    ask: Ask,
+    row: FixRow,
+    most: float,
+    *,
+    weekly: bool,
+    added: str = "",
+    first: CalledFirst | None = None,
+    texts: Sequence[str] = (),
+) -> FixLine:
+    return FixLine(
+        row=row,
+        patches=patches(row.key),
+        share=row.saved / most if most else 0.0,
+        saved=_saved(row, weekly=weekly),
+        interval=_interval(row, weekly=weekly),
+        since=_since(row, f" since “{row.changed_by}”"),
+        spared=_since(row),
+        told=texts[0] if texts else "",
+        of_texts=len(texts),
+        first=_first(row, first) if first else "",
+        href=rows_behind(ask, row.query),
+        added=added,
+    )
+
+
+def _texts(row: FixRow, told: Mapping[tuple[str, str], Sequence[tuple[int, str]]]) -> list[str]:
+    """Return what the failures of *row* said, the most frequent first, where that is certain.
+
+    It is where all failures of its tools with its code said one thing, of which a line may be a
+    part, or where the line is all of them.
+
+    Args:
+        row: A line.
+        told: What was said, and how often, by tool and code.
+    """
+    if row.remedy != "open":
+        return []
+    said = told.get((row.tool, row.detail), ())
+    is_sure = len(said) == 1 or sum(number for number, _ in said) == row.failures
+    return [text for _, text in said] if is_sure else []
+
+
+def fix_line(ask: Ask, row: FixRow) -> FixLine:
+    """Return *row* by itself, with what it saves in the window."""
+    return _line(ask, row, row.saved, weekly=False)
+
+
+def _first(row: FixRow, first: CalledFirst) -> str:
+    return (
+        f"In {count(first.chains)} of {plural(first.recovered, 'chain')} that recovered, the model"
+        f" called {first.tool} before {row.tool} succeeded. If {row.tool} needs that, say so in its"
+        " description, or let the tool do it."
+    )
+
+
+def _covered(found: FixList) -> str:
+    if not found.cost:
+        return ""
+    listed, total = (round(sum(row.cost for row in found.rows)), round(found.cost))
+    spent = f"{plural(total, 'call')} spent"
+    return f"What is listed covers {count(listed)} of the {spent} after them."
+
+
+def _ignored(ask: Ask, found: FixList) -> Link | None:
+    """Return the link to what is left out because somebody ignores it, with what that costs."""
+    if not found.ignored_kinds:
+        return None
+    kinds, failures = plural(found.ignored_kinds, "kind"), plural(found.ignored_failures, "failure")
+    cost = plural(round(found.ignored_cost), "call")
+    words = f"Left out: {kinds} that somebody ignores, with {failures} and {cost} spent after them"
+    return Link(words, ask.link("/fix-next", ask.query.and_(parse("state:ignored"))), current=False)
+
+
+def _is_weekly(found: FixList) -> bool:
+    """Whether a week has enough for figures with one decimal; else the window is counted whole."""
+    return max((row.per_week or 0.0 for row in found.rows), default=0.0) >= 5.0
+
+
+def _saved(row: FixRow, *, weekly: bool) -> str:
+    spent = " spent" if row.remedy == "open" else " saved"
+    if row.per_week is None or not weekly:
+        return f"{plural(round(row.saved), 'call')}{spent} in the window"
+    return f"{decimal(row.per_week, 1)} calls a week{spent}"
+
+
+def _interval(row: FixRow, *, weekly: bool) -> str:
+    if row.low is None or row.high is None or not weekly:
+        return ""
+    return f"95%: {decimal(row.low, 1)} to {decimal(row.high, 1)}"
+
+
+def _since(row: FixRow, when: str = "") -> str:
+    """Say how a change of the tool turned out, with the interval of the number that is named."""
+    saved, low, high = row.saved_since, row.saved_since_low, row.saved_since_high
+    if saved is None or low is None or high is None:
+        return ""
+    word = "call saved" if round(saved) == 1 else "calls saved"
+    if saved < 0:
+        saved, low, high = -saved, -high, -low
+        word = "more call" if round(saved) == 1 else "more calls"
+    number = f"{count(round(saved))} {word}"
+    return f"{number}{when} (95%: {decimal(low, 1)} to {decimal(high, 1)})"

@@ -1,0 +1,74 @@
+"""Messages: which wording leads to a call that succeeds."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from toolfault_dashboard.charts import estimate
+from toolfault_dashboard.contexts.advice import MessageBlock, MessageLine, MessagesContext
+from toolfault_dashboard.pages.shared.ask import Ask, Asked
+from toolfault_dashboard.pages.shared.columns import Columns, choice, kept_columns, redirected
+from toolfault_dashboard.pages.shared.lines import rows_behind
+from toolfault_dashboard.queries.fixes.messages import MessageGroup, MessageRow, most_frequent
+
+__all__ = ["message_line", "router"]
+
+router = APIRouter()
+
+BLOCKS: Final = 20
+LINES: Final = 8
+COLUMNS: Final = Columns(
+    "cols",
+    {
+        "failures": "Failures",
+        "recovery": "Fixed by the next call",
+        "answered": "Answered",
+        "fixed": "Fixed",
+        "when_answered": "Fixed of answered",
+        "last": "Last seen",
+    },
+    ("failures", "recovery", "answered", "last"),
+)
+
+
+@router.get("/messages", name="messages")
+def messages(ask: Asked) -> Response:
+    """Render the wordings by tool and code."""
+    if (answer := redirected(ask, "/messages", {"": COLUMNS})) is not None:
+        return answer
+    groups, total = most_frequent(ask.conn, ask.scope, most=BLOCKS)
+    context = MessagesContext(
+        view=ask.view("/messages", **kept_columns(ask, COLUMNS)),
+        blocks=tuple(_block(ask, group) for group in groups),
+        total=total,
+        columns=choice(ask, COLUMNS),
+        csv=ask.export("/messages.csv"),
+    )
+    return ask.render("messages.html", context, title="Messages")
+
+
+def _block(ask: Ask, group: MessageGroup) -> MessageBlock:
+    return MessageBlock(
+        tool=group.tool,
+        code=group.code,
+        failures=group.failures,
+        lines=tuple(message_line(ask, group, row) for row in group.rows[:LINES]),
+        single=len(group.rows) < 2,
+    )
+
+
+def message_line(ask: Ask, group: MessageGroup, row: MessageRow) -> MessageLine:
+    """Return *row* with its links; *group* says whether it is the best or worst of its code."""
+    recovery = row.recovery
+    several = group.best is not None and group.worst is not None and group.best != group.worst
+    return MessageLine(
+        row=row,
+        drawn=estimate(recovery.value, recovery.low, recovery.high, scale=1.0),
+        mark=("best" if row == group.best else "worst" if row == group.worst else "")
+        if several
+        else "",
+        href=rows_behind(ask, row.query),
+    )

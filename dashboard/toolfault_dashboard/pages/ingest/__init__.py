@@ -1,0 +1,1 @@
+"""What comes in: the first data, and what was received or refused."""

@@ -1,0 +1,303 @@
+"""Alerts: the rules with what they think, what was said, and the form with its preview."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from fastapi import APIRouter, HTTPException
+from starlette.responses import RedirectResponse, Response
+
+from toolfault_collector.clock import DAY_US
+from toolfault_dashboard.access.policy import allows, sees
+from toolfault_dashboard.alerts.evaluation import Figure
+from toolfault_dashboard.alerts.preview import DAYS, Firing, Preview, preview, suggested
+from toolfault_dashboard.alerts.rules import CONDITIONS, HOUR_US, Rule, as_written, read_rule
+from toolfault_dashboard.alerts.store import (
+    AlertMessage,
+    RuleRow,
+    channel_rows,
+    message_history,
+    remove_rule,
+    rule_rows,
+    save_rule,
+    snooze_rule,
+)
+from toolfault_dashboard.alerts.wording import figure_in_words, notice_text, rule_in_words
+from toolfault_dashboard.contexts.alerts import (
+    AlertContext,
+    AlertLine,
+    AlertMessageLine,
+    AlertsContext,
+    FiringLine,
+    PreviewLines,
+)
+from toolfault_dashboard.formats import duration, plural
+from toolfault_dashboard.pages.shared.ask import Ask, Asked
+from toolfault_dashboard.pages.shared.forms import Submitted
+from toolfault_dashboard.search import QueryError
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+SHOWN: Final = 50  # messages of the history on the page; the file has more
+_SNOOZES: Final = {"1h": HOUR_US, "24h": DAY_US, "7d": 7 * DAY_US, "0": 0}
+_OF_CONDITION: Final = ("threshold", "least", "last")
+_FIELDS: Final = ("name", "condition", "q", *_OF_CONDITION, "channel", "quiet", "zone")
+_TONES: Final = {"firing": "bad", "pending": "warn", "quiet": "good", "snoozed": "info"}
+_DONE: Final = {
+    "saved": "The rule is saved. It is evaluated within a minute.",
+    "removed": "The rule is removed.",
+    "snoozed": "The rule says nothing until then. What still fires afterwards is told then.",
+    "woken": "The rule speaks again.",
+}
+
+
+@router.get("/alerts", name="alerts")
+def alerts(ask: Asked) -> Response:
+    """Render the rules and what they said."""
+    number = ask.project.id if ask.project else 0
+    channels = channel_rows(ask.conn, number)
+    context = AlertsContext(
+        rules=tuple(_line(ask, row) for row in rule_rows(ask.conn, number)),
+        history=tuple(_message(ask, row) for row in message_history(ask.conn, number, limit=SHOWN)),
+        channels=len(channels),
+        failing=tuple(each.name for each in channels if each.failures),
+        may_settings=allows(ask.viewer.role, "admin"),
+        done=_DONE.get(ask.request.query_params.get("done", ""), ""),
+        links={
+            "new": ask.link("/alert", "", window=""),
+            "rules_csv": ask.link("/alerts.csv", "", window=""),
+            "history_csv": ask.link("/alert-history.csv", "", window=""),
+            "settings": ask.link("/settings", "", window="") + "#channels",
+        },
+    )
+    return ask.render("alerts.html", context, title="Alerts")
+
+
+def _line(ask: Ask, row: RuleRow) -> AlertLine:
+    rule, state = row.rule, _state(row, ask.now)
+    return AlertLine(
+        row=row,
+        words=rule_in_words(rule),
+        figure=figure_in_words(rule, row.figure),
+        state=state,
+        tone=_TONES[state],
+        href=ask.link("/alert", "", window="", id=str(rule.id)),
+        scope=ask.link("/failures", rule.query, window=""),
+    )
+
+
+def _state(row: RuleRow, now: int) -> str:
+    if row.rule.snoozed_until > now:
+        return "snoozed"
+    return "firing" if row.firing else "pending" if row.pending else "quiet"
+
+
+def _message(ask: Ask, row: AlertMessage) -> AlertMessageLine:
+    if row.sent_at is not None:
+        became = f"sent to {row.channel}"
+    elif not row.channel:
+        became = "no channel"
+    elif row.attempts:
+        became = f"{row.channel}: {plural(row.attempts, 'attempt')} failed, tried again"
+    else:
+        became = f"waits for {row.channel}"
+    return AlertMessageLine(row, became, ask.link("/failures", row.query, window=""))
+
+
+@router.get("/alert", name="alert")
+def alert(ask: Asked) -> Response:
+    """Render the form of one rule, filled from the rule or the address, with its preview."""
+    given = ask.request.query_params
+    number = _number(given.get("id", ""))
+    form = _fitting({name: given[name] for name in (*_FIELDS, "was") if name in given})
+    if number and "condition" not in form:
+        form = as_written(_own_rule(ask, number).rule)
+    return _page(ask, form, number)
+
+
+def _fitting(form: dict[str, str]) -> dict[str, str]:
+    """Return the form without what was typed for another condition than it asks for now."""
+    if not _has_turned(form):
+        return form
+    return {name: text for name, text in form.items() if name not in _OF_CONDITION}
+
+
+def _has_turned(form: dict[str, str]) -> bool:
+    return form.get("was", "") not in ("", form.get("condition", ""))
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) <= 18 else 0
+
+
+def _own_rule(ask: Ask, number: int) -> RuleRow:
+    rows = rule_rows(ask.conn, ask.project.id) if ask.project else []
+    found = next((row for row in rows if row.rule.id == number), None)
+    if found is None:
+        raise HTTPException(404, "There is no such rule in this project.")
+    return found
+
+
+def _read(ask: Ask, form: dict[str, str], number: int) -> Rule:
+    return read_rule(
+        form,
+        project_id=ask.project.id if ask.project else 0,
+        audience=sees(ask.viewer.role),
+        now=ask.now,
+        id=number,
+    )
+
+
+def _page(ask: Ask, form: dict[str, str], number: int, problem: str = "") -> Response:
+    """Render the form with what *form* holds; what it leaves out gets its default."""
+    status = 422 if problem else 200
+    condition = CONDITIONS.get(form.get("condition", ""), CONDITIONS["failure_rate"])
+    lines, usual = None, ""
+    try:
+        rule = _read(ask, form, number)
+        if ask.project is not None:
+            rule, usual = _with_usual(ask, rule, form)
+            lines = _preview(rule, preview(ask.conn, rule, ask.now), ask.project.name)
+        form = as_written(rule) | {"name": form.get("name", "")}
+    except (ValueError, QueryError) as error:
+        problem, status = problem or str(error), 422
+    number_of_project = ask.project.id if ask.project else 0
+    context = AlertContext(
+        number=number,
+        title="Change the alert" if number else "New alert",
+        form={name: form.get(name, "") for name in _FIELDS},
+        condition=condition,
+        conditions=tuple(CONDITIONS.values()),
+        windows=_windows(condition.kind),
+        channels=channel_rows(ask.conn, number_of_project),
+        usual=usual,
+        preview=lines,
+        problem=problem,
+        may_settings=allows(ask.viewer.role, "admin"),
+        links={
+            "alerts": ask.link("/alerts", "", window=""),
+            "settings": ask.link("/settings", "", window="") + "#channels",
+        },
+    )
+    return ask.render("alert.html", context, title=context.title, status=status)
+
+
+def _windows(kind: str) -> tuple[tuple[str, str], ...]:
+    if kind == "digest":
+        return (("24h", "every day"), ("7d", "every Monday"))
+    return (("1h", "hour"), ("6h", "6 hours"), ("24h", "24 hours"), ("7d", "7 days"))
+
+
+def _with_usual(ask: Ask, rule: Rule, form: dict[str, str]) -> tuple[Rule, str]:
+    """Return the rule with a threshold that fits its past, unless one was given."""
+    usual, threshold = suggested(ask.conn, rule, ask.now)
+    if usual is None:
+        return rule, ""
+    words = figure_in_words(rule, usual)
+    return (
+        rule if form.get("threshold", "").strip() else replace(rule, threshold=threshold)
+    ), words
+
+
+def _preview(rule: Rule, found: Preview, project: str) -> PreviewLines:
+    if rule.asks.kind == "digest":
+        return PreviewLines("It is sent when there is something to tell.", "", "", ())
+    times = len(found.firings)
+    often = "not have fired" if not times else f"have fired {plural(times, 'time')}"
+    days = (found.moments - 1) * found.step / DAY_US
+    since = f"in the last {DAYS} days" if found.complete else f"in the last {days:.1f} days"
+    method = (
+        f"Looked at {plural(found.moments, 'moment')}, {duration(found.step / 1_000)} apart; the "
+        "server looks every minute."
+    )
+    if not found.complete:
+        method += " There was no time to look further back."
+    return PreviewLines(
+        sentence=f"It would {often} {since}.",
+        now=_now(rule, found),
+        method=method,
+        firings=tuple(_firing(rule, each, project) for each in reversed(found.firings)),
+    )
+
+
+def _now(rule: Rule, found: Preview) -> str:
+    if rule.asks.kind == "kinds":
+        kinds = len([each for each in found.now.sightings if each.failures >= rule.least])
+        return f"{plural(kinds, 'kind')} in the last {rule.window}"
+    return figure_in_words(rule, found.now.figure)
+
+
+def _firing(rule: Rule, firing: Firing, project: str) -> FiringLine:
+    notice = firing.notice
+    figure: Figure | None = notice.figure
+    if figure is None:
+        ended = ""
+    elif firing.ended_at is None:
+        ended = "still"
+    else:
+        ended = duration((firing.ended_at - firing.began_at) / 1_000)
+    return FiringLine(
+        began_at=firing.began_at,
+        ended=ended,
+        title=notice_text(rule, notice, project).title,
+        figure="" if figure is None else figure_in_words(rule, figure),
+    )
+
+
+@router.post("/alerts", name="save_alert")
+def save(ask: Asked, form: Submitted) -> Response:
+    """Store a rule; a form with a mistake comes back with what to do about it."""
+    number = _number(form.get("id", ""))
+    if ask.project is None:
+        raise HTTPException(404, "There is no project yet.")
+    if _has_turned(form):
+        return _page(ask, _fitting(form), number, "Look at the fields of this condition, and save.")
+    try:
+        rule = _read(ask, form, number)
+        save_rule(ask.services.engine, rule, actor=ask.viewer.name)
+    except LookupError:
+        raise HTTPException(404, "There is no such rule or channel in this project.") from None
+    except ValueError as error:
+        return _page(ask, form, number, str(error))
+    return _done(ask, "saved")
+
+
+def _done(ask: Ask, what: str) -> Response:
+    return RedirectResponse(ask.link("/alerts", "", window="", done=what), status_code=303)
+
+
+@router.post("/alerts/remove", name="remove_alert")
+def remove(ask: Asked, form: Submitted) -> Response:
+    """Remove a rule."""
+    try:
+        remove_rule(
+            ask.services.engine,
+            ask.project.id if ask.project else 0,
+            _number(form.get("id", "")),
+            actor=ask.viewer.name,
+        )
+    except LookupError:
+        raise HTTPException(404, "There is no such rule in this project.") from None
+    return _done(ask, "removed")
+
+
+@router.post("/alerts/snooze", name="snooze_alert")
+def snooze(ask: Asked, form: Submitted) -> Response:
+    """Let a rule say nothing for a while, or let it speak again."""
+    length = _SNOOZES.get(form.get("for", ""))
+    if length is None:
+        raise HTTPException(422, f"Snooze a rule for one of {', '.join(_SNOOZES)}.")
+    try:
+        snooze_rule(
+            ask.services.engine,
+            ask.project.id if ask.project else 0,
+            _number(form.get("id", "")),
+            ask.now + length if length else 0,
+            actor=ask.viewer.name,
+        )
+    except LookupError:
+        raise HTTPException(404, "There is no such rule in this project.") from None
+    return _done(ask, "snoozed" if length else "woken")

@@ -1,0 +1,78 @@
+"""Saved views: keep a query under a name, alone or for everybody."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, HTTPException
+from starlette.responses import RedirectResponse, Response
+
+from toolfault_dashboard.contexts.views import ViewLine, ViewsContext
+from toolfault_dashboard.pages.shared.ask import Ask, Asked
+from toolfault_dashboard.pages.shared.forms import Submitted
+from toolfault_dashboard.writes.saved_views import PAGES, delete_view, save_view, views_of
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+
+def _page(ask: Ask, *, name: str, page: str, query: str, problem: str = "") -> Response:
+    rows = views_of(ask.conn, ask.project.id, ask.viewer.user_id) if ask.project else ()
+    context = ViewsContext(
+        views=tuple(
+            # The window belongs to the query: a saved view means the same tomorrow.
+            ViewLine(row, ask.link(row.page, row.query, window=""), PAGES.get(row.page, row.page))
+            for row in rows
+        ),
+        csv=ask.link("/views.csv", "", window=""),
+        pages=PAGES,
+        name=name,
+        page=page,
+        query=query,
+        problem=problem,
+        saved=ask.request.query_params.get("saved", ""),
+    )
+    return ask.render("views.html", context, title="Views", status=422 if problem else 200)
+
+
+@router.get("/views", name="views")
+def views(ask: Asked) -> Response:
+    """Render the views and the form, filled with the view the reader came from."""
+    page = ask.request.query_params.get("page", "/failures")
+    return _page(ask, name="", page=page if page in PAGES else "/failures", query=ask.text)
+
+
+@router.post("/views", name="save_view")
+def save(ask: Asked, form: Submitted) -> Response:
+    """Save a view."""
+    name, page, query = (form.get(key, "").strip() for key in ("name", "page", "query"))
+    if ask.project is None:
+        raise HTTPException(404, "There is no project yet.")
+    try:
+        save_view(
+            ask.services.engine,
+            ask.project.id,
+            ask.viewer.user_id,
+            name=name,
+            page=page,
+            query=query,
+            shared=form.get("shared") == "1",
+            now=ask.now,
+        )
+    except ValueError as error:
+        return _page(ask, name=name, page=page, query=query, problem=str(error))
+    return RedirectResponse(ask.link("/views", "", window="", saved=name), status_code=303)
+
+
+@router.post("/views/delete", name="delete_view")
+def remove(ask: Asked, form: Submitted) -> Response:
+    """Delete one of the reader's own views."""
+    number = form.get("id", "")
+    found = (
+        ask.project is not None
+        and number.isdecimal()
+        and len(number) <= 9
+        and delete_view(ask.services.engine, ask.project.id, ask.viewer.user_id, int(number))
+    )
+    if not found:
+        raise HTTPException(404, "There is no such view of yours.")
+    return RedirectResponse(ask.link("/views", "", window=""), status_code=303)

@@ -1,0 +1,1 @@
+"""What pages share: the request and its query, the frame, lines of tables, errors."""

@@ -1,0 +1,87 @@
+"""Which columns of a wide table are shown: chosen in a form, held by the address alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.responses import RedirectResponse, Response
+
+from toolfault_dashboard.contexts.shell import Column, ColumnChoice
+from toolfault_dashboard.pages.shared.ask import Ask
+
+__all__ = ["Columns", "choice", "chosen", "kept_columns", "redirected"]
+
+_NO_COLUMN: Final = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of one table that a reader may show or hide.
+
+    Attributes:
+        parameter: Of the address, unlike that of another table of the page.
+        titles: Name in the address -> heading.
+        usual: Those that are shown unless the address says otherwise.
+    """
+
+    parameter: str
+    titles: Mapping[str, str]
+    usual: tuple[str, ...] = ()
+
+
+def chosen(ask: Ask, columns: Columns) -> tuple[str, ...]:
+    """Return the columns that the address asks for, in the order of the table."""
+    asked = ask.request.query_params.get(columns.parameter)
+    if not asked:
+        return columns.usual
+    names = asked.split(",")
+    return tuple(name for name in columns.titles if name in names)
+
+
+def kept_columns(ask: Ask, *tables: Columns) -> dict[str, str]:
+    """Return the parameters that links of the page have to keep: what is not as usual."""
+    return {
+        columns.parameter: _written(shown)
+        for columns in tables
+        if (shown := chosen(ask, columns)) != columns.usual
+    }
+
+
+def choice(ask: Ask, columns: Columns, **kept: str) -> ColumnChoice:
+    """Return the form that chooses; *kept* are further parameters of the page."""
+    shown = chosen(ask, columns)
+    kept.pop(columns.parameter, None)
+    return ColumnChoice(
+        parameter=columns.parameter,
+        columns=tuple(Column(name, title, name in shown) for name, title in columns.titles.items()),
+        shown=shown,
+        usual=shown == columns.usual,
+        hidden=tuple(kept.items()),
+    )
+
+
+def redirected(ask: Ask, path: str, tables: Mapping[str, Columns], **kept: str) -> Response | None:
+    """Return where a submitted choice leads, so that the address says it all; None without one.
+
+    Args:
+        ask: The request.
+        path: Path of the page.
+        tables: Place on the page -> its table.
+        kept: Further parameters of the page, the other table's columns included.
+    """
+    given = ask.request.query_params
+    for place, columns in tables.items():
+        if given.get("columns") != columns.parameter:
+            continue
+        names = tuple(name for name in columns.titles if name in given.getlist("col"))
+        kept.pop(columns.parameter, None)
+        own = {} if names == columns.usual else {columns.parameter: _written(names)}
+        address = ask.link(path, **kept, **own)
+        return RedirectResponse(f"{address}#{place}" if place else address, status_code=303)
+    return None
+
+
+def _written(names: tuple[str, ...]) -> str:
+    return ",".join(names) or _NO_COLUMN

@@ -1,0 +1,125 @@
+"""Failures over time as a chart with its table and the changes that fall into it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from toolfault_dashboard.charts import bar_chart
+from toolfault_dashboard.contexts import TimeChart
+from toolfault_dashboard.contexts.times import TimeRow
+from toolfault_dashboard.formats import day, plural, timestamp
+from toolfault_dashboard.pages.shared.ask import Ask
+from toolfault_dashboard.queries.rows import ChangeRow, FailuresOverTime, Series
+from toolfault_dashboard.search import Query, parse
+
+__all__ = ["TOP_CODES", "peak_words", "time_chart"]
+
+TOP_CODES: Final = 6  # one colour and pattern each; the seventh is "other"
+_OTHER: Final = 7
+_WIDTH: Final = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _moment(microseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def _label(bucket: str, start: int, now: int) -> str:
+    moment = _moment(start)
+    return f"{day(moment, now)}, {moment:%H:%M}" if bucket == "hour" else day(moment, now)
+
+
+def peak_words(bucket: str, starts: Sequence[int], counts: Sequence[int], now: int) -> str:
+    """Say in which of the buckets that begin at *starts* most failures were; empty for none."""
+    highest = max(counts, default=0)
+    if not highest:
+        return ""
+    start = starts[counts.index(highest)]
+    return f"most: {plural(highest, 'failure')}, {_words(bucket, start, now)}"
+
+
+def _words(bucket: str, start: int, now: int) -> str:
+    """Name the bucket that begins at *start*, in UTC."""
+    label = _label(bucket, start, now)
+    return {"hour": f"{label} UTC", "week": f"Week of {label}"}.get(bucket, label)
+
+
+def time_chart(
+    ask: Ask, found: FailuresOverTime, changes: Sequence[ChangeRow] = (), *, at: str = "/failures"
+) -> TimeChart | None:
+    """Return the chart of failures over time, None when no failure has a time.
+
+    Args:
+        ask: The request; links keep its query.
+        found: The counts.
+        changes: Changes to mark; those outside the buckets are left out.
+        at: The page that the table's links open.
+    """
+    if not found.starts:
+        return None
+    series = [*found.series[:TOP_CODES]]
+    numbers = list(range(1, len(series) + 1))
+    if found.other is not None:
+        series.append(found.other)
+        numbers.append(_OTHER)
+    starts, bucket = found.starts, found.bucket
+    width = _WIDTH[bucket] // timedelta(microseconds=1)
+    end = starts[-1] + width
+    marked = [each for each in changes if starts[0] <= each.occurred_at < end]
+    failures = [sum(line.counts[i] for line in series) for i in range(len(starts))]
+    rest = ask.query.without("since", "until")
+    links = [
+        ask.link(at, rest.and_(_between(start, start + width)), window="") if failures[i] else ""
+        for i, start in enumerate(starts)
+    ]
+    chart = bar_chart(
+        [_label(bucket, start, ask.now) for start in starts],
+        [(line.name or "no code", line.counts) for line in series],
+        titles=[
+            f"{_words(bucket, start, ask.now)}: {plural(failures[i], 'failure')}"
+            f" of {plural(found.calls[i], 'call')}"
+            for i, start in enumerate(starts)
+        ],
+        marks=[((each.occurred_at - starts[0]) / (end - starts[0]), each.label) for each in marked],
+        numbers=numbers,
+        links=links,
+        spans=[(_moment_text(start), _moment_text(start + width)) for start in starts],
+    )
+    return TimeChart(
+        chart=chart,
+        bucket=bucket,
+        names=tuple(line.name or "no code" for line in series),
+        rows=_rows(found, series, links, ask.now),
+        untimed=found.untimed,
+        marks=tuple(
+            (each.label, ask.link(f"/changes/{each.event_id}", "", window="")) for each in marked
+        ),
+        csv=ask.export("/over-time.csv"),
+    )
+
+
+def _rows(
+    found: FailuresOverTime, series: Sequence[Series], links: Sequence[str], now: int
+) -> tuple[TimeRow, ...]:
+    counts = [tuple(line.counts[i] for line in series) for i in range(len(links))]
+    return tuple(
+        TimeRow(
+            label=_words(found.bucket, start, now),
+            start=timestamp(start),
+            href=link,
+            counts=each,
+            failures=sum(each),
+            calls=calls,
+        )
+        for start, link, each, calls in zip(found.starts, links, counts, found.calls, strict=True)
+    )
+
+
+def _moment_text(at: int) -> str:
+    return f"{_moment(at):%Y-%m-%dT%H:%M:%S}Z"
+
+
+def _between(start: int, end: int) -> Query:
+    return parse(f"since:{_moment_text(start)} until:{_moment_text(end)}")
