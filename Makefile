@@ -73,17 +73,17 @@ frameworks: $(VENV)/.dev
 
 # A browser is wanted, never required: without one the browser tests are skipped and say so.
 chromium:
-	@if command -v chromium-headless-shell >/dev/null 2>&1 || command -v chromium >/dev/null 2>&1 \
-		|| command -v chromium-browser >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1; \
-	then :; \
+	@found() { for name in chromium chromium-browser google-chrome; do \
+		command -v $$name >/dev/null 2>&1 && return; done; return 1; }; \
+	install() { apt-get install -y -qq --no-install-recommends "$$1"; }; \
+	export DEBIAN_FRONTEND=noninteractive; \
+	if command -v chromium-headless-shell >/dev/null 2>&1 || { [ -z "$$CI" ] && found; }; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
 		echo "Installing Chromium for the browser tests."; \
-		export DEBIAN_FRONTEND=noninteractive; \
-		{ apt-get update -qq && for package in chromium-headless-shell chromium; do \
-			apt-get install -y -qq --no-install-recommends $$package && break; \
-		done; } >/dev/null 2>&1 \
+		{ install chromium-headless-shell || { apt-get update -qq && install chromium-headless-shell; } \
+		|| found || install chromium; } >/dev/null 2>&1 \
 		|| echo "Chromium could not be installed: the browser tests will be skipped."; \
-	else \
+	elif ! found; then \
 		echo "No Chromium found (install it with your package manager): the browser tests will be skipped."; \
 	fi
 

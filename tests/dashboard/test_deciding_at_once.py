@@ -6,22 +6,25 @@ import threading
 from collections.abc import Callable
 
 from sqlalchemy import Engine, select
-from tests.dashboard.generated import NOW, fill
+from tests.factories import failure
 
 from toolfault_collector.admin.audit import acts
-from toolfault_collector.storage.database.engine import read_connection
-from toolfault_collector.storage.tables import project, signature
+from toolfault_collector.admin.projects import ensure_project
+from toolfault_collector.clock import now_us
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
+from toolfault_collector.storage.store import store_events
+from toolfault_collector.storage.tables import signature
 from toolfault_dashboard.writes.kind_states import Decision, decide
 
 
 def test_decisions_at_once_take_turns(engine: Engine) -> None:
     """Each of eight is stored and in the log; the last one stands."""
-    fill(engine)
+    now = now_us()
+    with write_transaction(engine) as conn:
+        store_events(conn, ensure_project(conn, "demo"), [failure()], received_at=now)
     with read_connection(engine) as conn:
         number, fingerprint = conn.execute(
             select(signature.c.project_id, signature.c.fingerprint)
-            .join(project, project.c.id == signature.c.project_id)
-            .limit(1)
         ).one()
     ready = threading.Barrier(8)
     failed: list[Exception] = []
@@ -30,7 +33,7 @@ def test_decisions_at_once_take_turns(engine: Engine) -> None:
         def run() -> None:
             ready.wait()
             try:
-                decide(engine, number, [fingerprint], Decision(owner=name), actor=name, now=NOW)
+                decide(engine, number, [fingerprint], Decision(owner=name), actor=name, now=now)
             except Exception as error:
                 failed.append(error)
 

@@ -23,7 +23,11 @@ def _fits(page: Page) -> list[str]:
 
 @pytest.mark.parametrize(
     "reader",
-    ["script", "no-script", pytest.param("postgresql", marks=pytest.mark.postgres)],
+    [
+        "script",
+        "no-script",
+        pytest.param("postgresql", marks=[pytest.mark.long, pytest.mark.postgres]),
+    ],
     indirect=True,
 )
 def test_tell_me_when_this_tool_breaks(reader: Visit, request: pytest.FixtureRequest) -> None:

@@ -255,7 +255,6 @@ def test_a_view_is_saved_shared_and_deleted(reader: Visit):
     expect(page.get_by_role("link", name="Timeouts", exact=True)).to_have_count(0)
 
 
-@pytest.mark.parametrize("reader", ["script", "no-script"], indirect=True)
 def test_settings_make_and_revoke_a_key_and_write_it_down(reader: Visit):
     """A key is shown once, can be revoked, and both are listed with who did it."""
     own, _ = reader.project(failure())

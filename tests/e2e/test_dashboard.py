@@ -352,6 +352,10 @@ def test_nothing_moves_while_a_page_loads(own_window):
         "...list.getEntries().map(each => each.value))).observe("
         "{type: 'layout-shift', buffered: true})"
     )
+    whole = (
+        "new Promise(done => document.readyState == 'loading'"
+        " ? document.addEventListener('readystatechange', () => done(), {once: true}) : done())"
+    )
     painted = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
     held: list[Route] = []
     page, found = visit.page, {}
@@ -360,7 +364,7 @@ def test_nothing_moves_while_a_page_loads(own_window):
         page.route("**/app.js*", lambda route: held.append(route))
         with page.expect_request("**/app.js*"):
             page.goto(f"{visit.address}{path}?project=generated&window=all", wait_until="commit")
-        page.wait_for_function("document.readyState != 'loading'")
+        page.evaluate(whole)
         page.evaluate(painted)
         page.evaluate("window.shifts.length = 0")
         held.pop().continue_()

@@ -263,8 +263,9 @@ class Demo:
 
 
 @pytest.fixture
-def demo(tmp_path: Path) -> Iterator[Demo]:
-    """A running demo with a short history, all of it sent."""
+def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Demo]:
+    """A running demo with a short history, in a shell without the command, as in `make demo`."""
+    monkeypatch.setenv("PATH", os.defpath)
     running = Demo(tmp_path, "--port", "0", "--days", "1")
     try:
         yield running
@@ -275,12 +276,21 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
 def test_the_command_serves_pages_that_grow_and_leaves_nothing_behind(
     demo: Demo, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ):
-    """It prints a link, tells its history, goes on, and on Ctrl-C removes what it made."""
+    """It prints a link, tells its history, goes on, and on Ctrl-C removes what it made.
+
+    The command that it prints makes another link.
+    """
     link = demo.wait_for(r"(http://\S+/sign-in\?token=\S+)").group(1)
     calls = int(demo.wait_for(r"([\d,]+) calls, [\d,]+ of them failed").group(1).replace(",", ""))
     (database,) = tmp_path.rglob("demo.db")
 
     assert urllib.request.urlopen(link, timeout=10).status == 200
+    printed = re.search("Another link: +(.+)", "".join(demo.said))
+    assert printed
+    another = subprocess.run(
+        shlex.split(printed[1]), capture_output=True, text=True, check=True
+    ).stdout
+    assert re.match(r"http://127\.0\.0\.1:\d+/sign-in\?token=", another)
 
     def stored() -> int:
         url = f"sqlite:///{database}"
@@ -292,20 +302,6 @@ def test_the_command_serves_pages_that_grow_and_leaves_nothing_behind(
 
     assert demo.stop() == 0
     assert list(tmp_path.iterdir()) == []
-
-
-def test_another_link_comes_from_the_command_as_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    """Also in ``make demo``, whose shell does not know a command of that name."""
-    monkeypatch.setenv("PATH", os.defpath)
-    demo = Demo(tmp_path, "--port", "0", "--days", "1")
-    try:
-        command = demo.wait_for("Another link: +(.+)").group(1)
-        said = subprocess.run(shlex.split(command), capture_output=True, text=True, check=True)
-    finally:
-        demo.close()
-    assert re.match(r"http://127\.0\.0\.1:\d+/sign-in\?token=", said.stdout)
 
 
 @pytest.mark.long  # a server that serves alone is asked in `collector/test_stop`

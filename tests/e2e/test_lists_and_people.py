@@ -46,7 +46,6 @@ def _hrefs(page: Page, table: str) -> list[str]:
     return [str(each) for each in links.evaluate_all("all => all.map(a => a.pathname)")]
 
 
-@pytest.mark.parametrize("reader", ["script", "no-script"], indirect=True)
 def test_a_mistake_is_named_under_the_box(reader: Visit):
     """The query stays in the box, below it stand what is wrong, where, and what was meant."""
     page = reader.go("/failures")
@@ -295,7 +294,6 @@ def test_what_was_rejected_is_shown_as_it_came(reader: Visit):
     expect(row.get_by_text("bad_tool")).to_be_visible()
 
 
-@pytest.mark.parametrize("reader", ["script", "no-script"], indirect=True)
 def test_signing_out_ends_the_session(reader: Visit, chromium: Browser):
     """A printed link and its button let in; after the other button nothing is shown any more."""
     link = reader.server.run("sign-in-link", "--url", reader.address).split()[-1]

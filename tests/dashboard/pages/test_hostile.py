@@ -113,10 +113,18 @@ def baseline(
 
 # One of each kind: an element, a way out of an attribute, of a title and of a comment, a template,
 # and what is escaped already.
+# All of them at once are read below.
 KINDS = (0, 1, 3, 7, 10, 12)
+FIRST = (1, 3)
 
 
-@pytest.mark.parametrize("payload", [PAYLOADS[each] for each in KINDS], ids=KINDS)
+@pytest.mark.parametrize(
+    "payload",
+    [
+        pytest.param(PAYLOADS[each], marks=() if each in FIRST else pytest.mark.long, id=str(each))
+        for each in KINDS
+    ],
+)
 def test_no_stored_text_becomes_markup(
     sqlite_template: Path, tmp_path: Path, baseline: dict[str, Counter[str]], payload: str
 ):
