@@ -121,8 +121,8 @@ def create_app(
         importing=Importing(collector.engine),
     )
     app.include_router(create_router(collector))
-    for router in ROUTERS:
-        app.include_router(router)
+    # The routes as they are: including a router builds each of its routes anew for every app.
+    app.router.routes.extend(route for router in ROUTERS for route in router.routes)
     app.mount("/api/v1", create_api(collector.engine, collector.keys, clock), name="api")
     mcp = McpEndpoint(
         collector.engine,
