@@ -35,6 +35,14 @@ settings.register_profile("untimed", deadline=None, derandomize="CI" in os.envir
 settings.load_profile("untimed")
 
 
+def pytest_configure() -> None:
+    """Keep the folders of tests in memory: a commit on a disk waits for it, thousands of times.
+
+    What no test cuts the power of needs no disk. Workers of xdist take it from the environment.
+    """
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_roomy_memory()))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Collect without garbage collection: what is imported stays, and is never looked at again."""
