@@ -1461,6 +1461,14 @@ BREAKS: Final = (
         found_by=("tests/dashboard/queries/test_one_cause.py",),
     ),
     Break(
+        name="queries-quotes-some-failures",
+        promise="A line of Fix next quotes a text though some of its failures told the model none.",
+        file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",
+        old="    is_sure = None not in fix.said",
+        new="    is_sure = True",
+        found_by=("tests/dashboard/pages/test_looks.py",),
+    ),
+    Break(
         name="queries-switched-to-a-parallel-call",
         promise="A call that was issued beside the failure is said to be what the model turned to.",
         file="collector/toolfault_collector/chains/fold.py",

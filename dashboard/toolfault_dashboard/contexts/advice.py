@@ -46,8 +46,6 @@ class FixLine:
     interval: Doc[str, "Their interval; empty where there is none."]
     since: Doc[str, "What it has saved since a change of its tool; empty without one."]
     spared: Doc[str, "The same without the change's name; empty without one."]
-    told: Doc[str, "Where no remedy is known: what the model was told most often; may be empty."]
-    of_texts: Doc[int, "How many texts it was told."]
     first: Doc[str, "What the model called before it succeeded, in a sentence; empty if nothing."]
     href: Doc[str, "The failures behind it; empty if no query can name them."]
     added: Doc[str, "Who added it by hand too; empty if nobody did."]

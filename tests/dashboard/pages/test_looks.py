@@ -100,6 +100,6 @@ def test_fix_next_quotes_what_all_failures_of_a_line_said(own_engine: Engine):
             if entry.h2
         }
     assert lines == {
-        "Edit and Write": [unread], "Silent": [], "Halves.pet": [], "Halves.day": [],
+        "Edit and Write": [unread], "Silent": [], "Halves.pet": ["No such pet."], "Halves.day": [],
         "Both": ["No such day.the most frequent of 2 messages"],
     }  # fmt: skip

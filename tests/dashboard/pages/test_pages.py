@@ -31,7 +31,7 @@ FIRST_LOAD = 100_000  # bytes over the wire: the page and all its files
 MOST = 8
 MOST_OF = {
     "/tool": 16,
-    "/fix-next": 15,
+    "/fix-next": 14,
     "/failures/": 12,
     "/changes/": 12,
     "/experiment": 12,

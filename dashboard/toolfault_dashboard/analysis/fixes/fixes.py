@@ -11,8 +11,8 @@ XII.2), normal approximation, cut at 0.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import NamedTuple
@@ -29,6 +29,7 @@ __all__ = [
     "add_up",
     "fix_of",
     "outline",
+    "said_by",
     "saved_since",
     "tallied",
     "tallies",
@@ -53,6 +54,7 @@ class Fix:
     abandoned: int = 0  # chains that were abandoned
     kinds: frozenset[int] = frozenset()  # numbers of the signatures of its failures
     squares: float = 0.0  # of what each conversation would have saved, added up
+    said: Mapping[int | None, int] = field(default_factory=dict)  # see `Tally`
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class Tally:
         cost: Calls spent that belong to the failures.
         round_trips: Round trips among them.
         kinds: Numbers of the signatures of the failures.
-        said: What the failures said (`FixFailure.said`), where they are open.
+        said: What the failures said (`FixFailure.said`) and how many said it, where they are open.
     """
 
     failures: int = 0
@@ -87,7 +89,7 @@ class Tally:
     chains: set[str] = field(default_factory=set)
     abandoned: set[str] = field(default_factory=set)
     kinds: set[int] = field(default_factory=set)
-    said: set[int | None] = field(default_factory=set)
+    said: Counter[int | None] = field(default_factory=Counter)
     last_at: int | None = None
 
     def count(self, each: Opportunity) -> None:
@@ -104,7 +106,7 @@ class Tally:
         if each.kind is not None:
             self.kinds.add(each.kind)
         if each.key.remedy == "open":
-            self.said.add(each.said)
+            self.said[each.said] += 1
         self.last_at = _later(self.last_at, each.occurred_at)
 
 
@@ -258,7 +260,16 @@ def fix_of(
         abandoned=abandoned,
         kinds=frozenset().union(*(each.tally.kinds for each in group)),
         squares=squares,
+        said=said_by(group),
     )
+
+
+def said_by(group: Iterable[Tallied]) -> Mapping[int | None, int]:
+    """Return what the failures of *group* said, where they are open; see `Tally`."""
+    said: Counter[int | None] = Counter()
+    for each in group:
+        said.update(each.tally.said)
+    return said
 
 
 def _later(one: int | None, other: int | None) -> int | None:

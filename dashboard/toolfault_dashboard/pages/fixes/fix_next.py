@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from fastapi import APIRouter, HTTPException
@@ -20,7 +20,7 @@ from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.forms import Submitted
 from toolfault_dashboard.pages.shared.lines import rows_behind
 from toolfault_dashboard.predictions import Outcome, outcomes, predicted
-from toolfault_dashboard.queries.fixes.fix_next import FEW, FixList, FixRow, told
+from toolfault_dashboard.queries.fixes.fix_next import FEW, FixList, FixRow
 from toolfault_dashboard.queries.fixes.fix_next import fix_next as find
 from toolfault_dashboard.queries.rows import CalledFirst, FailureDetail
 from toolfault_dashboard.queries.rows.issues import IssueRow
@@ -46,7 +46,6 @@ def fix_next(ask: Asked) -> Response:
     weekly = _is_weekly(found)
     open_tools = {row.tool for row in found.rows if row.remedy == "open"}
     first = queries.calls_before_recovery(ask.conn, ask.scope, open_tools)
-    texts = told(ask.conn, ask.scope)
     lines = [
         (
             row,
@@ -56,7 +55,6 @@ def fix_next(ask: Asked) -> Response:
                 most,
                 added=added.get((row.tool, row.field, row.remedy), ""),
                 first=first.get((row.tool, row.detail)) if row.remedy == "open" else None,
-                texts=_texts(row, texts),
                 weekly=weekly,
             ),
         )
@@ -212,7 +210,6 @@ def _line(
     weekly: bool,
     added: str = "",
     first: CalledFirst | None = None,
-    texts: Sequence[str] = (),
 ) -> FixLine:
     return FixLine(
         row=row,
@@ -222,29 +219,10 @@ def _line(
         interval=_interval(row, weekly=weekly),
         since=_since(row, f" since “{row.changed_by}”"),
         spared=_since(row),
-        told=texts[0] if texts else "",
-        of_texts=len(texts),
         first=_first(row, first) if first else "",
         href=rows_behind(ask, row.query),
         added=added,
     )
-
-
-def _texts(row: FixRow, told: Mapping[tuple[str, str], Sequence[tuple[int, str]]]) -> list[str]:
-    """Return what the failures of *row* said, the most frequent first, where that is certain.
-
-    It is where all failures of its tools with its code said one thing, of which a line may be a
-    part, or where the line is all of them.
-
-    Args:
-        row: A line.
-        told: What was said, and how often, by tool and code.
-    """
-    if row.remedy != "open":
-        return []
-    said = told.get((row.tool, row.detail), ())
-    is_sure = len(said) == 1 or sum(number for number, _ in said) == row.failures
-    return [text for _, text in said] if is_sure else []
 
 
 def fix_line(ask: Ask, row: FixRow) -> FixLine:

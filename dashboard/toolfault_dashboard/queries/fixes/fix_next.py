@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sqlalchemy import Connection, func, or_, select
+from sqlalchemy import Connection
 
 from toolfault_collector.clock import DAY_US
-from toolfault_collector.storage.tables import tool_call
 from toolfault_dashboard.analysis.fixes.fixes import (
     Fix,
     Outline,
@@ -18,6 +17,7 @@ from toolfault_dashboard.analysis.fixes.fixes import (
     Tallied,
     fix_of,
     outline,
+    said_by,
     saved_since,
 )
 from toolfault_dashboard.analysis.fixes.opportunities import FixKey, Opportunity
@@ -29,16 +29,15 @@ from toolfault_dashboard.queries.chains.round_trips import (
 )
 from toolfault_dashboard.queries.comparisons.changes import changes
 from toolfault_dashboard.queries.comparisons.effects import sides_of_change
-from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.counting.once import answered
-from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once
+from toolfault_dashboard.queries.counting.parts import is_asked_at_once
 from toolfault_dashboard.queries.counting.together import Question, ask_together
 from toolfault_dashboard.queries.counting.weighing import sampling
 from toolfault_dashboard.queries.failures.kinds import ignored_kinds, states_of
 from toolfault_dashboard.queries.figures.summaries import chain_totals
 from toolfault_dashboard.queries.figures.totals import call_questions, calls_by, remember_calls
 from toolfault_dashboard.queries.fixes.fix_evidence import answers, evidence
-from toolfault_dashboard.queries.fixes.messages import wordings
+from toolfault_dashboard.queries.fixes.messages import Wording, wordings
 from toolfault_dashboard.queries.periods import first_call
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope
@@ -55,7 +54,6 @@ __all__ = [
     "one_fix",
     "operations",
     "saved_by_fixes_since",
-    "told",
 ]
 
 WEEK: Final = 7 * DAY_US
@@ -93,6 +91,8 @@ class FixRow:
     saved_since: float | None  # calls spared since then, against going on as before
     saved_since_low: float | None
     saved_since_high: float | None
+    told: str  # what its failures told the model most often; "" unless each of them told it a text
+    texts: int  # how many texts that were
 
     @property
     def key(self) -> FixKey:
@@ -120,6 +120,7 @@ class FixList:
     ignored_cost: float = 0.0  # calls spent after these
 
 
+_PARAMETERS: Final = "category:parameter"
 _TOGETHER: Final = 20  # windows that one statement counts: SQLite takes a union of 500 selects
 
 
@@ -149,9 +150,10 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> Fix
     ranked = sorted(groups, key=lambda key: _rank(key, outline(groups[key]), changed))
     fixes = [fix_of(key, groups[key], weeks=weeks) for key in ranked[:limit]]
     states = states_of(conn, scope, frozenset().union(*(fix.kinds for fix in fixes)))
+    texts: dict[int | None, str] = {each.number: each.text for each in _of_parameters(conn, scope)}
     return FixList(
         rows=tuple(
-            _row(fix, states, changed, since.get(fix.key), estimated=fix.key in reworded)
+            _row(fix, states, changed, since.get(fix.key), texts, estimated=fix.key in reworded)
             for fix in fixes
         ),
         cost=found.ignored.cost
@@ -181,7 +183,7 @@ def costliest_fixes(conn: Connection, scope: Scope, *, limit: int) -> tuple[FixR
     groups = evidence(conn, scope, (), ignored_kinds(conn, scope)).groups
     ranked = sorted(groups, key=lambda key: _rank(key, outline(groups[key]), {}))
     fixes = [fix_of(key, groups[key], weeks=None) for key in ranked[:limit]]
-    return tuple(_row(fix, {}, {}, None) for fix in fixes)
+    return tuple(_row(fix, {}, {}, None, {}) for fix in fixes)
 
 
 def one_fix(
@@ -281,11 +283,10 @@ def _rewordings(
     What a better wording would save is estimated: as many of its failures would have been fixed
     by the next call as of all other failures that the model can fix.
     """
-    scope = scope.narrowed("category:parameter")
-    rows = [each for each in wordings(conn, scope) if each.answered.rows]
+    rows = [each for each in _of_parameters(conn, scope) if each.answered.rows]
     # Rows, not what they stand for: a fix is about what was sent.
     found: defaultdict[FixKey, list[Tallied]] = defaultdict(list)
-    parts = answers(conn, scope, ignored)
+    parts = answers(conn, scope.narrowed(_PARAMETERS), ignored)
     of_rows = gains([(row.fixed.rows, row.answered.rows) for row in rows])
     for row, gain in zip(rows, of_rows, strict=True):
         if gain is None:
@@ -299,28 +300,9 @@ def _rewordings(
     return found
 
 
-def told(conn: Connection, scope: Scope) -> dict[tuple[str, str], list[tuple[int, str]]]:
-    """Return what models were told by tool and own code, with how many failures said so.
-
-    The most frequent text is first. Only where every failure of the tool with the code has a text,
-    and the call was wrong as it was made: there the text is about the cause.
-    """
-    found: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
-    for each in wordings(conn, scope.narrowed("category:parameter")):
-        found[each.tool, each.code].append((each.failures.rows, each.text))
-    for pair in frozenset().union(*in_parts(conn, scope, _silent)):
-        found.pop(pair, None)
-    return {
-        key: sorted(texts, key=lambda each: (-each[0], each[1])) for key, texts in found.items()
-    }
-
-
-def _silent(conn: Connection, scope: Scope) -> frozenset[tuple[str, str]]:
-    """Return tool and own code of failures whose text is unknown, or not about the cause."""
-    call = tool_call.c
-    without = or_(call.message_id.is_(None), func.coalesce(call.category, "") != "parameter")
-    query = select(call.tool, func.coalesce(call.code, "")).where(failures_of(scope), without)
-    return frozenset((tool, code) for tool, code in conn.execute(query.distinct()))
+def _of_parameters(conn: Connection, scope: Scope) -> Sequence[Wording]:
+    """Return the wordings of calls that were wrong as they were made: of what the model can fix."""
+    return wordings(conn, scope.narrowed(_PARAMETERS))
 
 
 def _by_cause(groups: Mapping[FixKey, list[Tallied]]) -> dict[FixKey, list[Tallied]]:
@@ -331,7 +313,7 @@ def _by_cause(groups: Mapping[FixKey, list[Tallied]]) -> dict[FixKey, list[Talli
     """
     alike: defaultdict[tuple[str, int], list[FixKey]] = defaultdict(list)
     for key, group in groups.items():
-        said = frozenset().union(*(each.tally.said for each in group))
+        said = said_by(group)
         text = next(iter(said)) if len(said) == 1 else None
         if key.remedy == "open" and not key.field and text is not None:
             alike[key.detail, text].append(key)
@@ -406,10 +388,13 @@ def _row(
     states: Mapping[int, str],
     changed: Mapping[str, ChangeRow],
     since: Since | None,
+    texts: Mapping[int | None, str],
     *,
     estimated: bool = False,
 ) -> FixRow:
     key = fix.key
+    told = sorted((-number, texts[each]) for each, number in fix.said.items() if each in texts)
+    is_sure = None not in fix.said
     said = advice(key)
     change = None if key.others else changed.get(key.tool)
     return FixRow(
@@ -437,6 +422,8 @@ def _row(
         saved_since=since.saved if since else None,
         saved_since_low=since.low if since else None,
         saved_since_high=since.high if since else None,
+        told=told[0][1] if told and is_sure else "",
+        texts=len(told) if is_sure else 0,
     )
 
 

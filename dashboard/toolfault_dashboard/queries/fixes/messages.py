@@ -82,6 +82,7 @@ class Wording(NamedTuple):
 
     tool: str
     code: str
+    number: int  # of its message
     digest: str
     text: str
     last_at: int | None
@@ -97,6 +98,7 @@ class Wording(NamedTuple):
         return Wording(
             tool=self.tool,
             code=self.code,
+            number=self.number,
             digest=self.digest,
             text=self.text,
             last_at=max(times, default=None),
@@ -268,8 +270,8 @@ def _counted(conn: Connection, scope: Scope) -> list[Wording]:
         )
     )
     return [
-        Wording(tool, code, digest, text, last_at, *_amounts(numbers))
-        for digest, text, tool, code, _, last_at, *numbers in rows
+        Wording(tool, code, number, digest, text, last_at, *_amounts(numbers))
+        for digest, text, tool, code, number, last_at, *numbers in rows
     ]
 
 
