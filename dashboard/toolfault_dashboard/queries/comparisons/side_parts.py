@@ -28,6 +28,7 @@ from toolfault_dashboard.analysis.comparisons.columns import (
 )
 from toolfault_dashboard.analysis.comparisons.sides import Stratum
 from toolfault_dashboard.analysis.weights import Amounts
+from toolfault_dashboard.queries.columns import columns_of_rows
 from toolfault_dashboard.queries.counting.weighing import amount
 
 __all__ = [
@@ -146,7 +147,7 @@ def views_of(rows: Sequence[Sequence[Any]], number: int) -> tuple[Columns, ...]:
         rows: Conversation, tool, model, agent and the counts.
         number: Sets of counts.
     """
-    columns = list(zip(*rows, strict=True)) or [()] * (4 + number * len(COUNTS))
+    columns = columns_of_rows(rows, 4 + number * len(COUNTS))
     names = Names()
     strata: dict[Stratum, int] = {}
     conversation = names.taking(columns[0])
@@ -168,7 +169,7 @@ def cells_of_rows(calls: Sequence[Sequence[Any]], chains: Sequence[Sequence[Any]
         chains: Conversation, tool, model, agent, round trips, whether each recovered and is closed,
             milliseconds and tokens lost, and whether it reports tokens.
     """
-    of_calls, of_chains = _columns(calls, 8), _columns(chains, 10)
+    of_calls, of_chains = columns_of_rows(calls, 8), columns_of_rows(chains, 10)
     names, strata = Names(), dict[Stratum, int]()
     talks = [names.taking(each[0]) for each in (of_calls, of_chains)]
     own = [numbered(zip(*each[1:4], strict=True), strata) for each in (of_calls, of_chains)]
@@ -203,11 +204,6 @@ def cells_of_rows(calls: Sequence[Sequence[Any]], chains: Sequence[Sequence[Any]
     )
 
 
-def _columns(rows: Sequence[Sequence[Any]], width: int) -> Sequence[Sequence[Any]]:
-    """Return *rows* column by column; *width* empty columns where there is none."""
-    return list(zip(*rows, strict=True)) or [()] * width
-
-
 def ended_of(rows: Sequence[Sequence[Any]], cells: Columns) -> Ended:
     """Return what conversations of *cells* said at their end, by conversation and tool.
 
@@ -217,7 +213,7 @@ def ended_of(rows: Sequence[Sequence[Any]], cells: Columns) -> Ended:
         cells: Cells that each of these conversations has.
     """
     tools: dict[str, int] = {}
-    names, texts, _, _, *moments = _columns(rows, 7)[:7]
+    names, texts, _, _, *moments = columns_of_rows(rows, 7)[:7]
     conversation = cells.names.of(names)
     # All texts as one: a conversation may name dozens of tools, so these are the longest columns.
     named = _DECODE.decode(f"[{','.join(texts)}]")
@@ -406,7 +402,7 @@ def code_part(rows: Sequence[Sequence[Any]], cells: Columns) -> CodePart:
         rows: Code, conversation and the columns of `weighing.counted`.
         cells: The cells of the same calls.
     """
-    code, names, *counts = list(zip(*rows, strict=True)) or [()] * 3
+    code, names, *counts = columns_of_rows(rows, 3)
     codes: dict[str, int] = {}
     of_code = numbered(code, codes)
     sums = [added(of_code, np.asarray(each, dtype=np.float64), len(codes)) for each in counts]

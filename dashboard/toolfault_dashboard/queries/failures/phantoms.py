@@ -8,7 +8,6 @@ are few rows, found by indexes of their own, and grouped before a text is read.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +15,10 @@ from sqlalchemy import Column, ColumnElement, Connection, Text, cast, func, sele
 
 from toolfault_collector.storage.tables import call_counts, tool_call
 from toolfault_dashboard.analysis.rates import Rate
-from toolfault_dashboard.analysis.weights import Amount, weighed_rate
+from toolfault_dashboard.analysis.weights import Amount
 from toolfault_dashboard.queries.conditions import calls_of, counts_of
-from toolfault_dashboard.queries.counting.parts import in_parts
 from toolfault_dashboard.queries.counting.weighing import amount, counted, sampling
-from toolfault_dashboard.queries.figures.breakdown import calls_of_pairs
+from toolfault_dashboard.queries.figures.breakdown import Told, rated_pairs, together
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import sees
 from toolfault_dashboard.search import QueryError
@@ -39,10 +37,6 @@ class PhantomRow:
     rate: Rate  # of all calls that the model made of the tool
 
 
-# Tool, model, argument and the calls that had it.
-_Counted = list[tuple[str, str, str, Amount]]
-
-
 def phantom_arguments(conn: Connection, scope: Scope) -> tuple[PhantomRow, ...]:
     """Count the phantom arguments of the scope by tool and model, most calls first.
 
@@ -51,24 +45,11 @@ def phantom_arguments(conn: Connection, scope: Scope) -> tuple[PhantomRow, ...]:
     """
     if not sees(scope, "phantom_arguments"):
         raise QueryError("Your role may not see what models send.")
-    found = _together(in_parts(conn, scope, _counted, together=_together))
-    if not found:
-        return ()
-    calls = calls_of_pairs(conn, scope, "model")
-    rows = [
-        PhantomRow(
-            tool=tool,
-            model=model,
-            argument=argument,
-            calls=had.whole,
-            rate=weighed_rate(had, calls.get((tool, model), Amount())),
-        )
-        for tool, model, argument, had in found
-    ]
+    rows = [PhantomRow(*row) for row in rated_pairs(conn, scope, _counted)]
     return tuple(sorted(rows, key=lambda row: (-row.calls, row.tool, row.model, row.argument)))
 
 
-def _counted(conn: Connection, scope: Scope) -> _Counted:
+def _counted(conn: Connection, scope: Scope) -> Told[str]:
     own, folded = tool_call.c.phantom_arguments, call_counts.c.phantom_arguments
     by_call = _key(tool_call.c.tool, tool_call.c.model, own)
     by_minute = _key(call_counts.c.tool, call_counts.c.model, folded)
@@ -80,7 +61,7 @@ def _counted(conn: Connection, scope: Scope) -> _Counted:
     rows: Any = conn.execute(
         union_all(of_calls.group_by(*by_call), of_minutes.group_by(*by_minute))
     )
-    found: _Counted = []
+    found: list[tuple[str, str, str, Amount]] = []
     for tool, model, text, *told in rows:
         names, times = json.loads(text), amount(told)
         if isinstance(names, list):
@@ -89,18 +70,9 @@ def _counted(conn: Connection, scope: Scope) -> _Counted:
         for name, calls in names.items():
             had = calls * times.rows
             found.append((tool, model, name, Amount(had, had, had)))
-    return _together([found])
+    return together([found])
 
 
 def _key(tool: Column[Any], model: Column[Any], names: Column[Any]) -> list[ColumnElement[Any]]:
     # As text: PostgreSQL knows no equality of JSON.
     return [tool, func.coalesce(model, "").label("model"), cast(names, Text).label("names")]
-
-
-def _together(parts: Sequence[_Counted]) -> _Counted:
-    found: dict[tuple[str, str, str], Amount] = {}
-    for part in parts:
-        for tool, model, argument, had in part:
-            key = (tool, model, argument)
-            found[key] = found.get(key, Amount()) + had
-    return [(*key, had) for key, had in found.items()]

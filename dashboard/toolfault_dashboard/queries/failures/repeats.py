@@ -9,7 +9,6 @@ is taken out or grows too old may change it for others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,11 +16,9 @@ from sqlalchemy import ColumnElement, Connection, and_, exists, false, func, or_
 
 from toolfault_collector.storage.tables import call_counts, tool_call
 from toolfault_dashboard.analysis.rates import Rate
-from toolfault_dashboard.analysis.weights import Amount, weighed_rate
 from toolfault_dashboard.queries.conditions import calls_of, counts_of
-from toolfault_dashboard.queries.counting.parts import in_parts
 from toolfault_dashboard.queries.counting.weighing import amount, counted, sampling
-from toolfault_dashboard.queries.figures.breakdown import calls_of_pairs
+from toolfault_dashboard.queries.figures.breakdown import Told, rated_pairs, together
 from toolfault_dashboard.queries.scope import Scope
 
 __all__ = ["RepeatRow", "repeated_executions"]
@@ -41,32 +38,17 @@ class RepeatRow:
 # Calls of a window from which days are counted apart and kept: each success is looked for among
 # those before it, which costs 3 us on SQLite and 5 us on PostgreSQL.
 _MANY: Final = 10_000
-# Tool, model, what is declared, and the calls that were executed before.
-_Counted = list[tuple[str, str, bool | None, Amount]]
 
 
 def repeated_executions(conn: Connection, scope: Scope) -> tuple[RepeatRow, ...]:
     """Count the repeated executions of the scope by tool and model, those of marked tools first."""
-    found = _together(in_parts(conn, scope, _counted, together=_together, many=_MANY))
-    if not found:
-        return ()
-    calls = calls_of_pairs(conn, scope, "model")
-    rows = [
-        RepeatRow(
-            tool=tool,
-            model=model,
-            idempotent=declared,
-            calls=had.whole,
-            rate=weighed_rate(had, calls.get((tool, model), Amount())),
-        )
-        for tool, model, declared, had in found
-    ]
+    rows = [RepeatRow(*row) for row in rated_pairs(conn, scope, _counted, many=_MANY)]
     return tuple(
         sorted(rows, key=lambda row: (row.idempotent is None, -row.calls, row.tool, row.model))
     )
 
 
-def _counted(conn: Connection, scope: Scope) -> _Counted:
+def _counted(conn: Connection, scope: Scope) -> Told[bool | None]:
     call, minute = tool_call.c, call_counts.c
     by_call = (call.tool, func.coalesce(call.model, "").label("model"), call.idempotent)
     by_minute = (minute.tool, func.coalesce(minute.model, "").label("model"))
@@ -88,7 +70,7 @@ def _counted(conn: Connection, scope: Scope) -> _Counted:
     )
     rows: Any = conn.execute(union_all(of_calls, of_minutes))
     found = [(tool, model, declared, amount(told)) for tool, model, declared, *told in rows]
-    return _together([found])
+    return together([found])
 
 
 def _was_executed() -> ColumnElement[bool]:
@@ -109,12 +91,3 @@ def _was_executed() -> ColumnElement[bool]:
             or_(before.occurred_at < call.occurred_at, before.id < call.id),
         ),
     )
-
-
-def _together(parts: Sequence[_Counted]) -> _Counted:
-    found: dict[tuple[str, str, bool | None], Amount] = {}
-    for part in parts:
-        for tool, model, declared, had in part:
-            key = (tool, model, declared)
-            found[key] = found.get(key, Amount()) + had
-    return [(*key, had) for key, had in found.items()]

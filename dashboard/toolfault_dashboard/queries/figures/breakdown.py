@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from sqlalchemy import Connection, func, literal, select, union_all
 
@@ -27,9 +27,15 @@ __all__ = [
     "BreakdownCell",
     "BreakdownGroup",
     "BreakdownKey",
+    "Told",
     "breakdown",
-    "calls_of_pairs",
+    "rated_pairs",
+    "together",
 ]
+
+_What = TypeVar("_What")
+Told = Sequence[tuple[str, str, _What, Amount]]
+"""Tool, model, what calls of both told, and how many told it."""
 
 BreakdownKey = Literal["model", "agent", "release", "environment", "variant"]
 BREAKDOWNS: Final[tuple[BreakdownKey, ...]] = get_args(BreakdownKey)
@@ -108,11 +114,35 @@ def breakdown(conn: Connection, scope: Scope, by: BreakdownKey) -> Breakdown:
     )
 
 
-def calls_of_pairs(
-    conn: Connection, scope: Scope, by: BreakdownKey
-) -> dict[tuple[str, str], Amount]:
-    """Count the calls of the scope by tool and *by*."""
-    return _by_pair(conn, scope, by)[0]
+def rated_pairs(
+    conn: Connection,
+    scope: Scope,
+    count: Callable[[Connection, Scope], Told[_What]],
+    *,
+    many: int | None = None,
+) -> Iterator[tuple[str, str, _What, int, Rate]]:
+    """Yield tool, model and what was counted; its calls, and their rate of all calls of the pair.
+
+    Args:
+        conn: Open connection.
+        scope: Which calls.
+        count: Counts a part of them; a function of a module.
+        many: See `in_parts`.
+    """
+    found = together(in_parts(conn, scope, count, together=together, many=many))
+    calls = _by_pair(conn, scope, "model")[0] if found else {}
+    for tool, model, what, had in found:
+        yield tool, model, what, had.whole, weighed_rate(had, calls.get((tool, model), Amount()))
+
+
+def together(parts: Sequence[Told[_What]]) -> Told[_What]:
+    """Add counts up."""
+    found: dict[tuple[str, str, _What], Amount] = {}
+    for part in parts:
+        for tool, model, what, had in part:
+            key = (tool, model, what)
+            found[key] = found.get(key, Amount()) + had
+    return [(*key, had) for key, had in found.items()]
 
 
 @once

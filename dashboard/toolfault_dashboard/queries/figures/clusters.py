@@ -41,6 +41,7 @@ from toolfault_dashboard.analysis.clusters import (
     code_moments,
 )
 from toolfault_dashboard.analysis.comparisons.metrics import METRICS
+from toolfault_dashboard.queries.columns import columns_of_rows
 from toolfault_dashboard.queries.comparisons.sides import side_part
 from toolfault_dashboard.queries.conditions import chains_of
 from toolfault_dashboard.queries.counting.once import once, remember
@@ -413,7 +414,7 @@ def _chains(conn: Connection, scope: Scope, columns: _Names) -> _ChainPart:
     kinds = [case((kind, _weight(conn, scope)), else_=0) for kind in _kinds(scope).values()]
     names = [func.coalesce(chain.c[column], "") for column in columns]
     rows = conn.execute(select(chain.c.session_id, *kinds, *names).where(chains_of(scope))).all()
-    talks, *values = list(zip(*rows, strict=True)) or [()] * (1 + len(kinds) + len(names))
+    talks, *values = columns_of_rows(rows, 1 + len(kinds) + len(names))
     talking, own = Names(), window(scope)
     talk = talking.taking(talks)
     spans = {
