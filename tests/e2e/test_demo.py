@@ -87,6 +87,18 @@ def test_the_server_counts_what_the_agents_did(said: Said, last_monday: float):
         assert summary["tools"][tool] == expected, tool
 
 
+def test_the_server_counts_what_the_agents_did_again(said: Said, last_monday: float):
+    """Repeated executions are those of the simulation: no idempotent tool, one forgetful model."""
+    reads = {"read_file", "run_sql", "search_flights", "get_weather", "convert_currency"}
+    ledger = lived(seed=SEED, until=last_monday, days=14)
+    rows = said("table", "repeated_executions", "--format", "json")
+
+    found = {row["tool"]: row["calls"] for row in rows}
+    assert found == {tool: calls for tool, calls in (+ledger.repeated).items() if tool not in reads}
+    assert found.keys() == {"book_hotel", "send_email"}
+    assert {(row["model"], row["idempotent"]) for row in rows} == {("atlas-mini", False)}
+
+
 @pytest.fixture(
     scope="module", params=[SEED, pytest.param(1, marks=LONG), pytest.param(2, marks=LONG)]
 )

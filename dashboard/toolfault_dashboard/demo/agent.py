@@ -34,6 +34,7 @@ class Agent:
         enter_turn: Says which model turn issues the next calls.
         model: Whose habits it has.
         rng: Its chances.
+        lapses: Its chances to forget what it has done, apart from the others.
         pace: How time passes between its turns.
         ledger: Where it counts what it does.
     """
@@ -45,6 +46,7 @@ class Agent:
         *,
         model: Model,
         rng: random.Random,
+        lapses: random.Random,
         pace: Pace,
         ledger: Ledger,
     ) -> None:
@@ -52,10 +54,12 @@ class Agent:
         self._enter_turn = enter_turn
         self._model = model
         self._rng = rng
+        self._lapses = lapses
         self._pace = pace
         self._ledger = ledger
         self._turns = 0
         self._calls = 0
+        self._done: set[tuple[str, str]] = set()
 
     async def follow(self, plan: Plan) -> None:
         """Work through ``plan``; a step that was given up on may end it early."""
@@ -63,11 +67,19 @@ class Agent:
         for steps in plan:
             attempts = [first_attempt(step, self._model, self._rng) for step in steps]
             for attempt, complaint in await self._turn(attempts):
-                if complaint is None or await self._mend(attempt, complaint):
+                if complaint is None:
+                    await self._do_again(attempt)
+                    continue
+                if await self._mend(attempt, complaint):
                     continue
                 if self._rng.random() < self._model.quits:
                     return
                 await self._try_elsewhere(attempt.step)
+
+    async def _do_again(self, attempt: Attempt) -> None:
+        """Execute once more what has succeeded, if the model has forgotten that it did it."""
+        if self._lapses.random() < self._model.forgets.get(attempt.step.tool, 0.0):
+            await self._turn([attempt])
 
     async def _turn(self, attempts: list[Attempt]) -> list[tuple[Attempt, Complaint | None]]:
         """Call the tools of one model turn in parallel and read every answer."""
@@ -80,8 +92,12 @@ class Agent:
     async def _call(self, attempt: Attempt) -> Complaint | None:
         self._calls += 1
         call_id = f"call_{self._calls}"
-        result = await self._call_tool(attempt.step.tool, attempt.text(), call_id)
-        self._ledger.call(attempt.step.tool, success=result.success)
+        tool, arguments = attempt.step.tool, attempt.text()
+        result = await self._call_tool(tool, arguments, call_id)
+        again = result.success and (tool, arguments) in self._done
+        self._ledger.call(tool, success=result.success, again=again)
+        if result.success:
+            self._done.add((tool, arguments))
         return None if result.success else read_complaint(result.to_tool_message(call_id))
 
     async def _mend(self, attempt: Attempt, complaint: Complaint) -> bool:

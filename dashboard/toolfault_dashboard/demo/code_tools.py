@@ -24,7 +24,7 @@ def code_tools(world: World, *, improved: bool) -> list[Any]:
 
 
 def _file_tools(world: World) -> list[Any]:
-    @tool(model=parameters.ReadFile)
+    @tool(model=parameters.ReadFile, idempotent=True)
     def read_file(path: str, start_line: int, max_lines: int) -> str:
         """Read a part of a file."""
         world.work_blocking("read_file")
@@ -39,7 +39,7 @@ def _file_tools(world: World) -> list[Any]:
         lines = FILES[path].splitlines()
         return "\n".join(lines[start_line - 1 : start_line - 1 + max_lines])
 
-    @tool(model=parameters.ApplyPatch)
+    @tool(model=parameters.ApplyPatch, idempotent=False)
     def apply_patch(path: str, diff: str) -> dict[str, Any]:
         """Apply a unified diff to a file."""
         world.work_blocking("apply_patch")
@@ -60,7 +60,7 @@ def _file_tools(world: World) -> list[Any]:
 
 
 def _query_tool(world: World) -> Any:
-    @tool(model=parameters.RunSql)
+    @tool(model=parameters.RunSql, idempotent=True)
     def run_sql(query: str, database: str, limit: int) -> dict[str, Any]:
         """Run a read-only query."""
         world.work_blocking("run_sql")
@@ -81,6 +81,7 @@ def _query_tool(world: World) -> Any:
 
 
 def _request_tool(world: World, *, improved: bool) -> Any:
+    # Not marked: what a second request does depends on its method.
     async def http_request(
         url: str, method: str, headers: dict[str, str], timeout_seconds: int, follow_redirects: bool
     ) -> dict[str, Any]:

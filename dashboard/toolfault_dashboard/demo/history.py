@@ -58,6 +58,7 @@ async def converse(assignment: Assignment, toolkit: Toolkit, *, seed: int, ledge
             conversation.turn,
             model=MODELS[assignment.model],
             rng=rng,
+            lapses=chances(seed, assignment.stream, "lapses"),
             pace=toolkit.world.pace,
             ledger=ledger,
         )

@@ -20,6 +20,7 @@ class Ledger:
         conversations: Conversations lived through.
         calls: Calls by tool.
         failures: Failed calls by tool.
+        repeated: Calls by tool that succeeded after the same had in their conversation.
         day: Day of a history of 14 that is lived through at present.
         calls_by_day: Calls by (tool, day).
         failures_by_day: Failed calls by (tool, day).
@@ -30,6 +31,7 @@ class Ledger:
     conversations: int = 0
     calls: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
+    repeated: Counter[str] = field(default_factory=Counter)
     day: int = 0
     calls_by_day: Counter[tuple[str, int]] = field(default_factory=Counter)
     failures_by_day: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -42,9 +44,10 @@ class Ledger:
         calls = sum(self.calls_by_day[tool, day] for day in days)
         return sum(self.failures_by_day[tool, day] for day in days) / calls
 
-    def call(self, tool: str, *, success: bool) -> None:
+    def call(self, tool: str, *, success: bool, again: bool) -> None:
         """Count one call."""
         self.calls[tool] += 1
+        self.repeated[tool] += again
         self.calls_by_day[tool, self.day] += 1
         if not success:
             self.failures[tool] += 1

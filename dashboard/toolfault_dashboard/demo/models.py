@@ -24,6 +24,7 @@ class Model:
         patience: Most attempts at one step.
         switches: Chance that it tries another tool after giving up.
         quits: Chance that giving up on a step ends the conversation.
+        forgets: Chance that it does again what has just succeeded, by tool.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Model:
     patience: int = 4
     switches: float = 0.5
     quits: float = 0.3
+    forgets: Mapping[str, float] = field(default_factory=dict)
 
 
 MODELS: Final[Mapping[str, Model]] = {
@@ -55,6 +57,7 @@ MODELS: Final[Mapping[str, Model]] = {
             breaks_json=0.01,
             obeys=0.82,
             guesses=0.25,
+            forgets={"book_hotel": 0.3, "send_email": 0.15},
         ),
         Model(
             "birch-2",

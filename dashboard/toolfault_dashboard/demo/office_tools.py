@@ -30,7 +30,7 @@ def office_tools(world: World, *, all_at_once: bool) -> list[Any]:
 
 
 def _calendar_tool(world: World) -> Any:
-    @tool(model=parameters.CreateCalendarEvent)
+    @tool(model=parameters.CreateCalendarEvent, idempotent=False)
     def create_calendar_event(
         title: str, start: datetime, duration_minutes: int, attendees: list[str]
     ) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def _calendar_tool(world: World) -> Any:
 
 
 def _mail_tool(world: World) -> Any:
-    @tool(model=parameters.SendEmail)
+    @tool(model=parameters.SendEmail, idempotent=False)
     def send_email(to: list[str], subject: str, body: str, priority: str) -> dict[str, Any]:
         """Send a message."""
         world.work_blocking("send_email")
@@ -59,7 +59,7 @@ def _mail_tool(world: World) -> Any:
 
 
 def _ticket_tool(world: World) -> Any:
-    @tool(name="create_ticket", model=parameters.CreateTicket)
+    @tool(name="create_ticket", model=parameters.CreateTicket, idempotent=False)
     def create_ticket(
         title: str, priority: str, component: str, customer_id: str
     ) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def _ticket_tool(world: World) -> Any:
 def _ticket_tool_one_by_one(world: World) -> Any:
     """Return the old tool: loose types, and checks by hand that stop at the first problem."""
 
-    @tool(name="create_ticket")
+    @tool(name="create_ticket", idempotent=False)
     def create_ticket(
         title: str, priority: str, component: str, customer_id: str
     ) -> dict[str, Any]:

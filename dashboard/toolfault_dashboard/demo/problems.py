@@ -16,6 +16,8 @@ Besides the ranking:
   that reports all problems at once; the other half are told one at a time.
 - ``atlas-mini`` writes numbers and booleans as text, ``birch-2`` invents field names,
   ``cobalt-r1`` spoils JSON and repeats itself, ``atlas-large`` does little wrong.
+- ``atlas-mini`` forgets now and then that it has booked a hotel or sent a mail, and does it again
+  (``Ledger.repeated``): the tools are marked as not idempotent and do not notice.
 """
 
 from __future__ import annotations

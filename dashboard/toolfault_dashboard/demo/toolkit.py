@@ -52,7 +52,7 @@ class Toolkit:
         return manager
 
 
-@tool
+@tool(idempotent=True)  # what is gone stays gone
 def delete_records(table: str, id: int) -> str:  # noqa: A002 - the name models use
     """Delete rows for good; no agent of the demo may."""
     return f"{table}/{id} is gone"

@@ -34,7 +34,7 @@ def travel_tools(world: World, *, worsened: bool) -> list[Any]:
 
 
 def _booking_tools(world: World) -> list[Any]:
-    @tool(model=parameters.SearchFlights)
+    @tool(model=parameters.SearchFlights, idempotent=True)
     async def search_flights(
         origin: str, destination: str, departure_date: date, passengers: int, cabin: str
     ) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def _booking_tools(world: World) -> list[Any]:
         flight = {"number": f"TF{100 + len(cabin)}", "cabin": cabin, "seats": passengers}
         return {"from": origin, "to": destination, "on": f"{departure_date}", "flights": [flight]}
 
-    @tool(model=parameters.BookHotel)
+    @tool(model=parameters.BookHotel, idempotent=False)
     def book_hotel(
         city: str, check_in: date, nights: int, room_type: str, refundable: bool
     ) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def _booking_tools(world: World) -> list[Any]:
 def _lookup_tools(world: World, *, worsened: bool) -> list[Any]:
     weather = parameters.GetWeatherForCountry if worsened else parameters.GetWeather
 
-    @tool(model=weather, coerce=True)
+    @tool(model=weather, coerce=True, idempotent=True)
     async def get_weather(
         city: str, days: int, units: str, country: str | None = None
     ) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def _lookup_tools(world: World, *, worsened: bool) -> list[Any]:
         warm = 21 if units == "celsius" else 70
         return {"city": city, "country": country, "forecast": [warm] * days}
 
-    @tool(model=parameters.ConvertCurrency)
+    @tool(model=parameters.ConvertCurrency, idempotent=True)
     def convert_currency(amount: float, from_currency: str, to_currency: str) -> float:
         """Convert an amount."""
         world.work_blocking("convert_currency")
