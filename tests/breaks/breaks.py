@@ -1469,6 +1469,14 @@ BREAKS: Final = (
         found_by=("tests/dashboard/pages/test_looks.py",),
     ),
     Break(
+        name="importers-nothing-equals-nothing",
+        promise="Two imported calls whose arguments nobody recorded are the same call made twice.",
+        file="collector/toolfault_collector/importers/assembly.py",
+        old="recorded, arguments = call.arguments is not None, _parsed(call.arguments)",
+        new="recorded, arguments = True, _parsed(call.arguments)",
+        found_by=("tests/collector/importers/test_arguments.py",),
+    ),
+    Break(
         name="queries-switched-to-a-parallel-call",
         promise="A call that was issued beside the failure is said to be what the model turned to.",
         file="collector/toolfault_collector/chains/fold.py",

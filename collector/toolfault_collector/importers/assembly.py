@@ -56,7 +56,7 @@ class Assembly:
     def __init__(self, *, key: bytes, early_results: bool = False) -> None:
         self._key = key
         self._calls: list[Call] = []
-        self._leaves: list[_Leaves] = []  # of the call at the same place
+        self._leaves: list[_Leaves | None] = []  # of the call at the same place
         self._unanswered: dict[str | None, list[Call]] = {}
         self._max_early = MAX_EARLY if early_results else 0
         self._early: dict[str, Outcome] = {}
@@ -70,11 +70,14 @@ class Assembly:
     def issue(self, call: Call) -> None:
         """Add a call."""
         call.position = len(self._calls)
-        arguments = _parsed(call.arguments)
+        recorded, arguments = call.arguments is not None, _parsed(call.arguments)
         call.arguments = None
-        call.args_fingerprint = _digest(arguments, key=self._key, size=16).hex()
+        # What was not recorded is no equal of anything.
+        call.args_fingerprint = (
+            _digest(arguments, key=self._key, size=16).hex() if recorded else None
+        )
         self._calls.append(call)
-        self._leaves.append(_leaves(arguments, key=self._key))
+        self._leaves.append(_leaves(arguments, key=self._key) if recorded else None)
         waiting = self._unanswered.setdefault(call.call_id, [])
         early = self._early.pop(call.call_id, None) if call.call_id else None
         if early is None:
@@ -136,7 +139,8 @@ class Assembly:
             parallel = previous is not None and call.turn is not None and previous.turn == call.turn
             if previous is not None and not parallel:
                 before, after = self._leaves[previous.position], self._leaves[call.position]
-                call.args_diff = _changes(before, after)
+                if before is not None and after is not None:
+                    call.args_diff = _changes(before, after)
             if call.status == "failed":
                 failed[call.tool] = call
             elif call.status == "ok" and not parallel:

@@ -64,7 +64,7 @@ def _tool_call(conversation: Conversation, call: Call, now: int) -> _Event:
         "seq": call.position,
         "tool": call.tool,
         "success": call.status == "ok",
-        "args_recorded": True,
+        "args_recorded": call.args_fingerprint is not None,
         "turn": call.turn,
         "call_id": call.call_id,
         "run_id": call.run_id,

@@ -48,7 +48,7 @@ class Call:
         soft: Rule by which a success looks like a failure.
         rule: Classification rule of a failure, where the format tells more than its text.
         ended_at: Time of the result, in microseconds since the Unix epoch.
-        args_fingerprint: Keyed hash of the arguments.
+        args_fingerprint: Keyed hash of the arguments; None where they were not recorded.
         args_diff: Differences to the previous attempt of the chain: paths and kinds, no values.
     """
 

@@ -82,6 +82,13 @@ def test_the_fingerprint_is_keyed_by_the_conversation(tmp_path: Path) -> None:
     assert one.args_fingerprint != first.args_fingerprint
 
 
+def test_calls_without_arguments_are_no_equals(tmp_path: Path) -> None:
+    """What was not recorded has no fingerprint and is compared with nothing; a written null is."""
+    calls = _attempts(tmp_path, None, None, {"a": 1}, "null")
+    assert [call.args_fingerprint is None for call in calls] == [True, True, False, False]
+    assert [call.args_diff is None for call in calls] == [True, True, True, False]
+
+
 def test_size_and_depth_are_bounded(tmp_path: Path) -> None:
     """A difference lists a bounded number of places; arguments may be as deep as JSON is read."""
     assert len(_changes(tmp_path, {f"key{n}": n for n in range(10_000)}, {})) == 50

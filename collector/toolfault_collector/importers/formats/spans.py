@@ -153,9 +153,6 @@ def _conversation(name: str, calls: Sequence[SeenCall]) -> Conversation:
 def _members(conversation: str, seen: SeenCall) -> Json:
     members: dict[str, object] = {name: getattr(seen, name) for name in _SAME}
     members["session_id"] = conversation
-    if seen.arguments is None:
-        # What was not recorded is no equal of anything.
-        members |= {"args_recorded": False, "args_fingerprint": None, "args_diff": None}
     return members
 
 
