@@ -64,12 +64,14 @@ class ChangeLine:
 class ChangesContext:
     """`changes.html`."""
 
-    changes: Doc[tuple[ChangeLine, ...], "All changes, newest first."]
+    changes: Doc[tuple[ChangeLine, ...], "This page of changes, newest first."]
+    total: Doc[int, "Changes in all."]
+    pages: Doc[dict[str, str], "Addresses of the newer and older page; empty at the ends."]
     form: Doc[ChangeForm, "The form."]
     tools: Doc[tuple[str, ...], "Known tools, for the form."]
     may_record: Doc[bool, "Whether this person may record a change."]
     recorded: Doc[str, "Label of the change just recorded; empty otherwise."]
-    csv: Doc[str, "This list as CSV."]
+    csv: Doc[str, "All changes as CSV."]
     compare: Doc[str, "Where any two queries are compared."]
 
 

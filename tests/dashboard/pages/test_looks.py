@@ -12,6 +12,7 @@ from tests.factories import failure
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.storage.database.engine import write_transaction
 from toolfault_collector.storage.store import store_events
+from toolfault_dashboard.recording import record_change
 
 
 def test_each_tool_is_drawn_over_time_with_its_peak_in_words(browser: Browser):
@@ -66,6 +67,29 @@ def test_a_chain_marks_what_changed_in_what_the_model_was_told(
     found = [[each.get_text() for each in page.tag.find_all(name)] for name in ("del", "ins")]
     assert tuple(found) == marked
     assert second in page.snippets or marked[1]
+
+
+def test_changes_are_shown_page_by_page(own_engine: Engine):
+    """Fifty on a page, newest first; the links of the pages lead through all of them and back."""
+    with write_transaction(own_engine) as conn:
+        project = ensure_project(conn, "changed")
+    labels = [f"change {number}" for number in range(120)]
+    for number, label in enumerate(labels):
+        record_change(own_engine, project, label=label, tool=None, at=NOW - 10**9 + number, now=NOW)
+    found: list[list[str]] = []
+    back: list[list[str]] = []
+    for browser in open_browser(own_engine):
+        path = "/changes?project=changed"
+        for link, into in (("next", found), ("prev", back)):
+            while path:
+                page = browser.page(path).main
+                into.append([row["Change"].text for row in page.table("Change").rows])
+                here, (beside, *_) = path, [*page.tag.select(f"nav a[rel={link}]"), None]
+                path = str(beside["href"]) if beside else ""
+            path = here
+        assert browser.page("/changes?project=changed&page=9").main.table("Change").rows
+    assert found == [labels[:69:-1], labels[69:19:-1], labels[19::-1]]
+    assert back == found[::-1]
 
 
 def test_fix_next_quotes_what_all_failures_of_a_line_said(own_engine: Engine):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, HTTPException
+from fastapi import Query as Parameter
 from starlette.responses import RedirectResponse, Response
 
 from toolfault_dashboard import queries
@@ -37,27 +38,40 @@ SIDES: Final = {"7d": ("7 days", 7), "14d": ("14 days", 14), "30d": ("30 days", 
 DEFAULT_SIDES: Final = "14d"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_LABEL: Final = 200
+ROWS: Final = 50  # of a page of the list
+_MOST_PAGES: Final = 100_000
 NEW: Final = 10  # kinds of failure shown that a change may have brought
 ALL_NEW: Final = 10_000  # and in the file
 
 
 @router.get("/changes", name="changes")
-def changes(ask: Asked) -> Response:
-    """Render the list and the form."""
-    return _list(ask, ChangeForm(label="", tool=_tool_of(ask), at="", problem=""))
+def changes(ask: Asked, page: Annotated[int, Parameter(ge=1, le=_MOST_PAGES)] = 1) -> Response:
+    """Render a page of the list, and the form."""
+    return _list(ask, ChangeForm(label="", tool=_tool_of(ask), at="", problem=""), page=page)
 
 
 def _tool_of(ask: Ask) -> str:
     return ask.request.query_params.get("tool", "")
 
 
-def _list(ask: Ask, form: ChangeForm, *, status: int = 200) -> Response:
+def _list(ask: Ask, form: ChangeForm, *, page: int = 1, status: int = 200) -> Response:
     everything = ask.scope_of(parse(""))
     rows = queries.all_changes(ask.conn, everything)
     known = calls_by(ask.conn, everything, "tool") if ask.project else ()
     recorded = ask.request.query_params.get("recorded", "")
+    page = min(page, max(1, -(-len(rows) // ROWS)))
+    shown = rows[(page - 1) * ROWS : page * ROWS]
+
+    def to(number: int) -> str:
+        return ask.link("/changes", "", window="", page="" if number == 1 else str(number))
+
     context = ChangesContext(
-        changes=tuple(ChangeLine(row=row, href=_href(ask, row)) for row in rows),
+        changes=tuple(ChangeLine(row=row, href=_href(ask, row)) for row in shown),
+        total=len(rows),
+        pages={
+            "newer": to(page - 1) if page > 1 else "",
+            "older": to(page + 1) if page * ROWS < len(rows) else "",
+        },
         form=form,
         tools=tuple(sorted(known)),
         may_record=allows(ask.viewer.role, "developer") and ask.project is not None,
