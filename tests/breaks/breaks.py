@@ -2196,6 +2196,26 @@ BREAKS: Final = (
         found_by=("tests/collector/test_sides.py::test_both_sides_of_a_call_are_never_added_up",),
     ),
     Break(
+        name="sides-of-two-keys-added-up",
+        promise="What a server reports of a client of its project is counted on both sides.",
+        file="collector/toolfault_collector/storage/counted_by.py",
+        old="    if sink is None or sink not in ends:\n",
+        new="    if sink is None or sink in ends:\n",
+        found_by=(
+            "tests/collector/test_sides.py::test_what_a_client_of_the_same_project_counts_is_left_out",
+        ),
+    ),
+    Break(
+        name="sdk-successes-of-clients-unmarked",
+        promise="Counted successes of a server do not say which of them its client counts.",
+        file="sdk/toolfault/telemetry/_conversations.py",
+        old="        return counted if counted_by is None else (*counted, counted_by)\n",
+        new="        return counted\n",
+        found_by=(
+            "tests/sdk/telemetry/test_folding.py::test_what_a_client_counts_is_counted_apart",
+        ),
+    ),
+    Break(
         name="rung-of-the-last-call",
         promise="What named a conversation is what its last call says, not the best of all.",
         file="collector/toolfault_collector/storage/chains/conversations.py",

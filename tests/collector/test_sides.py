@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from itertools import permutations
 from typing import Any
@@ -9,15 +10,17 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select
 from tests.collector.recount import assert_counts_hold
-from tests.factories import conversation_end, failure, success
+from tests.factories import conversation_end, counts, failure, success
 
+from toolfault_collector.admin.keys import create_key, list_keys, revoke_key
 from toolfault_collector.admin.projects import ensure_project
-from toolfault_collector.clock import now_us
+from toolfault_collector.clock import MINUTE_US, now_us
 from toolfault_collector.doctor.recount import recount
 from toolfault_collector.protocol.receipt import Receipt
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
-from toolfault_collector.storage.tables import chain, conversation, tool_call
+from toolfault_collector.storage.tables import call_counts, chain, conversation, tool_call
+from toolfault_collector.storage.tables import conversation_end as conversation_end_row
 
 POSTGRESQL = pytest.mark.parametrize(
     "database_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True
@@ -51,6 +54,28 @@ def _calls(engine: Engine, project_id: int) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in conn.execute(found.where(call.project_id == project_id))]
 
 
+def _sink(engine: Engine, project_id: int, *, revoked_at: int | None = None) -> str:
+    """Return what a client with a new key of a project says, as protocol.md has it."""
+    with write_transaction(engine) as conn:
+        key = create_key(conn, project_id, "ingest")
+        newest = list_keys(conn, project_id)[-1]
+        if revoked_at is not None:
+            revoke_key(conn, newest.id, at=revoked_at)
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    return hashlib.sha256(f"sink {digest}".encode()).hexdigest()[:16]
+
+
+def _stored(engine: Engine, project_id: int) -> list[str]:
+    with read_connection(engine) as conn:
+        return [
+            event_id
+            for table in (tool_call, call_counts, conversation_end_row)
+            for event_id in conn.execute(
+                select(table.c.event_id).where(table.c.project_id == project_id)
+            ).scalars()
+        ]
+
+
 def _somebody_waits(engine: Engine) -> bool:
     """Return whether anybody waits for a lock; a transaction is told the same all through."""
     sql = "SELECT wait_event_type FROM pg_stat_activity WHERE datname = current_database()"
@@ -75,6 +100,31 @@ def test_both_sides_of_a_call_are_never_added_up(engine: Engine) -> None:
     with read_connection(engine) as conn:
         assert {row.calls for row in conn.execute(select(chain))} == {2}
     assert_counts_hold(engine)
+    assert recount(engine).right
+
+
+def test_what_a_client_of_the_same_project_counts_is_left_out(engine: Engine) -> None:
+    """Calls, counts and ends of a server, as long as the client's key was valid; else they stay."""
+    project_id, other = _project(engine), _project(engine, "other")
+    then = now_us() - 3 * MINUTE_US
+    own, revoked = _sink(engine, project_id), _sink(engine, project_id, revoked_at=then)
+    told = (own, revoked, _sink(engine, other), "0123456789abcdef", None)
+    for sink in told:
+        for at in (then - 2 * MINUTE_US, then + 2 * MINUTE_US):
+            events = [
+                failure(session_id=None, at=at, side="server", counted_by=sink),
+                success(at=at, side="server", counted_by=sink),
+                counts(at=at, counted_by=sink),
+                conversation_end(at=at, counted_by=sink),
+            ]
+            is_left_out = sink == own or (sink == revoked and at < then)
+            before = _stored(engine, project_id)
+            for _ in range(2):
+                receipt = _store(engine, project_id, *events)
+            new = set(_stored(engine, project_id)) - set(before)
+
+            assert receipt.duplicate == 4
+            assert new == (set() if is_left_out else {each["event_id"] for each in events})
     assert recount(engine).right
 
 

@@ -67,8 +67,8 @@ MEMBERS = {"type"} | {
     if kind is not None
     for name in kind.__struct_fields__
 } - set(PARTS)
-# Accepted and ignored, as docs/protocol.md says: the collector works them out itself.
-IGNORED = ("attempt", "chain_id", "error.fingerprint")
+# Not stored, as docs/protocol.md says: the collector works them out itself, or decides by them.
+IGNORED = ("attempt", "chain_id", "error.fingerprint", "counted_by")
 # What flags without a member of their own are about.
 ABOUT = {
     "duration": "duration_ms",

@@ -75,6 +75,7 @@ _SENT_OF_CALL: Final = (
     "span_id",
     "framework",
     "conversation_rung",
+    "counted_by",
     "tool",
     "tool_requested",
     "duration_ms",
@@ -133,6 +134,7 @@ class _Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     Attributes:
         time_source: Whose its time is.
+        counted_by: Of a server of tools: where its client says that it counts the same.
         flags: What was changed on the way in.
         index: Where it stood in its batch.
         raw: What arrived.
@@ -145,6 +147,7 @@ class _Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     flags: tuple[str, ...]
     index: int
     raw: Raw
+    counted_by: str | None = None
 
 
 class IssueRecord(msgspec.Struct, frozen=True, gc=False):
@@ -348,6 +351,7 @@ def make_record(
         "time_source": time_source,
         "index": index,
         "raw": raw,
+        "counted_by": getattr(event, "counted_by", None),
     }
     if isinstance(event, wire.CallCounts):
         return _counts(event, at - at % MINUTE_US, context.resource, of_all)

@@ -163,6 +163,7 @@ class _Call(_Part, kw_only=True):
     framework: Label | None = None
     side: ShortName | None = None
     conversation_rung: ShortName | None = None
+    counted_by: ShortName | None = None
     duration_ms: Milliseconds | None = None
     sample_rate: Rate = 1.0
     attempt: Count | None = None
@@ -246,6 +247,7 @@ class CallCounts(_Part, tag_field="type", tag="tool_call_counts", kw_only=True):
     repeated: Amount = 0
     conversations: Amount = 0
     calls_squared: Amount = 0
+    counted_by: ShortName | None = None
 
 
 class ConversationEnd(_Part, tag_field="type", tag="conversation_end", kw_only=True):
@@ -255,6 +257,7 @@ class ConversationEnd(_Part, tag_field="type", tag="conversation_end", kw_only=T
     occurred_at: Label
     session_id: Required
     calls: Annotated[dict[LongName, Amount], Meta(max_length=200)] = {}
+    counted_by: ShortName | None = None
 
 
 class Change(_Part, tag_field="type", tag="change", kw_only=True):

@@ -55,6 +55,7 @@ from toolfault_collector.storage.chains.same_calls import (
     take_turns,
 )
 from toolfault_collector.storage.chains.taken_out import chains_beside, fold_rest, take_out
+from toolfault_collector.storage.counted_by import counted_by_clients
 from toolfault_collector.storage.database import columns as rows
 from toolfault_collector.storage.database.bulk import allocate_ids, find_rows, insert_rows
 from toolfault_collector.storage.database.engine import is_sqlite
@@ -132,6 +133,7 @@ def store_group(
     """
     new, lite = _NewEvents(submissions), is_sqlite(conn)
     stored = Stored(new.receipts)
+    new.leave_out_counted(conn)
     taken = take_out(conn, new.settle_twins(conn).union(*map(_withdrawn, submissions)))
     new.leave_out_stored(conn)
     if not lite:
@@ -222,6 +224,18 @@ class _NewEvents:
     def of(self, kind: type[R]) -> list[R]:
         """Return the records of *kind*."""
         return [record for record, _ in self._events[kind].values()]
+
+    def leave_out_counted(self, conn: Connection) -> None:
+        """Leave out what a server of tools reports and its client counts in the same project."""
+        marked = [
+            record
+            for events in self._events.values()
+            for record, _ in events.values()
+            if record.counted_by is not None
+        ]
+        for each in counted_by_clients(conn, marked):
+            _, receipt = self._events[type(each)].pop((each.project_id, each.event_id))
+            receipt.duplicate += 1
 
     def settle_twins(self, conn: Connection) -> set[EventKey]:
         """Leave out calls that are reported better; return stored ones that are so from now on."""

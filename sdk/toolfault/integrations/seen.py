@@ -78,6 +78,8 @@ class Seen:
         told: The text that the model reads of a failure.
         told_as: Makes what the model reads of a text, where the framework wraps it.
         duration_ms: Length of the call, milliseconds; None to take it from the open call.
+        counted_by: Where the other side of a protocol says that it reports the call, which is not
+            where this process does.
         reports: Whether this process reports the call; False where the other side of a protocol
             does, which wants to know what went wrong (``Call.error``).
         call: The open call this belongs to.
@@ -104,6 +106,7 @@ class Seen:
     told: str | None = None
     told_as: Callable[[str], str] | None = None
     duration_ms: float | None = None
+    counted_by: str | None = None
     reports: bool = True
     call: Call | None = field(default=None, repr=False)
 
@@ -375,6 +378,7 @@ def _record(
         rest = {name: value for name, value in arguments.items() if name not in arrived}
         record.phantom_arguments = _phantoms(seen, rest)
     record.framework, record.side = seen.framework, seen.side
+    record.counted_by = seen.counted_by
     return record
 
 

@@ -1,6 +1,6 @@
 """Successes as counters: exact totals for almost no bytes.
 
-One counter per (minute, tool, agent, model, variant, environment, release). Durations go into an
+One counter per ``CounterKey``. Durations go into an
 exponential histogram, the shape of OpenTelemetry's (data model, "ExponentialHistogram", scale 2):
 bucket bounds are powers of 2**(1/4), so that any quantile read from it is within 9 % of the true
 one, whatever the tool's speed.
@@ -10,20 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 __all__ = ["LONGEST", "Aggregator", "Counter", "CounterKey"]
 
-# Minute (of the epoch), tool (None: over all tools), agent, model, variant, environment, release.
-CounterKey = tuple[
-    int,
-    "str | None",
-    "str | None",
-    "str | None",
-    "str | None",
-    "str | None",
-    "str | None",
-]
+# Minute (of the epoch), tool (None: over all tools), agent, model, variant, environment, release;
+# and who counts the calls, where a client says that it does (`CallRecord.counted_by`).
+CounterKey: TypeAlias = (
+    "tuple[int, str | None, str | None, str | None, str | None, str | None, str | None]"
+    "| tuple[int, str | None, str | None, str | None, str | None, str | None, str | None, str]"
+)
 
 _SMALLEST = -40  # 2**(-40/4) ms, one microsecond: below it all durations are alike
 LONGEST = 1e12  # ms, some thirty years: what is longer is a clock that jumped

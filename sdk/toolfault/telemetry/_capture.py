@@ -619,6 +619,7 @@ class Capture:
         if record.framework is not None:
             event["framework"] = record.framework
             event["side"] = record.side
+            event["counted_by"] = record.counted_by
         event["duration_ms"] = _duration(record.duration_ms)
         if record.coercions:
             event["coercions"] = _coercion_members(record.coercions)

@@ -274,7 +274,7 @@ class Client:
 
     def _describe(self, key: CounterKey) -> dict[str, Any]:
         """Return the common members of a counter's event."""
-        minute, tool, agent, model, variant, environment, release = key
+        minute, tool, agent, model, variant, environment, release, *counted_by = key
         starts_at = minute * 60.0
         return {
             "type": "tool_call_counts",
@@ -287,6 +287,7 @@ class Client:
             "variant": variant,
             "environment": environment,
             "release": release,
+            "counted_by": counted_by[0] if counted_by else None,
         }
 
     # -- the process ---------------------------------------------------------------------------
@@ -301,12 +302,13 @@ class Client:
     def sink(self) -> str:
         """Where events go, as 16 hex digits: two processes compare it, nobody can read it.
 
-        The key stands for the project, whose name the SDK does not know.
+        The key stands for the project, whose name the SDK does not know. The collector keeps the
+        digest of a key alone, and finds by that which of its projects is meant (protocol.md).
         """
         if self._dsn is None:
             where = f"process {os.getpid()} {id(self)}"
         else:
-            where = f"{self._dsn.endpoint} {self._dsn.key}"
+            where = _digest(self._dsn.key).hex()
         return _digest(f"sink {where}").hex()[:16]
 
     def _open_spool(self) -> Spool | None:

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from functools import lru_cache
 from types import TracebackType
@@ -333,8 +333,10 @@ def span_ids(span: Any) -> tuple[str, str] | None:
 # Where a call stands in its conversation.
 
 
-# Tool, agent, model and variant of a call: what the counter of a folded call is keyed by.
-CallKey = tuple[str, "str | None", "str | None", "str | None"]
+# Tool, agent, model and variant of a call, and who counts it where a client says that it does: what
+# the counter of a folded call is keyed by.
+CallKey = tuple[str, "str | None", "str | None", "str | None", "str | None"]
+_OverAll = tuple[None, "str | None", "str | None", "str | None", "str | None"]
 
 _WHOLE_AFTER_FAILURE = 20
 _OPEN_CHAINS = 50
@@ -411,7 +413,7 @@ class ConversationState:
         owner: Who follows it; None once it has ended.
         last_at: Time of its latest call by the client's clock.
         listed_at: What ``last_at`` was when it was put into the order of latest calls.
-        calls: Calls by tool, agent, model and variant.
+        calls: Calls by what counts them apart.
         failed: Whether any call failed.
         open: Unresolved chains by tool.
         whole_left: Successes still sent whole since the latest failure.
@@ -691,14 +693,14 @@ class Tracker:
         with self._queue.lock:
             if scope is None:
                 position = _ALONE if failed else _ORDINARY
-                key: CallKey = (tool, self._config.agent, None, None)
+                key: CallKey = (tool, self._config.agent, None, None, record.counted_by)
                 counter = (
                     self._counters.setdefault(key, ToolCounter())
                     if self._folding
                     else ToolCounter()
                 )
             else:
-                key, counter, state = self._count(tool, scope, now)
+                key, counter, state = self._count(tool, scope, now, record.counted_by)
                 position = _ORDINARY
                 if failed or state.open:
                     position = self._place(state, tool, record, scope, now)
@@ -733,15 +735,16 @@ class Tracker:
         with queue.lock:
             if scope is None:
                 state = None
-                counter = self._counters.get((record.tool, self._config.agent, None, None))
+                kind: CallKey = (record.tool, self._config.agent, None, None, record.counted_by)
+                counter = self._counters.get(kind)
             else:
                 conversation = scope.conversation
                 state = conversation.state
                 if state is None or state.owner is not self or state.open:
                     return False
                 agent = conversation.agent or self._config.agent
-                key = (record.tool, agent, conversation.model, conversation.variant)
-                counter = state.calls.get(key)
+                of_scope = (conversation.model, conversation.variant)
+                counter = state.calls.get((record.tool, agent, *of_scope, record.counted_by))
             current = None if counter is None else counter.current
             if counter is None or current is None or not 0.0 <= now - current.starts_at < 60.0:
                 return False
@@ -768,7 +771,7 @@ class Tracker:
             )
 
     def _count(
-        self, tool: str, scope: Scope, now: float
+        self, tool: str, scope: Scope, now: float, counted_by: str | None = None
     ) -> tuple[CallKey, ToolCounter, ConversationState]:
         conversation = scope.conversation
         key = (
@@ -776,6 +779,7 @@ class Tracker:
             conversation.agent or self._config.agent,
             conversation.model,
             conversation.variant,
+            counted_by,
         )
         self._latest = now
         if self._conversations.is_full:
@@ -807,11 +811,12 @@ class Tracker:
             new_id=lambda: self._new_id(now),
         )
 
-    def _counter_key(self, key: CallKey | tuple[None, Any, Any, Any], now: float) -> CounterKey:
-        tool, agent, model, variant = key
+    def _counter_key(self, key: CallKey | _OverAll, now: float) -> CounterKey:
+        tool, agent, model, variant, counted_by = key
         config = self._config
         minute = int(now // 60.0)
-        return (minute, tool, agent, model, variant, config.environment, config.release)
+        counted = (minute, tool, agent, model, variant, config.environment, config.release)
+        return counted if counted_by is None else (*counted, counted_by)
 
     # -- ends ----------------------------------------------------------------------------------
 
@@ -853,13 +858,14 @@ class Tracker:
         if self._folding:
             self._fold_conversation(state, now)
         if state.failed:
-            for calls in _per_tool(state):
+            for counted_by, calls in _per_tool(state):
                 event = {
                     "type": "conversation_end",
                     "event_id": self._new_id(now),
                     "occurred_at": now,
                     "session_id": conversation_id,
                     "calls": calls,
+                    "counted_by": counted_by,
                 }
                 self._queue.put(Item(event, size=EVENT_BYTES + 200 * len(calls)))
 
@@ -869,7 +875,7 @@ class Tracker:
         The sum of squared calls makes the cluster-robust variance of a rate exact without a row
         per conversation (design.md 3).
         """
-        over_all: dict[tuple[None, Any, Any, Any], int] = {}
+        over_all: dict[_OverAll, int] = {}
         for key, counter in state.calls.items():
             self._queue.fold_conversation(self._counter_key(key, now), counter.calls)
             every_tool = (None, *key[1:])
@@ -878,12 +884,13 @@ class Tracker:
             self._queue.fold_conversation(self._counter_key(every_tool, now), calls)
 
 
-def _per_tool(state: ConversationState) -> list[dict[str, int]]:
-    """Return the calls of a conversation by tool, in parts that one event can carry."""
-    calls: dict[str, int] = {}
-    for key, counter in state.calls.items():
-        calls[key[0]] = calls.get(key[0], 0) + counter.calls
-    pairs = list(calls.items())
-    return [
-        dict(pairs[at : at + _TOOLS_PER_EVENT]) for at in range(0, len(pairs), _TOOLS_PER_EVENT)
-    ]
+def _per_tool(state: ConversationState) -> Iterator[tuple[str | None, dict[str, int]]]:
+    """Yield who counts the calls of a conversation, and these by tool, as one event can carry."""
+    parts: dict[str | None, dict[str, int]] = {}
+    for (tool, *_, counted_by), counter in state.calls.items():
+        calls = parts.setdefault(counted_by, {})
+        calls[tool] = calls.get(tool, 0) + counter.calls
+    for counted_by, calls in parts.items():
+        pairs = list(calls.items())
+        for at in range(0, len(pairs), _TOOLS_PER_EVENT):
+            yield counted_by, dict(pairs[at : at + _TOOLS_PER_EVENT])

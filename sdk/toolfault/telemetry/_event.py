@@ -19,8 +19,8 @@ __all__ = ["encode_event", "envelope", "finish", "rfc3339", "sdk_info", "shorten
 # Ids and settings of the host, and the failure, whose parts were cleaned before they were composed
 # into texts: cleaned again, `password: should be text` would lose its words.
 _KEPT = """
-    agent args_fingerprint call_id chain_id environment error event_id minute model occurred_at
-    release schema_hash session_id span_id trace_id turn type user variant
+    agent args_fingerprint call_id chain_id counted_by environment error event_id minute model
+    occurred_at release schema_hash session_id span_id trace_id turn type user variant
 """
 _AS_IT_IS = frozenset(_KEPT.split())
 

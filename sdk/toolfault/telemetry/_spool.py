@@ -477,7 +477,7 @@ def _is_step(
     minute, *names = key
     return (
         type(minute) is int
-        and len(names) == 6
+        and len(names) in (6, 7)  # with who counts the calls
         and all(name is None or type(name) is str for name in names)
         and type(counted) in (int, float)
         and _are_names(repaired)

@@ -103,6 +103,7 @@ class CallRecord:
             where nobody says.
         framework: Name of the integration that saw the call, or None.
         side: ``agent`` or ``server`` (MCP), where an integration saw it.
+        counted_by: Of a server's call: where its client says that it reports it (``Client.sink``).
     """
 
     # Defaults live on the class: a record of a success sets only what is its own, and it is built
@@ -123,6 +124,7 @@ class CallRecord:
     idempotent: bool | None = None
     framework: str | None = None
     side: str | None = None
+    counted_by: str | None = None
 
     def __init__(  # noqa: PLR0913 - one record, one place where it is built
         self,

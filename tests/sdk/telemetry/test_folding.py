@@ -7,6 +7,7 @@ import threading
 import tracemalloc
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -376,6 +377,30 @@ def test_repaired_fields_are_bounded(make_client: MakeClient) -> None:
     (counter,) = transport.events
     assert len(counter["repairs"]) == 100
     assert counter["repairs"]["same"] == 300
+
+
+@pytest.mark.parametrize("spooled", [False, True])
+@pytest.mark.parametrize("named", [False, True])
+def test_what_a_client_counts_is_counted_apart(
+    make_client: MakeClient, named: bool, spooled: bool, tmp_path: Path
+) -> None:
+    """In a conversation and outside, also by way of a disk: by who says that it counts."""
+    transport, folder = MemoryTransport(), str(tmp_path) if spooled else None
+    client = make_client(
+        transport=transport, successes="folded", clock=lambda: 0.0, spool_dir=folder
+    )
+    with toolfault.conversation("c", ends=True) if named else nullcontext():
+        for number in range(60):
+            call = a_call()
+            call.counted_by = (None, "a", "b")[number % 3]
+            client.on_call(call)
+    assert client.flush()
+    counted = [(each.get("counted_by"), each) for each in transport.events]
+    of_calls = {by: each["calls"] for by, each in counted if "tool" in each}
+    assert of_calls == {None: 20, "a": 20, "b": 20}
+    squares = {by: each["calls_squared"] for by, each in counted if "tool" not in each}
+    assert squares == (dict.fromkeys((None, "a", "b"), 400) if named else {})
+    conserved(client)
 
 
 @pytest.mark.parametrize("spooled", [False, True])

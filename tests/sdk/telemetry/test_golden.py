@@ -41,6 +41,7 @@ class Ids:
 def call(tool: str, arguments: dict | None, error: ToolError | None = None, **more: Any):
     """A finished call."""
     named, mark = more.pop("phantom_arguments", ()), more.pop("idempotent", None)
+    counted_by = more.pop("counted_by", None)
     made = CallRecord(
         tool,
         more.pop("tool_requested", tool),
@@ -55,6 +56,8 @@ def call(tool: str, arguments: dict | None, error: ToolError | None = None, **mo
     )
     made.phantom_arguments = named
     made.idempotent = mark
+    if counted_by is not None:
+        made.framework, made.side, made.counted_by = "mcp", "server", counted_by
     return made
 
 
@@ -206,6 +209,15 @@ def repeats(client: Client) -> None:
         client.on_call(call("look", {"amount": 1}, idempotent=True))
 
 
+def of_clients(client: Client) -> None:
+    """Calls of a server of tools that its client counts, and one of which no client says so."""
+    with toolfault.conversation("conv-50", ends=True):
+        for number, counted_by in enumerate(("5bfc23f3a2d9b8aa", "5bfc23f3a2d9b8aa", None)):
+            client.on_call(call("book", {"day": number}, counted_by=counted_by))
+        error = crashed().with_(tool="book")
+        client.on_call(call("book", {"day": 3}, error, counted_by="5bfc23f3a2d9b8aa"))
+
+
 SCENES: dict[str, tuple[str, Callable[[Client], None]]] = {
     "recovered_chain": ("all", recovered_chain),
     "unavailable": ("all", unavailable),
@@ -217,6 +229,7 @@ SCENES: dict[str, tuple[str, Callable[[Client], None]]] = {
     "values_withheld": ("all", withheld),
     "phantom_arguments": ("folded", phantoms),
     "repeated_execution": ("folded", repeats),
+    "counted_by": ("folded", of_clients),
 }
 
 

@@ -9,8 +9,8 @@ conversation, or the same span. Which of them stays never hangs on which came fi
 * A model is told again, turn by turn, what was called before. So a call that only messages tell of
   (``reached`` is false) gives way to one of another trace that has a span, or that was earlier.
 
-Other reports of two traces, or of two SDKs, are told apart by their ids, and both stay. So do the
-counters of successes, which name no call (`docs/frameworks.md` says how to avoid them on one side).
+Other reports of two traces, or of two SDKs, are told apart by their ids, and both stay. What a
+server reports of a client that says where it reports is left out before (`storage/counted_by.py`).
 """
 
 # ruff: noqa: S608 - only names of this code are put into statements, values are bound

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -24,6 +25,7 @@ from toolfault.integrations.seen import Call, Seen, note
 __all__ = ["finds_handler", "handles", "registers", "requested"]
 
 _LONGEST_ID = 128
+_SINK = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 
 def finds_handler(original: Any) -> Any:
@@ -112,7 +114,8 @@ def requested(params: Any, meta: Any) -> Seen:
     carried = mapping(meta)
     join = mapping(carried.get(KEY))
     ours = sink()
-    own = ours is not None and join.get("sink") == ours
+    theirs = _sink_of(join.get("sink"))
+    own = ours is not None and theirs == ours
     session = join.get("conversation") or carried.get("openai/session")
     return Seen(
         "mcp",
@@ -124,6 +127,7 @@ def requested(params: Any, meta: Any) -> Seen:
         conversation=_id(session),
         rung="meta",
         arguments=params.arguments or {},
+        counted_by=theirs,
         reports=not own,
     )
 
@@ -155,3 +159,8 @@ def _description(call: Call, *, improved: bool) -> dict[str, Any] | None:
 def _id(value: object) -> str | None:
     """Return an id that a peer sent, if it is one."""
     return value if isinstance(value, str) and 0 < len(value) <= _LONGEST_ID else None
+
+
+def _sink_of(value: object) -> str | None:
+    """Return where a peer says that it reports, if it says so; counters are kept by it."""
+    return value if isinstance(value, str) and _SINK.fullmatch(value) else None
