@@ -36,7 +36,7 @@ test-integrations: $(VENV)/.dev ## every agent framework, newest and oldest vers
 	$(BIN)/python -m tests.integrations.exporters.environments
 	$(BIN)/python -m pytest tests/integrations $(PYTEST_ARGS)
 
-test-breaks: $(VENV)/.dev chromium ## break the product on purpose, once per promise; the tests must notice
+test-breaks: $(VENV)/.dev chromium frameworks ## break the product on purpose, once per promise; the tests must notice
 	$(BIN)/python tests/breaks/run.py $(BREAKS_ARGS)
 
 check: $(VENV)/.dev ## format, lint, types and import contracts

@@ -93,11 +93,15 @@ class Copy:
     def _python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         path = [str(self.folder / room) for room in ROOMS] + [str(self.folder)]
         data = os.environ.get("TOOLFAULT_SHARED_DATA", str(REPOSITORY.parent / "shared" / "data"))
+        frameworks = os.environ.get(
+            "TOOLFAULT_ENVIRONMENTS", str(REPOSITORY / ".venv-integrations")
+        )
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(path),
             "PYTHONDONTWRITEBYTECODE": "1",
             "TOOLFAULT_SHARED_DATA": data,
+            "TOOLFAULT_ENVIRONMENTS": frameworks,
         }
         return subprocess.run(
             [sys.executable, *arguments],

@@ -34,11 +34,12 @@ PLAYED = [
 ]
 # What a driver lacks, and what is special about it, is said in its file; the file needs its
 # framework, so it is read and not imported here.
-pytestmark = [pytest.mark.timeout(120), pytest.mark.long]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
 
 
 def _cases(scenarios: list[str]) -> list[Any]:
-    return [pytest.param(*case, name) for case in PLAYED for name in scenarios]
+    long = pytest.mark.long
+    return [pytest.param(*case, name, marks=long) for case in PLAYED for name in scenarios]
 
 
 class Run:
