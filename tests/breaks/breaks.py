@@ -295,7 +295,7 @@ BREAKS: Final = (
         old="        done.result()\n",
         new="",
         found_by=(
-            "tests/collector/test_writer.py::test_next_group_is_read_during_a_commit[sqlite]",
+            "tests/collector/test_writer.py::test_a_commit_that_fails_during_a_read_is_no_success[sqlite]",
         ),
     ),
     Break(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Engine, event, func, select
+from sqlalchemy.exc import OperationalError
 from tests.collector.poisons import DEADLOCK, POISONS, poison
 from tests.factories import change, failure, success
 from tests.statements import Statements
@@ -230,6 +231,34 @@ def test_next_group_is_read_during_a_commit(engine: Engine) -> None:
     ]
     running.stop()
     assert in_time == [True]
+
+
+@SQLITE
+def test_a_commit_that_fails_during_a_read_is_no_success(engine: Engine) -> None:
+    """Of two batches the first is not acknowledged; the second, read meanwhile, is stored."""
+    running = Collector(Settings(group_events=1), engine=engine)
+    running.start()
+    results, read = _Results(2), threading.Event()
+    first, second = (submission_of(engine, failure()) for _ in range(2))
+
+    def read_second() -> Submission:
+        read.set()
+        return second
+
+    def fail(_conn: object) -> None:
+        read.wait(20)
+        raise OperationalError("COMMIT", None, sqlite3.OperationalError("database or disk is full"))
+
+    release = _hold(running)
+    event.listen(engine, "commit", fail, once=True)
+    for reading in (lambda: first, read_second):
+        ticket = Ticket(reading, results)
+        running.writer.submit(ticket, project_id=first.project_id, events=READ_AHEAD_EVENTS, size=1)
+    release.set()
+
+    told = results.wait()
+    running.stop()
+    assert [isinstance(each, Receipt) for each in told] == [False, True]
 
 
 @SQLITE

@@ -12,7 +12,7 @@ from tests.factories import failure
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.storage.database.engine import write_transaction
 from toolfault_collector.storage.store import store_events
-from toolfault_dashboard.recording import record_change
+from toolfault_dashboard.writes.recording import record_change
 
 
 def test_each_tool_is_drawn_over_time_with_its_peak_in_words(browser: Browser):
