@@ -98,7 +98,7 @@ def _overview(server: LiveServer, project: str) -> dict[str, Any]:
         return dict(client.get(f"{server.address}/api/v1/overview?window=1h").json())
 
 
-@pytest.mark.parametrize("first", ["client", "server"])
+@pytest.mark.parametrize("first", ["client", pytest.param("server", marks=pytest.mark.long)])
 def test_each_project_counts_a_call_once(server: LiveServer, first: str) -> None:
     """Two keys of a project, or of two projects: the same figures, whichever side reports first."""
     both, of_client, of_server = (f"{name}-{first}" for name in ("both", "client", "server"))

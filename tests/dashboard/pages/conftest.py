@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi import FastAPI
@@ -121,10 +122,20 @@ def engine(filled_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     engine.dispose()
 
 
+@pytest.fixture(scope="module")
+def _shared_browser(engine: Engine) -> Iterator[tuple[Browser, list[Any]]]:
+    for browser in open_browser(engine):
+        yield browser, list(browser.client.cookies.jar)
+
+
 @pytest.fixture
-def browser(engine: Engine) -> Iterator[Browser]:
-    """An administrator looking at the generated history."""
-    yield from open_browser(engine)
+def browser(_shared_browser: tuple[Browser, list[Any]]) -> Browser:
+    """An administrator looking at the generated history, in a new window on a server of many."""
+    browser, cookies = _shared_browser
+    browser.client.cookies.clear()
+    for each in cookies:
+        browser.client.cookies.jar.set_cookie(each)
+    return browser
 
 
 @pytest.fixture

@@ -233,6 +233,11 @@ class _Agent:
         return kept
 
 
+@pytest.mark.parametrize(
+    "written",
+    ["sqlite", pytest.param("postgresql", marks=[pytest.mark.long, pytest.mark.postgres])],
+    indirect=True,
+)
 def test_what_is_kept_follows_every_write(written: Engine) -> None:
     """Late calls, late ends, repairs and retention change what a day was counted as, at once."""
     agent = _Agent(written)
