@@ -37,6 +37,7 @@ from toolfault_collector.storage.tables import (
     signature,
     tool_call,
 )
+from toolfault_dashboard.storing import Storing
 
 __all__ = ["PROJECT", "fill"]
 
@@ -106,6 +107,8 @@ def fill(
             conn.execute(text(_KEYS))
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
         conn.execute(text("ANALYZE" if is_sqlite(engine) else "VACUUM ANALYZE"))
+    # As a server does that has run for a while.
+    Storing(engine).store(now, lambda: False)
     engine.dispose()
     say("filled")
 

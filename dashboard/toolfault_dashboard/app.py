@@ -98,7 +98,7 @@ def create_app(
         try:
             await run_in_threadpool(_refuse_open_server, collector.engine, settings.host, clock())
             if ahead:
-                start_warming(collector.engine, clock, collector.stopping.is_set)
+                start_warming(collector.engine, clock, collector.stopping)
             if alerting:
                 service.start()
             yield

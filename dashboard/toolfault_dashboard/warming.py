@@ -1,9 +1,11 @@
-"""Asking the questions of the pages before a reader does, once after the start of a server.
+"""Asking the questions of the pages before a reader does.
 
 What was counted of whole days is kept in memory (``queries.parts``), which is empty after a start:
 of a large history the first reader of each page would wait for seconds. A thread of the lowest
-priority asks for what the pages show first. It writes nothing, holds no snapshot from one question
-to the next, and asks nothing of projects that are answered at once.
+priority asks for what the pages show first, once after the start of a server. From then on it asks
+now and then for what was written to since, and stores the answers about days that are over
+(``storing``): the next server begins with them. It holds no snapshot from
+one question to the next, and asks nothing of projects that are answered at once.
 """
 
 from __future__ import annotations
@@ -25,11 +27,13 @@ from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.counting.parts import is_asked_at_once
 from toolfault_dashboard.queries.figures.trends import trends_by_tool
 from toolfault_dashboard.search import parse
+from toolfault_dashboard.storing import Storing
 
 __all__ = ["start_warming", "warm"]
 
 _log = structlog.get_logger(__name__)
 _LOWEST: Final = 19
+_EVERY_SECONDS: Final = 900.0
 
 WINDOW: Final = "since:14d"
 """What a page shows if its reader chooses nothing."""
@@ -81,19 +85,31 @@ def warm(engine: Engine, now: int, stopping: Callable[[], bool]) -> int:
     return asked
 
 
-def start_warming(engine: Engine, clock: Callable[[], int], stopping: Callable[[], bool]) -> None:
-    """Call `warm` in a thread of its own, which nobody waits for."""
+def start_warming(
+    engine: Engine, clock: Callable[[], int], stopping: threading.Event
+) -> threading.Thread:
+    """Call `warm`, and `Storing.store` now and then, in a thread that nobody waits for."""
 
     def run() -> None:
         if sys.platform == "linux":  # where a thread has a priority of its own
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOWEST)
-        try:
-            asked = warm(engine, clock(), stopping)
-        except SQLAlchemyError as error:
-            # The reader who asks next is told by the same error what is the matter.
-            _log.warning("warming_failed", error=type(error).__name__)
-        else:
-            if asked:
-                _log.info("warmed", questions=asked)
+        _try(lambda: warm(engine, clock(), stopping.is_set), "warmed", "questions")
+        storing = Storing(engine)
+        while not stopping.is_set():
+            _try(lambda: storing.store(clock(), stopping.is_set), "stored_answers", "answers")
+            stopping.wait(_EVERY_SECONDS)
 
-    threading.Thread(target=run, name="toolfault-warming", daemon=True).start()
+    thread = threading.Thread(target=run, name="toolfault-warming", daemon=True)
+    thread.start()
+    return thread
+
+
+def _try(step: Callable[[], int], said: str, unit: str) -> None:
+    try:
+        done = step()
+    except SQLAlchemyError as error:
+        # The reader who asks next is told by the same error what is the matter.
+        _log.warning("warming_failed", error=type(error).__name__)
+    else:
+        if done:
+            _log.info(said, **{unit: done})

@@ -162,6 +162,23 @@ def large(large_url: str) -> Iterator[Engine]:
     engine.dispose()
 
 
+@pytest.fixture
+def opened(filled_sqlite: Path, tmp_path: Path) -> Iterator[Callable[[], Engine]]:
+    """A function that opens a history with a large project anew, as a server that starts does."""
+    path = tmp_path / "toolfault.db"
+    shutil.copyfile(filled_sqlite, path)
+    engines: list[Engine] = []
+
+    def open_again() -> Engine:
+        engines.append(open_engine(f"sqlite:///{path}"))
+        return engines[-1]
+
+    grow(open_again(), "generated")
+    yield open_again
+    for engine in engines:
+        engine.dispose()
+
+
 def copied_database(
     request: pytest.FixtureRequest, name: str, *, template: str | None = None
 ) -> str:

@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
-import pytest
 from sqlalchemy import Engine, event
-from tests.dashboard.conftest import grow
 from tests.dashboard.generated import NOW
 
-from toolfault_collector.storage.database.engine import open_engine, read_connection
+from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.search import parse
 from toolfault_dashboard.warming import warm
 
 Opened = Callable[[], Engine]
-
-
-@pytest.fixture
-def opened(filled_sqlite: Path, tmp_path: Path) -> Iterator[Opened]:
-    """A function that opens a history with a large project anew, as a server that starts does."""
-    path = tmp_path / "toolfault.db"
-    shutil.copyfile(filled_sqlite, path)
-    engines: list[Engine] = []
-
-    def open_again() -> Engine:
-        engines.append(open_engine(f"sqlite:///{path}"))
-        return engines[-1]
-
-    grow(open_again(), "generated")
-    yield open_again
-    for engine in engines:
-        engine.dispose()
 
 
 def _statements(engine: Engine) -> int:

@@ -110,6 +110,15 @@ def _rows(project_id: int) -> dict[str, dict[str, Any]]:
         "quota_bucket": {"project_id": project_id, "events_left": -2.5, "filled_at": at},
         "audit_log": {"occurred_at": at, "actor": "ada", "action": "key.create", "detail": {}},
         "drop_counts": {"project_id": project_id, "period": 0, "reason": WEIRD, "events": 3},
+        "day_answer": {
+            "project_id": project_id,
+            "question": "x",
+            "starts_at": 0,
+            "ends_at": 1,
+            "version": 1,
+            "counted_by": "x",
+            "answer": b"\0x",
+        },
         "alert_channel": {
             "id": 1,
             "project_id": project_id,

@@ -63,10 +63,14 @@ def _settings(context: typer.Context, own: str | None) -> Settings:
 
 
 def _recount(engine: Engine, *, repair: bool) -> bool:
+    from toolfault_collector.clock import now_us
     from toolfault_collector.doctor.recount import recount
+    from toolfault_dashboard.storing import wrong_answers
 
     found = recount(engine, repair=repair)
-    if repair and not found.right:
+    stored = wrong_answers(engine, now_us(), repair=repair)
+    right = found.right and not stored
+    if repair and not right:
         _note(engine, "repaired")
     wrong = {
         "chains": found.wrong_chains,
@@ -76,13 +80,14 @@ def _recount(engine: Engine, *, repair: bool) -> bool:
         "rows of rollups": found.wrong_counts,
         "keys of events": found.wrong_keys,
         "traces": found.wrong_traces,
+        "stretches of days with stored answers": stored,
     }
     typer.echo(f"ok       recount: {found.calls} calls make {found.chains} chains")
     for name, number in wrong.items():
         if number:
             said = "repaired" if repair else "wrong; --repair writes them anew"
             typer.echo(f"problem  recount: {number} {name} {said}")
-    return found.right or repair
+    return right or repair
 
 
 def audit(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 import pytest
-from sqlalchemy import Engine, insert
+from sqlalchemy import Connection, Engine, insert
 from tests.dashboard.conftest import ENGINES, copied_database
 from tests.dashboard.generated import NOW
 
@@ -25,11 +25,15 @@ from toolfault_collector.storage.database.engine import (
 from toolfault_collector.storage.rollups import HOUR_US
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import day_version
+from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.clusters import Moments
-from toolfault_dashboard.queries.counting.parts import is_asked_at_once
+from toolfault_dashboard.queries.comparisons.detected import detected_changes
+from toolfault_dashboard.queries.counting.parts import cut, is_asked_at_once
 from toolfault_dashboard.queries.figures.clusters import calls_of_conversations, chains_by_key
+from toolfault_dashboard.queries.figures.trends import trends_by_tool
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.search import parse
+from toolfault_dashboard.storing import Storing, wrong_answers
 
 pytestmark = pytest.mark.slow
 
@@ -139,6 +143,27 @@ class _Fleet:
                 assert not is_asked_at_once(conn, scope)
                 assert _asked(conn, scope) == whole, text
 
+    def check_new_server(self) -> None:
+        """Hold what a server tells that has just started to what is counted at once."""
+        url = self.engine.url.render_as_string(hide_password=False)
+        for text in ("", "since:14d", "since:20d until:3d"):
+            scope = Scope(self.project, parse(text), NOW)
+            with write_transaction(self.engine) as conn:
+                whole = [ask(conn, scope) for ask in _PAGES]
+            started = open_engine(url)
+            with read_connection(started) as conn, cut(conn, always=True):
+                assert [ask(conn, scope) for ask in _PAGES] == whole, text
+            started.dispose()
+
+
+_PAGES: Final[tuple[Callable[[Connection, Scope], Any], ...]] = (
+    queries.overview,
+    queries.rates_by_tool,
+    queries.rates_by_code,
+    trends_by_tool,
+    detected_changes,
+)
+
 
 def _asked(conn: Any, scope: Scope) -> Any:
     keys = ((), ("tool", "first_code"))
@@ -174,6 +199,31 @@ def test_moments_of_days_are_those_of_the_whole_window(empty: Engine, seed: int)
     fleet.check(texts)
     prune(empty, max_calls=60, force=True, clock=lambda: NOW)
     fleet.check(texts)
+
+
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 40))]
+)
+def test_what_is_stored_is_what_the_rows_say(empty: Engine, seed: int) -> None:
+    """A server that starts tells what rows say, whatever came after the answers were stored."""
+    fleet = _Fleet(empty, seed)
+    fleet.send(40)
+
+    def store() -> int:
+        return Storing(empty).store(NOW, lambda: False)
+
+    assert store() > 50
+    assert not store()
+    fleet.check_new_server()
+    fleet.send(8)
+    for n, ago in enumerate((2 * HOUR_US, 4 * DAY_US, 11 * DAY_US, 17 * DAY_US)):
+        fleet.go_on(f"c{7 * n}", ago)
+    fleet.check_new_server()
+    assert store() > 50
+    fleet.check_new_server()
+    prune(empty, max_calls=60, force=True, clock=lambda: NOW)
+    fleet.check_new_server()
+    assert wrong_answers(empty, NOW, repair=False) == 0
 
 
 def test_each_conversation_counts_with_all_its_calls(empty: Engine) -> None:

@@ -13,6 +13,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     String,
     Table,
     Text,
@@ -35,6 +36,7 @@ __all__ = [
     "change",
     "conversation",
     "conversation_end",
+    "day_answer",
     "day_version",
     "drop_counts",
     "event_key",
@@ -418,13 +420,27 @@ failure_counts = Table(
     Column("calls", BigInteger, nullable=False),
 )
 
-# What was counted of a day stays true while its version does; see `cache_versions`.
+# What was counted of a day stays true while its versions do; see `cache_versions`.
 day_version = Table(
     "day_version",
     metadata,
     Column("project_id", Integer, ForeignKey("project.id"), primary_key=True),
-    Column("day", BigInteger, primary_key=True),  # its first microsecond; -1 for every day
+    Column("day", BigInteger, primary_key=True),  # first microsecond of a quarter; -1 for every day
     Column("version", BigInteger, nullable=False),
+)
+
+# What readers counted of days and quarters of days that are over; true while the version of the
+# day is the one it was counted at (`toolfault_dashboard.queries.counting.stored_answers`).
+day_answer = Table(
+    "day_answer",
+    metadata,
+    Column("project_id", Integer, ForeignKey("project.id"), primary_key=True),
+    Column("question", String(32), primary_key=True),  # digest of what was asked
+    Column("starts_at", BigInteger, primary_key=True),
+    Column("ends_at", BigInteger, primary_key=True),
+    Column("version", BigInteger, nullable=False),
+    Column("counted_by", String(32), nullable=False),  # digest of the code that did
+    Column("answer", LargeBinary, nullable=False),
 )
 
 change = Table(

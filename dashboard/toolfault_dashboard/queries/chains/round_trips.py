@@ -140,7 +140,7 @@ def combinations(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> Seque
     """
     if is_asked_at_once(conn, scope):
         return _at_once(conn, scope, keys, [keys])
-    parts = in_parts(conn, scope, _combined, keys, outcomes=True, together=_together)
+    parts = in_parts(conn, scope, _combined, keys, outcomes=True, together=_together, stored=True)
     return [row for part in parts for row in part]
 
 
@@ -161,7 +161,8 @@ def _at_once(
 
 
 def _named(combined: Select[Any], rows: Iterable[Sequence[Any]]) -> list[Combination]:
-    labels = [column.name for column in combined.selected_columns]
+    # Plain texts, not the library's own kind of them, so that they can be stored.
+    labels = ["".join(column.name) for column in combined.selected_columns]
     return [dict(zip(labels, row, strict=True)) for row in rows]
 
 
@@ -236,8 +237,8 @@ def _add(known: dict[str, Any], row: Combination, grouped: Collection[str]) -> N
 
 
 def _combined(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> list[Combination]:
-    rows = conn.execute(combined_select(conn, scope, keys)).mappings()
-    return [dict(row) for row in rows]
+    combined = combined_select(conn, scope, keys)
+    return _named(combined, conn.execute(combined))
 
 
 def combined_select(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> Select[Any]:

@@ -58,7 +58,7 @@ def detected_changes(conn: Connection, scope: Scope) -> tuple[ChangeRow, ...]:
     check_query(scope)
     since, until = window(scope)
     everything = replace(scope, query=Query())
-    seen = _together(in_parts(conn, everything, _first_seen, together=_together))
+    seen = _together(in_parts(conn, everything, _first_seen, together=_together, stored=True))
     beginnings: dict[tuple[str, str], int] = {}
     for each in seen:
         group = (each.kind, each.owner)

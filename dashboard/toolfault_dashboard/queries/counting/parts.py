@@ -12,6 +12,10 @@ sum as well: tomorrow one day is counted, not two weeks, and other windows know 
 A question that takes longer than a reader may wait has done a part of its work by then, and a page
 leaves off between two days to say how far it is (``queries.patience``).
 
+Some answers about days that are over are stored in the database as well, and those about their
+quarters, since few windows begin at midnight (``stored_answers``): a server that has just started
+looks there before it counts.
+
 A question over few rows is asked at once: that costs less than looking up what is known.
 """
 
@@ -20,15 +24,17 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeVar
+from itertools import pairwise
+from typing import Any, Final, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Engine, func, literal_column, select
 
 from toolfault_collector.clock import DAY_US
-from toolfault_collector.storage.cache_versions import EVERY_DAY
+from toolfault_collector.storage.cache_versions import EVERY_DAY, QUARTER_US
 from toolfault_collector.storage.rollups import HOUR_US
 from toolfault_collector.storage.tables import chain, day_version
 from toolfault_dashboard.queries.counting.deadline import begin_anew
@@ -39,12 +45,25 @@ from toolfault_dashboard.queries.counting.patience import (
     next_question,
     pause,
 )
+from toolfault_dashboard.queries.counting.stored_answers import (
+    StoredAnswer,
+    StoredAnswers,
+    question_of,
+    whole_of,
+)
 from toolfault_dashboard.queries.projects import written
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import between, window
 from toolfault_dashboard.search import Moment, is_of_all_days
 
-__all__ = ["as_kept", "in_parts", "is_asked_at_once", "keep_at_most"]
+__all__ = [
+    "answers_to_store",
+    "as_kept",
+    "in_parts",
+    "is_asked_at_once",
+    "keep_at_most",
+    "versions_of_quarters",
+]
 
 MANY: Final = 50_000
 """Calls and minutes of a window, as the versions of its days tell, from which it is cut."""
@@ -58,7 +77,21 @@ there in their default windows."""
 MOST_PIECES: Final = 100
 """Days of a window up to which each is counted by itself; beyond it they are taken together."""
 
+_CUT: Final = "toolfault_cut"
+
 _T = TypeVar("_T")
+
+
+class _Key(NamedTuple):
+    """What an answer is remembered under.
+
+    Attributes:
+        asked: Who counted it, with which arguments, of which project, for whom, and the query.
+        whole: The day or quarter that it is about, where it may be stored.
+    """
+
+    asked: tuple[Any, ...]
+    whole: tuple[int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +111,7 @@ def in_parts(
     outcomes: bool = False,
     together: Callable[..., _T] | None = None,
     many: int | None = None,
+    stored: bool = False,
 ) -> list[_T]:
     """Return what ``read(conn, part, *args)`` gives for parts of *scope* that make it up.
 
@@ -92,6 +126,9 @@ def in_parts(
             parts. It changes none of them.
         many: Calls and minutes of a window from which it is cut, where that is fewer than `MANY`
             since counting costs more.
+        stored: Whether answers about days that are over are worth storing where the query asks for
+            nothing but a window: they are small and the same for every audience, *args* are few
+            texts and numbers, and counting them anew takes long.
     """
     least = MANY if many is None else min(many, MANY)
     if is_asked_at_once(conn, scope, many=least):
@@ -102,15 +139,24 @@ def in_parts(
     since, until = window(scope)
     outcomes = outcomes or scope.query.has("chain")
     open_chains = _open_chains(conn, scope.project_id, scope.now) if outcomes else ()
+    known = None
+    if stored and not scope.query.without("since", "until").clauses:
+        question = question_of(read, args)
+        known = StoredAnswers(conn, scope.project_id, question, since, until or scope.now)
 
     def kept(part: _Part, ask: Callable[[Scope], _T]) -> _T:
         narrowed = between(scope, part.begin, part.end)
         if not part.keep:
             return ask(narrowed)
-        key = (read, args, scope.project_id, scope.audience, str(narrowed.query))
-        version = _version(versions, open_chains, [(part.begin, part.end)])
         past = part.end is not None and part.end <= today
-        return _kept(conn, key, version, partial(ask, narrowed), past=past)
+        may_store = known is not None and part.end is not None and part.end <= scope.now
+        key = _Key(
+            (read, args, scope.project_id, scope.audience, str(narrowed.query)),
+            whole_of(part.begin, part.end) if may_store else None,
+        )
+        version = _version(versions, open_chains, [(part.begin, part.end)])
+        look: Callable[[], _T | None] = partial(_stored, known, key, version)
+        return _kept(conn, key, version, partial(ask, narrowed), look, past=past)
 
     def once_more(narrowed: Scope) -> _T:
         return read(conn, narrowed, *args)
@@ -126,9 +172,20 @@ def in_parts(
         return together(found, *args)
 
     return [
-        kept(part, partial(added, _pieces(part, versions)))
+        kept(part, partial(added, _pieces(part, versions, scope.now if known else None)))
         for part in _cut(since, until, now=scope.now)
     ]
+
+
+def answers_to_store(engine: Engine, project_id: int) -> Iterator[StoredAnswer]:
+    """Yield what is remembered about days of a project that are over and would stay as it is."""
+    answers = _ANSWERS.get(engine)
+    for key, (version, answer) in answers.all_known() if answers is not None else ():
+        if not isinstance(key, _Key) or key.whole is None or version[1] is not None:
+            continue
+        read, args, project, *_ = key.asked
+        if project == project_id:
+            yield StoredAnswer(project, question_of(read, args), *key.whole, version[0], answer)
 
 
 def keep_at_most(engine: Engine, rows: int) -> None:
@@ -140,10 +197,22 @@ def keep_at_most(engine: Engine, rows: int) -> None:
         _ANSWERS[engine] = _Answers(rows)
 
 
+@contextmanager
+def cut(conn: Connection, *, always: bool) -> Iterator[None]:
+    """Let every window be cut that is asked for on *conn*, however little it holds; or none."""
+    conn.info[_CUT] = always
+    try:
+        yield
+    finally:
+        del conn.info[_CUT]
+
+
 def is_asked_at_once(conn: Connection, scope: Scope, *, many: int | None = None) -> bool:
     """Say whether `in_parts` reads all of *scope* at once, as it is."""
     if not _may_keep(conn) or is_of_all_days(scope.query):
         return True
+    if _CUT in conn.info:
+        return not conn.info[_CUT]
     least = MANY if many is None else many
     return _between(_versions(conn, scope.project_id, least), *window(scope)) < least
 
@@ -211,15 +280,26 @@ def _cut(since: int | None, until: int | None, *, now: int) -> Iterator[_Part]:
         yield part
 
 
-def _pieces(part: _Part, versions: dict[int, int]) -> Sequence[_Part]:
-    """Return the days of *part* that have any row, or the part itself where it has few or many."""
+def _pieces(part: _Part, versions: dict[int, int], now: int | None) -> Sequence[_Part]:
+    """Return the days of *part* that have any row, or the part itself where it has few or many.
+
+    Where answers are stored *now* is given: then less than a day is cut into its quarters and what
+    is left around them, of today up to now.
+    """
     begin, end = part.begin, part.end
-    if not part.keep or end is None or end % DAY_US or (begin is not None and begin % DAY_US):
+    if not part.keep:
         return (part,)
+    if end is None or end % DAY_US or (begin is not None and begin % DAY_US):
+        if begin is None or now is None:
+            return (part,)
+        first = (begin // QUARTER_US + 1) * QUARTER_US
+        inner = range(first, now if end is None else end, QUARTER_US)
+        return [_Part(*each, keep=True) for each in pairwise((begin, *inner, end))]
     # A conversation that goes on for many days raises no version but that of every day.
     days: Sequence[int] = () if begin is None else range(begin, end, DAY_US)
     if EVERY_DAY not in versions:
-        days = sorted(day for day in versions if (begin is None or day >= begin) and day < end)
+        touched = {quarter // DAY_US * DAY_US for quarter in versions}
+        days = sorted(day for day in touched if (begin is None or day >= begin) and day < end)
     if not 1 < len(days) <= MOST_PIECES:
         return (part,)
     return [_Part(day, day + DAY_US, keep=True) for day in days]
@@ -227,28 +307,35 @@ def _pieces(part: _Part, versions: dict[int, int]) -> Sequence[_Part]:
 
 @once
 def _versions(conn: Connection, project_id: int, many: int) -> dict[int, int]:
-    """Return the versions of the days; nothing where all days together are too few to be cut."""
-    if written(conn, project_id) < many:
+    """Return the versions of quarters; nothing where all together are too few to be cut."""
+    if written(conn, project_id) < many and _CUT not in conn.info:
         return {}
+    return versions_of_quarters(conn, project_id)
+
+
+def versions_of_quarters(conn: Connection, project_id: int) -> dict[int, int]:
+    """Return the versions of the quarters of days of a project that have one."""
     table = day_version.c
     rows = conn.execute(select(table.day, table.version).where(table.project_id == project_id))
-    return {int(day): int(version) for day, version in rows}
+    return {int(quarter): int(version) for quarter, version in rows}
 
 
 def _between(versions: dict[int, int], begin: int | None, end: int | None) -> int:
-    """Return the sum of the versions of all days that [begin, end) touches."""
-    first = 0 if begin is None else begin // DAY_US * DAY_US
+    """Return the sum of the versions of all quarters that [begin, end) touches."""
+    first = 0 if begin is None else begin // QUARTER_US * QUARTER_US
     return sum(
         version
-        for day, version in versions.items()
-        if day != EVERY_DAY and day >= first and (end is None or day < end)
+        for quarter, version in versions.items()
+        if quarter != EVERY_DAY and quarter >= first and (end is None or quarter < end)
     )
 
 
 @once
 def _open_chains(conn: Connection, project_id: int, now: int) -> Sequence[tuple[int, int, int]]:
-    """Return the chains that are open at *now*: first and last day, and when the next settles."""
-    first, last = (column // DAY_US * DAY_US for column in (chain.c.started_at, chain.c.last_at))
+    """Return the chains that are open at *now*: first and last quarter, and the next to settle."""
+    first, last = (
+        column // QUARTER_US * QUARTER_US for column in (chain.c.started_at, chain.c.last_at)
+    )
     rows = conn.execute(
         select(first, last, func.min(chain.c.settles_at))
         # The latter is what the index of them is restricted by.
@@ -276,7 +363,7 @@ def _version(
         at
         for first, last, at in open_chains
         if any(
-            (end is None or first < end) and (begin is None or last + DAY_US > begin)
+            (end is None or first < end) and (begin is None or last + QUARTER_US > begin)
             for begin, end in windows
         )
     ]
@@ -301,6 +388,11 @@ class _Answers:
             self._known.move_to_end(key)
             return found[1]
 
+    def all_known(self) -> list[tuple[Any, Any]]:
+        """Return all that was answered: what was asked, and its version with the answer."""
+        with self._lock:
+            return list(self._known.items())
+
     def put(self, key: Any, version: Hashable, answer: Any) -> None:
         """Keep an answer."""
         with self._lock:
@@ -319,16 +411,32 @@ _ANSWERS: Final[WeakKeyDictionary[Engine, _Answers]] = WeakKeyDictionary()
 _NEW: Final = threading.Lock()
 
 
-def _kept(
-    conn: Connection, key: Any, version: Hashable, ask: Callable[[], _T], *, past: bool = False
-) -> _T:
-    """Return what is known under *key*, or count it. Before what is *past* counting may pause.
+def _stored(known: StoredAnswers | None, key: _Key, version: tuple[int, int | None]) -> Any:
+    """Return the stored answer of *key*; None if it is not known, or will change with time."""
+    if known is None or key.whole is None or version[1] is not None:
+        return None
+    return known.get(*key.whole, version[0])
 
-    Today's rows change: who paused behind them might find them changed each time.
+
+def _kept(
+    conn: Connection,
+    key: Any,
+    version: Hashable,
+    ask: Callable[[], _T],
+    look: Callable[[], _T | None] = lambda: None,
+    *,
+    past: bool = False,
+) -> _T:
+    """Return what is known under *key*, what *look* finds stored, or count it.
+
+    Before what is *past* counting may pause. Today's rows change: who paused behind them might find
+    them changed each time.
     """
     with _NEW:
         answers = _ANSWERS.setdefault(conn.engine, _Answers())
     found: _T | None = answers.get(key, version)
+    if found is None and (found := look()) is not None:
+        answers.put(key, version, found)
     if found is None:
         if past:
             pause(conn)

@@ -52,7 +52,7 @@ def of_other_issues(
 @once
 def failures_by_issue_code(conn: Connection, scope: Scope) -> _Pairs:
     """Return failures by tool and the code of an issue, where their own code is another one."""
-    return _together(in_parts(conn, scope, _counted, together=_together))
+    return _together(in_parts(conn, scope, _counted, together=_together, stored=True))
 
 
 def _counted(conn: Connection, scope: Scope) -> _Pairs:

@@ -185,7 +185,8 @@ def calls_of_conversations(conn: Connection, scope: Scope) -> CallClusters:
         found, counted = _settled(part, window(scope), of_tools=of_tools), part.counted
     else:
         whole = _together(
-            in_parts(conn, scope, _calls, of_tools, together=_together, many=MANY), of_tools
+            in_parts(conn, scope, _calls, of_tools, together=_together, many=MANY, stored=True),
+            of_tools,
         )
         found = whole.settled + _settled(whole.beyond, window(scope), of_tools=of_tools)
         counted = whole.counted
@@ -385,7 +386,9 @@ def chains_by_key(conn: Connection, scope: Scope, *columns: str) -> ChainCluster
     """Return the moments of the chains of *scope* by columns of theirs, and of all under ()."""
     if is_asked_at_once(conn, scope):
         return _chains_at_once(conn, scope, columns)
-    parts = in_parts(conn, scope, _chains, columns, outcomes=True, together=_chains_together)
+    parts = in_parts(
+        conn, scope, _chains, columns, outcomes=True, together=_chains_together, stored=True
+    )
     whole = _chains_together(parts)
     found = ChainClusters(whole.settled)
     for (names, _), sums in whole.beyond.items():

@@ -43,7 +43,7 @@ def trends_by_tool(conn: Connection, scope: Scope) -> Trends:
     since, until = window(scope)
     end = scope.now if until is None else until - 1
     bucket = _fitting(None if since is None else (end - since) / DAY_US)
-    found = _together(in_parts(conn, scope, _per_bucket, bucket, together=_together))
+    found = _together(in_parts(conn, scope, _per_bucket, bucket, together=_together, stored=True))
     if not found:
         return Trends(bucket, (), {})
     times = [start for _, start in found]

@@ -1,0 +1,172 @@
+"""Storing what was counted of days that are over, for the next start of a server.
+
+Readers look into the stored answers (``queries.counting.stored_answers``) and count the rest. Who
+stores them asks for what the pages ask, day by day and quarter by quarter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
+from typing import Any, Final
+
+from sqlalchemy import Connection, Engine
+
+from toolfault_collector.clock import DAY_US
+from toolfault_collector.storage.cache_versions import EVERY_DAY, QUARTER_US
+from toolfault_collector.storage.database.engine import read_connection
+from toolfault_dashboard import queries
+from toolfault_dashboard.queries import Scope
+from toolfault_dashboard.queries.comparisons.detected import detected_changes
+from toolfault_dashboard.queries.counting.parts import (
+    answers_to_store,
+    cut,
+    is_asked_at_once,
+    keep_at_most,
+    versions_of_quarters,
+)
+from toolfault_dashboard.queries.counting.patience import StillCounting, patience
+from toolfault_dashboard.queries.counting.stored_answers import (
+    forget_answers,
+    forget_unknown,
+    store_answers,
+    stored_versions,
+)
+from toolfault_dashboard.queries.figures.trends import trends_by_tool
+from toolfault_dashboard.queries.windows import between
+from toolfault_dashboard.search import parse
+
+__all__ = ["MOST_DAYS", "Storing", "wrong_answers"]
+
+_WINDOW: Final = "since:14d"  # what a page shows if its reader chooses nothing
+_SECONDS: Final = 0.5  # of the clock after which a snapshot is let go
+
+_Ask = Callable[[Connection, Scope], Any]
+_OF_DAYS: Final[tuple[_Ask, ...]] = (queries.overview, trends_by_tool, detected_changes)
+_OF_QUARTERS: Final[tuple[_Ask, ...]] = (queries.overview,)
+"""What has answers that are worth storing, of days and of their quarters."""
+
+MOST_DAYS: Final = 98
+"""Of a window of more days none is counted by itself (`queries.counting.parts`)."""
+
+
+class Storing:
+    """Stores answers about days that are over, and knows of which days that was done.
+
+    Args:
+        engine: The server's database.
+        days: Newest days of which answers are stored.
+    """
+
+    def __init__(self, engine: Engine, days: int = MOST_DAYS) -> None:
+        self._engine, self._days = engine, days
+        self._done: dict[int, dict[int, int]] = {}
+
+    def store(self, now: int, stopping: Callable[[], bool]) -> int:
+        """Store what is not stored yet, or has changed since; return how many answers.
+
+        Args:
+            now: Microseconds since the epoch.
+            stopping: Says whether to leave off.
+        """
+        with read_connection(self._engine) as conn:
+            projects = queries.projects(conn)
+        return sum(self._store(project.id, now, stopping) for project in projects)
+
+    def _store(self, project_id: int, now: int, stopping: Callable[[], bool]) -> int:
+        with read_connection(self._engine) as conn:
+            if is_asked_at_once(conn, Scope(project_id, parse(_WINDOW), now)):
+                return 0
+            versions = versions_of_quarters(conn, project_id)
+        forget_unknown(self._engine, project_id)
+        changed = _changed(self._done.get(project_id, {}), versions)
+        changed = {day for day in changed if day >= now - now % DAY_US - self._days * DAY_US}
+        stored = sum(
+            self._ask(between(Scope(project_id, parse(""), now), *window), asked, stopping)
+            for asked, window in _windows(changed, now)
+        )
+        if not stopping():
+            self._done[project_id] = versions
+        return stored
+
+    def _ask(self, scope: Scope, asked: Sequence[_Ask], stopping: Callable[[], bool]) -> int:
+        for ask in asked:
+            answered = False
+            while not answered:
+                if stopping():
+                    return 0
+                answered = _is_answered(self._engine, ask, scope)
+        with read_connection(self._engine) as conn:
+            known = stored_versions(conn, scope.project_id)
+        new = [
+            each
+            for each in answers_to_store(self._engine, scope.project_id)
+            if known.get((each.question, each.starts_at, each.ends_at)) != each.version
+        ]
+        return store_answers(self._engine, new)
+
+
+def _is_answered(engine: Engine, ask: _Ask, scope: Scope) -> bool:
+    """Ask, for so long as a snapshot is held; say whether that was long enough."""
+    with (
+        suppress(StillCounting),
+        read_connection(engine) as conn,
+        cut(conn, always=True),
+        patience(conn, _SECONDS),
+    ):
+        ask(conn, scope)
+        return True
+    return False
+
+
+def _changed(before: Mapping[int, int], after: Mapping[int, int]) -> set[int]:
+    """Return the days of which a quarter has another version than *before*."""
+    every = before.get(EVERY_DAY) != after.get(EVERY_DAY)
+    changed = (at for at in after if at != EVERY_DAY and (every or before.get(at) != after[at]))
+    return {at // DAY_US * DAY_US for at in changed}
+
+
+def _windows(changed: Set[int], now: int) -> Iterator[tuple[Sequence[_Ask], tuple[int, int]]]:
+    """Yield what to ask of which windows: they are cut into *changed* days and their quarters."""
+    today = now // DAY_US * DAY_US
+    days = sorted(day for day in changed if day <= today)
+    if days and days[0] < today:
+        yield _OF_DAYS, (days[0], today)
+    # A window is cut where it holds a whole day: each has the later quarters of the day before
+    # that one, and the earlier quarters of the day after it.
+    begins = {each - before for each in days for before in (2 * DAY_US, 0)}
+    for day in sorted(each for each in begins if each + DAY_US < today):
+        yield _OF_QUARTERS, (day + QUARTER_US, min(day + 3 * DAY_US - QUARTER_US, now))
+
+
+def wrong_answers(engine: Engine, now: int, *, repair: bool) -> int:
+    """Count again what answers are stored of; return of how many stretches of days any is wrong.
+
+    Args:
+        engine: The database. What is remembered of it in this process is forgotten.
+        now: Microseconds since the epoch.
+        repair: Whether to forget all stored answers of a project of which any is wrong.
+    """
+    with read_connection(engine) as conn:
+        projects = queries.projects(conn)
+    wrong = 0
+    for project in projects:
+        with read_connection(engine) as conn:
+            stored = stored_versions(conn, project.id)
+        days = {start // DAY_US * DAY_US for _, start, _ in stored}
+        _, *stretches = [window for _, window in _windows(days, now)] or [None]
+        own = sum(not _is_right(engine, project.id, each, now) for each in stretches)
+        if repair and own:
+            forget_answers(engine, project.id)
+        wrong += own
+    return wrong
+
+
+def _is_right(engine: Engine, project_id: int, window: tuple[int, int], now: int) -> bool:
+    scope = between(Scope(project_id, parse(""), now), *window)
+    keep_at_most(engine, 0)
+    found = []
+    for always in (True, False):
+        with read_connection(engine) as conn, cut(conn, always=always):
+            found.append([ask(conn, scope) for ask in (queries.overview, trends_by_tool)])
+    return found[0] == found[1]
