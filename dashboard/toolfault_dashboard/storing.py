@@ -154,7 +154,7 @@ def wrong_answers(engine: Engine, now: int, *, repair: bool) -> int:
         with read_connection(engine) as conn:
             stored = stored_versions(conn, project.id)
         days = {start // DAY_US * DAY_US for _, start, _ in stored}
-        _, *stretches = [window for _, window in _windows(days, now)] or [None]
+        stretches = [window for asked, window in _windows(days, now) if asked is _OF_QUARTERS]
         own = sum(not _is_right(engine, project.id, each, now) for each in stretches)
         if repair and own:
             forget_answers(engine, project.id)
