@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Engine, Table, func, select, text, update
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, MINUTE_US, format_time
+from toolfault_collector.storage.cache_versions import QUARTER_US
 from toolfault_collector.storage.database.bulk import insert_rows
 from toolfault_collector.storage.database.engine import is_sqlite, open_engine, write_transaction
 from toolfault_collector.storage.database.schema import prepare
@@ -28,12 +29,12 @@ from toolfault_collector.storage.tables import (
     chain,
     conversation,
     conversation_end,
-    day_version,
     event_key,
     failure_counts,
     issue,
     message,
     metadata,
+    quarter_version,
     signature,
     tool_call,
 )
@@ -233,13 +234,15 @@ def _set_sequence(conn: Connection, table: Table) -> None:
 
 
 def _store_versions(conn: Connection) -> None:
-    """Give every day the version that the collector would have given it, more or less."""
-    days = (
-        "INSERT INTO day_version (project_id, day, version) SELECT project_id, period, sum(calls)"
-        " FROM failure_counts WHERE \"by\" = 'tool' GROUP BY project_id, period"
+    """Give every quarter the version that the collector would have given it, more or less."""
+    quarters = (
+        "INSERT INTO quarter_version (project_id, starts_at, version)"
+        f" SELECT project_id, period + n * {QUARTER_US}, sum(calls) / 4 + 1 FROM failure_counts,"
+        " (SELECT 0 AS n UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3) AS four"
+        " WHERE \"by\" = 'tool' AND period > 0 GROUP BY project_id, period, n"
     )
-    conn.execute(day_version.delete())
-    conn.execute(text(days))
+    conn.execute(quarter_version.delete())
+    conn.execute(text(quarters))
 
 
 def _store_changes(conn: Connection, now: int) -> None:

@@ -37,7 +37,7 @@ from toolfault_collector.storage.database.engine import (
     write_transaction,
 )
 from toolfault_collector.storage.database.schema import prepare
-from toolfault_collector.storage.tables import conversation, day_version, tool_call
+from toolfault_collector.storage.tables import conversation, quarter_version, tool_call
 from toolfault_dashboard.analysis.clusters import Moments
 from toolfault_dashboard.analysis.weights import Amount, weighed_rate
 from toolfault_dashboard.queries.counting.parts import is_asked_at_once
@@ -159,8 +159,8 @@ def stored(engine: Engine, name: str, at: list[_Counts], failed: list[_Counts]) 
         ]
         conn.execute(insert(conversation), talks)
         days = sorted({int(time) // DAY_US * DAY_US for times in at for time in times})
-        versions = [{"project_id": project, "day": day, "version": 10**6} for day in days]
-        conn.execute(insert(day_version), versions)
+        versions = [{"project_id": project, "starts_at": day, "version": 10**6} for day in days]
+        conn.execute(insert(quarter_version), versions)
     return project
 
 

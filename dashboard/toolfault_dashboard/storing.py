@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Engine
 
 from toolfault_collector.clock import DAY_US
-from toolfault_collector.storage.cache_versions import EVERY_DAY, QUARTER_US
+from toolfault_collector.storage.cache_versions import EVERY_QUARTER, QUARTER_US
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
@@ -121,8 +121,8 @@ def _is_answered(engine: Engine, ask: _Ask, scope: Scope) -> bool:
 
 def _changed(before: Mapping[int, int], after: Mapping[int, int]) -> set[int]:
     """Return the days of which a quarter has another version than *before*."""
-    every = before.get(EVERY_DAY) != after.get(EVERY_DAY)
-    changed = (at for at in after if at != EVERY_DAY and (every or before.get(at) != after[at]))
+    every = before.get(EVERY_QUARTER) != after.get(EVERY_QUARTER)
+    changed = (at for at in after if at != EVERY_QUARTER and (every or before.get(at) != after[at]))
     return {at // DAY_US * DAY_US for at in changed}
 
 

@@ -213,8 +213,8 @@ BREAKS: Final = (
         name="pages-open-chains-stay-open",
         promise="A page goes on saying open, from memory, after a chain was given up.",
         file="dashboard/toolfault_dashboard/queries/counting/parts.py",
-        old="return versions.get(EVERY_DAY, 0) + written_to, min(settles, default=None)",
-        new="return versions.get(EVERY_DAY, 0) + written_to, None",
+        old="return versions.get(EVERY_QUARTER, 0) + written_to, min(settles, default=None)",
+        new="return versions.get(EVERY_QUARTER, 0) + written_to, None",
         found_by=(
             "tests/dashboard/queries/test_parts.py::test_an_open_chain_is_given_up_in_time[sqlite]",
         ),

@@ -24,9 +24,9 @@ from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import (
     chain,
     conversation,
-    day_version,
     event_key,
     metadata,
+    quarter_version,
     tool_call,
 )
 
@@ -268,8 +268,8 @@ def test_a_cut_raises_the_versions_of_the_days_it_changes(
     def versions() -> dict[int, int]:
         with read_connection(engine) as conn:
             found: Counter[int] = Counter()
-            for row in conn.execute(select(day_version)):
-                found[row.day // DAY_US * DAY_US] += row.version
+            for row in conn.execute(select(quarter_version)):
+                found[row.starts_at // DAY_US * DAY_US] += row.version
             return found
 
     before = versions()

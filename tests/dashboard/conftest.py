@@ -147,7 +147,7 @@ def grow(engine: Engine, project: str) -> None:
     with write_transaction(engine) as conn:
         conn.execute(
             text(
-                "UPDATE day_version SET version = version + 1000000"
+                "UPDATE quarter_version SET version = version + 1000000"
                 " WHERE project_id = (SELECT id FROM project WHERE name = :name)"
             ),
             {"name": project},

@@ -13,7 +13,7 @@ from tests.dashboard.generated import NOW
 
 from toolfault_collector.clock import DAY_US
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
-from toolfault_collector.storage.tables import day_answer
+from toolfault_collector.storage.tables import stored_answer
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.search import parse
@@ -42,7 +42,7 @@ def _overview(engine: Engine) -> tuple[Any, int]:
 
 def _stored(engine: Engine) -> int:
     with read_connection(engine) as conn:
-        return int(conn.execute(select(func.count()).select_from(day_answer)).scalar_one())
+        return int(conn.execute(select(func.count()).select_from(stored_answer)).scalar_one())
 
 
 def test_a_server_that_starts_counts_fewer_days(opened: Opened) -> None:
@@ -73,7 +73,7 @@ def test_an_answer_that_holds_more_than_counts_is_counted_anew(opened: Opened) -
     told, few = _overview(opened())
     for packed in (zlib.compress(pickle.dumps(_Harmful())), b"broken", zlib.compress(b"broken")):
         with write_transaction(engine) as conn:
-            conn.execute(update(day_answer).values(answer=packed))
+            conn.execute(update(stored_answer).values(answer=packed))
         again, many = _overview(opened())
         assert again == told
         assert many > few
@@ -85,7 +85,7 @@ def test_answers_of_other_code_are_forgotten(opened: Opened) -> None:
     stored = Storing(engine, _DAYS).store(NOW, lambda: False)
     told, few = _overview(opened())
     with write_transaction(engine) as conn:
-        conn.execute(update(day_answer).values(counted_by="yesterday"))
+        conn.execute(update(stored_answer).values(counted_by="yesterday"))
     again, many = _overview(opened())
     assert again == told
     assert many > few
@@ -95,15 +95,15 @@ def test_answers_of_other_code_are_forgotten(opened: Opened) -> None:
 @pytest.mark.parametrize("length", [DAY_US, DAY_US // 4])
 def test_the_doctor_finds_answers_that_are_wrong(opened: Opened, length: int) -> None:
     """A stored answer that is not what its rows say is found, and forgotten with a repair."""
-    engine, row = opened(), day_answer.c
+    engine, row = opened(), stored_answer.c
     Storing(engine, days=3).store(NOW, lambda: False)
     assert wrong_answers(engine, NOW, repair=False) == 0
     whole = row.ends_at - row.starts_at == length
     with write_transaction(engine) as conn:
-        stored = conn.execute(select(day_answer).where(whole)).all()
+        stored = conn.execute(select(stored_answer).where(whole)).all()
         largest = {each.question: each.answer for each in sorted(stored, key=_size)}
         for question, answer in largest.items():  # as if all were like one of them
-            wrong = update(day_answer).where(whole, row.question == question)
+            wrong = update(stored_answer).where(whole, row.question == question)
             conn.execute(wrong.values(answer=answer))
     assert wrong_answers(engine, NOW, repair=False) > 0
     assert wrong_answers(engine, NOW, repair=True) > 0

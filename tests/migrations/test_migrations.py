@@ -110,7 +110,7 @@ def _rows(project_id: int) -> dict[str, dict[str, Any]]:
         "quota_bucket": {"project_id": project_id, "events_left": -2.5, "filled_at": at},
         "audit_log": {"occurred_at": at, "actor": "ada", "action": "key.create", "detail": {}},
         "drop_counts": {"project_id": project_id, "period": 0, "reason": WEIRD, "events": 3},
-        "day_answer": {
+        "stored_answer": {
             "project_id": project_id,
             "question": "x",
             "starts_at": 0,
@@ -297,10 +297,10 @@ def test_orphans_stop_a_migration(
     before = migrations.current(engine)
     add_next_schema(tmp_path, monkeypatch.setattr)
     with closing(sqlite3.connect(sqlite_path(engine))) as raw:  # foreign keys are off
-        raw.execute("INSERT INTO day_version VALUES (7, 0, 1)")
+        raw.execute("INSERT INTO quarter_version VALUES (7, 0, 1)")
         raw.commit()
 
-    with pytest.raises(RuntimeError, match="day_version without their parent"):
+    with pytest.raises(RuntimeError, match="quarter_version without their parent"):
         migrations.upgrade(engine)
 
     assert migrations.current(engine) == before

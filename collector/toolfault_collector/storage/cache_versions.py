@@ -23,21 +23,21 @@ from sqlalchemy import Connection
 
 from toolfault_collector.clock import DAY_US
 from toolfault_collector.storage.database.bulk import columns, upsert_rows
-from toolfault_collector.storage.tables import day_version
+from toolfault_collector.storage.tables import quarter_version
 
-__all__ = ["EVERY_DAY", "QUARTER_US", "Span", "raise_versions"]
+__all__ = ["EVERY_QUARTER", "QUARTER_US", "Span", "raise_versions"]
 
 Span = tuple[int, int, int]
 """A project, and the first and last microsecond of what changed in it."""
 
 QUARTER_US: Final = DAY_US // 4
 
-EVERY_DAY: Final = -1
-"""The day of the row that stands for all days of a project."""
+EVERY_QUARTER: Final = -1
+"""Where the row starts that stands for all quarters of a project."""
 
 # A conversation that lasts longer changes everything: nobody counts to 10,000 days for it.
 _MOST_QUARTERS: Final = 160
-_KEY: Final = columns("project_id day")
+_KEY: Final = columns("project_id starts_at")
 _COLUMNS: Final = (*_KEY, "version")
 
 
@@ -47,10 +47,10 @@ def raise_versions(conn: Connection, spans: Iterable[Span]) -> None:
     for project_id, first, last in spans:
         begin, end = first // QUARTER_US, last // QUARTER_US
         if end - begin > _MOST_QUARTERS:
-            raised[project_id, EVERY_DAY] += 1
+            raised[project_id, EVERY_QUARTER] += 1
             continue
         for quarter in range(begin, end + 1):
             raised[project_id, quarter * QUARTER_US] += 1
     # In the order of their keys: two collectors never wait for each other in a circle.
     rows = [(*key, raised[key]) for key in sorted(raised)]
-    upsert_rows(conn, day_version, _COLUMNS, key=_KEY, rows=rows, add=True)
+    upsert_rows(conn, quarter_version, _COLUMNS, key=_KEY, rows=rows, add=True)

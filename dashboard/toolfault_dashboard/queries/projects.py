@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, exists, func, select
 
-from toolfault_collector.storage.tables import day_version, failure_counts, project, tool_call
+from toolfault_collector.storage.tables import failure_counts, project, quarter_version, tool_call
 from toolfault_dashboard.queries.counting.once import once
 from toolfault_dashboard.queries.rows import ProjectRow
 
@@ -74,8 +74,8 @@ def _all(conn: Connection) -> Sequence[Row[Any]]:
         .scalar_subquery()
     )
     versions = (
-        select(func.coalesce(func.sum(day_version.c.version), 0))
-        .where(day_version.c.project_id == project.c.id)
+        select(func.coalesce(func.sum(quarter_version.c.version), 0))
+        .where(quarter_version.c.project_id == project.c.id)
         .correlate(project)
         .scalar_subquery()
     )

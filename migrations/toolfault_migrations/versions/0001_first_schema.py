@@ -46,7 +46,7 @@ _TABLES: Final = (
     "kind_state",
     *("quota_bucket", "audit_log", "change", "conversation", "conversation_end", "tool_call"),
     *("event_key", "issue", "chain", "message", "signature", "call_counts", "failure_counts"),
-    *("day_version", "day_answer", "drop_counts", "rejected_event"),
+    *("quarter_version", "stored_answer", "drop_counts", "rejected_event"),
     *("trace", "trace_batch", "otlp_request", "metric_calls", "metric_series"),
     *("alert_channel", "alert_rule", "alert_state", "alert_message", "alert_lease"),
 )
@@ -538,13 +538,13 @@ def _make_counts() -> None:
         Column("calls", BigInteger, nullable=False),
     )
     op.create_table(
-        "day_version",
+        "quarter_version",
         Column("project_id", Integer, ForeignKey("project.id"), primary_key=True),
-        Column("day", BigInteger, primary_key=True),
+        Column("starts_at", BigInteger, primary_key=True),
         Column("version", BigInteger, nullable=False),
     )
     op.create_table(
-        "day_answer",
+        "stored_answer",
         Column("project_id", Integer, ForeignKey("project.id"), primary_key=True),
         Column("question", String(32), primary_key=True),
         Column("starts_at", BigInteger, primary_key=True),

@@ -17,7 +17,7 @@ from tests.dashboard.pages.places import generated
 from tests.dashboard.reading import Page
 
 from toolfault_collector.storage.database.engine import write_transaction
-from toolfault_collector.storage.tables import day_version
+from toolfault_collector.storage.tables import quarter_version
 from toolfault_dashboard.queries.counting import deadline, parts, patience
 
 pytestmark = pytest.mark.slow
@@ -49,7 +49,7 @@ class _Hurried:
 def impatient(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Browser]:
     """A reader of a server that knows nothing yet, for whom every day takes too long."""
     with write_transaction(own_engine) as conn:  # as of a project with a hundred million calls
-        conn.execute(update(day_version).values(version=day_version.c.version * 100_000))
+        conn.execute(update(quarter_version).values(version=quarter_version.c.version * 100_000))
     monkeypatch.setattr(patience, "time", _Hurried())
     yield from open_browser(own_engine)
 

@@ -24,7 +24,7 @@ from toolfault_collector.storage.database.engine import (
 )
 from toolfault_collector.storage.rollups import HOUR_US
 from toolfault_collector.storage.store import store_events
-from toolfault_collector.storage.tables import day_version
+from toolfault_collector.storage.tables import quarter_version
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.clusters import Moments
 from toolfault_dashboard.queries.comparisons.detected import detected_changes
@@ -59,9 +59,13 @@ class _Fleet:
         with write_transaction(engine) as conn:
             self.project = ensure_project(conn, "fleet")
             # As if these days had been written to a million times: a window with one is cut.
-            days = [(NOW // DAY_US - ago) * DAY_US for ago in (5, 12)]
-            rows = [{"project_id": self.project, "day": day, "version": 10**6} for day in days]
-            conn.execute(insert(day_version), rows)
+            for ago in (5, 12):
+                at = (NOW // DAY_US - ago) * DAY_US
+                conn.execute(
+                    insert(quarter_version).values(
+                        project_id=self.project, starts_at=at, version=10**6
+                    )
+                )
 
     def send(self, conversations: int) -> None:
         """Store *conversations* more, in batches that mix early and late calls of each."""

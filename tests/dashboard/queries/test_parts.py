@@ -24,7 +24,7 @@ from toolfault_collector.storage.database.engine import (
     write_transaction,
 )
 from toolfault_collector.storage.store import store_events
-from toolfault_collector.storage.tables import day_version
+from toolfault_collector.storage.tables import quarter_version
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import FREQUENCIES, Dimension, Scope
 from toolfault_dashboard.queries.comparisons.sides import side_of
@@ -185,9 +185,11 @@ class _Agent:
         with write_transaction(engine) as conn:
             self.project = ensure_project(conn, "parts")
             # As if one day had been written to a million times: its windows are large.
-            day = (NOW // DAY_US - 11) * DAY_US
+            at = (NOW // DAY_US - 11) * DAY_US
             conn.execute(
-                insert(day_version).values(project_id=self.project, day=day, version=1_000_000)
+                insert(quarter_version).values(
+                    project_id=self.project, starts_at=at, version=1_000_000
+                )
             )
 
     def send(self, *events: dict[str, Any]) -> None:

@@ -36,15 +36,15 @@ __all__ = [
     "change",
     "conversation",
     "conversation_end",
-    "day_answer",
-    "day_version",
     "drop_counts",
     "event_key",
     "failure_counts",
     "issue",
     "message",
+    "quarter_version",
     "rejected_event",
     "signature",
+    "stored_answer",
     "tool_call",
 ]
 
@@ -420,19 +420,19 @@ failure_counts = Table(
     Column("calls", BigInteger, nullable=False),
 )
 
-# What was counted of a day stays true while its versions do; see `cache_versions`.
-day_version = Table(
-    "day_version",
+# What was counted of a quarter of a day stays true while its version does; see `cache_versions`.
+quarter_version = Table(
+    "quarter_version",
     metadata,
     Column("project_id", Integer, ForeignKey("project.id"), primary_key=True),
-    Column("day", BigInteger, primary_key=True),  # first microsecond of a quarter; -1 for every day
+    Column("starts_at", BigInteger, primary_key=True),  # -1 for every quarter
     Column("version", BigInteger, nullable=False),
 )
 
 # What readers counted of days and quarters of days that are over; true while the version of the
 # day is the one it was counted at (`toolfault_dashboard.queries.counting.stored_answers`).
-day_answer = Table(
-    "day_answer",
+stored_answer = Table(
+    "stored_answer",
     metadata,
     Column("project_id", Integer, ForeignKey("project.id"), primary_key=True),
     Column("question", String(32), primary_key=True),  # digest of what was asked

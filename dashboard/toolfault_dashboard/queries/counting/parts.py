@@ -34,9 +34,9 @@ from weakref import WeakKeyDictionary
 from sqlalchemy import Connection, Engine, func, literal_column, select
 
 from toolfault_collector.clock import DAY_US
-from toolfault_collector.storage.cache_versions import EVERY_DAY, QUARTER_US
+from toolfault_collector.storage.cache_versions import EVERY_QUARTER, QUARTER_US
 from toolfault_collector.storage.rollups import HOUR_US
-from toolfault_collector.storage.tables import chain, day_version
+from toolfault_collector.storage.tables import chain, quarter_version
 from toolfault_dashboard.queries.counting.deadline import begin_anew
 from toolfault_dashboard.queries.counting.once import once
 from toolfault_dashboard.queries.counting.patience import (
@@ -297,7 +297,7 @@ def _pieces(part: _Part, versions: dict[int, int], now: int | None) -> Sequence[
         return [_Part(*each, keep=True) for each in pairwise((begin, *inner, end))]
     # A conversation that goes on for many days raises no version but that of every day.
     days: Sequence[int] = () if begin is None else range(begin, end, DAY_US)
-    if EVERY_DAY not in versions:
+    if EVERY_QUARTER not in versions:
         touched = {quarter // DAY_US * DAY_US for quarter in versions}
         days = sorted(day for day in touched if (begin is None or day >= begin) and day < end)
     if not 1 < len(days) <= MOST_PIECES:
@@ -315,8 +315,8 @@ def _versions(conn: Connection, project_id: int, many: int) -> dict[int, int]:
 
 def versions_of_quarters(conn: Connection, project_id: int) -> dict[int, int]:
     """Return the versions of the quarters of days of a project that have one."""
-    table = day_version.c
-    rows = conn.execute(select(table.day, table.version).where(table.project_id == project_id))
+    row = quarter_version.c
+    rows = conn.execute(select(row.starts_at, row.version).where(row.project_id == project_id))
     return {int(quarter): int(version) for quarter, version in rows}
 
 
@@ -326,7 +326,7 @@ def _between(versions: dict[int, int], begin: int | None, end: int | None) -> in
     return sum(
         version
         for quarter, version in versions.items()
-        if quarter != EVERY_DAY and quarter >= first and (end is None or quarter < end)
+        if quarter != EVERY_QUARTER and quarter >= first and (end is None or quarter < end)
     )
 
 
@@ -368,7 +368,7 @@ def _version(
         )
     ]
     written_to = sum(_between(versions, *each) for each in windows)
-    return versions.get(EVERY_DAY, 0) + written_to, min(settles, default=None)
+    return versions.get(EVERY_QUARTER, 0) + written_to, min(settles, default=None)
 
 
 class _Answers:

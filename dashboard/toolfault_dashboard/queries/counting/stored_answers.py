@@ -33,7 +33,7 @@ from toolfault_collector.clock import DAY_US
 from toolfault_collector.storage.cache_versions import QUARTER_US
 from toolfault_collector.storage.database.dialect import insert_ignore
 from toolfault_collector.storage.database.engine import write_transaction
-from toolfault_collector.storage.tables import day_answer
+from toolfault_collector.storage.tables import stored_answer
 
 __all__ = [
     "StoredAnswer",
@@ -112,7 +112,7 @@ class StoredAnswers:
             return None  # it is counted anew
 
     def _read(self) -> dict[tuple[int, int], tuple[int, bytes]]:
-        row, (begin, end) = day_answer.c, self._window
+        row, (begin, end) = stored_answer.c, self._window
         # Whole days are known as such, but for those in which the window begins and ends.
         at_edges = [row.starts_at >= end // DAY_US * DAY_US]
         conditions = [
@@ -133,7 +133,7 @@ class StoredAnswers:
 
 def stored_versions(conn: Connection, project_id: int) -> dict[tuple[str, int, int], int]:
     """Return the versions of the answers that are stored, by question, beginning and end."""
-    row = day_answer.c
+    row = stored_answer.c
     rows = conn.execute(
         select(row.question, row.starts_at, row.ends_at, row.version).where(
             row.project_id == project_id, row.counted_by == _code()
@@ -148,29 +148,29 @@ def store_answers(engine: Engine, answers: Iterable[StoredAnswer]) -> int:
         dict(zip(_COLUMNS, (*each[:-1], _code(), _packed(each.answer)), strict=True))
         for each in sorted(answers, key=lambda each: each[:4])
     ]
-    row = day_answer.c
+    row = stored_answer.c
     if rows:
         key = [row[name] == bindparam(f"own_{name}") for name in _KEY]
         own = [{f"own_{name}": each[name] for name in _KEY} for each in rows]
         with write_transaction(engine) as conn:
-            conn.execute(delete(day_answer).where(*key), own)
-            conn.execute(insert_ignore(conn, day_answer), rows)  # another server may do the same
+            conn.execute(delete(stored_answer).where(*key), own)
+            conn.execute(insert_ignore(conn, stored_answer), rows)  # another server may do the same
     return len(rows)
 
 
 def forget_unknown(engine: Engine, project_id: int) -> None:
     """Remove the answers that other code counted."""
-    row = day_answer.c
+    row = stored_answer.c
     with write_transaction(engine) as conn:
         conn.execute(
-            delete(day_answer).where(row.project_id == project_id, row.counted_by != _code())
+            delete(stored_answer).where(row.project_id == project_id, row.counted_by != _code())
         )
 
 
 def forget_answers(engine: Engine, project_id: int) -> None:
     """Remove all answers about a project."""
     with write_transaction(engine) as conn:
-        conn.execute(delete(day_answer).where(day_answer.c.project_id == project_id))
+        conn.execute(delete(stored_answer).where(stored_answer.c.project_id == project_id))
 
 
 @cache

@@ -7,9 +7,9 @@ from sqlalchemy import Connection, and_, func, select
 from toolfault_collector.storage.drops import HOUR_US
 from toolfault_collector.storage.tables import (
     chain,
-    day_version,
     drop_counts,
     kind_state,
+    quarter_version,
     signature,
     tool_call,
 )
@@ -103,7 +103,7 @@ def dropped(conn: Connection, project_id: int, since: int, until: int) -> int:
 
 def arrivals(conn: Connection) -> dict[int, str]:
     """Return, by project, a text that is another one as soon as anything was stored in it."""
-    version = day_version.c
+    version = quarter_version.c
     rows = conn.execute(
         select(version.project_id, func.count(), func.sum(version.version)).group_by(
             version.project_id
