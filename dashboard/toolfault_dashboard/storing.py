@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from math import isclose
 from typing import Any, Final
 
 from sqlalchemy import Connection, Engine
@@ -33,17 +35,24 @@ from toolfault_dashboard.queries.counting.stored_answers import (
     stored_versions,
 )
 from toolfault_dashboard.queries.figures.trends import trends_by_tool
+from toolfault_dashboard.queries.rows import FrequencyTable
 from toolfault_dashboard.queries.windows import between
 from toolfault_dashboard.search import parse
 
-__all__ = ["MOST_DAYS", "Storing", "wrong_answers"]
+__all__ = ["MOST_DAYS", "Storing", "alike", "wrong_answers"]
 
 _WINDOW: Final = "since:14d"  # what a page shows if its reader chooses nothing
 _SECONDS: Final = 0.5  # of the clock after which a snapshot is let go
 
 _Ask = Callable[[Connection, Scope], Any]
-_OF_DAYS: Final[tuple[_Ask, ...]] = (queries.overview, trends_by_tool, detected_changes)
-_OF_QUARTERS: Final[tuple[_Ask, ...]] = (queries.overview,)
+
+
+def _codes_and_fields(conn: Connection, scope: Scope) -> list[FrequencyTable]:
+    return [queries.frequency(conn, scope, by, limit=1) for by in ("code", "field")]
+
+
+_OF_QUARTERS: Final[tuple[_Ask, ...]] = (queries.overview, queries.round_trips, _codes_and_fields)
+_OF_DAYS: Final[tuple[_Ask, ...]] = (*_OF_QUARTERS, trends_by_tool, detected_changes)
 """What has answers that are worth storing, of days and of their quarters."""
 
 MOST_DAYS: Final = 98
@@ -168,5 +177,22 @@ def _is_right(engine: Engine, project_id: int, window: tuple[int, int], now: int
     found = []
     for always in (True, False):
         with read_connection(engine) as conn, cut(conn, always=always):
-            found.append([ask(conn, scope) for ask in (queries.overview, trends_by_tool)])
-    return found[0] == found[1]
+            found.append([ask(conn, scope) for ask in (*_OF_QUARTERS, trends_by_tool)])
+    return alike(*found)
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Say whether two answers are one, to nine digits: sums hang on the order of adding."""
+    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
+        return isclose(one, other, rel_tol=1e-9)
+    if type(one) is not type(other):
+        return False
+    if is_dataclass(one):
+        return all(
+            alike(getattr(one, each.name), getattr(other, each.name)) for each in fields(one)
+        )
+    if isinstance(one, Mapping):
+        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(alike, one, other))
+    return bool(one == other)

@@ -210,6 +210,16 @@ BREAKS: Final = (
         found_by=("tests/collector/test_recount.py::test_damage_is_found_and_repaired[sqlite]",),
     ),
     Break(
+        name="pages-stored-answers-outlive-their-rows",
+        promise="A server that starts shows what was counted before late calls came.",
+        file="dashboard/toolfault_dashboard/queries/counting/stored_answers.py",
+        old="if known != version:",
+        new="if known is None:",
+        found_by=(
+            "tests/dashboard/queries/test_clusters.py::test_what_is_stored_is_what_the_rows_say[sqlite-1]",
+        ),
+    ),
+    Break(
         name="pages-open-chains-stay-open",
         promise="A page goes on saying open, from memory, after a chain was given up.",
         file="dashboard/toolfault_dashboard/queries/counting/parts.py",

@@ -75,7 +75,9 @@ def round_trips(conn: Connection, scope: Scope) -> RoundTrips:
         found = _at_once(conn, scope, _SHOWN, [(key,) for key in _SHOWN if key != _TRIPS])
         parts = [_each_alone(found, _SHOWN)]
     else:
-        parts = in_parts(conn, scope, _summed, _SHOWN, outcomes=True, together=_sums_together)
+        parts = in_parts(
+            conn, scope, _summed, _SHOWN, outcomes=True, together=_sums_together, stored=True
+        )
     for part in parts:
         for name, row in part:
             by[name].append(row)

@@ -148,7 +148,9 @@ def _most_first(row: FrequencyRow) -> tuple[float, str, str]:
 def _groups(conn: Connection, scope: Scope, by: str) -> list[_Group]:
     if by == "signature":
         return _by_signature(conn, scope, by)  # what is new is a matter of the whole window
-    parts = in_parts(conn, scope, _GROUPS.get(by, _by_column), by, together=_together)
+    parts = in_parts(
+        conn, scope, _GROUPS.get(by, _by_column), by, together=_together, stored=by in _STORED
+    )
     return parts[0] if len(parts) == 1 else _together(parts, by)
 
 
@@ -169,6 +171,7 @@ def _added(groups: list[_Group]) -> _Group:
     )
 
 
+_STORED: Final = ("code", "field")  # few, and seen by every audience
 _TOLD_APART_BY_TOOL: Final = ("field", "field_pattern", "signature")
 
 
