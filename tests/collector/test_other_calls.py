@@ -13,10 +13,12 @@ from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import SECOND_US, now_us
 from toolfault_collector.doctor.recount import recount
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
+from toolfault_collector.storage.rollups import HOUR_US
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import chain
 
-BEGAN = now_us() - 3_600 * SECOND_US
+# An hour that is over: what is written to a quarter of a day more is no cost of the calls.
+BEGAN = (now_us() // HOUR_US - 1) * HOUR_US
 
 
 def _call(tool: str, at: float, *, ok: bool = True, **members: Any) -> dict[str, Any]:
