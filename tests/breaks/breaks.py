@@ -210,6 +210,16 @@ BREAKS: Final = (
         found_by=("tests/collector/test_recount.py::test_damage_is_found_and_repaired[sqlite]",),
     ),
     Break(
+        name="mcp-request-of-another-tool-lost",
+        promise="What a tool requests of a server is reported by neither side.",
+        file="sdk/toolfault/integrations/mcp/client.py",
+        old="reports=around is None or stands)",
+        new="reports=True)",
+        found_by=(
+            "tests/sdk/integrations/test_mcp_marks.py::test_a_request_inside_another_call_is_reported_by_somebody",
+        ),
+    ),
+    Break(
         name="pages-stored-answers-outlive-their-rows",
         promise="A server that starts shows what was counted before late calls came.",
         file="dashboard/toolfault_dashboard/queries/counting/stored_answers.py",

@@ -39,7 +39,7 @@ from toolfault.tools import CallRecord, mark_reported, notify
 from toolfault.tools._call import RUNNING, Frame, RunningCall, leave
 from toolfault.tools._phantoms import dropped, undeclared
 
-__all__ = ["Call", "Seen", "current_call", "note", "observe", "open_call"]
+__all__ = ["Call", "Seen", "current_call", "note", "note_answer", "observe", "open_call"]
 
 _PASSED = ("ok", "exec", "returned")  # how calls end whose arguments nobody refused
 # Their schema is made for failures alone, of which a share would say nothing.
@@ -80,6 +80,7 @@ class Seen:
         duration_ms: Length of the call, milliseconds; None to take it from the open call.
         counted_by: Where the other side of a protocol says that it reports the call, which is not
             where this process does.
+        failed_inside: Fills in what another process answered that the call asked, if it failed.
         reports: Whether this process reports the call; False where the other side of a protocol
             does, which wants to know what went wrong (``Call.error``).
         call: The open call this belongs to.
@@ -107,6 +108,7 @@ class Seen:
     told_as: Callable[[str], str] | None = None
     duration_ms: float | None = None
     counted_by: str | None = None
+    failed_inside: Callable[[Seen], None] | None = None
     reports: bool = True
     call: Call | None = field(default=None, repr=False)
 
@@ -234,6 +236,24 @@ def note(**details: Any) -> None:
             setattr(seen, name, value)
 
 
+def note_answer(is_failure: Callable[[], bool], tell: Callable[[Seen], None]) -> None:
+    """Say how the request that the open call made of another process was answered, last of all.
+
+    A framework may turn a failure of it into control flow, which is none: then this one counts.
+
+    Args:
+        is_failure: Says whether the answer was a failure; called inside the guard.
+        tell: Fills in what it tells; called inside the guard.
+    """
+    frame = open_call()
+    if frame is None or frame.seen is None:
+        return
+    try:
+        frame.seen.failed_inside = tell if is_failure() else None
+    except Exception:  # noqa: BLE001 - the promise to the host
+        debug("the answer of another process could not be read")
+
+
 def observe(build: Callable[[], Seen], *, improve: bool = False) -> str | None:
     """Report one finished call, once, and say what to tell the model; never raises.
 
@@ -256,7 +276,10 @@ def observe(build: Callable[[], Seen], *, improve: bool = False) -> str | None:
 def _observed(seen: Seen, *, improve: bool) -> str | None:
     call, inner = seen.call, _closed(seen)
     if seen.stage == "control" or is_control_flow(seen.error):
-        return None
+        if seen.failed_inside is None:
+            return None
+        seen.stage, seen.error = "ok", None
+        seen.failed_inside(seen)
     arguments = parsed(seen.arguments)
     if seen.stage != "parse" and arguments is None and inner is not None:
         arguments = inner.arguments if isinstance(inner.arguments, dict) else None

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from collections import Counter
+from contextlib import suppress
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -85,3 +88,48 @@ def test_repeats_of_a_server_that_declares_its_tools_are_counted() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert done.stdout.strip() == "{'pay': 2, 'look': None, 'other': None}", done.stderr
+
+
+def calls_inside_others() -> None:
+    """Call a tool of a server within another one, and one whose failure becomes control flow."""
+    transport = MemoryTransport()
+    toolfault.init(transport=transport, successes="all", integrations=["mcp"])
+    server = MCPServer("stub")
+
+    @server.tool()
+    def look(n: int) -> str:
+        if n == 0:
+            raise ValueError("nothing there")
+        return "ok"
+
+    again = type("ModelRetry", (Exception,), {"__module__": "pydantic_ai.exceptions"})
+
+    async def talk() -> None:
+        async with mcp.Client(server) as client:
+
+            @toolfault.tool
+            async def plan() -> str:
+                await client.call_tool("look", {"n": 1})
+                await client.call_tool("look", {"n": 0})
+                return "planned"
+
+            await plan()
+            for name in ("look", "stub_look"):
+                with suppress(again), Call(partial(Seen, "pydantic_ai", name)):
+                    await client.call_tool("look", {"n": 0})
+                    raise again("try again")
+
+    asyncio.run(talk())
+    toolfault.flush()
+    seen = Counter((each["tool"], each["success"]) for each in transport.events)
+    sys.stdout.write(str(sorted(seen.items())))
+
+
+def test_a_request_inside_another_call_is_reported_by_somebody() -> None:
+    """By the server where the call around is another tool, and also if a framework tries again."""
+    program = f"from {__name__} import calls_inside_others; calls_inside_others()"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    expected = {("look", False): 2, ("look", True): 1, ("plan", True): 1, ("stub_look", False): 1}
+    assert done.stdout.strip() == str(sorted(expected.items())), done.stderr

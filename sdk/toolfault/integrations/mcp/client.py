@@ -12,13 +12,14 @@ from toolfault.integrations.mcp.results import (
     KEY,
     answered,
     idempotent,
+    is_error,
     refused,
     schema_of,
     sink,
     told,
     with_parts,
 )
-from toolfault.integrations.seen import Call, Seen, note
+from toolfault.integrations.seen import Call, Seen, note, note_answer
 from toolfault.telemetry._conversations import current_scope
 from toolfault.telemetry._guard import debug
 from toolfault.tools import running_call
@@ -33,8 +34,9 @@ _LISTED = (
 def client_calls(original: Any) -> Any:
     """Observe ``ClientSession.call_tool``, through which every Python client of MCP calls.
 
-    Inside a tool call that is observed already, the request belongs to that call: it carries its
-    ids and has no event of its own.
+    Inside the call of a framework's tool that stands for this one, the request belongs to that
+    call: it carries its ids and has no event of its own. What another tool requests is reported by
+    the server alone, so it is not told that anybody else does.
     """
     takes_meta = "meta" in (original.__kwdefaults__ or {})
 
@@ -43,14 +45,18 @@ def client_calls(original: Any) -> Any:
         self: Any, name: str, arguments: Any = None, *args: Any, **kwargs: Any
     ) -> Any:
         around = running_call()
-        join = _join(None if around is None else around.call_id)
+        stands = around is not None and _stands_for(around.tool, name)
+        join = _join(None if around is None else around.call_id, reports=around is None or stands)
         given = kwargs.get("meta")
-        if takes_meta and "sink" in join and (given is None or isinstance(given, Mapping)):
+        if takes_meta and sink() is not None and (given is None or isinstance(given, Mapping)):
             kwargs["meta"] = {**(given or {}), KEY: join}
         if around is not None:
-            if around.tool == name:  # the tool of a framework that stands for this one
+            if stands:
                 note(idempotent=_listed(self, name)[1])
-            return await original(self, name, arguments, *args, **kwargs)
+            result = await original(self, name, arguments, *args, **kwargs)
+            if stands:
+                note_answer(lambda: is_error(result), lambda seen: answered(seen, result))
+            return result
         with Call(lambda: _called(self, name, arguments, join["call"]), refused=refused) as call:
             result = await original(self, name, arguments, *args, **kwargs)
             improve = improves("mcp") and not told(result).get("improved")
@@ -96,10 +102,17 @@ def _listed(session: Any, name: str) -> tuple[Any, bool | None]:
     return known
 
 
-def _join(call_id: str | None) -> dict[str, str]:
-    """Return what a server is told of the call."""
+def _stands_for(tool: str, name: Any) -> bool:
+    """Say whether a framework's *tool* is the server's *name*, or that behind a prefix."""
+    if not isinstance(name, str) or not name or not tool.endswith(name):
+        return False
+    return not tool[: -len(name)][-1:].isalnum()
+
+
+def _join(call_id: str | None, *, reports: bool) -> dict[str, str]:
+    """Return what a server is told of the call: where it is reported only if it is, here."""
     told = {"call": call_id or secrets.token_hex(8)}
-    scope, where = current_scope(), sink()
+    scope, where = current_scope(), sink() if reports else None
     if scope is not None:
         told["conversation"] = scope.conversation.id
         if scope.turn is not None:

@@ -14,6 +14,7 @@ __all__ = [
     "PARTS",
     "answered",
     "idempotent",
+    "is_error",
     "mapping",
     "refused",
     "schema_of",
@@ -71,11 +72,16 @@ def refused(seen: Seen) -> None:
         seen.stage = "control"
 
 
+def is_error(result: Any) -> bool:
+    """Say whether a result is that of a failed call."""
+    return bool(_member(result, "is_error", "isError"))
+
+
 def answered(seen: Seen, result: Any) -> None:
     """Fill in what a result tells; what was noted on the way stays."""
     if type(result).__name__ in _NOT_THE_END:
         seen.stage = "control"
-    elif _member(result, "is_error", "isError"):
+    elif is_error(result):
         seen.told = _text(result)
         seen.error = seen.error or _described(seen, result)
         if seen.stage == "ok":

@@ -26,6 +26,8 @@ __all__ = ["finds_handler", "handles", "registers", "requested"]
 
 _LONGEST_ID = 128
 _SINK = re.compile(r"[0-9a-f]{16}", re.ASCII)
+_MOST_SINKS = 50  # of a process: whoever invents others makes no counter of their own
+_sinks: set[str] = set()
 
 
 def finds_handler(original: Any) -> Any:
@@ -163,4 +165,8 @@ def _id(value: object) -> str | None:
 
 def _sink_of(value: object) -> str | None:
     """Return where a peer says that it reports, if it says so; counters are kept by it."""
-    return value if isinstance(value, str) and _SINK.fullmatch(value) else None
+    if not isinstance(value, str) or _SINK.fullmatch(value) is None:
+        return None
+    if value not in _sinks and len(_sinks) < _MOST_SINKS:
+        _sinks.add(value)
+    return value if value in _sinks else None
