@@ -57,6 +57,7 @@ from toolfault_dashboard.queries import CursorError
 from toolfault_dashboard.queries.counting.deadline import TooSlow
 from toolfault_dashboard.queries.counting.parts import keep_at_most
 from toolfault_dashboard.queries.counting.patience import StillCounting
+from toolfault_dashboard.queries.counting.stored_answers import counting_code
 from toolfault_dashboard.render import PACKAGE
 from toolfault_dashboard.search import QueryError
 from toolfault_dashboard.warming import start_warming
@@ -89,6 +90,7 @@ def create_app(
         alerting: Whether to evaluate the rules of alerts and to send their messages.
     """
     collector = collector or Collector(settings)
+    counting_code()  # before anything changes its files
     keep_at_most(collector.engine, settings.kept_rows)
     service = AlertService(collector.engine, settings, clock=clock)
 

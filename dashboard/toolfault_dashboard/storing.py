@@ -1,7 +1,7 @@
 """Storing what was counted of days that are over, for the next start of a server.
 
 Readers look into the stored answers (``queries.counting.stored_answers``) and count the rest. Who
-stores them asks for what the pages ask, day by day and quarter by quarter.
+stores them asks for what the pages ask, once for each day and each quarter of a day.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from toolfault_dashboard.queries.counting.parts import (
     cut,
     is_asked_at_once,
     keep_at_most,
+    version_of,
     versions_of_quarters,
 )
 from toolfault_dashboard.queries.counting.patience import StillCounting, patience
 from toolfault_dashboard.queries.counting.stored_answers import (
     forget_answers,
-    forget_unknown,
+    forget_stale,
     store_answers,
     stored_versions,
 )
@@ -43,6 +44,8 @@ __all__ = ["MOST_DAYS", "Storing", "alike", "wrong_answers"]
 
 _WINDOW: Final = "since:14d"  # what a page shows if its reader chooses nothing
 _SECONDS: Final = 0.5  # of the clock after which a snapshot is let go
+_MOST_TRIES: Final = 5  # at two snapshots between which nothing was written
+_MOST_IDLE: Final = 3  # times that asking on may bring nothing to store: memory is too small
 
 _Ask = Callable[[Connection, Scope], Any]
 
@@ -83,36 +86,60 @@ class Storing:
         return sum(self._store(project.id, now, stopping) for project in projects)
 
     def _store(self, project_id: int, now: int, stopping: Callable[[], bool]) -> int:
+        oldest = now - now % DAY_US - self._days * DAY_US
         with read_connection(self._engine) as conn:
-            if is_asked_at_once(conn, Scope(project_id, parse(_WINDOW), now)):
-                return 0
+            is_small = is_asked_at_once(conn, Scope(project_id, parse(_WINDOW), now))
             versions = versions_of_quarters(conn, project_id)
-        forget_unknown(self._engine, project_id)
-        changed = _changed(self._done.get(project_id, {}), versions)
-        changed = {day for day in changed if day >= now - now % DAY_US - self._days * DAY_US}
-        stored = sum(
-            self._ask(between(Scope(project_id, parse(""), now), *window), asked, stopping)
-            for asked, window in _windows(changed, now)
+        forget_stale(
+            self._engine,
+            project_id,
+            lambda begin, end, version: (
+                begin >= oldest and version == version_of(versions, begin, end)
+            ),
         )
-        if not stopping():
-            self._done[project_id] = versions
+        if is_small:
+            return 0
+        changed = _changed(self._done.get(project_id, {}), versions)
+        stored = 0
+        for asked, window in _windows({day for day in changed if day >= oldest}, now):
+            scope = between(Scope(project_id, parse(""), now), *window)
+            for ask in asked:
+                new, answered = self._ask(scope, ask, oldest, stopping)
+                stored += new
+                if not answered:
+                    return stored
+        self._done[project_id] = versions
         return stored
 
-    def _ask(self, scope: Scope, asked: Sequence[_Ask], stopping: Callable[[], bool]) -> int:
-        for ask in asked:
-            answered = False
-            while not answered:
-                if stopping():
-                    return 0
-                answered = _is_answered(self._engine, ask, scope)
+    def _ask(
+        self, scope: Scope, ask: _Ask, oldest: int, stopping: Callable[[], bool]
+    ) -> tuple[int, bool]:
+        """Ask on until it is answered, and store what is new; say how much, and whether it was."""
+        stored = idle = 0
+        while idle < _MOST_IDLE and not stopping():
+            answered = _is_answered(self._engine, ask, scope)
+            new = self._keep(scope.project_id, oldest)
+            stored += new
+            if answered:
+                return stored, True
+            idle = 0 if new else idle + 1
+        return stored, False
+
+    def _keep(self, project_id: int, oldest: int) -> int:
+        """Store what is remembered, true and not stored yet; return how much."""
         with read_connection(self._engine) as conn:
-            known = stored_versions(conn, scope.project_id)
-        new = [
-            each
-            for each in answers_to_store(self._engine, scope.project_id)
-            if known.get((each.question, each.starts_at, each.ends_at)) != each.version
-        ]
-        return store_answers(self._engine, new)
+            known = stored_versions(conn, project_id)
+            versions = versions_of_quarters(conn, project_id)
+        # Of one question there may be older answers too: those that other audiences were told.
+        new = {
+            (each.question, each.starts_at, each.ends_at): each
+            for each in answers_to_store(self._engine, project_id)
+            if each.starts_at >= oldest
+            and each.version == version_of(versions, each.starts_at, each.ends_at)
+        }
+        return store_answers(
+            self._engine, [each for key, each in new.items() if known.get(key) != each.version]
+        )
 
 
 def _is_answered(engine: Engine, ask: _Ask, scope: Scope) -> bool:
@@ -163,22 +190,34 @@ def wrong_answers(engine: Engine, now: int, *, repair: bool) -> int:
         with read_connection(engine) as conn:
             stored = stored_versions(conn, project.id)
         days = {start // DAY_US * DAY_US for _, start, _ in stored}
-        stretches = [window for asked, window in _windows(days, now) if asked is _OF_QUARTERS]
-        own = sum(not _is_right(engine, project.id, each, now) for each in stretches)
+        whole = Scope(project.id, parse(""), now)
+        asks = (*_OF_QUARTERS, trends_by_tool)
+        checks: list[tuple[Scope, tuple[_Ask, ...]]] = [
+            (between(whole, *window), asks)
+            for asked, window in _windows(days, now)
+            if asked is _OF_QUARTERS
+        ]
+        if days:
+            checks.append((whole, (detected_changes,)))
+        own = sum(not _is_right(engine, *each) for each in checks)
         if repair and own:
             forget_answers(engine, project.id)
         wrong += own
     return wrong
 
 
-def _is_right(engine: Engine, project_id: int, window: tuple[int, int], now: int) -> bool:
-    scope = between(Scope(project_id, parse(""), now), *window)
-    keep_at_most(engine, 0)
-    found = []
-    for always in (True, False):
-        with read_connection(engine) as conn, cut(conn, always=always):
-            found.append([ask(conn, scope) for ask in (*_OF_QUARTERS, trends_by_tool)])
-    return alike(*found)
+def _is_right(engine: Engine, scope: Scope, asks: Sequence[_Ask]) -> bool:
+    """Say whether *asks* are answered alike with what is stored and from the rows alone."""
+    for _ in range(_MOST_TRIES):
+        found, versions = [], []
+        for always in (True, False):
+            keep_at_most(engine, 0)
+            with read_connection(engine) as conn, cut(conn, always=always):
+                versions.append(versions_of_quarters(conn, scope.project_id))
+                found.append([ask(conn, scope) for ask in asks])
+        if versions[0] == versions[1]:
+            return alike(*found)
+    return True  # it changes all the time, and what has changed is counted anew
 
 
 def alike(one: Any, other: Any) -> bool:

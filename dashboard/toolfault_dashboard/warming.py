@@ -19,7 +19,6 @@ from typing import Any, Final
 
 import structlog
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import SQLAlchemyError
 
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
@@ -107,7 +106,7 @@ def start_warming(
 def _try(step: Callable[[], int], said: str, unit: str) -> None:
     try:
         done = step()
-    except SQLAlchemyError as error:
+    except Exception as error:  # noqa: BLE001 - the next round may go well
         # The reader who asks next is told by the same error what is the matter.
         _log.warning("warming_failed", error=type(error).__name__)
     else:

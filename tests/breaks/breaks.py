@@ -230,6 +230,31 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="pages-stored-answers-of-other-audiences",
+        promise="An older answer of the same days is stored instead of the one of today's rows.",
+        file="dashboard/toolfault_dashboard/storing.py",
+        old="""in answers_to_store(self._engine, project_id)
+            if each.starts_at >= oldest
+            and each.version == version_of(versions, each.starts_at, each.ends_at)
+""",
+        new="""in reversed(list(answers_to_store(self._engine, project_id)))
+            if each.starts_at >= oldest
+""",
+        found_by=(
+            "tests/dashboard/test_storing.py::test_what_another_audience_was_told_does_not_come_back",
+        ),
+    ),
+    Break(
+        name="sdk-mcp-endless-sinks",
+        promise="Clients that invent where they report make a counter of the server each.",
+        file="sdk/toolfault/integrations/mcp/server.py",
+        old="if value not in _sinks and len(_sinks) < _MOST_SINKS:",
+        new="if value not in _sinks:",
+        found_by=(
+            "tests/sdk/integrations/test_mcp_marks.py::test_a_server_believes_fifty_clients_where_they_report",
+        ),
+    ),
+    Break(
         name="pages-open-chains-stay-open",
         promise="A page goes on saying open, from memory, after a chain was given up.",
         file="dashboard/toolfault_dashboard/queries/counting/parts.py",

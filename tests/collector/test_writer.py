@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
 
@@ -205,59 +205,55 @@ def test_batch_that_waits_for_a_row_holds_up_no_other(collector: Collector) -> N
     assert [receipt.accepted for receipt in results.wait() if isinstance(receipt, Receipt)] == [1]
 
 
-@SQLITE
-def test_next_group_is_read_during_a_commit(engine: Engine) -> None:
-    """While one group is committed the next is read, and both are stored."""
-    running = Collector(Settings(group_events=1), engine=engine)
-    running.start()
-    results, read = _Results(2), threading.Event()
-    first, second = (submission_of(engine, failure()) for _ in range(2))
+def _two_groups(running: Collector, when_first_commits: Callable[[], None]) -> list[Result]:
+    """What becomes of two groups: while the first is committed a listener does its part."""
+    results = _Results(2)
+    read = threading.Event()
+    first, second = (submission_of(running.engine, failure()) for _ in range(2))
 
     def read_second() -> Submission:
         read.set()
         return second
 
-    in_time = []
+    def committing(_conn: object) -> None:
+        assert read.wait(20)
+        when_first_commits()
+
     release = _hold(running)
-    event.listen(engine, "commit", lambda _conn: in_time.append(read.wait(20)), once=True)
+    event.listen(running.engine, "commit", committing, once=True)
     for reading in (lambda: first, read_second):
         ticket = Ticket(reading, results)
         running.writer.submit(ticket, project_id=first.project_id, events=READ_AHEAD_EVENTS, size=1)
     release.set()
+    return results.wait()
 
-    assert [receipt.accepted for receipt in results.wait() if isinstance(receipt, Receipt)] == [
-        1,
-        1,
-    ]
+
+@pytest.fixture
+def by_event(engine: Engine) -> Iterator[Collector]:
+    """A collector that commits each event by itself."""
+    running = Collector(Settings(group_events=1), engine=engine)
+    running.start()
+    yield running
     running.stop()
+
+
+@SQLITE
+def test_next_group_is_read_during_a_commit(by_event: Collector) -> None:
+    """While one group is committed the next is read, and both are stored."""
+    in_time = []
+    told = _two_groups(by_event, lambda: in_time.append(True))
+    assert [each.accepted for each in told if isinstance(each, Receipt)] == [1, 1]
     assert in_time == [True]
 
 
 @SQLITE
-def test_a_commit_that_fails_during_a_read_is_no_success(engine: Engine) -> None:
+def test_a_commit_that_fails_during_a_read_is_no_success(by_event: Collector) -> None:
     """Of two batches the first is not acknowledged; the second, read meanwhile, is stored."""
-    running = Collector(Settings(group_events=1), engine=engine)
-    running.start()
-    results, read = _Results(2), threading.Event()
-    first, second = (submission_of(engine, failure()) for _ in range(2))
 
-    def read_second() -> Submission:
-        read.set()
-        return second
-
-    def fail(_conn: object) -> None:
-        read.wait(20)
+    def fail() -> None:
         raise OperationalError("COMMIT", None, sqlite3.OperationalError("database or disk is full"))
 
-    release = _hold(running)
-    event.listen(engine, "commit", fail, once=True)
-    for reading in (lambda: first, read_second):
-        ticket = Ticket(reading, results)
-        running.writer.submit(ticket, project_id=first.project_id, events=READ_AHEAD_EVENTS, size=1)
-    release.set()
-
-    told = results.wait()
-    running.stop()
+    told = _two_groups(by_event, fail)
     assert [isinstance(each, Receipt) for each in told] == [False, True]
 
 

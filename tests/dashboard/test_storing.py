@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import pickle
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event, func, select, update
+from sqlalchemy import Engine, delete, event, func, insert, select, update
 from tests.dashboard.generated import NOW
+from tests.factories import failure
 
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
-from toolfault_collector.storage.tables import stored_answer
+from toolfault_collector.storage.store import store_events
+from toolfault_collector.storage.tables import quarter_version, stored_answer
 from toolfault_dashboard import queries
-from toolfault_dashboard.queries import Scope
+from toolfault_dashboard.queries import Audience, Scope
+from toolfault_dashboard.queries.comparisons.detected import detected_changes
+from toolfault_dashboard.queries.counting.parts import (
+    cut,
+    keep_at_most,
+    version_of,
+    versions_of_quarters,
+)
 from toolfault_dashboard.search import parse
 from toolfault_dashboard.storing import Storing, wrong_answers
 
@@ -92,11 +103,96 @@ def test_answers_of_other_code_are_forgotten(opened: Opened) -> None:
     assert Storing(opened(), _DAYS).store(NOW, lambda: False) == stored == _stored(engine)
 
 
+def _late(engine: Engine, days: int) -> int:
+    """Store a call of so many days ago, and return the project."""
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "generated")
+        event = failure(session_id=None, at=NOW - days * DAY_US)
+        receipt = store_events(conn, project, [event], received_at=NOW, time_policy="import")
+    assert receipt.accepted == 1, receipt.rejected
+    return project
+
+
+def test_what_another_audience_was_told_does_not_come_back(opened: Opened) -> None:
+    """Of answers that are remembered beside each other the one of today's rows is stored, once."""
+    engine = opened()
+    asked: list[tuple[int, Audience]] = [(3, "user"), (3, "user"), (5, "llm"), (5, "llm")]
+    for days, audience in asked:
+        project = _late(engine, days)
+        with read_connection(engine) as conn:
+            scope = Scope(project, parse("since:14d"), NOW)
+            queries.overview(conn, replace(scope, audience=audience))
+        Storing(engine, _DAYS).store(NOW, lambda: False)
+        assert Storing(engine, _DAYS).store(NOW, lambda: False) == 0
+        with read_connection(engine) as conn:
+            versions = versions_of_quarters(conn, project)
+            stored = conn.execute(select(stored_answer)).all()
+        assert stored
+        for each in stored:
+            assert each.version == version_of(versions, each.starts_at, each.ends_at)
+
+
+def test_without_memory_nothing_is_stored_and_the_round_ends(opened: Opened) -> None:
+    """Where no answer may be remembered, asking for them would bring none to store."""
+    engine = opened()
+    keep_at_most(engine, 0)
+    assert Storing(engine, _DAYS).store(NOW, lambda: False) == _stored(engine) == 0
+
+
+def test_answers_that_are_true_no_more_or_old_go(opened: Opened) -> None:
+    """Also of a project of which nothing has to be asked any more."""
+    engine = opened()
+    assert Storing(engine, _DAYS).store(NOW, lambda: False) == _stored(engine)
+    assert Storing(opened(), 4).store(NOW, lambda: False) == 0
+    with read_connection(engine) as conn:
+        oldest = conn.execute(select(func.min(stored_answer.c.starts_at))).scalar_one()
+    assert oldest >= NOW // DAY_US * DAY_US - 4 * DAY_US
+    with write_transaction(engine) as conn:  # as if it were a small one
+        conn.execute(update(quarter_version).values(version=1))
+    assert Storing(opened(), 4).store(NOW, lambda: False) == 0
+    with read_connection(engine) as conn:
+        left = conn.execute(select(stored_answer.c.version)).scalars().all()
+    assert not any(left)  # of quarters in which nothing was
+
+
+def test_the_doctor_looks_at_what_changes_are_found_by(opened: Opened) -> None:
+    """The first moments of models and releases are stored, too."""
+    Storing(opened()).store(NOW, lambda: False)
+    found = _changes(opened())
+    for question in _questions(opened()):
+        engine = opened()
+        with write_transaction(engine) as conn:
+            own = stored_answer.c.question == question
+            before = conn.execute(select(stored_answer).where(own)).all()
+            nothing = zlib.compress(pickle.dumps([]))
+            conn.execute(update(stored_answer).where(own).values(answer=nothing))
+        if _changes(opened()) != found:
+            break
+        with write_transaction(engine) as conn:
+            conn.execute(delete(stored_answer).where(own))
+            conn.execute(insert(stored_answer), [each._asdict() for each in before])
+    else:
+        pytest.fail("no stored answer changes what Changes finds")
+    assert wrong_answers(opened(), NOW, repair=False) == 1
+
+
+def _changes(engine: Engine) -> Any:
+    with read_connection(engine) as conn, cut(conn, always=True):
+        project = queries.project_by_name(conn, "generated")
+        assert project is not None
+        return detected_changes(conn, Scope(project.id, parse(""), NOW))
+
+
+def _questions(engine: Engine) -> Sequence[str]:
+    with read_connection(engine) as conn:
+        return conn.execute(select(stored_answer.c.question).distinct()).scalars().all()
+
+
 @pytest.mark.parametrize("length", [DAY_US, pytest.param(DAY_US // 4, marks=pytest.mark.long)])
 def test_the_doctor_finds_answers_that_are_wrong(opened: Opened, length: int) -> None:
     """A stored answer that is not what its rows say is found, and forgotten with a repair."""
     engine, row = opened(), stored_answer.c
-    Storing(engine, days=1).store(NOW, lambda: False)
+    Storing(engine, days=3).store(NOW, lambda: False)
     assert wrong_answers(engine, NOW, repair=False) == 0
     whole = row.ends_at - row.starts_at == length
     with write_transaction(engine) as conn:

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from mcp_types import ToolAnnotations
 
 import toolfault
 from toolfault.integrations.mcp.results import idempotent
+from toolfault.integrations.mcp.server import requested
 from toolfault.integrations.seen import Call, Seen
 from toolfault.testing import MemoryTransport
 
@@ -53,6 +55,14 @@ def test_hints_are_read_with_the_defaults_of_the_specification(
     assert idempotent(SimpleNamespace(annotations=old)) is mark
 
 
+def _in_own_process(run: Callable[[], None]) -> subprocess.CompletedProcess[str]:
+    """Run what would leave its hooks, or what it was told, in this process."""
+    program = f"from {__name__} import {run.__name__}; {run.__name__}()"
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+
+
 def marked_calls() -> None:
     """Call three listed tools twice, one by way of a framework too; write what was counted."""
     transport = MemoryTransport()
@@ -82,11 +92,7 @@ def marked_calls() -> None:
 
 def test_repeats_of_a_server_that_declares_its_tools_are_counted() -> None:
     """Of the one that is not idempotent, also where a framework calls it for the model."""
-    # In a process of its own: the hooks of an integration stay.
-    program = f"from {__name__} import marked_calls; marked_calls()"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
+    done = _in_own_process(marked_calls)
     assert done.stdout.strip() == "{'pay': 2, 'look': None, 'other': None}", done.stderr
 
 
@@ -127,9 +133,20 @@ def calls_inside_others() -> None:
 
 def test_a_request_inside_another_call_is_reported_by_somebody() -> None:
     """By the server where the call around is another tool, and also if a framework tries again."""
-    program = f"from {__name__} import calls_inside_others; calls_inside_others()"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
+    done = _in_own_process(calls_inside_others)
     expected = {("look", False): 2, ("look", True): 1, ("plan", True): 1, ("stub_look", False): 1}
     assert done.stdout.strip() == str(sorted(expected.items())), done.stderr
+
+
+def sixty_clients() -> None:
+    """Write where the calls of sixty clients are counted, and those of the first once more."""
+    asked = SimpleNamespace(name="look", arguments={})
+    told = [f"{client:016x}" for client in (*range(60), 0)]
+    seen = [requested(asked, {"toolfault": {"sink": each}}).counted_by for each in told]
+    sys.stdout.write(str([seen[:50] == told[:50], seen[50:60] == [None] * 10, seen[60] == told[0]]))
+
+
+def test_a_server_believes_fifty_clients_where_they_report() -> None:
+    """Whoever says something else each time makes no endless number of counters."""
+    done = _in_own_process(sixty_clients)
+    assert done.stdout == "[True, True, True]", done.stderr

@@ -62,6 +62,7 @@ __all__ = [
     "in_parts",
     "is_asked_at_once",
     "keep_at_most",
+    "version_of",
     "versions_of_quarters",
 ]
 
@@ -369,6 +370,11 @@ def _version(
     ]
     written_to = sum(_between(versions, *each) for each in windows)
     return versions.get(EVERY_QUARTER, 0) + written_to, min(settles, default=None)
+
+
+def version_of(versions: dict[int, int], begin: int, end: int) -> int:
+    """Return the version of [begin, end) among those of quarters."""
+    return _version(versions, (), [(begin, end)])[0]
 
 
 class _Answers:

@@ -8,9 +8,10 @@ knows of these answers.
 
 An answer belongs to the code that counted it: after an upgrade all of them are counted anew.
 
-They are pickled, since they are sums in many shapes. Who reads one makes only objects of the
-classes that count, counters and arrays: no other name in it is followed (see "Restricting Globals"
-in the documentation of ``pickle``).
+They are pickled, since they are sums in many shapes. Who reads one follows no name in it but those
+of the classes that count, of counters and of numbers (see "Restricting Globals" in the
+documentation of ``pickle``), so nothing it names is run. It is no defence against who may write to
+the database: such a one could change these classes, as any number that is shown.
 """
 
 from __future__ import annotations
@@ -29,17 +30,19 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, Engine, bindparam, delete, or_, select
 
+import toolfault_collector
 from toolfault_collector.clock import DAY_US
 from toolfault_collector.storage.cache_versions import QUARTER_US
 from toolfault_collector.storage.database.dialect import insert_ignore
-from toolfault_collector.storage.database.engine import write_transaction
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.tables import stored_answer
 
 __all__ = [
     "StoredAnswer",
     "StoredAnswers",
+    "counting_code",
     "forget_answers",
-    "forget_unknown",
+    "forget_stale",
     "question_of",
     "store_answers",
     "stored_versions",
@@ -48,7 +51,6 @@ __all__ = [
 
 _OURS: Final = ("toolfault_dashboard.queries.", "toolfault_dashboard.analysis.")
 _OTHERS: Final = {("collections", "Counter"): Counter, ("decimal", "Decimal"): Decimal}
-_COUNTING_FOLDERS: Final = ("analysis", "queries", "search")
 _KEY: Final = ("project_id", "question", "starts_at", "ends_at")
 _COLUMNS: Final = (*_KEY, "version", "counted_by", "answer")
 _BROKEN: Final = (
@@ -118,7 +120,7 @@ class StoredAnswers:
         conditions = [
             row.project_id == self._project_id,
             row.question == self._question,
-            row.counted_by == _code(),
+            row.counted_by == counting_code(),
             row.ends_at <= end,
         ]
         if begin is not None:
@@ -136,7 +138,7 @@ def stored_versions(conn: Connection, project_id: int) -> dict[tuple[str, int, i
     row = stored_answer.c
     rows = conn.execute(
         select(row.question, row.starts_at, row.ends_at, row.version).where(
-            row.project_id == project_id, row.counted_by == _code()
+            row.project_id == project_id, row.counted_by == counting_code()
         )
     )
     return {(each[0], each[1], each[2]): each[3] for each in rows}
@@ -145,7 +147,7 @@ def stored_versions(conn: Connection, project_id: int) -> dict[tuple[str, int, i
 def store_answers(engine: Engine, answers: Iterable[StoredAnswer]) -> int:
     """Store *answers* instead of those that are stored of the same; return how many."""
     rows = [
-        dict(zip(_COLUMNS, (*each[:-1], _code(), _packed(each.answer)), strict=True))
+        dict(zip(_COLUMNS, (*each[:-1], counting_code(), _packed(each.answer)), strict=True))
         for each in sorted(answers, key=lambda each: each[:4])
     ]
     row = stored_answer.c
@@ -158,13 +160,30 @@ def store_answers(engine: Engine, answers: Iterable[StoredAnswer]) -> int:
     return len(rows)
 
 
-def forget_unknown(engine: Engine, project_id: int) -> None:
-    """Remove the answers that other code counted."""
+def forget_stale(engine: Engine, project_id: int, is_true: Callable[[int, int, int], bool]) -> None:
+    """Remove the answers that other code counted, or that are true no more.
+
+    Args:
+        engine: The server's database; nothing is written where nothing has to go.
+        project_id: Whose.
+        is_true: Says of beginning, end and version whether such an answer is true and wanted.
+    """
     row = stored_answer.c
-    with write_transaction(engine) as conn:
-        conn.execute(
-            delete(stored_answer).where(row.project_id == project_id, row.counted_by != _code())
-        )
+    names = ("question", "starts_at", "ends_at", "version", "counted_by")
+    with read_connection(engine) as conn:
+        stored = conn.execute(
+            select(*(row[name] for name in names)).where(row.project_id == project_id)
+        ).all()
+    stale = [
+        {f"own_{name}": value for name, value in zip(names, each, strict=True)}
+        for each in stored
+        if each.counted_by != counting_code()
+        or not is_true(each.starts_at, each.ends_at, each.version)
+    ]
+    if stale:
+        own = [row[name] == bindparam(f"own_{name}") for name in names]
+        with write_transaction(engine) as conn:
+            conn.execute(delete(stored_answer).where(row.project_id == project_id, *own), stale)
 
 
 def forget_answers(engine: Engine, project_id: int) -> None:
@@ -174,12 +193,14 @@ def forget_answers(engine: Engine, project_id: int) -> None:
 
 
 @cache
-def _code() -> str:
-    """Return a digest of all code that answers hang on."""
+def counting_code() -> str:
+    """Return a digest of the code that answers hang on: all of the server's.
+
+    A server asks for it as it starts: an upgrade changes the files below one that runs.
+    """
     digest = sha256(str(sys.version_info[:2]).encode())
-    package = Path(__file__).parents[2]
-    for folder in _COUNTING_FOLDERS:
-        for path in sorted((package / folder).rglob("*.py")):
+    for package in (Path(__file__).parents[2], Path(toolfault_collector.__file__).parent):
+        for path in sorted(package.rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()[:32]
 
@@ -198,9 +219,12 @@ class _Writer(pickle.Pickler):
     """Writes an array as its type and its bytes, so that who reads it needs no code of numpy."""
 
     def persistent_id(self, value: Any) -> tuple[str, bytes] | None:
-        if type(value).__name__ == "ndarray":
-            return value.dtype.str, value.tobytes()
-        return None
+        if type(value).__module__ != "numpy":
+            return None
+        if type(value).__name__ != "ndarray" or value.ndim != 1:
+            message = "an answer holds plain numbers, and arrays of one dimension"
+            raise pickle.PicklingError(message)
+        return value.dtype.str, value.tobytes()
 
 
 class _Reader(pickle.Unpickler):
