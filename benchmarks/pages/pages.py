@@ -103,11 +103,12 @@ def _await(url: str, process: subprocess.Popen[bytes]) -> None:
 
 
 def said(database_url: str, *arguments: str) -> str:
+    """Return the last line that a command said."""
     environment = {**os.environ, "TOOLFAULT_DATABASE_URL": database_url}
     done = subprocess.run(
         [COMMAND, *arguments], env=environment, capture_output=True, text=True, check=True
     )
-    return done.stdout.strip().splitlines()[-1].strip()
+    return (done.stdout or done.stderr).strip().splitlines()[-1].strip()
 
 
 def fill(database_url: str, address: str) -> None:

@@ -110,8 +110,9 @@ _MESSAGES: Final = {
     "fixed": "Failures after which the next call of the tool succeeded.",
     "fixed by the next call": "The share of failures after which the next call succeeded.",
     "fixed of answered": "The share of answered failures after which the next call succeeded.",
-    "best": "The text of this tool and code that most surely leads to a successful call.",
-    "worst": "The text of this tool and code that least often leads to a successful call.",
+    "best": "More calls succeed after this text than after the worst one: the intervals are apart.",
+    "worst": "Fewer calls succeed after this text than after the best one: the intervals"
+    " are apart.",
 }
 
 _EXPERIMENTS: Final = {
@@ -169,7 +170,7 @@ CATEGORIES: Final = {
     "availability": "The tool could not be used at all: unknown, disabled, paused or not allowed.",
     "parameter": "The call was wrong as it was made: its arguments, or something that it needs "
     "first. The model can fix that and call again.",
-    "internal": "The tool itself failed; no other arguments would have helped.",
+    "internal": "The tool, or something behind it, failed; no other arguments would have helped.",
 }
 
 AUDIENCES: Final = {
@@ -209,6 +210,19 @@ CODES: Final = {
     "configuration_error": "The tool lacks a key or a setting.",
     "cancelled": "The call was cancelled before it ended.",
     "internal_error": "The tool failed for a reason of its own.",
+    # Those that the server's rules choose for transcripts and spans.
+    "access_denied": "The arguments named something that the tool may not read or change.",
+    "already_exists": "The arguments would make something that exists already.",
+    "blocked_by_hook": "A hook of the host refused the call before it ran.",
+    "command_failed": "A command ran and ended with an error.",
+    "invalid_syntax": "An argument was code or a query that could not be read.",
+    "not_unique": "An argument named several things where one was meant.",
+    "output_invalid": "The tool's own answer was not of the form that it promises.",
+    "permission_denied": "The host did not permit the call.",
+    "precondition_failed": "Something else had to happen before the call.",
+    "rejected_by_user": "A person refused the call.",
+    "resource_unavailable": "What the arguments named exists, but cannot be had.",
+    "unclassified": "No rule knows the text of the failure.",
 }
 
 REMEDIES: Final = {

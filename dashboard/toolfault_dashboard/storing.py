@@ -108,20 +108,24 @@ class Storing:
                 stored += new
                 if not answered:
                     return stored
+            stored += self._keep(project_id, oldest)
         self._done[project_id] = versions
         return stored
 
     def _ask(
         self, scope: Scope, ask: _Ask, oldest: int, stopping: Callable[[], bool]
     ) -> tuple[int, bool]:
-        """Ask on until it is answered, and store what is new; say how much, and whether it was."""
+        """Ask on until it is answered, and store what it leaves off with.
+
+        Returns:
+            How many answers were stored, and whether it was answered.
+        """
         stored = idle = 0
         while idle < _MOST_IDLE and not stopping():
-            answered = _is_answered(self._engine, ask, scope)
+            if _is_answered(self._engine, ask, scope):
+                return stored, True
             new = self._keep(scope.project_id, oldest)
             stored += new
-            if answered:
-                return stored, True
             idle = 0 if new else idle + 1
         return stored, False
 

@@ -89,7 +89,8 @@ class MessageBlock:
     tool: Doc[str, "The tool."]
     code: Doc[str, "The code."]
     failures: Doc[int, "Failures of that tool and code."]
-    lines: Doc[tuple[MessageLine, ...], "Its wordings, best first."]
+    lines: Doc[tuple[MessageLine, ...], "Its most frequent wordings, best first."]
+    texts: Doc[int, "Wordings in all."]
     single: Doc[bool, "Whether it has no more than one."]
 
 
@@ -100,5 +101,6 @@ class MessagesContext:
     view: Doc[View, "The query bar."]
     blocks: Doc[tuple[MessageBlock, ...], "Tools and codes, most failures first."]
     total: Doc[int, "Tools and codes in all."]
+    pages: Doc[dict[str, str], "Addresses of the pages before and after; empty at the ends."]
     columns: Doc[ColumnChoice, "Columns of every table."]
     csv: Doc[str, "All wordings as CSV."]

@@ -102,6 +102,7 @@ class KindLine:
     """The failures of one signature, as one row."""
 
     row: Doc[KindRow, "What was counted."]
+    exception: Doc[str, "Its exception, where another row has the same tool, code and arguments."]
     href: Doc[str, "These failures, as a list."]
     share: Doc[float, "Share of the failures of the view, 0 to 1."]
     drawn: Doc[str, "When they happened: the path of a drawing; empty where no times are known."]
@@ -118,6 +119,7 @@ class KindsTable:
     deciding: Doc[Deciding | None, "What can be decided about them; None if the role may not."]
     done: Doc[str, "What was just done, as a sentence; else empty."]
     groups: Doc[int, "Kinds in all."]
+    pages: Doc[dict[str, str], "Addresses of the pages before and after; empty at the ends."]
     buckets: Doc[int, "How many moments each drawing has."]
     per: Doc[str, "What one bar of a drawing is: `hour`, `day` or `week`."]
     sorts: Doc[dict[str, tuple[str, str]], "Of each column: address and `aria-sort` (or empty)."]

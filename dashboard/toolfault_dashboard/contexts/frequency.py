@@ -87,7 +87,8 @@ class HeatMap:
 
     by: Doc[str, "What the columns are: `code` or `field`."]
     columns: Doc[tuple[str, ...], "The codes or fields."]
-    rows: Doc[tuple[HeatRow, ...], "The tools."]
+    rows: Doc[tuple[HeatRow, ...], "The tools that have one of them."]
+    hidden: Doc[int, "Failures in cells that are not shown."]
     csv: Doc[str, "All cells as CSV."]
 
 
@@ -115,8 +116,7 @@ class ToolsContext:
     view: Doc[View, "The query bar."]
     tools: Doc[tuple[ToolLine, ...], "The tools of this page."]
     total: Doc[int, "All tools of the view."]
-    before: Doc[str, "Address of the page before; empty on the first."]
-    after: Doc[str, "Address of the page after; empty on the last."]
+    pages: Doc[dict[str, str], "Addresses of the pages before and after; empty at the ends."]
     columns: Doc[ColumnChoice, "Columns of the table."]
     trends: Doc[
         dict[str, tuple[str, str]],

@@ -14,10 +14,12 @@ from tests.dashboard.generated import NOW
 from tests.dashboard.pages.conftest import Browser
 from tests.dashboard.pages.places import details, generated, scope_of
 from tests.dashboard.reading import Cell, Page, Row
+from tests.factories import failure
 
-from toolfault_collector.admin.projects import find_project
-from toolfault_collector.clock import DAY_US, format_time
-from toolfault_collector.storage.database.engine import read_connection
+from toolfault_collector.admin.projects import ensure_project, find_project
+from toolfault_collector.clock import DAY_US, format_time, now_us
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
+from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.comparisons.effect import Effect
 from toolfault_dashboard.analysis.comparisons.metrics import MetricName
@@ -289,6 +291,43 @@ def test_codes_and_fields(read: Reads, conn: Connection, scope: Scope):
             assert row["All"].number == totals[row["Tool"].text]
 
 
+def test_maps_say_what_they_leave_out(empty_browser: Browser):
+    """Nine codes of two tools: eight are columns, the failures with the ninth are a number."""
+    with write_transaction(empty_browser.engine) as conn:
+        project = ensure_project(conn, "demo")
+        calls = [failure(f"tool{n % 2}", code=f"code{n // 4}", field=None) for n in range(34)]
+        store_events(conn, project, calls, received_at=now_us())
+    section = empty_browser.page("/codes").section("Tool by code")
+    assert "not shown: 2 failures" in section.text
+    (table,) = section.tables
+    assert len(table.headings) == 2 + 8
+
+
+@pytest.mark.parametrize(
+    ("path", "size"), [("/tools?", 50), ("/failures?group=kind", 50), ("/messages?", 20)]
+)
+def test_long_lists_are_read_page_by_page(empty_browser: Browser, path: str, size: int):
+    """120 tools, each with a kind and a text of its own: each is on one page of the list."""
+    with write_transaction(empty_browser.engine) as conn:
+        project = ensure_project(conn, "demo")
+        calls = [failure(f"tool{n}", session_id=f"c{n}") for n in range(120)]
+        store_events(conn, project, calls, received_at=now_us())
+
+    def named(page: Page) -> list[str]:
+        rows = [row for table in page.main.tables for row in table.rows]
+        texts = " ".join(cell.text for row in rows for cell in row.values())
+        return [tool for tool in (f"tool{n}" for n in range(120)) if f"{tool} " in f"{texts} "]
+
+    page = empty_browser.page(path)
+    seen = named(page)
+    while following := [each.href for each in page.main.links if each.text == "Next"]:
+        assert len(seen) % size == 0
+        page = empty_browser.page(following[0])
+        seen += named(page)
+    assert sorted(seen) == sorted(f"tool{n}" for n in range(120))
+    assert named(empty_browser.page(f"{path}&page=99")) == named(page)
+
+
 def test_tools(read: Reads, conn: Connection, scope: Scope):
     """Every tool with a call has its counts and its three rates, as the page of the tool has."""
     page = read("/tools?cols=calls,failures,rate,first_try,spent,round_trips,abandoned,recovery")
@@ -490,7 +529,10 @@ def test_messages(read: Reads, conn: Connection, scope: Scope):
     assert 0 < len(titles) <= min(20, len(several))
     for title in titles:
         code, _, tool = title.partition(" in ")
-        lines = groups[tool, code].rows[:8]
+        rows = groups[tool, code].rows
+        marked = (groups[tool, code].best, groups[tool, code].worst)
+        kept = sorted(rows, key=lambda row: (row not in marked, -row.failures))[:8]
+        lines = [row for row in rows if row in kept]
         (table,) = page.section(title).tables
         are(table.rows, "Failures", [each.failures for each in lines])
         are(table.rows, "Answered", [each.answered for each in lines])

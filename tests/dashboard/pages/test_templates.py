@@ -13,12 +13,14 @@ from jinja2 import nodes
 from jinja2.meta import find_undeclared_variables
 
 from toolfault_collector.admin.keys import KeyKind
+from toolfault_collector.importers.classify.rules import RULES
 from toolfault_dashboard import contexts
 from toolfault_dashboard.analysis.comparisons.effect import Verdict
 from toolfault_dashboard.contexts import TEMPLATES, Shell
 from toolfault_dashboard.glossary import (
     AUDIENCES,
     CATEGORIES,
+    CODES,
     KIND_STATES,
     OUTCOMES,
     REMEDIES,
@@ -128,6 +130,11 @@ def _terms() -> Iterator[str]:
 def test_every_badge_has_an_entry_in_the_glossary():
     """No badge is without an explanation, whatever it may show."""
     assert {term for term in _terms() if not meaning(term)} == set()
+
+
+def test_every_code_of_a_rule_has_an_entry_in_the_glossary():
+    """What the server calls a failure of a transcript or a span is explained like any code."""
+    assert {rule.code for rule in RULES} <= CODES.keys()
 
 
 def test_no_template_switches_escaping_off_or_holds_script_or_style():

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine
 from tests.dashboard.conftest import on_engines
 from tests.dashboard.generated import NOW
 from tests.dashboard.naive import Tables, codes_of
-from tests.factories import failure
+from tests.factories import failure, success
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, SECOND_US, format_time, now_us
@@ -98,6 +98,35 @@ def test_messages(conn: Connection, asked: Scope, stored: Tables) -> None:
         for name in ("failures", "asked", "answered", "fixed"):
             assert getattr(row, name) == expected[key][name], (key, name)
         assert row.failures == len(stored.failures(asked.narrowed(row.query).query, NOW))
+
+
+@pytest.mark.parametrize(
+    ("fixed", "marked"),
+    [({"a": 10, "b": 0}, ("a", "b")), ({"a": 6, "b": 4}, None), ({"a": 10, "b": 5, "c": 0}, "ac")],
+)
+def test_a_text_is_best_where_its_interval_lies_above_that_of_the_worst(
+    empty_sqlite: Engine, fixed: dict[str, int], marked: Any
+) -> None:
+    """Of texts that were each told ten times; chance tells six and four of ten not apart."""
+
+    def told(text: str, conversation: str, at: int) -> dict[str, Any]:
+        error = {"renderings": {"llm": text, "user": "u", "system": "s"}}
+        return failure(session_id=conversation, error=error, at=at)
+
+    events = []
+    for text, succeed in fixed.items():
+        for n in range(10):
+            events.append(told(text, f"{text}{n}", NOW - DAY_US))
+            then = NOW - DAY_US + SECOND_US
+            worked = success(session_id=f"{text}{n}", at=then)
+            events.append(worked if n < succeed else told("x", f"{text}{n}", then))
+    with write_transaction(empty_sqlite) as conn:
+        project = ensure_project(conn, "demo")
+        store_events(conn, project, events, received_at=NOW)
+    with read_connection(empty_sqlite) as conn:
+        (group,) = queries.message_efficacy(conn, Scope(project, parse("message:a,b,c"), NOW))
+    found = group.best and group.worst and (group.best.message, group.worst.message)
+    assert found == (tuple(marked) if marked else None)
 
 
 @each_text

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Final
+from typing import Final
 
 from fastapi import APIRouter, HTTPException
-from fastapi import Query as Parameter
 from starlette.responses import RedirectResponse, Response
 
 from toolfault_dashboard import queries
@@ -24,6 +23,7 @@ from toolfault_dashboard.pages.comparisons.effects import (
 from toolfault_dashboard.pages.shared.ask import DAY, Ask, Asked
 from toolfault_dashboard.pages.shared.forms import Submitted
 from toolfault_dashboard.pages.shared.lines import rows_behind
+from toolfault_dashboard.pages.shared.numbered import Number
 from toolfault_dashboard.pages.shared.over_time import TOP_CODES, time_chart
 from toolfault_dashboard.queries.figures.totals import calls_by
 from toolfault_dashboard.queries.rows import ChangeRow, FrequencyRow
@@ -39,13 +39,12 @@ DEFAULT_SIDES: Final = "14d"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_LABEL: Final = 200
 ROWS: Final = 50  # of a page of the list
-_MOST_PAGES: Final = 100_000
 NEW: Final = 10  # kinds of failure shown that a change may have brought
 ALL_NEW: Final = 10_000  # and in the file
 
 
 @router.get("/changes", name="changes")
-def changes(ask: Asked, page: Annotated[int, Parameter(ge=1, le=_MOST_PAGES)] = 1) -> Response:
+def changes(ask: Asked, page: Number = 1) -> Response:
     """Render a page of the list, and the form."""
     return _list(ask, ChangeForm(label="", tool=_tool_of(ask), at="", problem=""), page=page)
 

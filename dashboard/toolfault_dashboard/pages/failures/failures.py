@@ -27,6 +27,7 @@ from toolfault_dashboard.pages.shared.columns import (
     redirected,
 )
 from toolfault_dashboard.pages.shared.lines import alert_about, failure_line
+from toolfault_dashboard.pages.shared.numbered import Number
 from toolfault_dashboard.queries.rows import Facet, FailurePage, FailureRow
 from toolfault_dashboard.search import Clause, Pattern, Query, QueryError, parse
 from toolfault_dashboard.search.ast import Value
@@ -73,7 +74,7 @@ _TITLES: Final = {
 
 
 @router.get("/failures", name="failures")
-def failures(ask: Asked) -> Response:
+def failures(ask: Asked, page: Number = 1) -> Response:
     """Render the list; a submitted form is first written as a query, so the URL says it all."""
     given = ask.request.query_params
     if "form" in given:
@@ -84,34 +85,34 @@ def failures(ask: Asked) -> Response:
         return answer
     kinds: KindsTable | None = None
     if by_kind(ask):
-        kinds, total = kinds_table(ask, **kept)
-        page = FailurePage((), total, None, None)
+        kinds, total = kinds_table(ask, page, **kept)
+        listed = FailurePage((), total, None, None)
     else:
         cursor = given.get("cursor") or None
-        page = queries.failure_list(ask.conn, ask.scope, cursor=cursor, limit=PAGE_ROWS)
-    facets = queries.facets(ask.conn, ask.scope, total=page.total)
+        listed = queries.failure_list(ask.conn, ask.scope, cursor=cursor, limit=PAGE_ROWS)
+    facets = queries.facets(ask.conn, ask.scope, total=listed.total)
     context = FailuresContext(
         view=ask.view("/failures", **kept),
         tabs=kind_tabs(ask, **kept),
         kinds=kinds,
         form=_form(ask.query),
-        rows=tuple(failure_line(ask, row) for row in page.rows),
-        total=page.total,
+        rows=tuple(failure_line(ask, row) for row in listed.rows),
+        total=listed.total,
         facets=tuple(_facet(ask, facet) for facet in facets.facets if _useful(facet)),
         facets_exact=facets.exact,
         facets_counted=facets.counted,
         pages={
-            "newer": ask.link("/failures", cursor=page.previous_cursor or "", **kept)
-            if page.previous_cursor
+            "newer": ask.link("/failures", cursor=listed.previous_cursor or "", **kept)
+            if listed.previous_cursor
             else "",
-            "older": ask.link("/failures", cursor=page.next_cursor or "", **kept)
-            if page.next_cursor
+            "older": ask.link("/failures", cursor=listed.next_cursor or "", **kept)
+            if listed.next_cursor
             else "",
         },
         csv=kinds.csv if kinds else ask.export("/failures.csv"),
         alert=alert_about(ask, ask.query),
         columns=choice(ask, COLUMNS),
-        cells=tuple(tuple(_cell(row, name) for name in shown) for row in page.rows),
+        cells=tuple(tuple(_cell(row, name) for name in shown) for row in listed.rows),
     )
     return ask.render("failures.html", context, title="Failures")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final, cast, get_args
 
 from toolfault_dashboard import queries
@@ -13,6 +14,7 @@ from toolfault_dashboard.formats import plural, timestamp
 from toolfault_dashboard.pages.shared.ask import Ask
 from toolfault_dashboard.pages.shared.columns import Columns, choice, kept_columns
 from toolfault_dashboard.pages.shared.lines import rows_behind
+from toolfault_dashboard.pages.shared.numbered import numbered
 from toolfault_dashboard.pages.shared.over_time import peak_words
 from toolfault_dashboard.queries import KIND_ORDERS, KindOrder, KindRow, Kinds
 from toolfault_dashboard.search import parse
@@ -92,17 +94,25 @@ def kind_tabs(ask: Ask, **kept: str) -> tuple[Link, ...]:
     )
 
 
-def kinds_table(ask: Ask, **kept: str) -> tuple[KindsTable, int]:
-    """Return the kinds of the view, and how many failures it has."""
+def kinds_table(ask: Ask, page: int, **kept: str) -> tuple[KindsTable, int]:
+    """Return a page of the kinds of the view, and how many failures the view has."""
     order = chosen_order(ask)
-    found = queries.kinds(ask.conn, ask.scope, order=order, limit=ROWS)
+    found = queries.kinds(ask.conn, ask.scope, order=order, limit=ROWS, skip=(page - 1) * ROWS)
+    number, pages = numbered(ask, page, found.groups, ROWS)
+    if number != page:
+        return kinds_table(ask, number, **kept)
+    alike = Counter((row.tool, row.code, row.fields) for row in found.rows)
     table = KindsTable(
-        lines=tuple(_line(ask, found, row) for row in found.rows),
+        lines=tuple(
+            _line(ask, found, row, twin=alike[row.tool, row.code, row.fields] > 1)
+            for row in found.rows
+        ),
         new=new_kinds(ask, **kept),
         columns=choice(ask, KIND_COLUMNS, **kept),
         deciding=deciding(ask, **kept),
         done=done(ask),
         groups=found.groups,
+        pages=pages,
         buckets=len(found.starts),
         per=found.bucket,
         sorts={
@@ -151,9 +161,11 @@ def done(ask: Ask) -> str:
     )
 
 
-def _line(ask: Ask, found: Kinds, row: KindRow) -> KindLine:
+def _line(ask: Ask, found: Kinds, row: KindRow, *, twin: bool) -> KindLine:
+    may_see = row.exception_type is not None
     return KindLine(
         row=row,
+        exception=(row.exception_type or "no exception") if twin and may_see else "",
         href=rows_behind(ask, row.query),
         share=row.failures / found.failures if found.failures else 0.0,
         drawn=sparkline(row.counts),

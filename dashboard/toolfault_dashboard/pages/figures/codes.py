@@ -95,6 +95,8 @@ def _heat(ask: Ask, by: Literal["code", "field"]) -> HeatMap | None:
                 line.tool, tuple(cell(line.tool, each) for each in found.columns), line.failures
             )
             for line in found.tools
+            if any(cell.tool == line.tool for cell in found.cells)
         ),
+        hidden=found.hidden,
         csv=ask.export(_MAPS[by]),
     )

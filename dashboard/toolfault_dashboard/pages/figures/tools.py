@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from fastapi import APIRouter, HTTPException
-from fastapi import Query as Parameter
 from starlette.responses import Response
 
 from toolfault_dashboard import queries
@@ -32,6 +31,7 @@ from toolfault_dashboard.pages.shared.lines import (
     rate_scale,
     tool_lines,
 )
+from toolfault_dashboard.pages.shared.numbered import Number, numbered
 from toolfault_dashboard.pages.shared.over_time import TOP_CODES, peak_words, time_chart
 from toolfault_dashboard.pages.shared.tiles import overview_tiles
 from toolfault_dashboard.queries.chains.round_trips import read_chains
@@ -65,7 +65,6 @@ _SORTS: Final[dict[str, Callable[[ToolLine], Any]]] = {
 }
 _DEFAULT_SORT: Final = "-spent"
 PAGE_ROWS: Final = 50
-_MOST_PAGES: Final = 100_000
 TOP: Final = 5
 """Models, fixes and wordings of a tool that its page shows."""
 MOST_PHANTOMS: Final = 10
@@ -97,7 +96,7 @@ COLUMNS: Final = Columns(
 
 
 @router.get("/tools", name="tools")
-def tools(ask: Asked, page: Annotated[int, Parameter(ge=1, le=_MOST_PAGES)] = 1) -> Response:
+def tools(ask: Asked, page: Number = 1) -> Response:
     """Render one page of the table of tools, sorted as the address says."""
     kept = kept_columns(ask, COLUMNS)
     sort = ask.request.query_params.get("sort", "")
@@ -115,14 +114,12 @@ def tools(ask: Asked, page: Annotated[int, Parameter(ge=1, le=_MOST_PAGES)] = 1)
     shown = choice(ask, COLUMNS, **kept_sort)
     trends = trends_by_tool(ask.conn, ask.scope) if "trend" in shown.shown else None
     ranked = sorted(by_name, key=_SORTS[column], reverse=chosen.startswith("-"))
-    last = max(1, -(-len(ranked) // PAGE_ROWS))
-    page = min(page, last)
+    page, pages = numbered(ask, page, len(ranked), PAGE_ROWS)
     context = ToolsContext(
         view=ask.view("/tools", **kept_sort, **kept),
         tools=tuple(ranked[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]),
         total=len(ranked),
-        before=ask.here(page=str(page - 1)) if page > 1 else "",
-        after=ask.here(page=str(page + 1)) if page < last else "",
+        pages=pages,
         scale=rate_scale(line.rate for line in lines),
         sorts={name: _sort(ask, name, chosen, **kept) for name in _SORTS},
         columns=shown,

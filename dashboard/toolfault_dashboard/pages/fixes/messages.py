@@ -12,6 +12,7 @@ from toolfault_dashboard.contexts.advice import MessageBlock, MessageLine, Messa
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.columns import Columns, choice, kept_columns, redirected
 from toolfault_dashboard.pages.shared.lines import rows_behind
+from toolfault_dashboard.pages.shared.numbered import Number, numbered
 from toolfault_dashboard.queries.fixes.messages import MessageGroup, MessageRow, most_frequent
 
 __all__ = ["message_line", "router"]
@@ -35,15 +36,20 @@ COLUMNS: Final = Columns(
 
 
 @router.get("/messages", name="messages")
-def messages(ask: Asked) -> Response:
+def messages(ask: Asked, page: Number = 1) -> Response:
     """Render the wordings by tool and code."""
     if (answer := redirected(ask, "/messages", {"": COLUMNS})) is not None:
         return answer
-    groups, total = most_frequent(ask.conn, ask.scope, most=BLOCKS)
+    skip = (page - 1) * BLOCKS
+    groups, total = most_frequent(ask.conn, ask.scope, most=BLOCKS, skip=skip)
+    number, pages = numbered(ask, page, total, BLOCKS)
+    if number != page:
+        return messages(ask, number)
     context = MessagesContext(
         view=ask.view("/messages", **kept_columns(ask, COLUMNS)),
         blocks=tuple(_block(ask, group) for group in groups),
         total=total,
+        pages=pages,
         columns=choice(ask, COLUMNS),
         csv=ask.export("/messages.csv"),
     )
@@ -55,20 +61,26 @@ def _block(ask: Ask, group: MessageGroup) -> MessageBlock:
         tool=group.tool,
         code=group.code,
         failures=group.failures,
-        lines=tuple(message_line(ask, group, row) for row in group.rows[:LINES]),
+        lines=tuple(message_line(ask, group, row) for row in _shown(group)),
+        texts=len(group.rows),
         single=len(group.rows) < 2,
     )
+
+
+def _shown(group: MessageGroup) -> list[MessageRow]:
+    """Return the most frequent wordings, and those that are marked, best first."""
+    marked = (group.best, group.worst)
+    ranked = sorted(group.rows, key=lambda row: (row not in marked, -row.failures))
+    kept = ranked[:LINES]
+    return [row for row in group.rows if row in kept]
 
 
 def message_line(ask: Ask, group: MessageGroup, row: MessageRow) -> MessageLine:
     """Return *row* with its links; *group* says whether it is the best or worst of its code."""
     recovery = row.recovery
-    several = group.best is not None and group.worst is not None and group.best != group.worst
     return MessageLine(
         row=row,
         drawn=estimate(recovery.value, recovery.low, recovery.high, scale=1.0),
-        mark=("best" if row == group.best else "worst" if row == group.worst else "")
-        if several
-        else "",
+        mark="best" if row == group.best else "worst" if row == group.worst else "",
         href=rows_behind(ask, row.query),
     )

@@ -18,6 +18,7 @@ from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.counting.parts import in_parts
 from toolfault_dashboard.queries.counting.weighing import chain_weight, sampling
 from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.visibility import seen, sees
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause, Pattern
 from toolfault_dashboard.search.states import kinds_with_state, state_at
@@ -44,7 +45,8 @@ class KindRow:
     fingerprint: str  # "" where a failure has none
     tool: str
     code: str
-    fields: str  # arguments and their issue codes, in words; "" where none is named
+    fields: str  # arguments, in words; "" where none is named
+    exception_type: str | None  # "" where no exception was behind it; None: not for the reader
     state: str  # new, open, acknowledged, fixed, ignored or regressed; "" without a fingerprint
     owner: str
     note: str
@@ -89,6 +91,7 @@ def kinds(
     *,
     order: KindOrder = "failures",
     limit: int | None = None,
+    skip: int = 0,
     drawn: bool = True,
 ) -> Kinds:
     """Count the failures of the scope by signature. Each is counted once, as it was sent.
@@ -98,16 +101,17 @@ def kinds(
         scope: What to count.
         order: Most failures or calls spent first, or those that were first or last seen last.
         limit: Most rows; None returns all.
+        skip: Rows of this order to leave out before them.
         drawn: Whether the rows have counts per bucket.
     """
     counted = _counted(conn, scope)
     known = _signatures(conn, scope, counted)
     ranked = sorted(counted, key=lambda each: _rank(order, counted[each], known.get(each)))
-    shown = tuple(ranked if limit is None else ranked[:limit])
+    shown = tuple(ranked[skip:] if limit is None else ranked[skip : skip + limit])
     bucket, starts = _axis(scope, counted.values() if drawn else ())
     counts = _counts(conn, scope, shown, bucket, starts)
     return Kinds(
-        rows=tuple(_row(counted[each], known.get(each), counts[each]) for each in shown),
+        rows=tuple(_row(scope, counted[each], known.get(each), counts[each]) for each in shown),
         groups=len(counted),
         failures=sum(each.failures for each in counted.values()),
         bucket=bucket,
@@ -190,7 +194,9 @@ def _signatures(conn: Connection, scope: Scope, counted: _Counted) -> dict[int |
     table, decided = signature.c, kind_state.c
     statement = (
         select(
-            *(table[name] for name in ("id", "fingerprint", "tool", "code", "fields", "first_at")),
+            *(table[name] for name in ("id", "fingerprint", "tool", "code", "fields")),
+            table.first_at,
+            seen(scope, signature, "exception_type"),
             state_at(scope.now).label("state"),
             *(decided[name] for name in ("owner", "note", "fixed_at", "fixed_label")),
             *(decided[name] for name in ("ignored_until", "ignored_count")),
@@ -264,13 +270,14 @@ def _per_bucket(
     return {(each, bucket_start(at, bucket)): failures for each, at, failures in rows}
 
 
-def _row(counted: _Sum, row: Any, counts: tuple[int, ...]) -> KindRow:
+def _row(scope: Scope, counted: _Sum, row: Any, counts: tuple[int, ...]) -> KindRow:
     fingerprint = "" if row is None else row.fingerprint
     return KindRow(
         fingerprint=fingerprint,
         tool="" if row is None else row.tool,
         code="" if row is None else row.code,
         fields="" if row is None else fields_in_words(row.fields),
+        exception_type=_exception(scope, row),
         state="" if row is None else row.state,
         owner=(row and row.owner) or "",
         note=(row and row.note) or "",
@@ -285,6 +292,12 @@ def _row(counted: _Sum, row: Any, counts: tuple[int, ...]) -> KindRow:
         ignore_ends_after=row and row.ignored_count,
         counts=counts,
     )
+
+
+def _exception(scope: Scope, row: Any) -> str | None:
+    if not sees(scope, "exception_type"):
+        return None
+    return (row and row.exception_type) or ""
 
 
 def fields_in_words(fields: str) -> str:

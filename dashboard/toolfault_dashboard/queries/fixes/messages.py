@@ -73,7 +73,7 @@ class MessageGroup:
     code: str
     rows: tuple[MessageRow, ...]
     failures: int
-    best: MessageRow | None  # among wordings with enough failures
+    best: MessageRow | None  # the first, where its interval lies above that of the worst
     worst: MessageRow | None
 
 
@@ -110,7 +110,7 @@ class Wording(NamedTuple):
 
 
 def most_frequent(
-    conn: Connection, scope: Scope, *, minimum: int = 10, most: int | None = None
+    conn: Connection, scope: Scope, *, minimum: int = 10, most: int | None = None, skip: int = 0
 ) -> tuple[tuple[MessageGroup, ...], int]:
     """Compare the wordings of every tool and code by recovery on the next call.
 
@@ -119,6 +119,7 @@ def most_frequent(
         scope: Which failures.
         minimum: Failures below which a wording is neither best nor worst.
         most: How many groups to return; None for all.
+        skip: Groups of this order to leave out before them.
 
     Returns:
         Groups with the most failures first, wordings by the lower end of their interval; and how
@@ -136,7 +137,8 @@ def most_frequent(
         groups.items(), key=lambda item: (-sum(each.failures.whole for each in item[1]), *item[0])
     )
     return tuple(
-        _group(key, [_row(each) for each in found], minimum) for key, found in ranked[:most]
+        _group(key, [_row(each) for each in found], minimum)
+        for key, found in ranked[skip : None if most is None else skip + most]
     ), len(ranked)
 
 
@@ -311,12 +313,14 @@ def _row(row: Wording) -> MessageRow:
 
 def _group(key: tuple[str, str], rows: Iterable[MessageRow], minimum: int) -> MessageGroup:
     ranked = sorted(rows, key=lambda row: (-(row.recovery.low or 0.0), -row.failures, row.message))
-    enough = [row for row in ranked if row.recovery.n >= minimum]
+    best, worst = ranked[0], min(ranked, key=lambda row: row.recovery.high or 0.0)
+    enough = min(best.recovery.n, worst.recovery.n) >= minimum
+    apart = enough and (best.recovery.low or 0.0) > (worst.recovery.high or 0.0)
     return MessageGroup(
         tool=key[0],
         code=key[1],
         rows=tuple(ranked),
         failures=sum(row.failures for row in ranked),
-        best=enough[0] if enough else None,
-        worst=min(enough, key=lambda row: row.recovery.high or 0.0) if enough else None,
+        best=best if apart else None,
+        worst=worst if apart else None,
     )
