@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
+from itertools import pairwise
 from math import isclose
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from toolfault_collector.clock import DAY_US
 from toolfault_collector.storage.cache_versions import EVERY_QUARTER, QUARTER_US
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
+from toolfault_dashboard.analysis.fixes.opportunity_arrays import ByFix
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.comparisons.detected import detected_changes
 from toolfault_dashboard.queries.counting.parts import (
@@ -36,13 +38,15 @@ from toolfault_dashboard.queries.counting.stored_answers import (
     stored_versions,
 )
 from toolfault_dashboard.queries.figures.trends import trends_by_tool
+from toolfault_dashboard.queries.fixes.fix_evidence import evidence
 from toolfault_dashboard.queries.rows import FrequencyTable
-from toolfault_dashboard.queries.windows import between
+from toolfault_dashboard.queries.windows import between, window
 from toolfault_dashboard.search import parse
 
 __all__ = ["MOST_DAYS", "Storing", "alike", "wrong_answers"]
 
 _WINDOW: Final = "since:14d"  # what a page shows if its reader chooses nothing
+_TWO_WEEKS: Final = 14 * DAY_US
 _SECONDS: Final = 0.5  # of the clock after which a snapshot is let go
 _MOST_TRIES: Final = 5  # at two snapshots between which nothing was written
 _MOST_IDLE: Final = 3  # times that asking on may bring nothing to store: memory is too small
@@ -54,7 +58,21 @@ def _codes_and_fields(conn: Connection, scope: Scope) -> list[FrequencyTable]:
     return [queries.frequency(conn, scope, by, limit=1) for by in ("code", "field")]
 
 
-_OF_QUARTERS: Final[tuple[_Ask, ...]] = (queries.overview, queries.round_trips, _codes_and_fields)
+def _fixes(conn: Connection, scope: Scope) -> list[ByFix]:
+    """Return what Fix next ranks, of two weeks at a time: of all days it would fill the memory."""
+    since, until = window(scope)
+    assert since is not None
+    assert until is not None
+    ends = [*range(since, until, _TWO_WEEKS), until]
+    return [evidence(conn, between(scope, *each), most=None).fixes for each in pairwise(ends)]
+
+
+_OF_QUARTERS: Final[tuple[_Ask, ...]] = (
+    queries.overview,
+    queries.round_trips,
+    _codes_and_fields,
+    _fixes,
+)
 _OF_DAYS: Final[tuple[_Ask, ...]] = (*_OF_QUARTERS, trends_by_tool, detected_changes)
 """What has answers that are worth storing, of days and of their quarters."""
 
@@ -101,8 +119,8 @@ class Storing:
             return 0
         changed = _changed(self._done.get(project_id, {}), versions)
         stored = 0
-        for asked, window in _windows({day for day in changed if day >= oldest}, now):
-            scope = between(Scope(project_id, parse(""), now), *window)
+        for asked, ends in _windows({day for day in changed if day >= oldest}, now):
+            scope = between(Scope(project_id, parse(""), now), *ends)
             for ask in asked:
                 new, answered = self._ask(scope, ask, oldest, stopping)
                 stored += new
@@ -197,8 +215,8 @@ def wrong_answers(engine: Engine, now: int, *, repair: bool) -> int:
         whole = Scope(project.id, parse(""), now)
         asks = (*_OF_QUARTERS, trends_by_tool)
         checks: list[tuple[Scope, tuple[_Ask, ...]]] = [
-            (between(whole, *window), asks)
-            for asked, window in _windows(days, now)
+            (between(whole, *ends), asks)
+            for asked, ends in _windows(days, now)
             if asked is _OF_QUARTERS
         ]
         if days:

@@ -1500,9 +1500,9 @@ BREAKS: Final = (
     Break(
         name="queries-one-cause-of-some-failures",
         promise="Fix next says of all failures of a tool what only some of them say.",
-        file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",
-        old="        text = next(iter(said)) if len(said) == 1 else None",
-        new="        text = max(said, key=lambda each: each or 0, default=None)",
+        file="dashboard/toolfault_dashboard/analysis/fixes/opportunity_arrays.py",
+        old="np.where(low == high, low, _NONE)",
+        new="high",
         found_by=("tests/dashboard/queries/test_one_cause.py",),
     ),
     Break(
@@ -1812,6 +1812,19 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="fix-next-each-day-is-a-conversation",
+        promise="What a chain cost is counted day by day, as if it began anew at midnight.",
+        file="dashboard/toolfault_dashboard/queries/fixes/fix_evidence.py",
+        old="    spans = {name: span for name, span in reaching.items() if name in talks}",
+        new="    spans = {name: span for name, span in reaching.items() if name not in talks}",
+        found_by=(
+            (
+                "tests/dashboard/queries/test_clusters.py"
+                "::test_moments_of_days_are_those_of_the_whole_window[sqlite-1]"
+            ),
+        ),
+    ),
+    Break(
         name="fix-next-reversed",
         promise="What saves least stands first under Fix next.",
         file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",
@@ -1861,8 +1874,8 @@ BREAKS: Final = (
         name="kinds-ignored-cost-is-lost",
         promise="Fix next forgets what ignored kinds cost, so its list seems to cover more.",
         file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",
-        old="        cost=found.ignored.cost\n",
-        new="        cost=0.0\n",
+        old="        cost=found.ignored.cost + sum(",
+        new="        cost=sum(",
         found_by=("tests/dashboard/pages/test_kind_states.py",),
     ),
     Break(
@@ -2140,8 +2153,8 @@ BREAKS: Final = (
         name="intervals-each-day-is-a-conversation",
         promise="Each day of a conversation counts as a conversation of its own.",
         file="dashboard/toolfault_dashboard/queries/figures/clusters.py",
-        old="if name in spans and not _lies_within(own, spans[name])",
-        new="if name in spans and _lies_within(own, spans[name])",
+        old="if name in spans and not lies_within(own, spans[name])",
+        new="if name in spans and lies_within(own, spans[name])",
         found_by=(
             (
                 "tests/dashboard/queries/test_clusters.py"

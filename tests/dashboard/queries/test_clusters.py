@@ -28,10 +28,12 @@ from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import quarter_version
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.clusters import Moments
+from toolfault_dashboard.analysis.fixes.fixes import add_up
 from toolfault_dashboard.queries.comparisons.detected import detected_changes
 from toolfault_dashboard.queries.counting.parts import cut, is_asked_at_once
 from toolfault_dashboard.queries.figures.clusters import calls_of_conversations, chains_by_key
 from toolfault_dashboard.queries.figures.trends import trends_by_tool
+from toolfault_dashboard.queries.fixes.fix_evidence import evidence
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.search import parse
 from toolfault_dashboard.storing import Storing, alike
@@ -168,6 +170,7 @@ _PAGES: Final[tuple[Callable[[Connection, Scope], Any], ...]] = (
     queries.round_trips,
     partial(queries.frequency, by="code", limit=100),
     partial(queries.frequency, by="field", limit=100),
+    queries.fix_next,
     trends_by_tool,
     detected_changes,
 )
@@ -175,7 +178,12 @@ _PAGES: Final[tuple[Callable[[Connection, Scope], Any], ...]] = (
 
 def _asked(conn: Any, scope: Scope) -> Any:
     keys = ((), ("tool", "first_code"))
-    return calls_of_conversations(conn, scope), [chains_by_key(conn, scope, *key) for key in keys]
+    fixes = evidence(conn, scope, most=None).fixes
+    return (
+        calls_of_conversations(conn, scope),
+        [chains_by_key(conn, scope, *key) for key in keys],
+        add_up([each for key in fixes for each in fixes.opportunities(key)], weeks=1.0),
+    )
 
 
 @pytest.fixture(params=ENGINES)
@@ -197,7 +205,10 @@ def empty(
     "seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 40))]
 )
 def test_moments_of_days_are_those_of_the_whole_window(empty: Engine, seed: int) -> None:
-    """A conversation counts once, over midnight and for months, and after every write to it."""
+    """A conversation counts once, over midnight and for months, and after every write to it.
+
+    What a fix of its failures would have saved is the same, too.
+    """
     fleet, texts = _Fleet(empty, seed), TEXTS if seed == 1 else TEXTS + MORE_TEXTS
     fleet.send(40)
     fleet.check(texts)

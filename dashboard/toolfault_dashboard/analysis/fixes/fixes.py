@@ -29,7 +29,6 @@ __all__ = [
     "add_up",
     "fix_of",
     "outline",
-    "said_by",
     "saved_since",
     "tallied",
     "tallies",
@@ -166,6 +165,19 @@ class Outline(NamedTuple):
     abandoned: int
     failures: int
     last_at: int | None
+    cost: float = 0.0
+    told: int | None = None  # what each of its failures said, if that is known and one thing
+
+    def and_(self, other: Outline) -> Outline:
+        """Return both together, of other chains each, which said the same."""
+        return Outline(
+            self.saved + other.saved,
+            self.abandoned + other.abandoned,
+            self.failures + other.failures,
+            _later(self.last_at, other.last_at),
+            self.cost + other.cost,
+            self.told,
+        )
 
 
 def outline(group: Sequence[Tallied]) -> Outline:
@@ -178,6 +190,7 @@ def outline(group: Sequence[Tallied]) -> Outline:
         abandoned=len(set().union(*(each.tally.abandoned for each in group))),
         failures=sum(each.tally.failures for each in group),
         last_at=last_at,
+        cost=sum(each.tally.cost for each in group),
     )
 
 
@@ -241,7 +254,7 @@ def fix_of(
     for conversation, part in more.items():
         before = saved.get(conversation, 0.0) * base.factor
         squares += (before + part) ** 2 - before**2
-    total, abandoned, failures, last_at = outline(group)
+    total, abandoned, failures, last_at, cost, _ = outline(group)
     # Of a product of two independent estimates: how many, and what each would have saved.
     squares += sum(each.total * each.error for each in group) ** 2
     spread = critical_value(confidence) * sqrt(squares)
@@ -255,16 +268,16 @@ def fix_of(
         high=None if weeks is None else (total + spread) / weeks,
         last_at=last_at,
         conversations=len(saved) + sum(name not in saved for name in more),
-        cost=sum(each.tally.cost for each in group),
+        cost=cost,
         round_trips=sum(each.tally.round_trips for each in group),
         abandoned=abandoned,
         kinds=frozenset().union(*(each.tally.kinds for each in group)),
         squares=squares,
-        said=said_by(group),
+        said=_said_by(group),
     )
 
 
-def said_by(group: Iterable[Tallied]) -> Mapping[int | None, int]:
+def _said_by(group: Iterable[Tallied]) -> Mapping[int | None, int]:
     """Return what the failures of *group* said, where they are open; see `Tally`."""
     said: Counter[int | None] = Counter()
     for each in group:

@@ -50,6 +50,7 @@ class FixFailure(NamedTuple):
     round_trip: bool = True  # False: the model had not seen the chain's error when it issued it
     kind: int | None = None  # number of its signature
     said: int | None = None  # number of its text for the model, where that is about the cause
+    answer: int = 0  # see `Opportunity`
 
 
 class FixKey(NamedTuple):
@@ -74,6 +75,9 @@ class Opportunity(NamedTuple):
         abandoned: Whether its chain was abandoned.
         kind: Number of the failure's signature.
         said: What it said, see `FixFailure`.
+        code: The failure's.
+        answer: 0 unless the model had seen its error and called the tool again; 2 where that call
+            succeeded, else 1.
     """
 
     key: FixKey
@@ -86,6 +90,8 @@ class Opportunity(NamedTuple):
     abandoned: bool = False
     kind: int | None = None
     said: int | None = None
+    code: str = ""
+    answer: int = 0
 
 
 _HAS_DEFAULTS: Final = re.compile(r"\b(int|integer|float|number|bool|boolean)\b", re.IGNORECASE)
@@ -142,6 +148,8 @@ def _opportunity(failure: FixFailure, key: FixKey, trips: int) -> Opportunity:
         failure.abandoned,
         failure.kind,
         failure.said,
+        failure.code,
+        failure.answer,
     )
 
 

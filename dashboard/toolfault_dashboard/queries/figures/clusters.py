@@ -200,7 +200,7 @@ def calls_of_conversations(conn: Connection, scope: Scope) -> CallClusters:
 
 def _calls(conn: Connection, scope: Scope, of_tools: bool) -> _CallPart:
     part, own = side_part(conn, scope, True), window(scope)
-    spans = _reaching_out(conn, scope, tuple(part.views[0].names))
+    spans = reaching_out(conn, scope, tuple(part.views[0].names))
     return _divided(own, part, spans, part.counted, of_tools=of_tools)
 
 
@@ -213,12 +213,12 @@ def _together(parts: Sequence[_CallPart], of_tools: bool) -> _CallPart:
     counted = reduce(add, (part.counted for part in parts))
     beyond = together([part.beyond for part in parts])
     found = _divided(
-        _hull([part.window for part in parts]), beyond, spans, counted, of_tools=of_tools
+        hull([part.window for part in parts]), beyond, spans, counted, of_tools=of_tools
     )
     return replace(found, settled=reduce(add, (part.settled for part in parts), found.settled))
 
 
-def _hull(windows: Iterable[_Window]) -> _Window:
+def hull(windows: Iterable[_Window]) -> _Window:
     """Return the window from the beginning of the first to the end of the last of *windows*."""
     begins, ends = zip(*windows, strict=True)
     return (
@@ -227,7 +227,7 @@ def _hull(windows: Iterable[_Window]) -> _Window:
     )
 
 
-def _lies_within(own: _Window, span: _Span) -> bool:
+def lies_within(own: _Window, span: _Span) -> bool:
     since, until = own
     return (since is None or span[0] >= since) and (until is None or span[1] < until)
 
@@ -242,7 +242,7 @@ def _divided(
 
     names = part.views[0].names
     beyond = {
-        name: spans[name] for name in names if name in spans and not _lies_within(own, spans[name])
+        name: spans[name] for name in names if name in spans and not lies_within(own, spans[name])
     }
     is_beyond = np.fromiter((name in beyond for name in names), dtype=np.bool_, count=len(names))
     within = only(part, ~is_beyond) if beyond else part
@@ -302,7 +302,7 @@ def _moments_of(views: Sequence[Columns], codes: CodeColumns) -> list[CallCluste
     ]
 
 
-def _reaching_out(conn: Connection, scope: Scope, names: Sequence[str]) -> dict[str, _Span]:
+def reaching_out(conn: Connection, scope: Scope, names: Sequence[str]) -> dict[str, _Span]:
     """Return the conversations among *names* that reach beyond the window of *scope*."""
     talk = conversation.c
     found = select(talk.session_id, *_ends_of(talk)).where(_reaches_out(scope, talk))
@@ -422,8 +422,8 @@ def _chains(conn: Connection, scope: Scope, columns: _Names) -> _ChainPart:
     talk = talking.taking(talks)
     spans = {
         name: span
-        for name, span in _reaching_out(conn, scope, tuple(talking)).items()
-        if not _lies_within(own, span)
+        for name, span in reaching_out(conn, scope, tuple(talking)).items()
+        if not lies_within(own, span)
     }
     found = _ChainPart(own, ChainClusters(), {}, spans)
     counts = values[: len(kinds)]
@@ -507,7 +507,7 @@ def _pair_of(numbers: Sequence[Any]) -> _Pair:
 def _chains_together(parts: Sequence[_ChainPart], *_args: object) -> _ChainPart:
     if len(parts) == 1:
         return parts[0]
-    own = _hull([part.window for part in parts])
+    own = hull([part.window for part in parts])
     settled, spans = ChainClusters(), dict[str, _Span]()
     sums: dict[tuple[_Names, str], Sequence[float]] = {}
     for part in parts:
@@ -519,7 +519,7 @@ def _chains_together(parts: Sequence[_ChainPart], *_args: object) -> _ChainPart:
             sums[key] = more if known is None else tuple(map(add, known, more))
     beyond = {}
     for key, all_of_it in sums.items():
-        if _lies_within(own, spans[key[1]]):
+        if lies_within(own, spans[key[1]]):
             settled.add(key[0], _moments_of_one(all_of_it))
         else:
             beyond[key] = all_of_it

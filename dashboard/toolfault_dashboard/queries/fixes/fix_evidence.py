@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, reduce
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Text, and_, case, cast, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Text, and_, case, cast, func, not_, or_, select
 
 from toolfault_collector.chains.fold import LOOK_BACK, ROUND_TRIP
-from toolfault_collector.storage.tables import chain, issue, message, tool_call
-from toolfault_dashboard.analysis.fixes.fixes import Tallied, Tally, tallied, tallies
+from toolfault_collector.storage.tables import chain, issue, tool_call
 from toolfault_dashboard.analysis.fixes.inference import inferred_remedies
 from toolfault_dashboard.analysis.fixes.opportunities import (
     FixFailure,
     FixIssue,
-    FixKey,
-    Opportunity,
     opportunities,
+)
+from toolfault_dashboard.analysis.fixes.opportunity_arrays import (
+    ByFix,
+    OpportunityArrays,
+    Wording,
+    arrays_of,
+    joined,
 )
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once
 from toolfault_dashboard.queries.failures.failures import count_failures
-from toolfault_dashboard.queries.fixes.messages import next_calls
+from toolfault_dashboard.queries.figures.clusters import hull, lies_within, reaching_out
+from toolfault_dashboard.queries.fixes.messages import next_call
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search.outcomes import outcome_in
 
-__all__ = ["MOST_FAILURES", "Evidence", "WordingKey", "answers", "evidence"]
-
-WordingKey = tuple[str, str, str]
-"""Tool, code and digest of a message."""
+__all__ = ["MOST_FAILURES", "Evidence", "evidence"]
 
 MOST_FAILURES: Final = 200_000
 """Newest failures that are looked at."""
@@ -47,28 +49,23 @@ class Ignored:
     failures: int = 0
     cost: float = 0.0  # calls spent that belong to them
 
-    def and_(self, other: Ignored) -> Ignored:
-        """Return both together."""
-        return Ignored(
-            self.kinds | other.kinds, self.failures + other.failures, self.cost + other.cost
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What the failures of a scope could have been spared by.
 
     Attributes:
-        groups: What was found, added up by fix, in one or several parts.
-        found: The opportunities themselves, of the tools that were asked for.
-        ignored: What belongs to failures of kinds that are ignored, which no group has.
+        fixes: What was found, by fix.
+        wordings: How often the next call fixed a failure with each text, and how many were answered
+            by one, those of ignored kinds among them.
+        ignored: What belongs to failures of kinds that are ignored, which no fix has.
         failures: How many were looked at, those of ignored kinds among them.
         first_at: When the first of them ended; None where none has a time.
         complete: Whether they are all failures of the scope, or only its newest.
     """
 
-    groups: Mapping[FixKey, list[Tallied]]
-    found: Mapping[FixKey, list[Opportunity]]
+    fixes: ByFix
+    wordings: Mapping[Wording, tuple[int, int]]
     ignored: Ignored
     failures: int
     first_at: int | None
@@ -77,21 +74,37 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The evidence of a part, but for chains that go beyond it: their failures as they are."""
+    """The evidence of a part of a window.
 
-    tallied: Mapping[FixKey, Tallied]
-    found: Mapping[FixKey, list[Opportunity]]
-    ignored: Ignored
-    beyond: list[FixFailure] = field(default_factory=list)
-    failures: int = 0
-    first_at: int | None = None
+    A chain is of one conversation. So are the sums of which an interval is made: of conversations
+    that lie within the part the opportunities are known, of others the failures are kept as they
+    are, until the parts are together in which they lie.
+
+    Attributes:
+        window: The part.
+        found: The opportunities of the conversations that lie within it.
+        beyond: The failures of the others.
+        spans: From when to when each of those goes on.
+    """
+
+    window: tuple[int | None, int | None]
+    found: OpportunityArrays
+    beyond: Sequence[FixFailure]
+    spans: Mapping[str, tuple[int, int]]
 
     def __len__(self) -> int:
-        return self.failures
+        return len(self.found) // _OF_A_ROW + len(self.found.keys) + len(self.beyond)
+
+
+_OF_A_ROW: Final = 4  # opportunities in arrays that take as much memory as a row of other answers
 
 
 def evidence(
-    conn: Connection, scope: Scope, tools: Collection[str], ignored: frozenset[int] = frozenset()
+    conn: Connection,
+    scope: Scope,
+    ignored: frozenset[int] = frozenset(),
+    *,
+    most: int | None = MOST_FAILURES,
 ) -> Evidence:
     """Read the failures of *scope*, or the newest of them.
 
@@ -101,96 +114,60 @@ def evidence(
     Args:
         conn: Open connection.
         scope: Which failures.
-        tools: Whose opportunities are wanted one by one.
         ignored: Kinds to set apart, by the number of their signature.
+        most: How many failures are looked at; None for all.
     """
-    wanted = tuple(sorted(tools))
     # Of few days nothing is kept, and so nothing needs counting before.
-    if is_asked_at_once(conn, scope) or count_failures(conn, scope) > MOST_FAILURES:
-        parts = [_read(conn, scope, wanted, ignored, most=MOST_FAILURES)]
+    if is_asked_at_once(conn, scope) or (most is not None and count_failures(conn, scope) > most):
+        found = arrays_of(opportunities(_failures(conn, scope, most)))
     else:
-        parts = in_parts(conn, scope, _read, wanted, ignored, outcomes=True)
-    if any(part.beyond for part in parts):
-        parts.append(_of([each for part in parts for each in part.beyond], wanted, ignored))
-    found: defaultdict[FixKey, list[Opportunity]] = defaultdict(list)
-    groups: defaultdict[FixKey, list[Tallied]] = defaultdict(list)
-    for part in parts:
-        for key, each in part.tallied.items():
-            groups[key].append(each)
-        for key, group in part.found.items():
-            found[key] += group
-    failures = sum(part.failures for part in parts)
+        parts = in_parts(conn, scope, _read, outcomes=True, together=_together, stored=True)
+        whole = _together(parts)
+        found = joined([whole.found, arrays_of(opportunities(whole.beyond))])
+    left_out, looked_at = found.of_kinds(ignored)
     return Evidence(
-        groups=groups,
-        found=found,
-        ignored=reduce(Ignored.and_, (part.ignored for part in parts), Ignored()),
-        failures=failures,
-        complete=failures < MOST_FAILURES or count_failures(conn, scope) == failures,
-        first_at=min((at for part in parts if (at := part.first_at) is not None), default=None),
+        fixes=ByFix(looked_at),
+        wordings=found.wordings(),
+        ignored=Ignored(left_out.kinds, len(left_out), float(left_out.cost.sum())),
+        failures=len(found),
+        first_at=found.first_at,
+        complete=most is None or len(found) < most or count_failures(conn, scope) == len(found),
     )
 
 
-def answers(
-    conn: Connection, scope: Scope, ignored: frozenset[int] = frozenset()
-) -> list[Mapping[WordingKey, Tallied]]:
-    """Return the failures after which the model read their message, by wording.
-
-    In one or several parts; each of them as if it saved one call. Those of the kinds *ignored* are
-    left out.
-    """
-    return in_parts(conn, scope, _answers, ignored, outcomes=True)
-
-
-def _answers(
-    conn: Connection, scope: Scope, ignored: frozenset[int]
-) -> Mapping[WordingKey, Tallied]:
-    each = next_calls(scope).c
-    read = (
-        select(
-            each.tool,
-            func.coalesce(each.code, "").label("code"),
-            message.c.digest,
-            each.session_id,
-            each.chain_id,
-            each.at,
-            each.signature_id,
-        )
-        .join_from(each.id.table, message, message.c.id == each.message_id)
-        .where(each.answered == 1)
+def _read(conn: Connection, scope: Scope) -> _Part:
+    failures = _failures(conn, scope)
+    talks = {each.conversation for each in failures}
+    reaching = reaching_out(conn, scope, sorted(talks))
+    spans = {name: span for name, span in reaching.items() if name in talks}
+    return _Part(
+        window(scope),
+        arrays_of(opportunities(each for each in failures if each.conversation not in spans)),
+        [each for each in failures if each.conversation in spans],
+        spans,
     )
-    found: defaultdict[WordingKey, Tally] = defaultdict(Tally)
-    for tool, code, digest, conversation, chain_id, at, kind in conn.execute(read):
-        if kind in ignored:
-            continue
-        key = FixKey(tool, "", "reword", digest)
-        one = Opportunity(key, conversation, chain_id, 1.0, at, kind=kind)
-        found[tool, code, digest].count(one)
-    return {key: tallied(tally) for key, tally in found.items()}
 
 
-def _of(failures: Iterable[FixFailure], tools: Collection[str], ignored: frozenset[int]) -> _Part:
-    """Return the opportunities of *failures*, which are counted elsewhere."""
-    everything = opportunities(failures)
-    found = [each for each in everything if each.kind not in ignored] if ignored else everything
-    left_out = [each for each in everything if each.kind in ignored] if ignored else []
-    apart: defaultdict[FixKey, list[Opportunity]] = defaultdict(list)
-    for each in found:
-        if each.key.tool in tools:
-            apart[each.key].append(each)
-    of_ignored = Ignored(
-        frozenset(each.kind for each in left_out if each.kind is not None),
-        len(left_out),
-        sum(each.cost for each in left_out),
+def _together(parts: Sequence[_Part]) -> _Part:
+    if len(parts) == 1:
+        return parts[0]
+    own = hull([part.window for part in parts])
+    spans = {name: span for part in parts for name, span in part.spans.items()}
+    left = {name: span for name, span in spans.items() if not lies_within(own, span)}
+    beyond = [each for part in parts for each in part.beyond]
+    within = arrays_of(opportunities(each for each in beyond if each.conversation not in left))
+    return _Part(
+        own,
+        joined([*(part.found for part in parts), within]),
+        [each for each in beyond if each.conversation in left],
+        left,
     )
-    return _Part(tallies(found), apart, of_ignored)
 
 
 class _Row(NamedTuple):
     """A failure with its chain, in the order in which `_rows` selects."""
 
     id: int
-    started_at: int | None
-    failed_until: int
     calls_after: int
     round_trip: bool
     tool: str
@@ -204,32 +181,13 @@ class _Row(NamedTuple):
     abandoned: bool | None
     kind: int | None
     said: int | None
+    answer: int
 
 
-def _read(
-    conn: Connection,
-    scope: Scope,
-    tools: tuple[str, ...],
-    ignored: frozenset[int],
-    *,
-    most: int | None = None,
-) -> _Part:
-    since, until = window(scope)
-    inside: list[FixFailure] = []
-    beyond: list[FixFailure] = []
+def _failures(conn: Connection, scope: Scope, most: int | None = None) -> list[FixFailure]:
     issues = _issues(conn, scope, most)
-    rows = [_Row(*row) for row in conn.execute(_rows(conn, scope, most))]
-    for row in rows:
-        failure = _failure(row, tuple(issues.get(row.id, ())))
-        # A chain's failures end between its start and the latest of their ends.
-        goes_beyond = row.started_at is not None and (
-            (since is not None and row.started_at < since)
-            or (until is not None and row.failed_until >= until)
-        )
-        (beyond if goes_beyond and most is None else inside).append(failure)
-    first_at = min((row.occurred_at for row in rows if row.occurred_at is not None), default=None)
-    found = _of(inside, tools, ignored)
-    return replace(found, beyond=beyond, failures=len(rows), first_at=first_at)
+    rows = (_Row(*row) for row in conn.execute(_rows(scope, most)))
+    return [_failure(row, tuple(issues.get(row.id, ()))) for row in rows]
 
 
 def _which(scope: Scope, most: int | None) -> ColumnElement[bool]:
@@ -278,18 +236,19 @@ def _issue(
     return FixIssue(pattern, name, code, remedies, expected or "")
 
 
-def _rows(conn: Connection, scope: Scope, most: int | None) -> Any:
+def _rows(scope: Scope, most: int | None) -> Any:
+    following, beside, joins = next_call()
+    answered = following.c.id.is_not(None) & not_(beside)
     source = tool_call.outerjoin(
         chain,
         and_(
             chain.c.project_id == tool_call.c.project_id,
             chain.c.chain_id == tool_call.c.chain_id,
         ),
-    )
+    ).outerjoin(following, joins)
     return (
         select(
             tool_call.c.id,
-            *(chain.c[name] for name in ("started_at", "failed_until")),
             _trips_after().label("calls_after"),
             (tool_call.c.chain_marks.op("&")(ROUND_TRIP) == ROUND_TRIP).label("round_trip"),
             *(tool_call.c[name] for name in ("tool", "code", "reason")),
@@ -304,6 +263,9 @@ def _rows(conn: Connection, scope: Scope, most: int | None) -> Any:
             tool_call.c.signature_id,
             # Where the call was wrong as it was made the text is about the cause.
             case((tool_call.c.category == "parameter", tool_call.c.message_id)).label("said"),
+            case((answered & following.c.success.is_(True), 2), (answered, 1), else_=0).label(
+                "answer"
+            ),
         )
         .select_from(source)
         .where(_which(scope, most))
@@ -349,4 +311,5 @@ def _failure(row: _Row, issues: tuple[FixIssue, ...]) -> FixFailure:
         round_trip=bool(row.round_trip),
         kind=row.kind,
         said=row.said,
+        answer=row.answer,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Final
 
 from sqlalchemy import Connection
@@ -17,10 +18,11 @@ from toolfault_dashboard.analysis.fixes.fixes import (
     Tallied,
     fix_of,
     outline,
-    said_by,
     saved_since,
+    tallies,
 )
 from toolfault_dashboard.analysis.fixes.opportunities import FixKey, Opportunity
+from toolfault_dashboard.analysis.fixes.opportunity_arrays import ByFix
 from toolfault_dashboard.analysis.fixes.remedies import advice
 from toolfault_dashboard.analysis.fixes.wordings import gains
 from toolfault_dashboard.queries.chains.round_trips import (
@@ -36,8 +38,8 @@ from toolfault_dashboard.queries.counting.weighing import sampling
 from toolfault_dashboard.queries.failures.kinds import ignored_kinds, states_of
 from toolfault_dashboard.queries.figures.summaries import chain_totals
 from toolfault_dashboard.queries.figures.totals import call_questions, calls_by, remember_calls
-from toolfault_dashboard.queries.fixes.fix_evidence import answers, evidence
-from toolfault_dashboard.queries.fixes.messages import Wording, wordings
+from toolfault_dashboard.queries.fixes.fix_evidence import Evidence, evidence
+from toolfault_dashboard.queries.fixes.messages import texts_of
 from toolfault_dashboard.queries.periods import first_call
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope
@@ -120,7 +122,6 @@ class FixList:
     ignored_cost: float = 0.0  # calls spent after these
 
 
-_PARAMETERS: Final = "category:parameter"
 _TOGETHER: Final = 20  # windows that one statement counts: SQLite takes a union of 500 selects
 
 
@@ -137,27 +138,37 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> Fix
         raise QueryError("Your role may not see what would have been accepted.")
     changed = _changed(conn, scope)
     ignored = ignored_kinds(conn, scope)
-    found = evidence(conn, scope, changed.keys(), ignored)
+    found = evidence(conn, scope, ignored)
     if not found.complete and found.first_at is not None:
         # What was not looked at must not make a week look calm: the window is the shorter one.
         scope = _from(scope, found.first_at)
         changed = _changed(conn, scope)
     weeks = _weeks(conn, scope, found.first_at)
-    since = _savings(conn, scope, found.found, changed)
-    reworded = _rewordings(conn, scope, ignored)
-    groups = {**_by_cause(found.groups), **reworded}
+    since = _savings(conn, scope, found.fixes, changed)
+    reworded = _rewordings(conn, found)
+    causes = _by_cause(found.fixes)
     # Ranked by what costs little to know: of thousands of fixes a reader sees fifty.
-    ranked = sorted(groups, key=lambda key: _rank(key, outline(groups[key]), changed))
-    fixes = [fix_of(key, groups[key], weeks=weeks) for key in ranked[:limit]]
+    outlines = {
+        **{
+            key: reduce(Outline.and_, (found.fixes[each] for each in own))
+            for key, own in causes.items()
+        },
+        **{key: outline(group) for key, group in reworded.items()},
+    }
+    ranked = sorted(outlines, key=lambda key: _rank(key, outlines[key], changed))
+    fixes = [
+        fix_of(key, reworded.get(key) or _tallies(found.fixes, causes[key]), weeks=weeks)
+        for key in ranked[:limit]
+    ]
     states = states_of(conn, scope, frozenset().union(*(fix.kinds for fix in fixes)))
-    texts: dict[int | None, str] = {each.number: each.text for each in _of_parameters(conn, scope)}
+    said = {each for fix in fixes for each in fix.said if each is not None}
+    texts = texts_of(conn, said)
     return FixList(
         rows=tuple(
             _row(fix, states, changed, since.get(fix.key), texts, estimated=fix.key in reworded)
             for fix in fixes
         ),
-        cost=found.ignored.cost
-        + sum(each.tally.cost for group in groups.values() for each in group),
+        cost=found.ignored.cost + sum(each.cost for each in outlines.values()),
         weeks=weeks,
         failures=found.failures,
         complete=found.complete,
@@ -180,9 +191,9 @@ def costliest_fixes(conn: Connection, scope: Scope, *, limit: int) -> tuple[FixR
     """
     if not sees(scope, "near_miss"):
         raise QueryError("Your role may not see what would have been accepted.")
-    groups = evidence(conn, scope, (), ignored_kinds(conn, scope)).groups
-    ranked = sorted(groups, key=lambda key: _rank(key, outline(groups[key]), {}))
-    fixes = [fix_of(key, groups[key], weeks=None) for key in ranked[:limit]]
+    found = evidence(conn, scope, ignored_kinds(conn, scope)).fixes
+    ranked = sorted(found, key=lambda key: _rank(key, found[key], {}))
+    fixes = [fix_of(key, _tallies(found, [key]), weeks=None) for key in ranked[:limit]]
     return tuple(_row(fix, {}, {}, None, {}) for fix in fixes)
 
 
@@ -208,12 +219,14 @@ def one_fix(
         raise QueryError("Your role may not see what would have been accepted.")
     own = scope.narrowed(str(Clause("tool", (Pattern((tool,)),))))
     ignored = ignored_kinds(conn, own)
-    found = evidence(conn, own, (), ignored)
+    found = evidence(conn, own, ignored)
     if not found.complete and found.first_at is not None:
         own = _from(own, found.first_at)
-    groups = {**found.groups, **(_rewordings(conn, own, ignored) if remedy == "reword" else {})}
     wanted = (tool, field, remedy)
-    group = [each for key, parts in groups.items() if key[:3] == wanted for each in parts]
+    group = _tallies(found.fixes, (key for key in found.fixes if key[:3] == wanted))
+    if remedy == "reword":
+        reworded = _rewordings(conn, found)
+        group += [each for key, parts in reworded.items() if key[:3] == wanted for each in parts]
     weeks = _weeks(conn, own, found.first_at)
     if not group or weeks is None:
         return None
@@ -238,8 +251,10 @@ def saved_by_fixes_since(
         raise QueryError("Your role may not see what would have been accepted.")
     own = scope.narrowed(str(Clause("tool", (Pattern((tool,)),))))
     groups: defaultdict[tuple[str, str], list[Opportunity]] = defaultdict(list)
-    for key, each in evidence(conn, own, (tool,), ignored_kinds(conn, own)).found.items():
-        groups[key.field, key.remedy] += each
+    found = evidence(conn, own, ignored_kinds(conn, own)).fixes
+    for key in found:
+        if key.tool == tool:
+            groups[key.field, key.remedy] += found.opportunities(key)
     sides = sides_of_change(own, ChangeRow("", moment, "", tool, "manual", ""))
     counted = (operations(conn, sides[0]), operations(conn, sides[1]))
     sums = {key: saved_since(group, moment, counted) for key, group in groups.items()}
@@ -275,55 +290,53 @@ def _rank(
     return mended, rare, -found.saved, -found.abandoned, -found.failures, key
 
 
-def _rewordings(
-    conn: Connection, scope: Scope, ignored: frozenset[int]
-) -> dict[FixKey, list[Tallied]]:
+def _rewordings(conn: Connection, found: Evidence) -> dict[FixKey, list[Tallied]]:
     """Messages after which the model fails again more often than after the others.
 
     What a better wording would save is estimated: as many of its failures would have been fixed
     by the next call as of all other failures that the model can fix.
     """
-    rows = [each for each in _of_parameters(conn, scope) if each.answered.rows]
     # Rows, not what they stand for: a fix is about what was sent.
-    found: defaultdict[FixKey, list[Tallied]] = defaultdict(list)
-    parts = answers(conn, scope.narrowed(_PARAMETERS), ignored)
-    of_rows = gains([(row.fixed.rows, row.answered.rows) for row in rows])
-    for row, gain in zip(rows, of_rows, strict=True):
-        if gain is None:
-            continue
-        key = FixKey(row.tool, "", "reword", row.text)
-        for part in parts:
-            if (each := part.get((row.tool, row.code, row.digest))) is not None:
-                found[key].append(
-                    Tallied(each.tally, each.total, each.squares, gain.value, gain.error)
-                )
-    return found
+    of_rows = gains(list(found.wordings.values()))
+    better = {
+        wording: gain
+        for wording, gain in zip(found.wordings, of_rows, strict=True)
+        if gain is not None
+    }
+    texts = texts_of(conn, (said for *_, said in better))
+    reworded: defaultdict[FixKey, list[Tallied]] = defaultdict(list)
+    for wording, those in found.fixes.answered(better.keys()):
+        (tool, _, said), gain = wording, better[wording]
+        for each in tallies(those).values():
+            reworded[FixKey(tool, "", "reword", texts[said])].append(
+                Tallied(each.tally, each.total, each.squares, gain.value, gain.error)
+            )
+    return reworded
 
 
-def _of_parameters(conn: Connection, scope: Scope) -> Sequence[Wording]:
-    """Return the wordings of calls that were wrong as they were made: of what the model can fix."""
-    return wordings(conn, scope.narrowed(_PARAMETERS))
-
-
-def _by_cause(groups: Mapping[FixKey, list[Tallied]]) -> dict[FixKey, list[Tallied]]:
+def _by_cause(found: ByFix) -> dict[FixKey, list[FixKey]]:
     """Put tools together that fail with one code and one and the same text: that is one cause.
 
     Every failure of each has the text: the line speaks of no failure that says something else.
     Editing and writing a file that was not read are two tools and one thing to mend.
     """
     alike: defaultdict[tuple[str, int], list[FixKey]] = defaultdict(list)
-    for key, group in groups.items():
-        said = said_by(group)
-        text = next(iter(said)) if len(said) == 1 else None
-        if key.remedy == "open" and not key.field and text is not None:
-            alike[key.detail, text].append(key)
-    together = dict(groups)
+    for key, each in found.items():
+        if key.remedy == "open" and not key.field and each.told is not None:
+            alike[key.detail, each.told].append(key)
+    together = {key: [key] for key in found}
     for keys in alike.values():
         if len(keys) > 1:
-            first, *others = sorted(keys, key=lambda key: (-outline(groups[key]).saved, key))
-            merged = [each for key in keys for each in together.pop(key)]
-            together[first._replace(others=tuple(key.tool for key in others))] = merged
+            first, *others = sorted(keys, key=lambda key: (-found[key].saved, key))
+            for key in keys:
+                del together[key]
+            together[first._replace(others=tuple(key.tool for key in others))] = keys
     return together
+
+
+def _tallies(found: ByFix, keys: Iterable[FixKey]) -> list[Tallied]:
+    """Return the opportunities of *keys*, added up as those of one fix."""
+    return list(tallies(each for key in keys for each in found.opportunities(key)).values())
 
 
 def _changed(conn: Connection, scope: Scope) -> dict[str, ChangeRow]:
@@ -338,19 +351,21 @@ def _changed(conn: Connection, scope: Scope) -> dict[str, ChangeRow]:
 def _savings(
     conn: Connection,
     scope: Scope,
-    groups: Mapping[FixKey, list[Opportunity]],
+    found: ByFix,
     changed: Mapping[str, ChangeRow],
 ) -> dict[FixKey, Since]:
     """Return what the fixes of changed tools have saved since."""
-    tools = {key.tool for key in groups} & changed.keys()
+    tools = {key.tool for key in found} & changed.keys()
     sides = {tool: sides_of_change(scope, changed[tool]) for tool in sorted(tools)}
     _read_operations(conn, [side for both in sides.values() for side in both])
     counted = {tool: [operations(conn, side) for side in both] for tool, both in sides.items()}
     sums = {
         key: saved_since(
-            group, changed[key.tool].occurred_at, (counted[key.tool][0], counted[key.tool][1])
+            found.opportunities(key),
+            changed[key.tool].occurred_at,
+            (counted[key.tool][0], counted[key.tool][1]),
         )
-        for key, group in groups.items()
+        for key in found
         if key.tool in changed
     }
     return {key: since for key, since in sums.items() if since is not None}
@@ -388,12 +403,16 @@ def _row(
     states: Mapping[int, str],
     changed: Mapping[str, ChangeRow],
     since: Since | None,
-    texts: Mapping[int | None, str],
+    texts: Mapping[int, str],
     *,
     estimated: bool = False,
 ) -> FixRow:
     key = fix.key
-    told = sorted((-number, texts[each]) for each, number in fix.said.items() if each in texts)
+    told = sorted(
+        (-number, texts[each])
+        for each, number in fix.said.items()
+        if each is not None and each in texts
+    )
     is_sure = None not in fix.said
     said = advice(key)
     change = None if key.others else changed.get(key.tool)

@@ -43,9 +43,14 @@ __all__ = [
     "Wording",
     "message_efficacy",
     "most_frequent",
+    "next_call",
     "next_calls",
+    "texts_of",
     "wordings",
 ]
+
+
+_FEW: Final = 1_000  # messages that are looked up at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +161,16 @@ def wordings(conn: Connection, scope: Scope) -> Sequence[Wording]:
     return parts[0] if len(parts) == 1 else _together(parts)
 
 
+def texts_of(conn: Connection, numbers: Iterable[int]) -> dict[int, str]:
+    """Return the texts of the messages with these numbers."""
+    wanted, found = sorted(set(numbers)), dict[int, str]()
+    for at in range(0, len(wanted), _FEW):
+        own = message.c.id.in_(wanted[at : at + _FEW])
+        rows = conn.execute(select(message.c.id, message.c.text).where(own))
+        found.update((number, text) for number, text in rows)
+    return found
+
+
 def _together(parts: Sequence[list[Wording]]) -> list[Wording]:
     found: dict[tuple[str, str, str], Wording] = {}
     for part in parts:
@@ -182,6 +197,23 @@ def _beside(following: FromClause) -> ColumnElement[bool]:
     )
 
 
+def next_call() -> tuple[FromClause, ColumnElement[bool], ColumnElement[bool]]:
+    """Return the next call in the chain of a `tool_call`.
+
+    Whether it was issued beside that, whose error the model had not seen then, is the second; the
+    third is what joins it.
+    """
+    following = tool_call.alias("following")
+    joins = and_(
+        following.c.project_id == tool_call.c.project_id,
+        following.c.chain_id == tool_call.c.chain_id,
+        following.c.attempt == tool_call.c.attempt + 1,
+        # Calls after that are not numbered.
+        tool_call.c.attempt < LOOK_BACK,
+    )
+    return following, _beside(following), joins
+
+
 def next_calls(scope: Scope, *, sampled: bool = False) -> Subquery:
     """Return the failures of the scope with what came next in their chain.
 
@@ -190,8 +222,7 @@ def next_calls(scope: Scope, *, sampled: bool = False) -> Subquery:
     ``answered`` and ``fixed`` (0 or 1); ``weight``, what it stands for, where failures may be
     *sampled*.
     """
-    following = tool_call.alias("following")
-    beside = _beside(following)
+    following, beside, joins = next_call()
     # Asked for only where no call followed.
     over = (
         select(chain.c.settles_at <= scope.now)
@@ -211,16 +242,7 @@ def next_calls(scope: Scope, *, sampled: bool = False) -> Subquery:
     )
     answered = case((following.c.id.is_not(None) & not_(beside), 1), else_=0)
     fixed = case((following.c.success.is_(True) & not_(beside), 1), else_=0)
-    source = tool_call.outerjoin(
-        following,
-        and_(
-            following.c.project_id == tool_call.c.project_id,
-            following.c.chain_id == tool_call.c.chain_id,
-            following.c.attempt == tool_call.c.attempt + 1,
-            # Calls after that are not numbered.
-            tool_call.c.attempt < LOOK_BACK,
-        ),
-    )
+    source = tool_call.outerjoin(following, joins)
     return (
         select(
             tool_call.c.id,

@@ -1,0 +1,90 @@
+"""Opportunities as arrays say what they say one by one, in parts and together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+
+from toolfault_dashboard.analysis.fixes.fixes import Fix, Outline, add_up, outline, tallies
+from toolfault_dashboard.analysis.fixes.opportunities import FixKey, Opportunity
+from toolfault_dashboard.analysis.fixes.opportunity_arrays import ByFix, Wording, arrays_of, joined
+
+RANDOM = Random(3)
+
+
+def _opportunities(conversation: str) -> list[Opportunity]:
+    """Opportunities of two chains, of which one was abandoned, and of a failure in no chain."""
+    return [
+        Opportunity(
+            FixKey(f"t{RANDOM.randrange(2)}", "", RANDOM.choice(("open", "expose")), "code"),
+            conversation,
+            chain_id=None if chain is None else f"{conversation} {chain}",
+            saved=float(RANDOM.randrange(4)),
+            occurred_at=RANDOM.choice((None, 10**15 + RANDOM.randrange(10**12))),
+            cost=float(RANDOM.randrange(300)),
+            round_trips=RANDOM.randrange(3),
+            abandoned=chain == 1,
+            kind=RANDOM.choice((None, 1, 70_000)),
+            said=RANDOM.choice((None, 5)),
+            code=RANDOM.choice(("a", "b")),
+            answer=RANDOM.randrange(3),
+        )
+        for chain in (None, 0, 1)
+        for _ in range(RANDOM.randrange(4))
+    ]
+
+
+PARTS = [
+    [each for talk in range(number) for each in _opportunities(f"{number}.{talk}")]
+    for number in (3, 0, 40, 1)
+]
+WHOLE = [each for part in PARTS for each in part]
+
+
+def _fixes(found: ByFix) -> list[Fix]:
+    return add_up((each for key in found for each in found.opportunities(key)), weeks=2.0)
+
+
+def test_arrays_of_parts_make_up_the_whole() -> None:
+    """Every fix is the same, with its interval, from arrays that were joined."""
+    found = ByFix(joined([arrays_of(part) for part in PARTS]))
+    assert _fixes(found) == add_up(WHOLE, weeks=2.0)
+    assert dict(found) == _outlines(WHOLE)
+    again = joined([arrays_of(WHOLE[:0]), joined([arrays_of(WHOLE)])])
+    assert dict(ByFix(again)) == dict(found)
+    assert again.first_at == min(each.occurred_at for each in WHOLE if each.occurred_at is not None)
+
+
+def _outlines(found: Iterable[Opportunity]) -> dict[FixKey, Outline]:
+    said: dict[FixKey, set[int | None]] = {}
+    for each in WHOLE:
+        said.setdefault(each.key, set()).add(each.said)
+    return {
+        key: outline([each])._replace(told=said[key].pop() if len(said[key]) == 1 else None)
+        for key, each in tallies(found).items()
+    }
+
+
+def test_ignored_kinds_are_set_apart() -> None:
+    """Those of ignored kinds and the others are all, and neither knows of the other."""
+    ignored, others = joined([arrays_of(part) for part in PARTS]).of_kinds({70_000, 2})
+    assert (set(ignored.kinds), set(others.kinds)) == ({70_000}, {1})
+    assert _fixes(ByFix(ignored)) == add_up((o for o in WHOLE if o.kind == 70_000), weeks=2.0)
+    assert _fixes(ByFix(others)) == add_up((o for o in WHOLE if o.kind != 70_000), weeks=2.0)
+
+
+def test_answers_are_counted_by_wording() -> None:
+    """Of each tool, code and text: how many the next call fixed, how many there were."""
+    found = joined([arrays_of(part) for part in PARTS])
+    expected: dict[Wording, tuple[int, int]] = {}
+    for each in WHOLE:
+        if each.said is not None and each.answer:
+            wording = (each.key.tool, each.code, each.said)
+            fixed, answered = expected.get(wording, (0, 0))
+            expected[wording] = (fixed + (each.answer == 2), answered + 1)
+    assert found.wordings() == expected
+    one_by_one = dict(ByFix(found).answered(expected.keys()))
+    assert one_by_one.keys() == expected.keys()
+    for wording, own in one_by_one.items():
+        assert len(own) == expected[wording][1]
+        assert {(each.key.remedy, each.saved, each.cost) for each in own} == {("reword", 1.0, 0.0)}
