@@ -18,11 +18,14 @@ from toolfault_collector.clock import DAY_US
 from toolfault_collector.storage.cache_versions import EVERY_QUARTER, QUARTER_US
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
+from toolfault_dashboard.analysis.comparisons.sides import SideData
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.comparisons.detected import detected_changes
+from toolfault_dashboard.queries.comparisons.sides import side_of, side_with_codes
 from toolfault_dashboard.queries.counting.parts import (
     answers_to_store,
     cut,
+    forget_stored,
     is_asked_at_once,
     keep_at_most,
     version_of,
@@ -54,9 +57,15 @@ def _codes_and_fields(conn: Connection, scope: Scope) -> list[FrequencyTable]:
     return [queries.frequency(conn, scope, by, limit=1) for by in ("code", "field")]
 
 
+def _side(conn: Connection, scope: Scope) -> SideData:
+    return side_of(conn, scope, "")
+
+
 _OF_QUARTERS: Final[tuple[_Ask, ...]] = (queries.overview, queries.round_trips, _codes_and_fields)
 _OF_DAYS: Final[tuple[_Ask, ...]] = (*_OF_QUARTERS, trends_by_tool, detected_changes)
-"""What has answers that are worth storing, of days and of their quarters."""
+_OF_EACH_DAY: Final[tuple[_Ask, ...]] = (_side,)
+"""What has answers that are worth storing, of days and of their quarters; of sides of comparisons
+those of days alone, and one at a time, since each is as large as all others together."""
 
 MOST_DAYS: Final = 98
 """Of a window of more days none is counted by itself (`queries.counting.parts`)."""
@@ -121,6 +130,7 @@ class Storing:
             new = self._keep(scope.project_id, oldest)
             stored += new
             if answered:
+                forget_stored(self._engine, scope.project_id)
                 return stored, True
             idle = 0 if new else idle + 1
         return stored, False
@@ -173,6 +183,9 @@ def _windows(changed: Set[int], now: int) -> Iterator[tuple[Sequence[_Ask], tupl
     begins = {each - before for each in days for before in (2 * DAY_US, 0)}
     for day in sorted(each for each in begins if each + DAY_US < today):
         yield _OF_QUARTERS, (day + QUARTER_US, min(day + 3 * DAY_US - QUARTER_US, now))
+    for day in days:
+        if day < today:
+            yield _OF_EACH_DAY, (day, day + DAY_US)
 
 
 def wrong_answers(engine: Engine, now: int, *, repair: bool) -> int:
@@ -191,7 +204,7 @@ def wrong_answers(engine: Engine, now: int, *, repair: bool) -> int:
             stored = stored_versions(conn, project.id)
         days = {start // DAY_US * DAY_US for _, start, _ in stored}
         whole = Scope(project.id, parse(""), now)
-        asks = (*_OF_QUARTERS, trends_by_tool)
+        asks = (*_OF_QUARTERS, trends_by_tool, _side_in_rows)
         checks: list[tuple[Scope, tuple[_Ask, ...]]] = [
             (between(whole, *window), asks)
             for asked, window in _windows(days, now)
@@ -204,6 +217,17 @@ def wrong_answers(engine: Engine, now: int, *, repair: bool) -> int:
             forget_answers(engine, project.id)
         wrong += own
     return wrong
+
+
+def _side_in_rows(conn: Connection, scope: Scope) -> tuple[Any, ...]:
+    """Return a side of a comparison and its failures by code as rows: arrays are in no order."""
+    side, codes, amounts = side_with_codes(conn, scope, "")
+    talks = side.columns.names.in_order
+    pairs = zip(codes.code.tolist(), codes.conversation.tolist(), strict=True)
+    names = [(codes.codes[code], talks[conversation]) for code, conversation in pairs]
+    failures = sorted(zip(names, codes.failures.tolist(), strict=True))
+    cells = sorted(side.columns, key=lambda cell: (cell.conversation, cell.stratum))
+    return cells, failures, side.folded, amounts
 
 
 def _is_right(engine: Engine, scope: Scope, asks: Sequence[_Ask]) -> bool:
