@@ -27,7 +27,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -163,19 +163,26 @@ def in_parts(
     def once_more(narrowed: Scope) -> _T:
         return read(conn, narrowed, *args)
 
-    def added(pieces: Sequence[_Part], narrowed: Scope) -> _T:
+    cut_up = [
+        (part, _pieces(part, versions, scope.now if known else None))
+        for part in _cut(since, until, now=scope.now)
+    ]
+    # Of all parts that are cut further, so that a reader who waits never sees it begin anew.
+    ends = list(accumulate(len(pieces) if len(pieces) > 1 else 0 for _, pieces in cut_up))
+
+    def added(pieces: Sequence[_Part], end: int, narrowed: Scope) -> _T:
         if together is None or len(pieces) < 2:
             return once_more(narrowed)
         found = []
-        for number, piece in enumerate(pieces):
-            counting(conn, number, len(pieces))
+        for number, piece in enumerate(pieces, end - len(pieces)):
+            counting(conn, number, ends[-1])
             found.append(kept(piece, once_more))
-        counting(conn, len(pieces), len(pieces))
+        counting(conn, end, ends[-1])
         return together(found, *args)
 
     return [
-        kept(part, partial(added, _pieces(part, versions, scope.now if known else None)))
-        for part in _cut(since, until, now=scope.now)
+        kept(part, partial(added, pieces, end))
+        for (part, pieces), end in zip(cut_up, ends, strict=True)
     ]
 
 
