@@ -19,12 +19,15 @@ from toolfault_collector.clock import DAY_US
 from toolfault_collector.storage.cache_versions import EVERY_QUARTER, QUARTER_US
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
+from toolfault_dashboard.analysis.comparisons.sides import SideData
 from toolfault_dashboard.analysis.fixes.opportunity_arrays import ByFix
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.comparisons.detected import detected_changes
+from toolfault_dashboard.queries.comparisons.sides import side_of, side_with_codes
 from toolfault_dashboard.queries.counting.parts import (
     answers_to_store,
     cut,
+    forget_stored,
     is_asked_at_once,
     keep_at_most,
     version_of,
@@ -58,6 +61,10 @@ def _codes_and_fields(conn: Connection, scope: Scope) -> list[FrequencyTable]:
     return [queries.frequency(conn, scope, by, limit=1) for by in ("code", "field")]
 
 
+def _side(conn: Connection, scope: Scope) -> SideData:
+    return side_of(conn, scope, "")
+
+
 def _fixes(conn: Connection, scope: Scope) -> list[ByFix]:
     """Return what Fix next ranks, of two weeks at a time: of all days it would fill the memory."""
     since, until = window(scope)
@@ -74,7 +81,9 @@ _OF_QUARTERS: Final[tuple[_Ask, ...]] = (
     _fixes,
 )
 _OF_DAYS: Final[tuple[_Ask, ...]] = (*_OF_QUARTERS, trends_by_tool, detected_changes)
-"""What has answers that are worth storing, of days and of their quarters."""
+_OF_EACH_DAY: Final[tuple[_Ask, ...]] = (_side,)
+"""What has answers that are worth storing, of days and of their quarters; of sides of comparisons
+those of days alone, and one at a time, since each is as large as all others together."""
 
 MOST_DAYS: Final = 98
 """Of a window of more days none is counted by itself (`queries.counting.parts`)."""
@@ -127,6 +136,7 @@ class Storing:
                 if not answered:
                     return stored
             stored += self._keep(project_id, oldest)
+            forget_stored(self._engine, project_id)
         self._done[project_id] = versions
         return stored
 
@@ -195,6 +205,9 @@ def _windows(changed: Set[int], now: int) -> Iterator[tuple[Sequence[_Ask], tupl
     begins = {each - before for each in days for before in (2 * DAY_US, 0)}
     for day in sorted(each for each in begins if each + DAY_US < today):
         yield _OF_QUARTERS, (day + QUARTER_US, min(day + 3 * DAY_US - QUARTER_US, now))
+    for day in days:
+        if day < today:
+            yield _OF_EACH_DAY, (day, day + DAY_US)
 
 
 def wrong_answers(engine: Engine, now: int, *, repair: bool) -> int:
@@ -213,7 +226,7 @@ def wrong_answers(engine: Engine, now: int, *, repair: bool) -> int:
             stored = stored_versions(conn, project.id)
         days = {start // DAY_US * DAY_US for _, start, _ in stored}
         whole = Scope(project.id, parse(""), now)
-        asks = (*_OF_QUARTERS, trends_by_tool)
+        asks = (*_OF_QUARTERS, trends_by_tool, _side_in_rows)
         checks: list[tuple[Scope, tuple[_Ask, ...]]] = [
             (between(whole, *ends), asks)
             for asked, ends in _windows(days, now)
@@ -226,6 +239,17 @@ def wrong_answers(engine: Engine, now: int, *, repair: bool) -> int:
             forget_answers(engine, project.id)
         wrong += own
     return wrong
+
+
+def _side_in_rows(conn: Connection, scope: Scope) -> tuple[Any, ...]:
+    """Return a side of a comparison and its failures by code as rows: arrays are in no order."""
+    side, codes, amounts = side_with_codes(conn, scope, "")
+    talks = side.columns.names.in_order
+    pairs = zip(codes.code.tolist(), codes.conversation.tolist(), strict=True)
+    names = [(codes.codes[code], talks[conversation]) for code, conversation in pairs]
+    failures = sorted(zip(names, codes.failures.tolist(), strict=True))
+    cells = sorted(side.columns, key=lambda cell: (cell.conversation, cell.stratum))
+    return cells, failures, side.folded, amounts
 
 
 def _is_right(engine: Engine, scope: Scope, asks: Sequence[_Ask]) -> bool:

@@ -245,6 +245,26 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="pages-changes-compare-what-has-no-time",
+        promise="A change counts calls that have no time, where its days are counted one by one.",
+        file="dashboard/toolfault_dashboard/queries/comparisons/sides.py",
+        old="if has_untimed(conn, scope.project_id):",
+        new="if False:",
+        found_by=(
+            "tests/dashboard/queries/test_parts.py::test_a_side_of_calls_with_times_has_no_others",
+        ),
+    ),
+    Break(
+        name="pages-comparisons-read-stored-days",
+        promise="After a start a comparison counts anew the days that are stored.",
+        file="dashboard/toolfault_dashboard/storing.py",
+        old="            yield _OF_EACH_DAY, (day, day + DAY_US)\n",
+        new="            pass\n",
+        found_by=(
+            "tests/dashboard/queries/test_clusters.py::test_a_comparison_reads_no_day_that_is_stored",
+        ),
+    ),
+    Break(
         name="sdk-mcp-endless-sinks",
         promise="Clients that invent where they report make a counter of the server each.",
         file="sdk/toolfault/integrations/mcp/server.py",

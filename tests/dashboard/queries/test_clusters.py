@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 import pytest
-from sqlalchemy import Connection, Engine, insert
+from sqlalchemy import Connection, Engine, event, insert
 from tests.dashboard.conftest import ENGINES, copied_database
 from tests.dashboard.generated import NOW
 
@@ -30,12 +31,14 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.clusters import Moments
 from toolfault_dashboard.analysis.fixes.fixes import add_up
 from toolfault_dashboard.queries.comparisons.detected import detected_changes
+from toolfault_dashboard.queries.comparisons.sides import side_with_codes
 from toolfault_dashboard.queries.counting.parts import cut, is_asked_at_once
 from toolfault_dashboard.queries.figures.clusters import calls_of_conversations, chains_by_key
 from toolfault_dashboard.queries.figures.trends import trends_by_tool
 from toolfault_dashboard.queries.fixes.fix_evidence import evidence
+from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope
-from toolfault_dashboard.search import parse
+from toolfault_dashboard.search import Query, parse
 from toolfault_dashboard.storing import Storing, alike
 
 pytestmark = pytest.mark.slow
@@ -163,6 +166,32 @@ class _Fleet:
             started.dispose()
 
 
+def _sides_of_change(scope: Scope) -> tuple[Scope, Scope]:
+    """Return the five days before and after a midnight."""
+    at = (NOW // DAY_US - 8) * DAY_US
+    return queries.sides_of_change(
+        replace(scope, query=Query()),
+        ChangeRow("", at, "", None, "manual", "api"),
+        window=5 * DAY_US,
+    )
+
+
+def _side(conn: Connection, scope: Scope) -> Any:
+    """Return a side of a comparison; its cells and failures come in no order."""
+    side, codes, _ = side_with_codes(conn, scope, "")
+    talks = side.columns.names.in_order
+    failures = zip(codes.code, codes.conversation, codes.failures, strict=True)
+    return (
+        sorted(side.cells, key=lambda cell: (cell.conversation, cell.stratum)),
+        side.folded,
+        sorted((codes.codes[code], talks[talk], float(n)) for code, talk, n in failures),
+    )
+
+
+def _change(conn: Connection, scope: Scope) -> Any:
+    return [_side(conn, each) for each in _sides_of_change(scope)]
+
+
 _PAGES: Final[tuple[Callable[[Connection, Scope], Any], ...]] = (
     queries.overview,
     queries.rates_by_tool,
@@ -173,6 +202,8 @@ _PAGES: Final[tuple[Callable[[Connection, Scope], Any], ...]] = (
     queries.fix_next,
     trends_by_tool,
     detected_changes,
+    _side,
+    _change,
 )
 
 
@@ -255,6 +286,26 @@ def test_what_is_stored_is_what_the_rows_say(empty: Engine, seed: int) -> None:
     fleet.check_new_server()
     prune(empty, max_calls=60, force=True, clock=lambda: NOW)
     fleet.check_new_server()
+
+
+def test_a_comparison_reads_no_day_that_is_stored(empty: Engine) -> None:
+    """Sides that differ in time alone, also those of a change, are made of what is stored."""
+    fleet, seen = _Fleet(empty, 1), list[str]()
+    fleet.send(20)
+    Storing(empty, days=21).store(NOW, lambda: False)
+    started = open_engine(empty.url.render_as_string(hide_password=False))
+
+    def note(_conn: object, _cursor: object, statement: str, *_: object) -> None:
+        if "tool_call.session_id" in statement or "chain.session_id" in statement:
+            seen.append(statement)
+
+    scope = Scope(fleet.project, parse("since:2026-11-06 until:2026-11-13"), NOW)
+    with read_connection(started) as conn, cut(conn, always=True):
+        event.listen(started, "before_cursor_execute", note)
+        found = _side(conn, scope), _change(conn, scope)
+    started.dispose()
+    assert all(cells for cells, *_ in (found[0], *found[1]))
+    assert seen == []
 
 
 def test_each_conversation_counts_with_all_its_calls(empty: Engine) -> None:

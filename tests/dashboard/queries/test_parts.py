@@ -290,6 +290,19 @@ def test_what_daily_counts_hold_is_no_part_however_many_there_are(sqlite_engine:
             assert sum(value.failures for value in facet.values) == counted, key
 
 
+def test_a_side_of_calls_with_times_has_no_others(sqlite_engine: Engine) -> None:
+    """What has no time is on neither side of a change, however its days are counted."""
+    agent = _Agent(sqlite_engine)
+    untimed = agent.call(4 * DAY_US, "untimed", failed=True) | {"time_source": "none"}
+    agent.send(agent.call(4 * DAY_US, "timed", failed=True))
+    for events in ([], [untimed]):
+        agent.send(*events)
+        with read_connection(sqlite_engine) as conn:
+            for text, failures in (("-time:none", 1), ("", 1 + len(events))):
+                side = side_of(conn, Scope(agent.project, parse(text), NOW), "")
+                assert side.failures.rows == failures
+
+
 def test_an_open_chain_is_given_up_in_time(written: Engine) -> None:
     """A chain that nobody writes to any more is abandoned half an hour later, kept or not.
 

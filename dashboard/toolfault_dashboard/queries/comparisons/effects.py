@@ -17,7 +17,7 @@ from toolfault_dashboard.analysis.comparisons.effect import (
 from toolfault_dashboard.analysis.comparisons.experiments import ArmComparison, as_trial
 from toolfault_dashboard.analysis.comparisons.metrics import METRICS
 from toolfault_dashboard.analysis.comparisons.sides import without_model
-from toolfault_dashboard.queries.comparisons.sides import side_of, side_with_codes
+from toolfault_dashboard.queries.comparisons.sides import TIMED, side_of, side_with_codes
 from toolfault_dashboard.queries.counting.parts import as_kept, in_parts
 from toolfault_dashboard.queries.failures.failures import count_failures
 from toolfault_dashboard.queries.figures.totals import calls_by
@@ -285,10 +285,9 @@ def touched_by(change: ChangeRow) -> Query:
 
 def _in_time(scope: Scope, change: ChangeRow, window: int | None) -> tuple[Scope, Scope]:
     """Return all calls with a time before *change*, and after it."""
-    timed = Clause("time", (Pattern(("none",)),), negated=True)
     at = change.occurred_at
-    before = [timed, Clause("until", (Moment(at=at),))]
-    after = [timed, Clause("since", (Moment(at=at),))]
+    before = [TIMED, Clause("until", (Moment(at=at),))]
+    after = [TIMED, Clause("since", (Moment(at=at),))]
     if window is not None:
         before.append(Clause("since", (Moment(at=at - window),)))
         after.append(Clause("until", (Moment(at=at + window),)))
@@ -299,6 +298,6 @@ def _in_time(scope: Scope, change: ChangeRow, window: int | None) -> tuple[Scope
 
 
 def _untimed(conn: Connection, before: Scope) -> int:
-    untimed = Clause("time", (Pattern(("none",)),))
+    untimed = replace(TIMED, negated=False)
     query = before.query.without("time", "until").and_(Query((untimed,)))
     return count_failures(conn, replace(before, query=query))

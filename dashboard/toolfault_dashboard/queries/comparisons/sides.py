@@ -37,16 +37,20 @@ from toolfault_dashboard.queries.counting import weighing
 from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once
 from toolfault_dashboard.queries.counting.weighing import Sampling, chain_weight, sampling, weight
 from toolfault_dashboard.queries.failures.codes import of_other_issues
+from toolfault_dashboard.queries.projects import has_untimed
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
-from toolfault_dashboard.search import Clause, Moment, Query
+from toolfault_dashboard.search import Clause, Moment, Pattern, Query
 
 if TYPE_CHECKING:
     from toolfault_dashboard.analysis.comparisons.by_code import CodeAmounts
     from toolfault_dashboard.analysis.comparisons.columns import CodeColumns
     from toolfault_dashboard.queries.comparisons.side_parts import Counted, Part
 
-__all__ = ["growing_sides", "side_of", "side_part", "side_with_codes", "sides_of"]
+__all__ = ["TIMED", "growing_sides", "side_of", "side_part", "side_with_codes", "sides_of"]
+
+TIMED: Final = Clause("time", (Pattern(("none",)),), negated=True)
+"""Calls whose source has times."""
 
 
 _COUNTS = (
@@ -89,7 +93,19 @@ def _whole(conn: Connection, scope: Scope, *, codes: bool) -> Part:
 
     if is_asked_at_once(conn, scope):
         return side_part(conn, scope, codes, whole=True)
-    return together(in_parts(conn, scope, side_part, codes, outcomes=True, together=together))
+    # With the codes always: then one stored answer of a day serves all who compare.
+    asked = _without_times(conn, scope)
+    return together(
+        in_parts(conn, asked, side_part, True, outcomes=True, together=together, stored=True)
+    )
+
+
+def _without_times(conn: Connection, scope: Scope) -> Scope:
+    """Return *scope* without the condition of having a time, where all calls have one."""
+    if has_untimed(conn, scope.project_id):
+        return scope
+    others = (clause for clause in scope.query.clauses if clause != TIMED)
+    return replace(scope, query=Query(tuple(others)))
 
 
 def side_part(conn: Connection, scope: Scope, codes: bool, *, whole: bool = False) -> Part:

@@ -27,7 +27,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -59,6 +59,7 @@ from toolfault_dashboard.search import Moment, is_of_all_days
 __all__ = [
     "answers_to_store",
     "as_kept",
+    "forget_stored",
     "in_parts",
     "is_asked_at_once",
     "keep_at_most",
@@ -162,19 +163,26 @@ def in_parts(
     def once_more(narrowed: Scope) -> _T:
         return read(conn, narrowed, *args)
 
-    def added(pieces: Sequence[_Part], narrowed: Scope) -> _T:
+    cut_up = [
+        (part, _pieces(part, versions, scope.now if known else None))
+        for part in _cut(since, until, now=scope.now)
+    ]
+    # Of all parts that are cut further, so that a reader who waits never sees it begin anew.
+    ends = list(accumulate(len(pieces) if len(pieces) > 1 else 0 for _, pieces in cut_up))
+
+    def added(pieces: Sequence[_Part], end: int, narrowed: Scope) -> _T:
         if together is None or len(pieces) < 2:
             return once_more(narrowed)
         found = []
-        for number, piece in enumerate(pieces):
-            counting(conn, number, len(pieces))
+        for number, piece in enumerate(pieces, end - len(pieces)):
+            counting(conn, number, ends[-1])
             found.append(kept(piece, once_more))
-        counting(conn, len(pieces), len(pieces))
+        counting(conn, end, ends[-1])
         return together(found, *args)
 
     return [
-        kept(part, partial(added, _pieces(part, versions, scope.now if known else None)))
-        for part in _cut(since, until, now=scope.now)
+        kept(part, partial(added, pieces, end))
+        for (part, pieces), end in zip(cut_up, ends, strict=True)
     ]
 
 
@@ -182,11 +190,20 @@ def answers_to_store(engine: Engine, project_id: int) -> Iterator[StoredAnswer]:
     """Yield what is remembered about days of a project that are over and would stay as it is."""
     answers = _ANSWERS.get(engine)
     for key, (version, answer) in answers.all_known() if answers is not None else ():
-        if not isinstance(key, _Key) or key.whole is None or version[1] is not None:
-            continue
-        read, args, project, *_ = key.asked
-        if project == project_id:
-            yield StoredAnswer(project, question_of(read, args), *key.whole, version[0], answer)
+        if _may_be_stored(key, version, project_id):
+            question, (begin, end) = question_of(*key.asked[:2]), key.whole
+            yield StoredAnswer(project_id, question, begin, end, version[0], answer)
+
+
+def forget_stored(engine: Engine, project_id: int) -> None:
+    """Forget what `answers_to_store` yields: it is stored by now, and takes memory."""
+    if (answers := _ANSWERS.get(engine)) is not None:
+        answers.forget(lambda key, version: _may_be_stored(key, version, project_id))
+
+
+def _may_be_stored(key: Any, version: Any, project_id: int) -> bool:
+    is_whole = isinstance(key, _Key) and key.whole is not None and key.asked[2] == project_id
+    return is_whole and version[1] is None
 
 
 def keep_at_most(engine: Engine, rows: int) -> None:
@@ -398,6 +415,12 @@ class _Answers:
         """Return all that was answered: what was asked, and its version with the answer."""
         with self._lock:
             return list(self._known.items())
+
+    def forget(self, which: Callable[[Any, Any], bool]) -> None:
+        """Forget *which* answers, by what was asked and the version."""
+        with self._lock:
+            for key in [key for key, (version, _) in self._known.items() if which(key, version)]:
+                self._forget(self._known.pop(key))
 
     def put(self, key: Any, version: Hashable, answer: Any) -> None:
         """Keep an answer."""

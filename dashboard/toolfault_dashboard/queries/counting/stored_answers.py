@@ -218,23 +218,33 @@ def _unpacked(packed: bytes) -> Any:
 class _Writer(pickle.Pickler):
     """Writes an array as its type and its bytes, so that who reads it needs no code of numpy."""
 
-    def persistent_id(self, value: Any) -> tuple[str, bytes] | None:
+    def persistent_id(self, value: Any) -> tuple[str, str, bytes] | None:
         if type(value).__module__ != "numpy":
             return None
         if type(value).__name__ != "ndarray" or value.ndim != 1:
             message = "an answer holds plain numbers, and arrays of one dimension"
             raise pickle.PicklingError(message)
-        return value.dtype.str, value.tobytes()
+        narrow = _narrow(value)
+        return value.dtype.str, narrow.dtype.str, narrow.tobytes()
+
+
+def _narrow(values: Any) -> Any:
+    """Return the same numbers with as few bytes for each as hold them: most are small and whole."""
+    if len(values) and values.min() >= 0:
+        for kind, end in (("|u1", 1 << 8), ("<u2", 1 << 16), ("<u4", 1 << 32)):
+            if values.max() < end and ((small := values.astype(kind)) == values).all():
+                return small
+    return values
 
 
 class _Reader(pickle.Unpickler):
     """Makes no object but those that answers consist of."""
 
-    def persistent_load(self, array: tuple[str, bytes]) -> Any:
+    def persistent_load(self, array: tuple[str, str, bytes]) -> Any:
         import numpy as np
 
-        kind, values = array
-        return np.frombuffer(values, dtype=np.dtype(kind)).copy()
+        kind, narrow, values = array
+        return np.frombuffer(values, dtype=np.dtype(narrow)).astype(np.dtype(kind))
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) in _OTHERS:
