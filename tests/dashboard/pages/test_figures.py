@@ -604,7 +604,7 @@ def test_a_change(browser: Browser):
     are(listed.rows, "Kind", [each.kind for each in changes])
     are(
         listed.rows,
-        "Recorded by",
+        "Source",
         ["toolfault itself" if each.is_detected else each.source for each in changes],
     )
     recorded = [each for each in changes if not each.is_detected]
@@ -629,7 +629,7 @@ def test_a_change_that_marked_itself(browser: Browser):
         assert page.heading == each.label
         assert "Marked by toolfault itself: first seen" in page.text
         beside = control[each.event_id]
-        assert ("Control, all tools but" in page.text) == (beside is not None)
+        assert ("For comparison, all other tools" in page.text) == (beside is not None)
         if beside is not None:
             rate = beside.metric
             figures = f"{percent(rate.before)} before and {percent(rate.after)} after"

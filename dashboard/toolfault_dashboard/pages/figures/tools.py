@@ -123,11 +123,11 @@ def tools(ask: Asked, page: Annotated[int, Parameter(ge=1, le=_MOST_PAGES)] = 1)
         total=len(ranked),
         before=ask.here(page=str(page - 1)) if page > 1 else "",
         after=ask.here(page=str(page + 1)) if page < last else "",
-        scale=rate_scale(line.rate for line in lines),
         sorts={name: _sort(ask, name, chosen, **kept) for name in _SORTS},
         columns=shown,
         trends=_drawn(trends, ask.now) if trends else {},
         buckets=len(trends.starts) if trends else 0,
+        per=trends.bucket if trends else "",
         csv=ask.export("/tools.csv"),
     )
     return ask.render("tools.html", context, title="Tools")
