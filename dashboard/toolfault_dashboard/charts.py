@@ -36,7 +36,8 @@ PLOT_TOP: Final = 14.0  # px above the highest gridline, room for the labels of 
 _SHORT: Final = 8  # letters of a label that fits anywhere
 # Labels that stand beside each other, by their letters: ``7 Jul``, ``7 Jul 2025``, and longer. A
 # phone leaves out every other one; what is left must not touch where the first grows inwards.
-_TICKS: Final = ((_SHORT, 7), (12, 5))
+_NARROW: Final = 3  # letters of numbers, all of which fit on a phone
+_TICKS: Final = ((_NARROW, 13), (_SHORT, 7), (12, 5))
 _FEWEST_TICKS: Final = 4
 _TOGETHER: Final = 0.07  # share of the width that the number of a mark takes on a phone
 _GAP: Final = 0.22  # share of a slot left free beside its bar
@@ -152,9 +153,10 @@ def _x_ticks(labels: Sequence[str]) -> tuple[Tick, ...]:
     longest = max(map(len, labels))
     wanted = next((ticks for letters, ticks in _TICKS if longest <= letters), _FEWEST_TICKS)
     step = max(1, math.ceil(len(labels) / wanted))
+    narrow = longest <= _NARROW
     chosen = range(0, len(labels), step)
     return tuple(
-        _x_tick((index + 0.5) * width, labels[index], extra=bool(number % 2))
+        _x_tick((index + 0.5) * width, labels[index], extra=bool(number % 2) and not narrow)
         for number, index in enumerate(chosen)
     )
 

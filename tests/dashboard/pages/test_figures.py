@@ -517,7 +517,7 @@ def test_fix_next(read: Reads, conn: Connection, scope: Scope):
     ranked = [row for row in found.rows if row.mended_by is None]
     listed = f"the {plural(round(found.cost), 'call')} spent"
     covered = count(round(sum(row.cost for row in found.rows)))
-    assert f"What is listed covers {covered} of {listed} after them." in page.lead
+    assert f"The problems listed here account for {covered} of {listed}." in page.lead
     often = [row for row in ranked if row.failures >= 3]
     rare = [row.title.replace("\u200b", "") for row in ranked if row.failures < 3]
     if rare:  # they come last, and fifty lines are shown

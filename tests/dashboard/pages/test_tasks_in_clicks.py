@@ -199,6 +199,6 @@ def test_what_to_fix_first_in_real_transcripts(shared_data: Path, tmp_path: Path
         page = newcomer.open("Fix next")
         fixes = [each for each in page.sections if "calls spent" in each.text]
         assert fixes[0].headings == ["Edit, MultiEdit and Write fail with precondition_failed"]
-        assert "What is listed covers" in page.lead
+        assert "The problems listed here account for" in page.lead
         behind = next(each.href for each in fixes[0].links if each.href.startswith("/failures"))
         assert newcomer.follow(behind).table("Failure").rows

@@ -277,7 +277,7 @@ def _tiles_of(found: RoundTrips) -> tuple[Tile, ...]:
         tile(
             "Time lost",
             lost,
-            sub="no times recorded" if lost == "–" else "first failure to last call",
+            sub="no times recorded" if lost == "–" else "failing calls and waits between retries",
         ),
         tile("Same again", repeats, sub="retries with the same arguments"),
         tile("Serial discovery", serial, sub="chains that met issues one by one"),

@@ -31,11 +31,11 @@ TITLES: Final = {
     "recovery_rate": ("Recovery", "Closed chains that ended in a success of the same tool."),
     "round_trips_per_operation": (
         "Round trips per operation",
-        "Extra calls per operation (retries excluded).",
+        "Retries per operation, which is a call that is no retry.",
     ),
     "round_trips_per_failure": (
         "Round trips per failure",
-        "Extra calls that one failure costs. Rises when the easy failures are gone.",
+        "Retries that one failure costs. Rises when the easy failures are gone.",
     ),
     "seconds_lost_per_operation": (
         "Seconds lost per operation",
@@ -159,7 +159,7 @@ def verdict_sentence(effect: Effect) -> str:
     return (
         "Not enough data: "
         f"{plural(effect.before.conversations, 'conversation')} before and "
-        f"{plural(effect.after.conversations, 'conversation')} after the change."
+        f"{count(effect.after.conversations)} after."
     )
 
 
@@ -168,7 +168,7 @@ def certainty(effect: Effect) -> str:
     rate = effect.metrics[0]
     share = f"{effect.confidence:.0%}"
     if rate.low is None or rate.high is None:
-        return "There is nothing to compare on one of the sides."
+        return _nothing_to_compare(effect)
     text = (
         f"{_SAME_MIX if effect.strata > 1 else 'The'} difference is "
         f"{points(rate.difference)}, {share} interval "
@@ -182,6 +182,15 @@ def certainty(effect: Effect) -> str:
         least = points(rate.smallest_detectable).lstrip("+")
         text += f" A difference smaller than about {least} would have gone unseen."
     return text
+
+
+def _nothing_to_compare(effect: Effect) -> str:
+    empty = [not side.calls for side in (effect.before, effect.after)]
+    if all(empty):
+        return "Neither side has a call."
+    if any(empty):
+        return "One of the sides has no call."
+    return "The sides have too few conversations, or no tool, model and agent that both have."
 
 
 def control_sentence(control: Control | None) -> str:
