@@ -273,6 +273,7 @@ def estimate(
     left, right = _clamped(100 * low / scale), _clamped(100 * high / scale)
     title = f"{percent(value)}, 95% interval {percent(low)} to {percent(high)}"
     end = f"{100 * scale:.3g}%" if scale < 1 else ""
+    title += f"; the track ends at {end}" if end else ""
     return Estimate(_clamped(100 * value / scale), left, max(0.5, right - left), title, end)
 
 

@@ -443,7 +443,7 @@ def test_round_trips(read: Reads, conn: Connection, scope: Scope):
     )  # fmt: skip
     (table,) = page.section("How chains end").tables
     are(table.rows, "Number", ends)
-    are(table.rows, "Share", [percent(each / funnel.chains) for each in ends])
+    are(table.rows, "Share of all chains", [percent(each / funnel.chains) for each in ends])
     assert [name.split()[0] for name in table.column("Chains")] == [
         "Chains", "Retried", "Recovered", "of", "Switched", "Abandoned", "Open",
     ]  # fmt: skip
@@ -515,7 +515,7 @@ def test_fix_next(read: Reads, conn: Connection, scope: Scope):
     page, found = read("/fix-next"), queries.fix_next(conn, scope, limit=50)
     assert f"from {plural(found.failures, 'failure')} " in page.lead
     ranked = [row for row in found.rows if row.mended_by is None]
-    listed = f"the {plural(round(found.cost), 'call')} spent"
+    listed = plural(round(found.cost), "call") + " spent"
     covered = count(round(sum(row.cost for row in found.rows)))
     assert f"The problems listed here account for {covered} of {listed}." in page.lead
     often = [row for row in ranked if row.failures >= 3]
