@@ -515,7 +515,7 @@ def test_fix_next(read: Reads, conn: Connection, scope: Scope):
     page, found = read("/fix-next"), queries.fix_next(conn, scope, limit=50)
     assert f"from {plural(found.failures, 'failure')} " in page.lead
     ranked = [row for row in found.rows if row.mended_by is None]
-    listed = plural(round(found.cost), "call") + " spent"
+    listed = f"{plural(round(found.cost), 'call')} spent"
     covered = count(round(sum(row.cost for row in found.rows)))
     assert f"The problems listed here account for {covered} of {listed}." in page.lead
     often = [row for row in ranked if row.failures >= 3]
