@@ -32,13 +32,14 @@ __all__ = [
 ]
 
 PLOT_HEIGHT: Final = 180.0  # px between baseline and the highest gridline
-LETTERS_ACROSS: Final = 110  # of the size of mark labels, across a chart of usual width
 PLOT_TOP: Final = 14.0  # px above the highest gridline, room for the labels of marks
 _SHORT: Final = 8  # letters of a label that fits anywhere
 # Labels that stand beside each other, by their letters: ``7 Jul``, ``7 Jul 2025``, and longer. A
 # phone leaves out every other one; what is left must not touch where the first grows inwards.
-_TICKS: Final = ((_SHORT, 7), (12, 5))
+_NARROW: Final = 3  # letters of numbers, all of which fit on a phone
+_TICKS: Final = ((_NARROW, 13), (_SHORT, 7), (12, 5))
 _FEWEST_TICKS: Final = 4
+_TOGETHER: Final = 0.07  # share of the width that the number of a mark takes on a phone
 _GAP: Final = 0.22  # share of a slot left free beside its bar
 
 
@@ -152,9 +153,10 @@ def _x_ticks(labels: Sequence[str]) -> tuple[Tick, ...]:
     longest = max(map(len, labels))
     wanted = next((ticks for letters, ticks in _TICKS if longest <= letters), _FEWEST_TICKS)
     step = max(1, math.ceil(len(labels) / wanted))
+    narrow = longest <= _NARROW
     chosen = range(0, len(labels), step)
     return tuple(
-        _x_tick((index + 0.5) * width, labels[index], extra=bool(number % 2))
+        _x_tick((index + 0.5) * width, labels[index], extra=bool(number % 2) and not narrow)
         for number, index in enumerate(chosen)
     )
 
@@ -172,7 +174,7 @@ def bar_chart(
     series: Sequence[tuple[str, Sequence[int]]],
     *,
     titles: Sequence[str],
-    marks: Sequence[tuple[float, str]] = (),
+    marks: Sequence[float] = (),
     numbers: Sequence[int] | None = None,
     links: Sequence[str] = (),
     spans: Sequence[tuple[str, str]] = (),
@@ -184,7 +186,7 @@ def bar_chart(
         series: (name, one count per bucket) from the bottom of the stack up; at most 7 are told
             apart by colour and pattern.
         titles: The tooltip of each bucket.
-        marks: (share of the width from 0 to 1, label).
+        marks: Where lines stand, shares of the width from 0 to 1; they are numbered.
         numbers: The colour and pattern (1 to 7) of each series; 1, 2, 3 ... by default.
         links: The rows behind each bucket, empty where there are none.
         spans: Begin and end of each bucket, RFC 3339, where buckets are times.
@@ -228,30 +230,23 @@ def bar_chart(
     )
 
 
-def _marks(marks: Sequence[tuple[float, str]]) -> tuple[Mark, ...]:
-    """Place marks; a label that would run into its neighbour is cut, or left to the list below."""
-    placed: list[Mark] = []
-    ordered = sorted(marks)
-    for index, (at, text) in enumerate(ordered):
-        anchor = _anchor(at)
-        if anchor == "start":
-            beside = [x for x, _ in ordered[index + 1 : index + 2]]
-            room = (beside[0] if beside else 1.0) - at
-            shared = bool(beside) and _anchor(beside[0]) == "end"
+def _marks(moments: Sequence[float]) -> tuple[Mark, ...]:
+    """Number lines from left to right; the first of some that stand close says ``2–4``."""
+    ordered = sorted(moments)
+    groups: list[list[int]] = []
+    for index, at in enumerate(ordered):
+        if groups and at - ordered[groups[-1][0]] < _TOGETHER:
+            groups[-1].append(index)
         else:
-            beside = [x for x, _ in ordered[max(0, index - 1) : index]]
-            room = at - (beside[0] if beside else 0.0)
-            shared = bool(beside) and _anchor(beside[0]) == "start"
-        # Two labels that grow towards each other have half of what is between them each.
-        room *= 0.5 if shared else 1.0
-        letters = min(40, int(room * LETTERS_ACROSS))
-        label = text if len(text) <= letters else text[: max(0, letters - 1)].rstrip() + "…"
-        placed.append(Mark(100 * at, label if letters >= 8 else "", anchor))
-    return tuple(placed)
-
-
-def _anchor(at: float) -> str:
-    return "start" if at < 0.7 else "end"
+            groups.append([index])
+    labels = {
+        group[0]: str(group[0] + 1) if len(group) == 1 else f"{group[0] + 1}–{group[-1] + 1}"
+        for group in groups
+    }
+    return tuple(
+        Mark(100 * at, labels.get(index, ""), "end" if at > 1 - _TOGETHER / 2 else "start")
+        for index, at in enumerate(ordered)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +257,7 @@ class Estimate:
     low: float
     width: float
     title: str
+    end: str = ""  # where the track ends, for one that ends before 100%
 
 
 def _clamped(value: float) -> float:
@@ -276,7 +272,9 @@ def estimate(
         return None
     left, right = _clamped(100 * low / scale), _clamped(100 * high / scale)
     title = f"{percent(value)}, 95% interval {percent(low)} to {percent(high)}"
-    return Estimate(_clamped(100 * value / scale), left, max(0.5, right - left), title)
+    end = f"{100 * scale:.3g}%" if scale < 1 else ""
+    title += f"; the track ends at {end}" if end else ""
+    return Estimate(_clamped(100 * value / scale), left, max(0.5, right - left), title, end)
 
 
 def differences(

@@ -51,7 +51,7 @@ _WORDS: Final = {
     "first-try success": "The share of operations that needed no chain.",
     "recovery rate": "The share of closed chains that ended with a success of the same tool.",
     "95% interval": "The values that fit the data: it misses the true one in 1 of 20 cases. Where a"
-    " table says nothing else, it allows for the likeness of calls of one conversation.",
+    " table says nothing else, it takes into account that calls of one conversation are alike.",
     "kind of failure": "All failures of one signature. It is new, open, acknowledged, fixed, "
     "ignored or regressed.",
     "signature": "The fingerprint of a kind of failure: tool, code, arguments with the codes of "
@@ -77,9 +77,10 @@ _WORDS: Final = {
 KIND_STATES: Final = {
     "new": "A kind of failure that was first seen within the last 7 days (or what Settings says) "
     "and that nobody has touched.",
-    "open kind": "A kind of failure about which nothing is decided.",
+    "open kind": "The badge open of a kind of failure: nothing is decided about it.",
     "acknowledged": "Somebody knows of this kind of failure and looks after it.",
-    "fixed kind": "Somebody said that this kind of failure is fixed, and it was not seen since.",
+    "fixed kind": "The badge fixed of a kind of failure: somebody said that it is fixed, and it "
+    "was not seen since.",
     "regressed": "This kind of failure was seen again after its fix.",
     "ignored": "Somebody decided that this kind of failure is not to be mended: until a date, for "
     "a number of further failures, or for good.",
@@ -121,8 +122,8 @@ _EXPERIMENTS: Final = {
     "control": "The arm that the others are compared with.",
     "balanced": "The arms have about as many conversations as chance gives them.",
     "mismatch": "Chance hardly ever divides conversations like this, so the effect is not certain.",
-    "always-valid": "An interval that stays right however often somebody looks at it.",
-    "fixed-horizon": "An interval that is right for whoever looks once.",
+    "always-valid": "An interval that is valid no matter how often somebody checks.",
+    "fixed-horizon": "An interval that is valid if somebody checks once, at a time chosen before.",
     "decided": "The always-valid interval does not include zero, so the experiment may be stopped.",
     "improved": "The difference is better than chance explains.",
     "worse": "The difference is worse than chance explains.",
@@ -160,10 +161,10 @@ _SETTINGS: Final = {
     "disabled": "An account that may not sign in.",
     "these settings": "The project that this page is about.",
     "shared": "A view that everybody on this server sees in the list.",
-    "kind of change": "What a change came with: a person's note (manual), a release, a model, new "
-    "arguments of a tool (schema), or a label on calls (variant).",
+    "kind of change": "What a change is: one that somebody recorded, here or in code (manual), a "
+    "release, a model, new arguments of a tool (schema), or a label on calls (variant).",
     "first seen": "Nobody recorded this change: toolfault saw the model, release, schema or "
-    "variant for the first time then. The first of all is no change.",
+    "variant for the first time then. The very first one is no change: nothing was there before.",
 }
 
 CATEGORIES: Final = {
@@ -178,7 +179,15 @@ AUDIENCES: Final = {
     "llm": ("The model", "Sent back as the result of the call."),
     "system": ("The system", "Written to logs, for developers and operators."),
 }
-_AUDIENCES: Final = {name: f"{who}. {purpose}" for name, (who, purpose) in AUDIENCES.items()} | {
+
+
+def _small(words: str) -> str:
+    return f"{words[:1].lower()}{words[1:]}"
+
+
+_AUDIENCES: Final = {
+    name: f"For {_small(who)}: {_small(purpose)}" for name, (who, purpose) in AUDIENCES.items()
+} | {
     "primary": "The audience that a failure is for first of all.",
 }
 

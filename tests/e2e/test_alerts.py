@@ -41,7 +41,7 @@ def test_tell_me_when_this_tool_breaks(reader: Visit, request: pytest.FixtureReq
     page.get_by_role("button", name="Preview").click()
     expect(page.get_by_role("region", name="Preview")).to_contain_text("kind")
     name = f"people needed, {request.node.callspec.id}"
-    page.get_by_label("Name (empty for what it watches)").fill(name)
+    page.get_by_label("Name (if empty, what it watches)").fill(name)
     if scripted:
         assert _fits(page) == []
     page.get_by_role("button", name="Save the alert").click()

@@ -202,7 +202,7 @@ def test_the_parts_of_a_failure(reader: Visit):
     ):
         told = page.get_by_label(re.compile(f"^Text for .*{title}|^Text for .*log"))
         expect(told.filter(has_text=text)).to_have_count(1)
-    expect(page.get_by_text(re.compile("^Not told: "))).not_to_have_count(0)
+    expect(page.get_by_text(re.compile("^This text leaves out: "))).not_to_have_count(0)
     issues = rows_of(page, "Issues").get_by_role("rowheader")
     expect(issues).to_have_text("url")
     expect(page.get_by_role("heading", name="What it means")).to_be_visible()

@@ -108,7 +108,8 @@ def test_a_csv_of_the_abandoned_chains_of_one_tool_last_week(person: Person, tmp
     said = int(number.inner_text().replace(",", ""))
     person.click(number)
     with page.expect_download() as download:
-        person.link("These chains as CSV")
+        person.click(page.get_by_text("Export these chains", exact=True))
+        person.link("CSV of these chains")
     target = tmp_path / "chains.csv"
     download.value.save_as(target)
     with target.open(encoding="utf-8", newline="") as file:

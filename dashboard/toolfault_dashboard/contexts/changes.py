@@ -40,6 +40,7 @@ class MetricLine:
     detectable: Doc[str, "Smallest difference that would have been seen, formatted."]
     method: Doc[str, "How the interval was found."]
     verdict: Doc[str, "`improved`, `worse`, `no detectable change` or `not enough data`."]
+    too_little: Doc[str, "What a verdict would need; empty where there is one."]
 
 
 @dataclass(frozen=True, slots=True)

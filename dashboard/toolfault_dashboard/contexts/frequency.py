@@ -123,6 +123,6 @@ class ToolsContext:
         "Tool -> (path that draws its failures over time, where they were most in words).",
     ]
     buckets: Doc[int, "Moments that each drawing has; 0 where none is shown."]
-    scale: Doc[float, "Share at which the tracks of the failure rates end."]
+    per: Doc[str, "Width of a bar of the sparklines: `hour`, `day` or `week`; empty without them."]
     sorts: Doc[dict[str, tuple[str, str]], "Column -> (address that sorts by it, aria-sort)."]
     csv: Doc[str, "This table as CSV."]

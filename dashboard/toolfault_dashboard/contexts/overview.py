@@ -53,7 +53,6 @@ class OverviewContext:
     tools: Doc[tuple[ToolLine, ...], "Tools with most calls spent and failures."]
     tools_total: Doc[int, "Tools in all."]
     codes: Doc[tuple[FrequencyLine, ...], "The most frequent codes."]
-    codes_total: Doc[int, "Codes in all."]
     newest: Doc[tuple[FailureLine, ...], "The newest failures."]
     failures: Doc[int, "Failures of the view."]
     calls: Doc[int, "Calls of the view."]

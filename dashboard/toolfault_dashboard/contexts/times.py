@@ -31,5 +31,8 @@ class TimeChart:
     names: Doc[tuple[str, ...], "Codes, in the order of the stack."]
     rows: Doc[tuple[TimeRow, ...], "The table behind the drawing."]
     untimed: Doc[int, "Failures without a time, which no bucket holds."]
-    marks: Doc[tuple[tuple[str, str], ...], "Changes in the window: label and address."]
+    marks: Doc[
+        tuple[tuple[str, str], ...], "Changes in the window, oldest first: label and address."
+    ]
+    changes: Doc[str, "Where all changes are listed."]
     csv: Doc[str, "The counts as CSV."]

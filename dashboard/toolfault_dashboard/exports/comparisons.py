@@ -19,7 +19,7 @@ __all__ = [
     "trial_lines",
 ]
 
-TRIAL_TITLE = "Assigned at random: right however often you look"
+TRIAL_TITLE = "Assigned at random: valid no matter how often you check"
 TRIAL_HEADINGS = ("metric", "difference", "always-valid interval", "verdict")
 
 HEADINGS = ("metric", "before", "after", "difference", "95 % interval", "n", "verdict")

@@ -104,7 +104,7 @@ _TABLE: Final = (
     Key(
         "time",
         "choice",
-        "Whose clock the time is of; none where the source has no times.",
+        "Which clock the time comes from; none: the source records no times.",
         "-time:none",
         choices=("client", "server", "import", "none"),
         restricts_calls=True,
@@ -162,7 +162,8 @@ _TABLE: Final = (
     Key(
         "attempt",
         "number",
-        f"Position of the call in its chain, from 1; {LOOK_BACK + 1}: every later call.",
+        f"Position of the call in its chain, counted from 1. {LOOK_BACK + 1} stands for every call"
+        f" after the first {LOOK_BACK}.",
         "attempt:>1",
     ),
     Key("duration", "milliseconds", "Duration of the call in milliseconds.", "duration:>500"),

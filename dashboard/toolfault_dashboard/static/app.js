@@ -126,6 +126,7 @@
       const under = element("span", "", "under");
       under.append(element("span", failure.tool, "code"));
       if (failure.field) under.append(" · ", element("span", failure.field, "code"));
+      else if (failure.issues) under.append(element("span", ` · ${failure.issues}`, "muted"));
       const badge = element("span", failure.audience, "badge");
       badge.title = failure.audience_meaning;
       head.append(link, " ", badge, under);

@@ -482,7 +482,7 @@ def test_round_trips(read: Reads, conn: Connection, scope: Scope):
     )  # fmt: skip
     (table,) = page.section("How chains end").tables
     are(table.rows, "Number", ends)
-    are(table.rows, "Share", [percent(each / funnel.chains) for each in ends])
+    are(table.rows, "Share of all chains", [percent(each / funnel.chains) for each in ends])
     assert [name.split()[0] for name in table.column("Chains")] == [
         "Chains", "Retried", "Recovered", "of", "Switched", "Abandoned", "Open",
     ]  # fmt: skip
@@ -557,9 +557,9 @@ def test_fix_next(read: Reads, conn: Connection, scope: Scope):
     page, found = read("/fix-next"), queries.fix_next(conn, scope, limit=50)
     assert f"from {plural(found.failures, 'failure')} " in page.lead
     ranked = [row for row in found.rows if row.mended_by is None]
-    listed = f"the {plural(round(found.cost), 'call')} spent"
+    listed = f"{plural(round(found.cost), 'call')} spent"
     covered = count(round(sum(row.cost for row in found.rows)))
-    assert f"What is listed covers {covered} of {listed} after them." in page.lead
+    assert f"The problems listed here account for {covered} of {listed}." in page.lead
     often = [row for row in ranked if row.failures >= 3]
     rare = [row.title.replace("\u200b", "") for row in ranked if row.failures < 3]
     if rare:  # they come last, and fifty lines are shown
@@ -646,7 +646,7 @@ def test_a_change(browser: Browser):
     are(listed.rows, "Kind", [each.kind for each in changes])
     are(
         listed.rows,
-        "Recorded by",
+        "Source",
         ["toolfault itself" if each.is_detected else each.source for each in changes],
     )
     recorded = [each for each in changes if not each.is_detected]
@@ -671,7 +671,7 @@ def test_a_change_that_marked_itself(browser: Browser):
         assert page.heading == each.label
         assert "Marked by toolfault itself: first seen" in page.text
         beside = control[each.event_id]
-        assert ("Control, all tools but" in page.text) == (beside is not None)
+        assert ("For comparison, all other tools" in page.text) == (beside is not None)
         if beside is not None:
             rate = beside.metric
             figures = f"{percent(rate.before)} before and {percent(rate.after)} after"

@@ -81,7 +81,15 @@ def _nodes(html: str) -> Counter[str]:
     soup = BeautifulSoup(html, "html.parser")
     # Which facets are of use depends on the data; what they are made of does not.
     for facet in soup.select(".facet"):
-        assert {tag.name for tag in facet.find_all(True)} <= {"h2", "ul", "li", "a", "span", "p"}
+        assert {tag.name for tag in facet.find_all(True)} <= {
+            "h2",
+            "ul",
+            "li",
+            "a",
+            "span",
+            "p",
+            "wbr",
+        }
         facet.extract()
     # A text with "=" or "," is a different list of trials; what its rows are made of is the same.
     for rows in soup.select(".trials tbody"):

@@ -122,7 +122,7 @@ def test_the_page_of_a_failure_shows_and_changes_its_kind(
     form = {f"kind.{row.fingerprint}": "1", "set": "words", "owner": "", "note": "Later."}
     after = developer.post(f"/kinds?{HERE}&event={event}", form).section("Its kind")
     assert "1 kind changed." in after.text
-    assert "Nobody looks after it." in after.text
+    assert "Nobody owns it." in after.text
     assert "developer: note Later., owner removed" in after.text.replace("\n", " ") or (
         "developer: owner removed, note Later." in after.text.replace("\n", " ")
     )

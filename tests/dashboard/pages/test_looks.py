@@ -18,7 +18,7 @@ from toolfault_dashboard.writes.recording import record_change
 def test_each_tool_is_drawn_over_time_with_its_peak_in_words(browser: Browser):
     """Tools whose failures have times have a drawing that says when they were most; it can go."""
     page = browser.page(generated("/tools")).main
-    peaks = [text for text in page.table("Over time").column("Over time") if text != "–"]
+    peaks = [text for text in page.table("By day, UTC").column("By day, UTC") if text != "–"]
     assert len(peaks) > 3
     assert peaks == page.labelled("most: ")
     assert all(peak.startswith("most: ") for peak in peaks)

@@ -113,7 +113,9 @@ def test_whether_a_change_helped(newcomer: Newcomer) -> None:
     page = newcomer.open("Changes")
     (row, *_) = [row for row in page.table("Change").rows if row["Change"].href]
     page = newcomer.follow(row["Change"].href)
-    assert any(word in page.text for word in ("It helped", "No detectable change", "worse"))
+    assert any(
+        word in page.text for word in ("rate fell from", "No detectable change", "rate rose from")
+    )
 
 
 def test_a_csv_of_abandoned_chains_of_one_tool_last_week(newcomer: Newcomer) -> None:
@@ -121,7 +123,7 @@ def test_a_csv_of_abandoned_chains_of_one_tool_last_week(newcomer: Newcomer) -> 
     page = newcomer.follow(newcomer.home.link("7 days"))
     row = next(row for row in page.table("Abandoned").rows if row["Abandoned"].href)
     page = newcomer.follow(row["Abandoned"].href)
-    rows = list(csv.DictReader(io.StringIO(newcomer.fetch(page.link("These chains as CSV")))))
+    rows = list(csv.DictReader(io.StringIO(newcomer.fetch(page.link("CSV of these chains")))))
     assert {(each["tool"], each["outcome"]) for each in rows} == {(row["Tool"].text, "abandoned")}
     assert len(rows) == row["Abandoned"].number > 0
     earliest = (NOW - timedelta(days=7)).isoformat()
@@ -197,6 +199,6 @@ def test_what_to_fix_first_in_real_transcripts(shared_data: Path, tmp_path: Path
         page = newcomer.open("Fix next")
         fixes = [each for each in page.sections if "calls spent" in each.text]
         assert fixes[0].headings == ["Edit, MultiEdit and Write fail with precondition_failed"]
-        assert "What is listed covers" in page.lead
+        assert "The problems listed here account for" in page.lead
         behind = next(each.href for each in fixes[0].links if each.href.startswith("/failures"))
         assert newcomer.follow(behind).table("Failure").rows

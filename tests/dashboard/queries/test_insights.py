@@ -320,7 +320,7 @@ def test_variants_are_compared_as_arms(sqlite_engine: Engine) -> None:
     assert found.trial.balance.conversations == {"t=a": 30, "t=b": 30}
     assert [each.always for each in found.trial.effects] == [each.always for each in shown.effects]
     text = comparison_markdown(found)
-    assert "right however often you look" in text
+    assert "valid no matter how often you check" in text
     assert "30 in t=a, 30 in t=b" in text
 
 

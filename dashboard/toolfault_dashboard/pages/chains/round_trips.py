@@ -277,7 +277,7 @@ def _tiles_of(found: RoundTrips) -> tuple[Tile, ...]:
         tile(
             "Time lost",
             lost,
-            sub="no times recorded" if lost == "–" else "first failure to last call",
+            sub="no times recorded" if lost == "–" else "failing calls and waits between retries",
         ),
         tile("Same again", repeats, sub="retries with the same arguments"),
         tile("Serial discovery", serial, sub="chains that met issues one by one"),
@@ -301,7 +301,7 @@ def _steps(ask: Ask, found: RoundTrips) -> tuple[FunnelStep, ...]:
         step("Chains", funnel.chains, "1"),
         step("Retried", funnel.retried, "1"),
         step("Recovered", funnel.recovered, str(SERIES["recovered"]), "recovered"),
-        step("of these by the first retry", funnel.first_retry_fix, str(SERIES["recovered"])),
+        step("Recovered by the first retry", funnel.first_retry_fix, str(SERIES["recovered"])),
         step("Switched to another tool", funnel.switched, str(SERIES["switched"]), "switched"),
         step("Abandoned", funnel.abandoned, str(SERIES["abandoned"]), "abandoned"),
         step("Open", funnel.open, str(SERIES["open"]), "open"),

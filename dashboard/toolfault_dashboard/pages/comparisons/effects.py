@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from toolfault_dashboard.analysis.comparisons.effect import Effect
+from toolfault_dashboard.analysis.comparisons.effect import FEWEST, Effect, MetricEffect
+from toolfault_dashboard.analysis.comparisons.metrics import METRICS
 from toolfault_dashboard.charts import Estimate, differences
 from toolfault_dashboard.contexts import MetricLine
 from toolfault_dashboard.formats import count, decimal, percent, plural, points
@@ -30,11 +31,11 @@ TITLES: Final = {
     "recovery_rate": ("Recovery", "Closed chains that ended in a success of the same tool."),
     "round_trips_per_operation": (
         "Round trips per operation",
-        "Extra calls per operation (retries excluded).",
+        "Retries per operation, which is a call that is no retry.",
     ),
     "round_trips_per_failure": (
         "Round trips per failure",
-        "Extra calls that one failure costs. Rises when the easy failures are gone.",
+        "Retries that one failure costs. Rises when the easy failures are gone.",
     ),
     "seconds_lost_per_operation": (
         "Seconds lost per operation",
@@ -45,6 +46,7 @@ TITLES: Final = {
         "Of the chains whose calls reported tokens.",
     ),
 }
+_SAME_MIX: Final = "At the same mix of tools, models and agents the"
 SHARES: Final = ("failure_rate", "first_try_success", "recovery_rate")
 
 
@@ -121,9 +123,19 @@ def metric_lines(effect: Effect) -> tuple[MetricLine, ...]:
                 else "",
                 method=each.method,
                 verdict=each.verdict,
+                too_little=_too_little(each) if each.verdict == "not enough data" else "",
             )
         )
     return tuple(lines)
+
+
+def _too_little(metric: MetricEffect) -> str:
+    """Return what a verdict on *metric* would need, in words."""
+    of_calls = next(each.of_calls for each in METRICS if each.name == metric.metric)
+    return (
+        f"a verdict needs {FEWEST} {'conversations' if of_calls else metric.unit} on each side,"
+        " with tools, models and agents that both sides have"
+    )
 
 
 def _still_open(effect: Effect, metric: str) -> tuple[str, str]:
@@ -138,16 +150,16 @@ def verdict_sentence(effect: Effect) -> str:
     """Return the verdict on the failure rate as one sentence."""
     rate = effect.metrics[0]
     before, after = percent(rate.before), percent(rate.after)
-    if effect.verdict == "improved":
-        return f"It helped: the failure rate fell from {before} to {after}."
-    if effect.verdict == "worse":
-        return f"It got worse: the failure rate rose from {before} to {after}."
+    if effect.verdict in ("improved", "worse"):
+        # The verdict is that of the same mix; the figures as they are may have moved otherwise.
+        moved = "rose" if (rate.before or 0.0) < (rate.after or 0.0) else "fell"
+        return f"The failure rate {moved} from {before} to {after}."
     if effect.verdict == "no detectable change":
         return f"No detectable change: the failure rate was {before} before and {after} after."
     return (
         "Not enough data: "
         f"{plural(effect.before.conversations, 'conversation')} before and "
-        f"{plural(effect.after.conversations, 'conversation')} after the change."
+        f"{count(effect.after.conversations)} after."
     )
 
 
@@ -156,17 +168,29 @@ def certainty(effect: Effect) -> str:
     rate = effect.metrics[0]
     share = f"{effect.confidence:.0%}"
     if rate.low is None or rate.high is None:
-        return "There is nothing to compare on one of the sides."
+        return _nothing_to_compare(effect)
     text = (
-        f"The difference is {points(rate.difference)}, {share} interval "
+        f"{_SAME_MIX if effect.strata > 1 else 'The'} difference is "
+        f"{points(rate.difference)}, {share} interval "
         f"{points(rate.low)} to {points(rate.high)}."
     )
     if effect.verdict == "no detectable change" and not rate.low <= 0 <= rate.high:
         return f"{text} Among all that is asked here, such a difference may be chance."
-    if effect.verdict in ("no detectable change", "not enough data") and rate.smallest_detectable:
+    if effect.verdict == "not enough data":
+        return f"{text} {_too_little(rate).capitalize()}."
+    if effect.verdict == "no detectable change" and rate.smallest_detectable:
         least = points(rate.smallest_detectable).lstrip("+")
         text += f" A difference smaller than about {least} would have gone unseen."
     return text
+
+
+def _nothing_to_compare(effect: Effect) -> str:
+    empty = [not side.calls for side in (effect.before, effect.after)]
+    if all(empty):
+        return "Neither side has a call."
+    if any(empty):
+        return "One of the sides has no call."
+    return "The sides have too few conversations, or no tool, model and agent that both have."
 
 
 def control_sentence(control: Control | None) -> str:
@@ -174,11 +198,9 @@ def control_sentence(control: Control | None) -> str:
     if control is None:
         return ""
     rate = control.metric
-    touched = (
-        "the one it is about" if control.tools == 1 else f"the {control.tools} tools it is about"
-    )
     text = (
-        f"Control, all tools but {touched}: their failure rate was {percent(rate.before)} before"
+        f"For comparison, all other tools ({counted(rate.n_before, rate.unit)} before,"
+        f" {count(rate.n_after)} after): their failure rate was {percent(rate.before)} before"
         f" and {percent(rate.after)} after, {rate.verdict}"
     )
     if rate.low is not None and rate.high is not None:

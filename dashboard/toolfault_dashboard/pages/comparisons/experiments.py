@@ -237,8 +237,8 @@ def _certainty(found: Experiment, first: ArmEffect | None, pace: float) -> str:
         return "Assignment is random per conversation, so a difference is the effect of the arm."
     return (
         f"The difference is {points(first.difference)}; its {found.confidence:.0%} always-valid "
-        f"interval is {points(first.always.low)} to {points(first.always.high)}, right however "
-        f"often you look.{_still(_to_go(found, first, pace))}"
+        f"interval is {points(first.always.low)} to {points(first.always.high)}, valid no "
+        f"matter how often you check.{_still(_to_go(found, first, pace))}"
     )
 
 

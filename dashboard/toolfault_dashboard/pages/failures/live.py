@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.contexts.live import LiveContext
-from toolfault_dashboard.formats import shown_in, time_tag, timestamp, visible
+from toolfault_dashboard.formats import plural, shown_in, time_tag, timestamp, visible
 from toolfault_dashboard.glossary import meaning
 from toolfault_dashboard.pages.shared.ask import Ask, Asked, open_ask
 from toolfault_dashboard.pages.shared.lines import failure_line
@@ -97,6 +97,7 @@ def _data(ask: Ask, row: FailureRow) -> dict[str, str]:
         "code": row.code,
         "tool": row.tool,
         "field": row.field or "",
+        "issues": plural(row.issues_total, "issue") if row.issues_total > 1 else "",
         "text": row.text or "",
         "audience": row.audience or "",
         "audience_meaning": meaning(row.audience or ""),

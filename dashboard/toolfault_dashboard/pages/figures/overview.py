@@ -47,7 +47,6 @@ def overview(ask: Asked) -> Response:
         tools=tuple(line for line in costly if line.failures)[:_SHOWN],
         tools_total=len(lines),
         codes=code_lines(ask, found.summary, queries.rates_by_code(ask.conn, ask.scope))[:_SHOWN],
-        codes_total=len(found.summary.codes),
         newest=tuple(failure_line(ask, row) for row in newest.rows),
         failures=found.summary.failures,
         calls=found.summary.calls,

@@ -120,11 +120,11 @@ def tools(ask: Asked, page: Number = 1) -> Response:
         tools=tuple(ranked[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]),
         total=len(ranked),
         pages=pages,
-        scale=rate_scale(line.rate for line in lines),
         sorts={name: _sort(ask, name, chosen, **kept) for name in _SORTS},
         columns=shown,
         trends=_drawn(trends, ask.now) if trends else {},
         buckets=len(trends.starts) if trends else 0,
+        per=trends.bucket if trends else "",
         csv=ask.export("/tools.csv"),
     )
     return ask.render("tools.html", context, title="Tools")

@@ -243,7 +243,7 @@ def _covered(found: FixList) -> str:
         return ""
     listed, total = (round(sum(row.cost for row in found.rows)), round(found.cost))
     spent = f"{plural(total, 'call')} spent"
-    return f"What is listed covers {count(listed)} of the {spent} after them."
+    return f"The problems listed here account for {count(listed)} of {spent}."
 
 
 def _ignored(ask: Ask, found: FixList) -> Link | None:

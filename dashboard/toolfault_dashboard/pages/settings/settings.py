@@ -116,8 +116,8 @@ def _settings(stored: ProjectSettings, server: Settings) -> tuple[SettingLine, .
             "Prices of a million tokens",
             _written(stored.token_prices),
             prices or "none",
-            "Shows tokens lost as money. Write model=price; the first match counts, and * "
-            "matches anything: gpt*=3,*=1.",
+            "Shows tokens lost as money, in any currency that all prices share. Write model=price; "
+            "the first match counts, and * matches anything: gpt*=3,*=1.",
             number=False,
         ),
     )

@@ -67,7 +67,10 @@ def time_chart(
     starts, bucket = found.starts, found.bucket
     width = _WIDTH[bucket] // timedelta(microseconds=1)
     end = starts[-1] + width
-    marked = [each for each in changes if starts[0] <= each.occurred_at < end]
+    marked = sorted(
+        (each for each in changes if starts[0] <= each.occurred_at < end),
+        key=lambda each: each.occurred_at,
+    )
     failures = [sum(line.counts[i] for line in series) for i in range(len(starts))]
     rest = ask.query.without("since", "until")
     links = [
@@ -82,7 +85,7 @@ def time_chart(
             f" of {plural(found.calls[i], 'call')}"
             for i, start in enumerate(starts)
         ],
-        marks=[((each.occurred_at - starts[0]) / (end - starts[0]), each.label) for each in marked],
+        marks=[(each.occurred_at - starts[0]) / (end - starts[0]) for each in marked],
         numbers=numbers,
         links=links,
         spans=[(_moment_text(start), _moment_text(start + width)) for start in starts],
@@ -96,6 +99,7 @@ def time_chart(
         marks=tuple(
             (each.label, ask.link(f"/changes/{each.event_id}", "", window="")) for each in marked
         ),
+        changes=ask.link("/changes", "", window=""),
         csv=ask.export("/over-time.csv"),
     )
 

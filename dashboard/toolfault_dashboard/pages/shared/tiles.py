@@ -88,7 +88,8 @@ def overview_tiles(ask: Ask, found: Overview) -> tuple[Tile, ...]:
         count_tile(
             "Failures",
             counted.failures,
-            sub=f"{plural(len(counted.codes), 'code')}, {plural(failing, 'tool')}",
+            sub=plural(len(counted.codes), "code")
+            + (f", {plural(failing, 'tool')}" if len(counted.tools) > 1 else ""),
             href=ask.link("/failures"),
         ),
         rate_tile("Failure rate", found.failure_rate, of="call"),
