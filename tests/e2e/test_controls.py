@@ -27,6 +27,14 @@ from tests.factories import failure, success
 
 pytestmark = pytest.mark.browser
 
+COVERED = """each => {
+  const text = document.createRange();
+  text.selectNodeContents(document.getElementById(each.dataset.copy));
+  const box = each.getBoundingClientRect();
+  return [...text.getClientRects()].some(line => line.right > box.left && line.left < box.right
+    && line.bottom > box.top && line.top < box.bottom);
+}"""
+
 
 def _box(page: Page) -> Locator:
     return page.get_by_label("Query", exact=True)
@@ -223,11 +231,8 @@ def test_what_a_failure_holds_is_copied(own_window: Callable[..., Visit]):
     buttons = page.get_by_role("button", name=re.compile("^Copy"))
     for index in range(buttons.count()):
         button = page.get_by_role("button", name=re.compile("^Cop(y|ied)")).nth(index)
-        below = button.evaluate(
-            "each => document.getElementById(each.dataset.copy).getBoundingClientRect().top"
-            " - each.getBoundingClientRect().bottom"
-        )
-        assert below >= 0, "the button covers what it copies"
+        covered = button.evaluate(COVERED)
+        assert not covered, "the button covers what it copies"
         button.click()
         expect(button).to_have_text(re.compile("^Copied"))
         copied.append(str(page.evaluate("navigator.clipboard.readText()")))
@@ -301,16 +306,16 @@ def test_times_are_in_the_zone_of_the_reader_and_in_utc_where_wanted(
     page = own_window(timezone_id="Asia/Tokyo", locale="en-GB").go("/changes")
     page.wait_for_function("() => document.cookie.includes('zone=Asia/Tokyo')")
     page.reload()
-    time = page.get_by_text("10 Nov 2026").first
+    time = page.get_by_text("10 Nov,").first
     heads = page.get_by_role("columnheader")
-    expect(time).to_have_text("10 Nov 2026, 21:00:00 JST")
+    expect(time).to_have_text("10 Nov, 21:00")
     expect(time).to_have_attribute("title", "2026-11-10T12:00:00.000Z")
     expect(heads.first).to_have_text("When (local)")
     page.get_by_role("button", name="UTC", exact=True).click()
-    expect(time).to_have_text("10 Nov 2026, 12:00:00 UTC")
+    expect(time).to_have_text("10 Nov, 12:00")
     expect(heads.first).to_have_text("When (UTC)")
     page.get_by_role("button", name="Local", exact=True).click()
-    expect(time).to_have_text("10 Nov 2026, 21:00:00 JST")
+    expect(time).to_have_text("10 Nov, 21:00")
 
 
 def test_a_near_miss_is_added_to_fix_next_and_removed(reader: Visit):

@@ -484,7 +484,7 @@ def test_round_trips(read: Reads, conn: Connection, scope: Scope):
     are(table.rows, "Number", ends)
     are(table.rows, "Share of all chains", [percent(each / funnel.chains) for each in ends])
     assert [name.split()[0] for name in table.column("Chains")] == [
-        "Chains", "Retried", "Recovered", "of", "Switched", "Abandoned", "Open",
+        "Chains", "Retried", "Recovered", "Recovered", "Switched", "Abandoned", "Open",
     ]  # fmt: skip
     (table,) = page.section("Round trips per chain").tables
     are(table.rows, "Round trips", [each.round_trips for each in found.distribution])
