@@ -27,15 +27,15 @@ def _shown(browser: Browser, path: str = CHANGES, **cookies: str) -> tuple[str, 
     heading = table.headings[0]
     when = table.rows[0][heading]
     assert when.moment == "2026-11-10T12:00:00.000Z"
-    return when.text, heading
+    return when.text.replace(" 2026", ""), heading  # from 2027 on the page names the year
 
 
 @pytest.mark.parametrize(
     ("zone", "text"),
     [
-        ("Europe/Berlin", "10 Nov 2026, 13:00:00 CET"),
-        ("America/New_York", "10 Nov 2026, 07:00:00 EST"),
-        ("America/Argentina/Buenos_Aires", "10 Nov 2026, 09:00:00 -03"),
+        ("Europe/Berlin", "10 Nov, 13:00"),
+        ("America/New_York", "10 Nov, 07:00"),
+        ("America/Argentina/Buenos_Aires", "10 Nov, 09:00"),
     ],
 )
 def test_times_are_written_in_the_zone_that_the_browser_names(
@@ -51,7 +51,7 @@ def test_times_are_written_in_the_zone_that_the_browser_names(
 )
 def test_a_zone_that_is_none_leaves_utc(browser: Browser, zone: str):
     """Anybody can send a cookie: what names no zone changes nothing and opens no file."""
-    assert _shown(browser, zone=zone) == ("10 Nov 2026, 12:00:00 UTC", "When (UTC)")
+    assert _shown(browser, zone=zone) == ("10 Nov, 12:00", "When (UTC)")
 
 
 def test_a_reader_may_prefer_utc_and_change_their_mind(browser: Browser):
@@ -63,7 +63,7 @@ def test_a_reader_may_prefer_utc_and_change_their_mind(browser: Browser):
         "/clock", data={"clock": "utc", "next": CHANGES}, follow_redirects=False
     )
     assert answer.headers["location"] == CHANGES
-    assert _shown(browser, zone="Asia/Tokyo") == ("10 Nov 2026, 12:00:00 UTC", "When (UTC)")
+    assert _shown(browser, zone="Asia/Tokyo") == ("10 Nov, 12:00", "When (UTC)")
     browser.client.post("/clock", data={"clock": "local", "next": CHANGES})
     assert _shown(browser, zone="Asia/Tokyo")[1] == "When (local)"
 

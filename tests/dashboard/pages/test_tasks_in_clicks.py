@@ -123,7 +123,7 @@ def test_a_csv_of_abandoned_chains_of_one_tool_last_week(newcomer: Newcomer) -> 
     page = newcomer.follow(newcomer.home.link("7 days"))
     row = next(row for row in page.table("Abandoned").rows if row["Abandoned"].href)
     page = newcomer.follow(row["Abandoned"].href)
-    rows = list(csv.DictReader(io.StringIO(newcomer.fetch(page.link("CSV of these chains")))))
+    rows = list(csv.DictReader(io.StringIO(newcomer.fetch(page.link("These chains as CSV")))))
     assert {(each["tool"], each["outcome"]) for each in rows} == {(row["Tool"].text, "abandoned")}
     assert len(rows) == row["Abandoned"].number > 0
     earliest = (NOW - timedelta(days=7)).isoformat()
