@@ -123,6 +123,16 @@ def test_no_page_breaks_the_accessibility_rules(scripted: Visit):
     assert found == {}
 
 
+def test_the_head_of_a_long_list_stays_in_sight(scripted: Visit):
+    """At the last of 45 tools, and of 45 failures, the headings are still there."""
+    own, _ = scripted.project(*(failure(f"tool{n}") for n in range(45)))
+    for path, label in (("/tools", "Tools"), ("/failures", "Failures, newest first")):
+        table = scripted.go(path, own).get_by_role("group", name=label, exact=True)
+        table.evaluate("each => { each.scrollIntoView(); each.scrollTo(0, each.scrollHeight); }")
+        expect(table.get_by_role("row").last).to_be_in_viewport()
+        expect(table.get_by_role("columnheader").first).to_be_in_viewport()
+
+
 def test_names_as_long_as_they_may_be_fit_a_phone(scripted: Visit):
     """Codes, tools and arguments of 128 letters without a break make no page wider than a phone."""
     tool, code, field = (letter * 127 for letter in "tcf")
