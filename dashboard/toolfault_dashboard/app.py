@@ -220,9 +220,11 @@ def _http_error(request: Request, error: Exception) -> Response:
     return response
 
 
-def _validation_error(request: Request, _: Exception) -> Response:
+def _validation_error(request: Request, error: Exception) -> Response:
     # The framework's own answer would repeat the input.
-    return error_page(request, 422, "A value in the address or the form cannot be used here.")
+    assert isinstance(error, RequestValidationError)
+    names = ", ".join(sorted({str(each["loc"][-1]) for each in error.errors()}))
+    return error_page(request, 422, f"Correct {names} in the address or the form, or leave it out.")
 
 
 def _query_error(request: Request, error: Exception) -> Response:

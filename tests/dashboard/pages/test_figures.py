@@ -326,6 +326,8 @@ def test_long_lists_are_read_page_by_page(empty_browser: Browser, path: str, siz
         seen += named(page)
     assert sorted(seen) == sorted(f"tool{n}" for n in range(120))
     assert named(empty_browser.page(f"{path}&page=99")) == named(page)
+    for wrong in ("0", "last"):
+        assert "Correct page in" in empty_browser.page(f"{path}&page={wrong}", status=422).text
 
 
 def test_tools(read: Reads, conn: Connection, scope: Scope):

@@ -66,6 +66,9 @@ __all__ = [
     "calls_of_conversations",
     "chain_questions",
     "chains_by_key",
+    "hull",
+    "lies_within",
+    "reaching_out",
     "remember_chains",
 ]
 
@@ -228,6 +231,7 @@ def hull(windows: Iterable[_Window]) -> _Window:
 
 
 def lies_within(own: _Window, span: _Span) -> bool:
+    """Say whether *span*, from its first call to its last, lies within the window *own*."""
     since, until = own
     return (since is None or span[0] >= since) and (until is None or span[1] < until)
 
