@@ -100,9 +100,13 @@ class Load:
 
     def wait_for(self, batches: int) -> None:
         """Return when so many more *batches* were acknowledged."""
+        assert self.wait_a_moment_for(batches, SECONDS)
+
+    def wait_a_moment_for(self, batches: int, seconds: float) -> bool:
+        """Return whether so many more *batches* were acknowledged within *seconds*."""
         with self._changed:
             wanted = self._batches + batches
-            assert self._changed.wait_for(lambda: self._batches >= wanted, SECONDS)
+            return self._changed.wait_for(lambda: self._batches >= wanted, seconds)
 
 
 def stored_ids(engine: Engine) -> Counter[str]:

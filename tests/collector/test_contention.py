@@ -33,6 +33,7 @@ from toolfault_collector.storage.database.wal import LONG_BYTES, WriteAheadLog
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import tool_call
 
+READ_SECONDS = 0.5  # as long as the slowest page
 LONG = [pytest.mark.long, pytest.mark.timeout(3_600)]
 
 
@@ -113,12 +114,16 @@ def test_everything_at_once(database_url: str, tmp_path: Path, rounds: int) -> N
             store_events(conn, project_id, [*many, success(session_id=None)], received_at=now_us())
 
     def read_long() -> None:
-        """Read what was there before twenty batches more were stored, beside others who do."""
+        """Read what was there before twenty batches more were stored, beside others who do.
+
+        No reader of the product waits for what is being stored. One that did would hold up the
+        writers that hold themselves up for it until the log can be begun anew.
+        """
         nonlocal longest
         with read_connection(engine) as conn:
             count = select(func.count()).select_from(tool_call)
             before = conn.execute(count).scalar_one()
-            ledger.wait_for(20)
+            ledger.wait_a_moment_for(20, READ_SECONDS)
             assert conn.execute(count).scalar_one() == before
             longest = max(longest, log.size)
 
@@ -147,8 +152,8 @@ def test_everything_at_once(database_url: str, tmp_path: Path, rounds: int) -> N
             assert "locked" not in collector.output()
             assert "Traceback" not in collector.output()
         # Somebody reads nearly all the time, and yet the log ends; nothing pins it.
-        # A copy of what some minutes bring is read for longer than writers are held up.
-        assert longest <= (2 if rounds < 10 else 16) * LONG_BYTES
+        # A copy of what some minutes bring is read for nearly as long as writers are held up.
+        assert longest <= (2 if rounds < 10 else 4) * LONG_BYTES
         assert _emptied_log(engine) <= 1024 * 1024
     engine.dispose()
 
