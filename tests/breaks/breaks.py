@@ -1741,8 +1741,16 @@ BREAKS: Final = (
         name="reword-one-by-one",
         promise="Among many messages that help alike one is named by chance.",
         file="dashboard/toolfault_dashboard/analysis/fixes/wordings.py",
-        old="if p * (len(tested) - rank) > LEVEL:",
+        old="if p * (len(places) - rank) > LEVEL:",
         new="if p > LEVEL:",
+        found_by=("tests/dashboard/analysis/test_wordings.py",),
+    ),
+    Break(
+        name="reword-saves-one-call",
+        promise="What follows a failure is saved with it, where a better message prevents it.",
+        file="dashboard/toolfault_dashboard/analysis/fixes/wordings.py",
+        old="    calls = goes_on / (1 - goes_on * (1 - usual))\n",
+        new="    calls = 1.0\n",
         found_by=("tests/dashboard/analysis/test_wordings.py",),
     ),
     Break(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -199,18 +199,21 @@ def rewordings(failures: Iterable[Row], members: Mapping[str, Sequence[Row]]) ->
         members: All calls of each chain, in order.
     """
     read: defaultdict[tuple[str, str, str, str], list[tuple[Row, bool]]] = defaultdict(list)
+    told: Counter[tuple[str, str, str, str]] = Counter()
     for row in failures:
         if row["message_digest"] is None or not row["chain_id"]:
             continue
         calls = {call["attempt"]: call for call in members[row["chain_id"]]}
         following = calls.get(row["attempt"] + 1)
+        wording = (row["tool"], row["code"], row["message_digest"], row["message_text"])
+        told[wording] += 1
         if following is not None and not beside(following, calls[row["attempt"]]):
-            wording = (row["tool"], row["code"], row["message_digest"], row["message_text"])
             read[wording].append((row, bool(following["success"])))
     answered = sum(map(len, read.values()))
     fixed = sum(success for own in read.values() for _, success in own)
     tested = []
-    for (tool, _, _, text), own in read.items():
+    for wording, own in read.items():
+        tool, _, _, text = wording
         mended, others = sum(success for _, success in own), answered - len(own)
         if len(own) < 10 or others < 10:
             continue
@@ -220,8 +223,12 @@ def rewordings(failures: Iterable[Row], members: Mapping[str, Sequence[Row]]) ->
         shares = [
             ((x + 1) / (n + 2), n + 2) for x, n in ((mended, len(own)), (fixed - mended, others))
         ]
-        error = sum(share * (1 - share) / n for share, n in shares) ** 0.5
-        tested.append((p, tool, text, own, usual - mended / len(own), error))
+        own_variance, their_variance = (share * (1 - share) / n for share, n in shares)
+        more, goes_on = usual - mended / len(own), others / (told.total() - told[wording])
+        follow = goes_on / (1 - goes_on * (1 - usual))  # calls after another message
+        slope = follow - more * follow * follow
+        error = (own_variance * follow**2 + their_variance * slope**2) ** 0.5
+        tested.append((p, tool, text, own, more * follow, error))
     found: defaultdict[Key, Found] = defaultdict(Found)
     tested.sort(key=lambda each: each[0])
     for rank, (p, tool, text, own, gain, error) in enumerate(tested):

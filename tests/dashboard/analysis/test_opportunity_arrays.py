@@ -8,6 +8,7 @@ from random import Random
 from toolfault_dashboard.analysis.fixes.fixes import Fix, Outline, add_up, outline, tallies
 from toolfault_dashboard.analysis.fixes.opportunities import FixKey, Opportunity
 from toolfault_dashboard.analysis.fixes.opportunity_arrays import ByFix, Wording, arrays_of, joined
+from toolfault_dashboard.analysis.fixes.wordings import Answers
 
 RANDOM = Random(3)
 
@@ -27,7 +28,7 @@ def _opportunities(conversation: str) -> list[Opportunity]:
             kind=RANDOM.choice((None, 1, 70_000)),
             said=RANDOM.choice((None, 5)),
             code=RANDOM.choice(("a", "b")),
-            answer=RANDOM.randrange(3),
+            answer=0 if chain is None else RANDOM.randrange(3),
         )
         for chain in (None, 0, 1)
         for _ in range(RANDOM.randrange(4))
@@ -74,17 +75,18 @@ def test_ignored_kinds_are_set_apart() -> None:
 
 
 def test_answers_are_counted_by_wording() -> None:
-    """Of each tool, code and text: how many the next call fixed, how many there were."""
+    """Of each tool, code and text: how many the next call fixed, how many had one, all of them."""
     found = joined([arrays_of(part) for part in PARTS])
-    expected: dict[Wording, tuple[int, int]] = {}
+    expected: dict[Wording, Answers] = {}
     for each in WHOLE:
-        if each.said is not None and each.answer:
+        if each.said is not None and each.chain_id:
             wording = (each.key.tool, each.code, each.said)
-            fixed, answered = expected.get(wording, (0, 0))
-            expected[wording] = (fixed + (each.answer == 2), answered + 1)
+            before = expected.get(wording, Answers(0, 0, 0))
+            more = (each.answer == 2, each.answer > 0, 1)
+            expected[wording] = Answers(*map(sum, zip(before, more, strict=True)))
     assert found.wordings() == expected
     one_by_one = dict(ByFix(found).answered(expected.keys()))
     assert one_by_one.keys() == expected.keys()
     for wording, own in one_by_one.items():
-        assert len(own) == expected[wording][1]
+        assert len(own) == expected[wording].answered
         assert {(each.key.remedy, each.saved, each.cost) for each in own} == {("reword", 1.0, 0.0)}

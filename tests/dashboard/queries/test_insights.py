@@ -435,8 +435,9 @@ def test_a_better_wording_is_counted_in_failures_chains_and_conversations(
     assert row.saved == pytest.approx(12.0)
     # The project is a day old, however long the window: a week has seven of them.
     assert (found.weeks, row.per_week) == pytest.approx((1 / 7, 7 * 12.0))
-    # None of 12 against all of 12 is a gain of 1, known to 1 / 14 on either side.
-    error = 2 * (1 / 14) * (13 / 14) / 14
+    # None of 12 is fixed: that is known to 1 / 14. As long as it is none, one call follows each
+    # failure with the text and one with another, whatever share of these is fixed.
+    error = (1 / 14) * (13 / 14) / 14
     reach = 1.959964 * math.sqrt(3 * 2**2 + 6 * 1**2 + 12**2 * error)
     assert (row.low, row.high) == pytest.approx((7 * (12 - reach), 7 * (12 + reach)), abs=1e-3)
 

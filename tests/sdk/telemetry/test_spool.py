@@ -256,7 +256,10 @@ def test_unusable_directory_leaves_events_in_memory(
 
 def test_oldest_segments_make_room(make_client: MakeClient, tmp_path: Path) -> None:
     """Beyond its size the spool gives up whole segments, oldest first, and counts them."""
-    limits = SILENT.with_(spool_bytes=100_000, segment_bytes=20_000)
+    # No batch is full or old enough to be sent: what is being sent cannot make room.
+    limits = SILENT.with_(
+        spool_bytes=100_000, segment_bytes=20_000, batch_events=1_000, batch_seconds=60
+    )
     client = make_client(NOWHERE, spool_dir=str(tmp_path), limits=limits)
     for _ in range(500):
         client.on_call(a_call(error=a_failure()))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toolfault_dashboard.analysis.fixes.fixes import Outline
 from toolfault_dashboard.analysis.fixes.opportunities import FixKey, Opportunity
+from toolfault_dashboard.analysis.fixes.wordings import Answers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,18 +87,18 @@ class OpportunityArrays:
         wanted = np.isin(self.kind, list(kinds))[self.sort]
         return self._only(wanted), self._only(~wanted)
 
-    def wordings(self) -> dict[Wording, tuple[int, int]]:
-        """Return of what was said how many were fixed by the next call, and answered by one."""
+    def wordings(self) -> dict[Wording, Answers]:
+        """Return what came of the failures with each wording; those outside chains are left out."""
         import numpy as np
 
         wordings, of_sorts = self.wordings_of_sorts()
-        of_each = of_sorts[self.sort]
-        fixed, answered = (
-            np.bincount(of_each[self.answer >= least], minlength=len(wordings)).tolist()
-            for least in (2, 1)
+        of_each, in_chain = of_sorts[self.sort], self.chain != _NONE
+        sums = (
+            np.bincount(of_each[in_chain & (self.answer >= least)], minlength=len(wordings))
+            for least in (2, 1, 0)
         )
-        counted = zip(wordings, zip(fixed, answered, strict=True), strict=True)
-        return {each: counts for each, counts in counted if each[2] != _NONE and counts[1]}
+        counted = zip(wordings, zip(*(each.tolist() for each in sums), strict=True), strict=True)
+        return {each: Answers(*counts) for each, counts in counted if each[2] != _NONE}
 
     def wordings_of_sorts(self) -> tuple[list[Wording], Whole]:
         """Return the wordings, and of each sort the place of its own."""

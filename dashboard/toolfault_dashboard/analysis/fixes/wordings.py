@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
+from typing import NamedTuple
 
-__all__ = ["Gain", "gains"]
+__all__ = ["Answers", "Gain", "gains"]
 
 FEWEST_ASKED = 10
 """Failures with a message below which nothing is said about its wording."""
@@ -15,12 +16,26 @@ LEVEL = 0.05
 """Share of lists in which any message may be listed by chance."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gain:
-    """What each failure with a message would gain if it helped as often as the other messages.
+class Answers(NamedTuple):
+    """What came of the failures whose model was told one message.
 
     Attributes:
-        value: Usual share of failures that the next call fixed, less that of this message.
+        fixed: The next call of the tool succeeded.
+        answered: There was a next call of the tool.
+        told: All of them.
+    """
+
+    fixed: int
+    answered: int
+    told: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What a message would save if it helped as often as the other messages.
+
+    Attributes:
+        value: Calls, for each failure with it that was answered.
         error: Its standard error.
     """
 
@@ -28,42 +43,57 @@ class Gain:
     error: float
 
 
-def gains(counts: Sequence[tuple[int, int]]) -> list[Gain | None]:
-    """Say of every message whether it helps less often than all others together.
+def gains(counts: Sequence[Answers]) -> list[Gain | None]:
+    """Say of every message whether it helps less often than all others together, and what it costs.
 
     Each is tested against the others (R. A. Fisher's exact test, one-sided); the p-values are
     corrected for as many messages as are tested (S. Holm, Scand. J. Statist. 6 (1979) 65-70). The
     standard error is that of A. Agresti and B. Caffo (Amer. Statist. 54 (2000) 280-288), which is
-    not 0 where nothing or everything was fixed.
+    not 0 where nothing or everything was fixed, carried over to calls by the delta method.
 
-    Args:
-        counts: Of each message the failures that the next call fixed, and those that it answered.
+    A failure that the next call fixes saves more than that call: what would have followed its
+    failure is saved, too. After other messages a share a of failures is answered, and of these q
+    succeed. So x = a (1 + (1 - q) x) calls follow a failure, which is a / (1 - a (1 - q)). With p
+    the share that this message fixes, (q - p) x calls are saved for each of its answered failures,
+    whatever the messages of the failures after it are.
 
     Returns:
         The gain of each message that helps less often; None for the others.
     """
     from scipy.stats import hypergeom
 
-    fixed, answered = (sum(each[part] for each in counts) for part in (0, 1))
+    every = _added(counts)
     places = [
         place
-        for place, (_, own) in enumerate(counts)
-        if own >= FEWEST_ASKED and answered - own >= FEWEST_ASKED
+        for place, each in enumerate(counts)
+        if each.answered >= FEWEST_ASKED and every.answered - each.answered >= FEWEST_ASKED
     ]
-    own_fixes, own_answers = ([counts[place][part] for place in places] for part in (0, 1))
-    chances = hypergeom.cdf(own_fixes, answered, fixed, own_answers).tolist() if places else []
-    tested = sorted(zip(chances, places, strict=True))
+    fixed = [counts[place].fixed for place in places]
+    answered = [counts[place].answered for place in places]
+    tested = hypergeom.cdf(fixed, every.answered, every.fixed, answered).tolist() if places else []
     found: list[Gain | None] = [None] * len(counts)
-    for rank, (p, place) in enumerate(tested):
-        if p * (len(tested) - rank) > LEVEL:
+    for rank, (p, place) in enumerate(sorted(zip(tested, places, strict=True))):
+        if p * (len(places) - rank) > LEVEL:
             break
-        own_fixed, own = counts[place]
-        others, their_fixed = answered - own, fixed - own_fixed
-        error = sqrt(_variance(own_fixed, own) + _variance(their_fixed, others))
-        found[place] = Gain(their_fixed / others - own_fixed / own, error)
+        own = counts[place]
+        others = Answers(*(of_all - of_it for of_all, of_it in zip(every, own, strict=True)))
+        found[place] = _gain(own, others)
     return found
 
 
-def _variance(fixed: int, of: int) -> float:
-    share = (fixed + 1) / (of + 2)
-    return share * (1 - share) / (of + 2)
+def _added(counts: Sequence[Answers]) -> Answers:
+    return Answers(*(sum(each) for each in zip(*counts, Answers(0, 0, 0), strict=True)))
+
+
+def _gain(own: Answers, others: Answers) -> Gain:
+    usual = others.fixed / others.answered
+    more = usual - own.fixed / own.answered
+    goes_on = others.answered / others.told
+    calls = goes_on / (1 - goes_on * (1 - usual))
+    variance = _variance(own) * calls**2 + _variance(others) * (calls - more * calls**2) ** 2
+    return Gain(more * calls, sqrt(variance))
+
+
+def _variance(counts: Answers) -> float:
+    share = (counts.fixed + 1) / (counts.answered + 2)
+    return share * (1 - share) / (counts.answered + 2)

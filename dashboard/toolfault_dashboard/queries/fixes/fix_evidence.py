@@ -26,6 +26,7 @@ from toolfault_dashboard.analysis.fixes.opportunity_arrays import (
     arrays_of,
     joined,
 )
+from toolfault_dashboard.analysis.fixes.wordings import Answers
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once
 from toolfault_dashboard.queries.failures.failures import count_failures
@@ -56,8 +57,7 @@ class Evidence:
 
     Attributes:
         fixes: What was found, by fix.
-        wordings: How often the next call fixed a failure with each text, and how many were answered
-            by one, those of ignored kinds among them.
+        wordings: What came of the failures with each text, those of ignored kinds among them.
         ignored: What belongs to failures of kinds that are ignored, which no fix has.
         failures: How many were looked at, those of ignored kinds among them.
         first_at: When the first of them ended; None where none has a time.
@@ -65,7 +65,7 @@ class Evidence:
     """
 
     fixes: ByFix
-    wordings: Mapping[Wording, tuple[int, int]]
+    wordings: Mapping[Wording, Answers]
     ignored: Ignored
     failures: int
     first_at: int | None

@@ -293,8 +293,8 @@ def _rank(
 def _rewordings(conn: Connection, found: Evidence) -> dict[FixKey, list[Tallied]]:
     """Messages after which the model fails again more often than after the others.
 
-    What a better wording would save is estimated: as many of its failures would have been fixed
-    by the next call as of all other failures that the model can fix.
+    What a better wording would save is estimated: its failures would have been fixed by the next
+    call as often as all other failures that the model can fix.
     """
     # Rows, not what they stand for: a fix is about what was sent.
     of_rows = gains(list(found.wordings.values()))
