@@ -48,6 +48,7 @@ class FixLine:
     spared: Doc[str, "The same without the change's name; empty without one."]
     first: Doc[str, "What the model called before it succeeded, in a sentence; empty if nothing."]
     href: Doc[str, "The failures behind it; empty if no query can name them."]
+    tool: Doc[str, "The page of its tool."]
     added: Doc[str, "Who added it by hand too; empty if nobody did."]
 
 
@@ -57,6 +58,7 @@ class FixNextContext:
 
     view: Doc[View, "The query bar."]
     fixes: Doc[tuple[FixLine, ...], "What to mend, most calls saved first."]
+    first: Doc[int, "The number of the first of them, from 1."]
     rare: Doc[tuple[FixLine, ...], "What was seen once or twice, beside that."]
     covered: Doc[str, "How many of all calls spent the lists cover, as a sentence."]
     ignored: Doc[
@@ -68,6 +70,8 @@ class FixNextContext:
     failures: Doc[int, "Failures looked at."]
     complete: Doc[bool, "Whether all failures of the view were looked at."]
     looked_from: Doc[int | None, "Where not all were: since when, as far as they have times."]
+    total: Doc[int, "How many the whole list has, with what was seen once or twice and is fixed."]
+    pages: Doc[dict[str, str], "Addresses of the pages before and after; empty at the ends."]
     csv: Doc[str, "This list as CSV."]
     picked_csv: Doc[str, "What was added by hand as CSV."]
 

@@ -14,6 +14,7 @@ from tests.dashboard.pages.places import scope_of
 from tests.dashboard.reading import Page
 
 from toolfault_collector.admin.audit import acts
+from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US, MINUTE_US
 from toolfault_collector.settings import Settings
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
@@ -66,6 +67,15 @@ def test_the_link_on_a_list_carries_its_scope_and_the_form_shows_what_it_measure
         found = queries.overview(conn, scope).failure_rate
     assert f"Now: {percent(found.value)} (95% interval {percent(found.low)} to " in said
     assert f"n = {found.n:,} calls" in said
+
+
+def test_a_project_without_calls_is_not_said_to_be_quiet(developer: Browser):
+    """The preview says that nothing has arrived, not that nothing would have fired."""
+    with write_transaction(developer.engine) as conn:
+        ensure_project(conn, "silent")
+    said = developer.page("/alert?project=silent&condition=failure_rate").main.section("Preview")
+    assert "No call of this project has arrived yet." in said.text
+    assert "fired" not in said.text
 
 
 def test_every_condition_has_a_form_that_can_be_saved(developer: Browser):

@@ -73,7 +73,7 @@ def test_every_tile_shows_the_period_before_and_what_is_certain(database_url: st
             assert said["Failures"] == "10"
             assert said["Calls spent"] == "10"
             assert said["Failure rate"].startswith("16.7%; +20.8 pp, 95%: +")
-            assert said["Recovered"] == "100%; no detectable change"
+            assert said["Recovery rate"] == "100%; no detectable change"
             assert said["First-try success"].startswith("80.0%; −40.0 pp, 95%: −")
         trips = browser.page("/round-trips?window=7d").main.figures
         assert trips["Same again"].endswith("7 days before: 0")

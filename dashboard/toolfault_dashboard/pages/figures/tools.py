@@ -83,7 +83,7 @@ COLUMNS: Final = Columns(
         "spent": "Calls spent",
         "round_trips": "Round trips",
         "abandoned": "Abandoned",
-        "recovery": "Recovered",
+        "recovery": "Recovery rate",
         "trend": "Over time",
         "repeats": "Same again",
         "time": "Time lost",

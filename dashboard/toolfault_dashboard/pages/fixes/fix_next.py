@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from fastapi import APIRouter, HTTPException
@@ -19,6 +19,7 @@ from toolfault_dashboard.formats import count, decimal, plural
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.forms import Submitted
 from toolfault_dashboard.pages.shared.lines import rows_behind
+from toolfault_dashboard.pages.shared.numbered import Number, numbered
 from toolfault_dashboard.predictions import Outcome, outcomes, predicted
 from toolfault_dashboard.queries.fixes.fix_next import FEW, FixList, FixRow
 from toolfault_dashboard.queries.fixes.fix_next import fix_next as find
@@ -37,12 +38,15 @@ _DONE: Final = {"added": "Added to this list.", "removed": "Removed from this li
 
 
 @router.get("/fix-next", name="fix_next")
-def fix_next(ask: Asked) -> Response:
+def fix_next(ask: Asked, page: Number = 1) -> Response:
     """Render the ranking; what a change has mended and what people added stand apart."""
-    found = find(ask.conn, ask.scope, limit=ROWS)
+    skip = (page - 1) * ROWS
+    found = find(ask.conn, ask.scope, limit=ROWS, skip=skip)
+    number, pages = numbered(ask, page, found.total, ROWS)
+    if number != page:
+        return fix_next(ask, number)
     picked = picked_fixes(ask.conn, ask.project.id) if ask.project else ()
     added = {(each.tool, each.field, each.remedy): each.added_by for each in picked}
-    most = max((row.saved for row in found.rows), default=0.0)
     weekly = _is_weekly(found)
     open_tools = {row.tool for row in found.rows if row.remedy == "open"}
     first = queries.calls_before_recovery(ask.conn, ask.scope, open_tools)
@@ -52,7 +56,7 @@ def fix_next(ask: Asked) -> Response:
             _line(
                 ask,
                 row,
-                most,
+                found.most,
                 added=added.get((row.tool, row.field, row.remedy), ""),
                 first=first.get((row.tool, row.detail)) if row.remedy == "open" else None,
                 weekly=weekly,
@@ -62,16 +66,20 @@ def fix_next(ask: Asked) -> Response:
     ]
     unmended = tuple(line for row, line in lines if row.mended_by is None)
     often = tuple(line for line in unmended if line.row.failures >= FEW)
-    numbered = [line.row for line in often or unmended]
+    shown = often or (() if skip else unmended)
+    ranked = dict(enumerate((line.row for line in shown), skip + 1))
     context = FixNextContext(
         view=ask.view("/fix-next"),
-        fixes=often or unmended,
-        rare=tuple(line for line in unmended if line.row.failures < FEW) if often else (),
+        fixes=shown,
+        first=skip + 1,
+        rare=tuple(line for line in unmended if line not in shown),
         covered=_covered(found),
+        total=found.total,
+        pages=pages,
         ignored=_ignored(ask, found),
         mended=tuple(line for row, line in lines if row.mended_by is not None),
         picked=tuple(
-            _picked(ask, each, numbered, weekly=weekly)
+            _picked(ask, each, ranked, found.total, weekly=weekly)
             for each in outcomes(ask.conn, ask.scope_of(parse("")), picked)
         ),
         done=_DONE.get(ask.request.query_params.get("done", ""), ""),
@@ -157,16 +165,18 @@ def near_misses(detail: FailureDetail) -> tuple[NearMiss, ...]:
     return tuple(found)
 
 
-def _picked(ask: Ask, found: Outcome, ranked: Sequence[FixRow], *, weekly: bool) -> PickedLine:
+def _picked(
+    ask: Ask, found: Outcome, ranked: Mapping[int, FixRow], total: int, *, weekly: bool
+) -> PickedLine:
     row = found.picked
     here = (row.tool, row.field, row.remedy)
     place = next(
         (
             f"number {number}: {_saved(each, weekly=weekly)}"
-            for number, each in enumerate(ranked, 1)
+            for number, each in ranked.items()
             if (each.tool, each.field, each.remedy) == here
         ),
-        "not in the ranking of this view",
+        f"not in the ranking of this {'view' if total <= ROWS else 'page'}",
     )
     clauses = (("tool", row.tool), ("field_pattern", row.field))
     query = " ".join(str(Clause(name, (Pattern((value,)),))) for name, value in clauses)
@@ -221,6 +231,7 @@ def _line(
         spared=_since(row),
         first=_first(row, first) if first else "",
         href=rows_behind(ask, row.query),
+        tool=ask.link("/tool", name=row.tool),
         added=added,
     )
 

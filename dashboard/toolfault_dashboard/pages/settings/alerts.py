@@ -35,7 +35,8 @@ from toolfault_dashboard.contexts.alerts import (
 from toolfault_dashboard.formats import duration, plural
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.forms import Submitted
-from toolfault_dashboard.search import QueryError
+from toolfault_dashboard.queries.periods import first_call
+from toolfault_dashboard.search import QueryError, parse
 
 __all__ = ["router"]
 
@@ -161,6 +162,10 @@ def _page(ask: Ask, form: dict[str, str], number: int, problem: str = "") -> Res
         if ask.project is not None:
             rule, usual = _with_usual(ask, rule, form)
             lines = _preview(rule, preview(ask.conn, rule, ask.now), ask.project.name)
+            if lines.method and first_call(ask.conn, ask.scope_of(parse(""))) is None:
+                lines = replace(
+                    lines, sentence="No call of this project has arrived yet.", method=""
+                )
         form = as_written(rule) | {"name": form.get("name", "")}
     except (ValueError, QueryError) as error:
         problem, status = problem or str(error), 422

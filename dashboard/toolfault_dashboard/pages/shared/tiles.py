@@ -138,7 +138,7 @@ def recovery_tile(found: Rate, still_open: int, *, href: str = "") -> Tile:
     A recovered chain is closed at once, an abandoned one after half an hour of silence: of the
     newest chains those that are closed have mostly recovered.
     """
-    recovered = rate_tile("Recovered", found, of="closed chain", href=href)
+    recovered = rate_tile("Recovery rate", found, of="closed chain", href=href)
     more = f", {plural(still_open, 'chain')} open" if still_open else ""
     return replace(recovered, sub=recovered.sub + more)
 

@@ -120,16 +120,24 @@ class FixList:
     ignored_kinds: int = 0  # kinds left out since they are ignored
     ignored_failures: int = 0  # their failures
     ignored_cost: float = 0.0  # calls spent after these
+    total: int = 0  # rows of the whole list
+    most: float = 0.0  # ``saved`` of the first row of the whole list
 
 
 _TOGETHER: Final = 20  # windows that one statement counts: SQLite takes a union of 500 selects
 
 
-def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> FixList:
+def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None, skip: int = 0) -> FixList:
     """Rank what to mend by the calls it would have saved, then by the chains given up.
 
     What has fewer than `FEW` failures comes after what has more: one chain that was long by chance
     says little about the next one.
+
+    Args:
+        conn: Open connection.
+        scope: Which failures.
+        limit: Most rows; None for all.
+        skip: How many to leave out before them.
 
     Raises:
         QueryError: The reader may not see which remedies would have helped.
@@ -158,7 +166,7 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> Fix
     ranked = sorted(outlines, key=lambda key: _rank(key, outlines[key], changed))
     fixes = [
         fix_of(key, reworded.get(key) or _tallies(found.fixes, causes[key]), weeks=weeks)
-        for key in ranked[:limit]
+        for key in ranked[skip:][:limit]
     ]
     states = states_of(conn, scope, frozenset().union(*(fix.kinds for fix in fixes)))
     said = {each for fix in fixes for each in fix.said if each is not None}
@@ -177,6 +185,8 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None) -> Fix
         ignored_kinds=len(found.ignored.kinds),
         ignored_failures=found.ignored.failures,
         ignored_cost=found.ignored.cost,
+        total=len(ranked),
+        most=outlines[ranked[0]].saved if ranked else 0.0,
     )
 
 
