@@ -230,21 +230,6 @@ BREAKS: Final = (
         ),
     ),
     Break(
-        name="pages-stored-answers-of-other-audiences",
-        promise="An older answer of the same days is stored instead of the one of today's rows.",
-        file="dashboard/toolfault_dashboard/storing.py",
-        old="""in answers_to_store(self._engine, project_id)
-            if each.starts_at >= oldest
-            and each.version == version_of(versions, each.starts_at, each.ends_at)
-""",
-        new="""in reversed(list(answers_to_store(self._engine, project_id)))
-            if each.starts_at >= oldest
-""",
-        found_by=(
-            "tests/dashboard/test_storing.py::test_what_another_audience_was_told_does_not_come_back",
-        ),
-    ),
-    Break(
         name="pages-changes-compare-what-has-no-time",
         promise="A change counts calls that have no time, where its days are counted one by one.",
         file="dashboard/toolfault_dashboard/queries/comparisons/sides.py",
