@@ -17,9 +17,12 @@ import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.integrations.more import scenes
+from tests.integrations.more.play import QUIET
 from tests.integrations.scenarios import RIGHT, WRONG, Expected, ModelCall, Scenario
 
 import toolfault
@@ -28,22 +31,44 @@ ROOT = Path(__file__).parents[2]
 MOST = 6  # a model that is told nothing would try for ever
 
 
+Told = Callable[[dict[str, Any]], str]
+"""Makes one call with arguments and returns what the model reads of it."""
+
+
+def told_by(driver: Any) -> Told:
+    """Return how a driver of ``tests/integrations/drivers`` or of ``more/drivers`` is asked."""
+    if ".more." in driver.__name__:
+
+        def told_of_more(arguments: dict[str, Any]) -> str:
+            outcome = scenes.Outcome()
+            call = scenes.ModelCall("book", dict(arguments))
+            driver.run(scenes.Scenario([[call]], []), outcome)
+            return "\n".join(outcome.told)
+
+        return told_of_more
+
+    def told(arguments: dict[str, Any]) -> str:
+        call = ModelCall("book", dict(arguments))
+        scenario = Scenario("round trips", ((call,),), (Expected("c1", "book"),))
+        return str(driver.run(scenario, mode="async").told.get("c1", ""))
+
+    return told
+
+
 def round_trips(driver: Any, *, improve: bool) -> int | None:
     """Return the round trips until the call succeeds; None where it never does.
 
     Args:
-        driver: The driver of a framework, see ``tests/integrations/README.md``.
+        driver: The driver of a framework, see the README files of ``tests/integrations``.
         improve: Whether toolfault tells the model what is wrong.
     """
     toolfault.instrument(*driver.FRAMEWORKS, improve=improve)
-    arguments: dict[str, Any] = dict(WRONG)
+    told, arguments = told_by(driver), dict[str, Any](WRONG)
     for trip in range(MOST + 1):
-        call = ModelCall("book", dict(arguments))
-        scenario = Scenario("round trips", ((call,),), (Expected("c1", "book"),))
-        told = driver.run(scenario, mode="async").told.get("c1", "")
-        if told.startswith("booked"):
+        text = told(arguments)
+        if "booked" in text:
             return trip
-        arguments.update({name: value for name, value in RIGHT.items() if name in told})
+        arguments.update({name: value for name, value in RIGHT.items() if name in text})
     return None
 
 
@@ -52,17 +77,22 @@ def main() -> None:
     if len(sys.argv) > 1:
         warnings.simplefilter("ignore")
         logging.disable(logging.CRITICAL)
-        driver = importlib.import_module(f"tests.integrations.drivers.{sys.argv[1]}")
+        os.environ.update(QUIET)
+        answers, sys.stdout = sys.stdout, sys.stderr  # frameworks print
+        driver = importlib.import_module(f"tests.integrations.{sys.argv[1]}")
         numbers = [round_trips(driver, improve=improve) for improve in (False, True)]
-        print(*("never" if number is None else number for number in numbers))
-        return
-    from tests.integrations.environments import QUICK, driver_of, is_made, python_of
+        print(*("never" if number is None else number for number in numbers), file=answers)
+        answers.flush()
+        os._exit(0)  # some leave threads behind
+    from tests.integrations.environments import NAMES, driver_of, is_made, python_of
 
     print("| framework | with its own texts | with improve=True |\n|---|---|---|")
-    for name in QUICK:
-        if not is_made(name):
+    for name in NAMES:
+        if not name.endswith("-new") or not is_made(name):
             continue
-        module = ["-m", "benchmarks.integrations.round_trips", driver_of(name)]
+        first = f"drivers.{driver_of(name)}"
+        here = (ROOT / "tests/integrations/drivers" / f"{driver_of(name)}.py").exists()
+        module = ["-m", "benchmarks.integrations.round_trips", first if here else f"more.{first}"]
         done = subprocess.run(
             [str(python_of(name)), *module],
             cwd=ROOT,
