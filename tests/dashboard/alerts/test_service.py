@@ -17,6 +17,7 @@ from tests.starting import completed
 
 from toolfault_collector.clock import MINUTE_US, SECOND_US
 from toolfault_collector.failpoints import ALERT_POINTS
+from toolfault_collector.retention.policy import prune
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.drops import count_drops
 from toolfault_collector.storage.tables import alert_lease
@@ -163,6 +164,37 @@ def test_a_kind_that_came_back_is_told_again_and_an_ignored_one_is_not(office: O
     office.later(2)
     service.run_once()
     assert len(office.receiver.deliveries) == 2
+
+
+def test_a_return_is_told_once_whatever_retention_removes(sqlite_office: Office) -> None:
+    """Neither what is pruned since the fix nor a month of silence makes it news again.
+
+    That holds for a rule made after the kind came back, which has nothing to tell of it.
+    """
+    office = sqlite_office
+    office.channel()
+    office.rule(condition="new_kind", name="before")
+    service = office.service()
+    office.later(1)
+    office.calls(failed=1, succeeded=0)
+    service.run_once()
+    kind = office.receiver.deliveries[0].data["subject"]
+    _decide(office, kind, Decision(state="fixed"))
+    office.later(1)
+    office.calls(failed=1, succeeded=0)
+    office.later(1)
+    office.rule(condition="new_kind", name="after")
+    other = "not_found"
+    for days, code in ((0, ""), (25, ""), (25, ""), (25, ""), (5, other), (35, other), (1, "")):
+        office.later(days * 24 * 60)
+        office.calls(failed=1, succeeded=0, code=code or "wrong_type")
+        service.run_once()
+        office.later(2)
+        prune(office.engine, days=60, force=True, clock=lambda: office.now)
+        service.run_once()
+
+    told = [(each.data["rule"], each.data["title"][:4]) for each in office.receiver.deliveries]
+    assert [each for each in told if each[1] == "Back"] == [("before", "Back")]
 
 
 def _decide(office: Office, kind: str, decision: Decision) -> None:
