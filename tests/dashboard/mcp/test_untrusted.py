@@ -29,7 +29,8 @@ from toolfault_dashboard.search import QueryError, parse
 OURS = re.compile(
     r"[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # hashes and ids
     r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
-    r"|[a-z_]{4,30}|not enough data|no detectable change"  # outcomes, verdicts, remedies, metrics
+    # Outcomes, states, verdicts, remedies, metrics.
+    r"|[a-z_]{4,30}|new|not enough data|no detectable change"
 )
 KEYS = re.compile(r"[a-z_]{1,30}")
 
