@@ -12,7 +12,7 @@ import signal
 import pytest
 from sqlalchemy import event, update
 from tests.dashboard.alerts.conftest import LOCAL, Office
-from tests.factories import failure
+from tests.factories import change, failure
 from tests.starting import completed
 
 from toolfault_collector.clock import MINUTE_US, SECOND_US
@@ -234,6 +234,23 @@ def test_a_digest_is_sent_once_when_it_is_due_and_worth_it(sqlite_office: Office
     assert digest.document["type"] == "alert.digest"
     assert "## This day" in digest.data["text"]
     assert "wrong\\_type" in digest.data["text"] or "wrong_type" in digest.data["text"]
+
+
+def test_a_digest_tells_of_a_change_alone(sqlite_office: Office) -> None:
+    """A week in which nothing new failed, but something was changed, is worth a report."""
+    office = sqlite_office
+    office.calls(failed=4, succeeded=40)
+    office.later(15 * 24 * 60)
+    office.channel()
+    office.rule(condition="digest", last="7d", name="weekly")
+    service = office.service()
+    office.store(change(at=office.now))
+    for _ in range(15):
+        office.later(24 * 60)
+        service.run_once()
+
+    (digest,) = office.receiver.deliveries
+    assert digest.data["title"].startswith("Weekly digest")
 
 
 def test_quiet_hours_and_snooze_delay_but_lose_nothing(sqlite_office: Office) -> None:
