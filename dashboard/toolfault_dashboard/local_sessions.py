@@ -119,7 +119,7 @@ class Importing:
                 else ""
             )
             return (
-                f"Imported {found.calls:,} calls, {found.failures:,} of them failures, from"
+                f"Imported {plural(found.calls, 'call')}, of which {found.failures:,} failed, from"
                 f" {plural(found.files, 'session')}.{missing}"
             )
         at = state.progress

@@ -2341,6 +2341,14 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="alerts-return-told-again",
+        promise="Each time retention removes the failure that came back first, the next is news.",
+        file="dashboard/toolfault_dashboard/alerts/evaluation.py",
+        old="        if sighting.fixed_at is not None and state.told_until > sighting.fixed_at:\n",
+        new="        if False:\n",
+        found_by=("tests/dashboard/alerts/test_service.py",),
+    ),
+    Break(
         name="alerts-private-address",
         promise="A name that turns to a private address when it is connected to is reached.",
         file="dashboard/toolfault_dashboard/alerts/addresses.py",

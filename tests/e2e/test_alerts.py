@@ -9,6 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 from tests.e2e.browsing import Visit, rows_of
+from tests.factories import failure
 
 pytestmark = pytest.mark.browser
 
@@ -79,3 +80,44 @@ def test_a_channel_is_added_tested_and_removed(scripted: Visit) -> None:
     assert _fits(page) == []
     row.get_by_role("button", name=re.compile("^Remove")).click()
     expect(page.get_by_role("status")).to_contain_text("The channel is removed")
+
+
+def test_a_rule_is_written_changed_and_snoozed(reader: Visit) -> None:
+    """Every field of the form is kept and shown again; a snooze is chosen and ended."""
+    own, _ = reader.project(failure("search"))
+    page = reader.go("/settings", own)
+    page.get_by_label("Name of the channel").fill("hook")
+    page.get_by_label("Type").select_option("webhook")
+    page.get_by_label("Address").fill("https://no-such-host.invalid/path")
+    page.get_by_role("button", name="Add the channel").click()
+    page = reader.go("/alerts", own)
+    page.get_by_role("link", name="New alert").first.click()
+    typed = {
+        "Threshold (%)": "35",
+        "Only where n is at least": "7",
+        "Only calls that match (a query; empty for all)": "tool:search",
+        "Name (if empty, what it watches)": "search breaks",
+        "Quiet hours": "22:00-07:00",
+        "Time zone": "Europe/Berlin",
+    }
+    for label, text in typed.items():
+        page.get_by_label(label, exact=True).fill(text)
+    page.get_by_label("In the last").select_option("6h")
+    page.get_by_label("Send to").select_option("hook")
+    page.get_by_role("button", name="Save the alert").click()
+    row = rows_of(page, "Rules").filter(has_text="search breaks")
+    row.get_by_role("link", name="search breaks").click()
+    for label, text in typed.items():
+        expect(page.get_by_label(label, exact=True)).to_have_value(text)
+    expect(page.get_by_label("In the last")).to_have_value("6h")
+    expect(page.get_by_label("Send to").locator("option:checked")).to_have_text("hook")
+    page.get_by_label("Threshold (%)").fill("45")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(row).to_contain_text("45")
+    row.get_by_label(re.compile("^Snooze")).first.select_option("7 days")
+    row.get_by_role("button", name=re.compile("^Snooze")).click()
+    expect(row).to_contain_text("snoozed")
+    row.get_by_label(re.compile("^Snooze")).first.select_option("end it")
+    row.get_by_role("button", name=re.compile("^Snooze")).click()
+    expect(page.get_by_role("status")).to_have_text("The rule speaks again.")
+    expect(row).not_to_contain_text("snoozed")

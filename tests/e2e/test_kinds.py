@@ -7,6 +7,8 @@ from playwright.sync_api import Page, expect
 from tests.e2e.browsing import Visit, first_failure, rows_of
 from tests.factories import change, failure
 
+from toolfault_collector.clock import DAY_US, now_us
+
 pytestmark = pytest.mark.browser
 
 WITHOUT_SCRIPT = pytest.mark.parametrize(
@@ -92,3 +94,36 @@ def test_kinds_are_decided_about_without_a_script(reader: Visit):
     expect(card.get_by_text("1 kind changed.")).to_be_visible()
     expect(card.get_by_text("open", exact=True)).to_be_visible()
     expect(card.get_by_role("textbox", name="Note")).to_have_value("Asked the makers.")
+
+
+def test_kinds_are_sorted_shown_in_other_columns_and_new_for_other_days(reader: Visit):
+    """Heads sort, columns and the new ones are chosen, and Settings says how long a kind is new."""
+    at = now_us() - 3 * DAY_US
+    own, _ = reader.project(failure(at=at), failure(at=at + 1), failure(code="not_found"))
+    page = reader.go("/failures?group=kind", own)
+    _states(page, "new", "new")
+    rows, table = rows_of(page, "Kinds of failure"), page.get_by_role("group", name="Kinds of")
+    for head in ("First seen", "Last seen", "Calls spent", "Failures"):
+        column = table.get_by_role("columnheader").filter(has_text=head)
+        column.get_by_role("link").click()
+        expect(column).to_have_attribute("aria-sort", "descending")
+    page.get_by_text("Columns", exact=True).click()
+    page.get_by_role("checkbox", name="Note", exact=True).check()
+    page.get_by_role("checkbox", name="Owner", exact=True).uncheck()
+    page.get_by_role("button", name="Show").click()
+    expect(table.get_by_role("columnheader").filter(has_text="Note")).to_have_count(1)
+    expect(table.get_by_role("columnheader").filter(has_text="Owner")).to_have_count(0)
+    page.get_by_role("link", name="New since a day ago").click()
+    expect(rows).to_have_count(1)
+    page.get_by_role("link", name="All kinds, not only new ones").click()
+    expect(rows).to_have_count(2)
+
+    page = reader.go("/settings", own)
+    page.get_by_label("A kind is new for (days)").fill("2")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("status")).to_contain_text("Saved.")
+    page = reader.go("/failures?group=kind", own)
+    _states(page, "open", "new")
+    rows.nth(1).get_by_role("checkbox").check()
+    page.get_by_role("button", name="Reopen").click()
+    _states(page, "open", "open")

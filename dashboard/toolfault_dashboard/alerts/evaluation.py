@@ -51,7 +51,7 @@ class Sighting:
         began_at: When its newest chain began; of a new kind when it was first seen, of one that
             came back when it did. In microseconds.
         failures: Its failures in the window.
-        came_back: Whether it was fixed before.
+        fixed_at: Of one that came back, when it had been fixed, in microseconds; else None.
     """
 
     subject: str
@@ -59,7 +59,7 @@ class Sighting:
     query: str
     began_at: int
     failures: int
-    came_back: bool = False
+    fixed_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +190,12 @@ def _of_kinds(
             found[subject] = State(since=now, told_until=state.told_until)
     for subject, sighting in seen.items():
         state = found.get(subject, State())
+        if sighting.fixed_at is not None and state.told_until > sighting.fixed_at:
+            continue  # told since that fix; retention moves the failure that came back first
         # Nothing from before the rule is news.
         if sighting.began_at <= max(state.told_until, rule.created_at):
+            if sighting.fixed_at is not None:
+                found[subject] = State(since=now, told_until=sighting.began_at)
             continue
         if state.phase == "firing" and rule.condition != "new_kind":
             # It goes on: further chains of a kind that is being told of are no further message.

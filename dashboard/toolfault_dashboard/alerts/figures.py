@@ -135,15 +135,15 @@ def _new_kinds(conn: Connection, scope: Scope) -> tuple[Sighting, ...]:
 
 def _regressed(conn: Connection, scope: Scope) -> tuple[Sighting, ...]:
     """Return the kinds that were seen again after their fix, and in the window."""
-    began = came_back(conn, scope.project_id)
-    if not began:
+    known = came_back(conn, scope.project_id)
+    if not known:
         return ()
     back = scope.narrowed("state:regressed")
     rows = queries.kinds(conn, back, limit=MOST_KINDS, drawn=False).rows
     return tuple(
-        replace(_sighting(row, began[row.fingerprint]), came_back=True)
+        replace(_sighting(row, known[row.fingerprint][1]), fixed_at=known[row.fingerprint][0])
         for row in rows
-        if row.fingerprint in began
+        if row.fingerprint in known
     )
 
 

@@ -34,8 +34,10 @@ from toolfault_dashboard.alerts.channels import Channel, check_url, new_secret
 from toolfault_dashboard.alerts.evaluation import Figure, State
 from toolfault_dashboard.alerts.rules import Rule
 from toolfault_dashboard.alerts.wording import Text
+from toolfault_dashboard.queries.figures.alerting import came_back
 
 __all__ = [
+    "FORGOTTEN_US",
     "KEPT_US",
     "MOST_CHANNELS",
     "MOST_PER_MINUTE",
@@ -77,7 +79,9 @@ MOST_PER_MINUTE: Final = 20
 KEPT_US: Final = 90 * DAY_US
 """How long a message that was sent stays in the history."""
 
-_FORGOTTEN_US: Final = 30 * DAY_US  # states of kinds that were quiet for so long are removed
+FORGOTTEN_US: Final = 30 * DAY_US
+"""After how long a rule forgets that it told of a kind that was quiet since."""
+
 _FIRST_RETRY_US: Final = MINUTE_US
 _LAST_RETRY_US: Final = 60 * MINUTE_US
 _LONGEST_NAME: Final = 128
@@ -435,13 +439,18 @@ def states_of(conn: Connection, rule_id: int) -> dict[str, State]:
 def write_states(
     conn: Connection, rule: Rule, before: Mapping[str, State], after: Mapping[str, State], now: int
 ) -> None:
-    """Store what changed of the states of *rule*; forget kinds that have been quiet for long."""
+    """Store what changed of the states of *rule*; forget kinds that have been quiet for long.
+
+    Those that came back and were told are known for as long as they are regressed.
+    """
     table = alert_state.c
-    kept = {
-        subject: state
+    old = {
+        subject
         for subject, state in after.items()
-        if state.phase != "quiet" or not subject or now - state.since < _FORGOTTEN_US
+        if subject and state.phase == "quiet" and now - state.since >= FORGOTTEN_US
     }
+    forgotten = old - came_back(conn, rule.project_id).keys() if old else old
+    kept = {subject: state for subject, state in after.items() if subject not in forgotten}
     gone = [subject for subject in before if before[subject] != kept.get(subject)]
     if gone:
         conn.execute(delete(alert_state).where(table.rule_id == rule.id, table.subject.in_(gone)))

@@ -95,7 +95,7 @@ def _of_kinds(rule: Rule, notice: Notice, project: str) -> Text:
 def _head(rule: Rule, first: Sighting) -> str:
     if rule.condition == "user_failures":
         return "A person is needed"
-    return "Back after its fix" if first.came_back else "New failure"
+    return "Back after its fix" if first.fixed_at is not None else "New failure"
 
 
 def _line(rule: Rule, sighting: Sighting) -> str:

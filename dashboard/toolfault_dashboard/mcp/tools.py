@@ -285,6 +285,7 @@ def _kinds(conn: Connection, scope: Scope, given: _Kinds) -> Answer:
 
 def _kind_row(each: KindRow) -> dict[str, Any]:
     figures = {
+        "state": each.state or None,
         "failures": each.failures,
         "first_at": _time(each.first_at),
         "last_at": _time(each.last_at),
@@ -567,7 +568,7 @@ TOOLS: Final[Mapping[str, Tool]] = {
         ),
         Tool(
             "kinds",
-            "Kinds of failure, counted: tool, code, arguments, when first and last seen.",
+            "Kinds of failure, counted: tool, code, arguments, state, when first and last seen.",
             _Kinds,
             _kinds,
             tokens=2_000,

@@ -62,6 +62,7 @@ def test_every_limit_is_the_one_that_is_written_down() -> None:
         f"every {service.INTERVAL_SECONDS:.0f} seconds for what there is to do",
         f"at most {store.MOST_RULES} rules and {store.MOST_CHANNELS} channels",
         f"at most {store.MOST_PER_MINUTE} messages a minute",
+        f"gone for {store.FORGOTTEN_US // DAY_US} days",
         f"in the history for {store.KEPT_US // DAY_US} days",
         f"{channels.CONNECT_SECONDS:.0f} seconds to connect and {channels.READ_SECONDS:.0f} to",
     ):

@@ -12,11 +12,12 @@ import signal
 import pytest
 from sqlalchemy import event, update
 from tests.dashboard.alerts.conftest import LOCAL, Office
-from tests.factories import failure
+from tests.factories import change, failure
 from tests.starting import completed
 
 from toolfault_collector.clock import MINUTE_US, SECOND_US
 from toolfault_collector.failpoints import ALERT_POINTS
+from toolfault_collector.retention.policy import prune
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.drops import count_drops
 from toolfault_collector.storage.tables import alert_lease
@@ -165,6 +166,37 @@ def test_a_kind_that_came_back_is_told_again_and_an_ignored_one_is_not(office: O
     assert len(office.receiver.deliveries) == 2
 
 
+def test_a_return_is_told_once_whatever_retention_removes(sqlite_office: Office) -> None:
+    """Neither what is pruned since the fix nor a month of silence makes it news again.
+
+    That holds for a rule made after the kind came back, which has nothing to tell of it.
+    """
+    office = sqlite_office
+    office.channel()
+    office.rule(condition="new_kind", name="before")
+    service = office.service()
+    office.later(1)
+    office.calls(failed=1, succeeded=0)
+    service.run_once()
+    kind = office.receiver.deliveries[0].data["subject"]
+    _decide(office, kind, Decision(state="fixed"))
+    office.later(1)
+    office.calls(failed=1, succeeded=0)
+    office.later(1)
+    office.rule(condition="new_kind", name="after")
+    other = "not_found"
+    for days, code in ((0, ""), (25, ""), (25, ""), (25, ""), (5, other), (35, other), (1, "")):
+        office.later(days * 24 * 60)
+        office.calls(failed=1, succeeded=0, code=code or "wrong_type")
+        service.run_once()
+        office.later(2)
+        prune(office.engine, days=60, force=True, clock=lambda: office.now)
+        service.run_once()
+
+    told = [(each.data["rule"], each.data["title"][:4]) for each in office.receiver.deliveries]
+    assert [each for each in told if each[1] == "Back"] == [("before", "Back")]
+
+
 def _decide(office: Office, kind: str, decision: Decision) -> None:
     decide(office.engine, office.project, [kind], decision, actor="ada", now=office.now)
 
@@ -202,6 +234,23 @@ def test_a_digest_is_sent_once_when_it_is_due_and_worth_it(sqlite_office: Office
     assert digest.document["type"] == "alert.digest"
     assert "## This day" in digest.data["text"]
     assert "wrong\\_type" in digest.data["text"] or "wrong_type" in digest.data["text"]
+
+
+def test_a_digest_tells_of_a_change_alone(sqlite_office: Office) -> None:
+    """A week in which nothing new failed, but something was changed, is worth a report."""
+    office = sqlite_office
+    office.calls(failed=4, succeeded=40)
+    office.later(15 * 24 * 60)
+    office.channel()
+    office.rule(condition="digest", last="7d", name="weekly")
+    service = office.service()
+    office.store(change(at=office.now))
+    for _ in range(15):
+        office.later(24 * 60)
+        service.run_once()
+
+    (digest,) = office.receiver.deliveries
+    assert digest.data["title"].startswith("Weekly digest")
 
 
 def test_quiet_hours_and_snooze_delay_but_lose_nothing(sqlite_office: Office) -> None:

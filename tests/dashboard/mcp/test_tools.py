@@ -63,6 +63,13 @@ def test_figures_are_those_of_the_queries(asked: tuple[Connection, int]):
     kind = json.loads(text_of(conn, project, "kind", query="tool:search", kind=first.fingerprint))
     own = queries.round_trips(conn, scope.narrowed(f"signature:{first.fingerprint}"))
     assert (kind["failures"], kind["chains"]) == (first.failures, own.funnel.chains)
+    states = [
+        each["state"]
+        for text in pages(conn, project, "kinds", query="tool:search")
+        for each in json.loads(text)["kinds"]
+    ]
+    assert states == [each.state for each in queries.kinds(conn, scope).rows]
+    assert len(set(states)) > 1
     fixes = [
         each["calls_spent"]
         for text in pages(conn, project, "fix_next", query="tool:search")

@@ -51,7 +51,7 @@ def test_sessions_are_imported_when_the_button_is_pressed(
     empty_browser.post(form.action, form.fields)
     _wait_for_the_import()
     said = empty_browser.page("/start").text
-    assert "Imported 4 calls, 2 of them failures, from 2 sessions." in said
+    assert "Imported 4 calls, of which 2 failed, from 2 sessions." in said
     figures = empty_browser.page("/?window=all").main.figures
     assert figures["Failures"].startswith("2 ")
     with read_connection(empty_browser.engine) as conn:
@@ -66,7 +66,7 @@ def test_what_could_not_be_read_is_told(sessions: Path, empty_browser: Browser) 
     empty_browser.post("/start/sessions", {})
     _wait_for_the_import()
     said = empty_browser.page("/start").text
-    assert "Imported 4 calls, 2 of them failures, from 2 sessions." in said
+    assert "Imported 4 calls, of which 2 failed, from 2 sessions." in said
     assert "Data is missing because of 1 problem; the server's log says where." in said
 
 
@@ -86,7 +86,7 @@ def test_only_sessions_are_imported(sessions: Path, empty_browser: Browser) -> N
     empty_browser.post(form.action, form.fields)
     _wait_for_the_import()
     said = empty_browser.page("/start").text
-    assert "Imported 4 calls, 2 of them failures, from 2 sessions." in said
+    assert "Imported 4 calls, of which 2 failed, from 2 sessions." in said
 
 
 def test_one_import_at_a_time(sessions: Path, sqlite_engine: Engine) -> None:

@@ -61,23 +61,24 @@ def decided_states(conn: Connection, project_id: int) -> frozenset[str]:
     return frozenset(conn.execute(decided).scalars())
 
 
-def came_back(conn: Connection, project_id: int) -> dict[str, int]:
-    """Return, by fingerprint, when a kind was first seen after its fix, in microseconds.
+def came_back(conn: Connection, project_id: int) -> dict[str, tuple[int, int]]:
+    """Return, by fingerprint, when a kind was fixed, and first seen after that, in microseconds.
 
-    Only kinds that are regressed: a newer fix takes the moment back.
+    Only kinds that are regressed: a newer fix takes the moment back. The first that was seen is the
+    first that is still stored.
     """
     same = tool_call.c.signature_id == signature.c.id
     rows = conn.execute(
-        select(signature.c.fingerprint, func.min(tool_call.c.occurred_at))
+        select(signature.c.fingerprint, kind_state.c.fixed_at, func.min(tool_call.c.occurred_at))
         .select_from(kinds_with_state().join(tool_call, same))
         .where(
             signature.c.project_id == project_id,
             kind_state.c.state == "fixed",
             seen_after_fix(),
         )
-        .group_by(signature.c.fingerprint)
+        .group_by(signature.c.fingerprint, kind_state.c.fixed_at)
     )
-    return {fingerprint: int(at) for fingerprint, at in rows}
+    return {fingerprint: (int(fixed), int(seen)) for fingerprint, fixed, seen in rows}
 
 
 def round_trips_of(conn: Connection, scope: Scope) -> Estimate:

@@ -1,0 +1,42 @@
+"""The threshold that a form suggests, by the rule of `docs/alerts.md`."""
+
+from __future__ import annotations
+
+import pytest
+from tests.dashboard.alerts.conftest import Office
+
+from toolfault_collector.storage.database.engine import read_connection
+from toolfault_dashboard.alerts.preview import suggested
+from toolfault_dashboard.alerts.rules import CONDITIONS, read_rule
+
+
+@pytest.mark.parametrize(
+    ("condition", "failed", "succeeded"),
+    [
+        ("failure_rate", 20, 180),
+        ("failure_rate", 90, 10),  # at most 95%
+        ("first_try_success", 20, 180),
+        ("first_try_success", 90, 10),  # at least 5%
+        ("failure_rate", 5, 30),  # too few: the default
+        ("sender_drops", 20, 180),
+    ],
+)
+def test_a_threshold_lies_half_as_far_again_beyond_the_interval(
+    sqlite_office: Office, condition: str, failed: int, succeeded: int
+) -> None:
+    """1.5 times the far end, or what is missing up to 1 of it; the default where n is too small."""
+    office = sqlite_office
+    office.calls(failed=failed, succeeded=succeeded)
+    form = {"condition": condition}
+    rule = read_rule(form, project_id=office.project, audience="system", now=office.now)
+    with read_connection(office.engine) as conn:
+        figure, threshold = suggested(conn, rule, office.now)
+    usual = CONDITIONS[condition].threshold
+    if figure is None or figure.n < rule.least:
+        assert threshold == usual
+        return
+    assert figure.low is not None
+    assert figure.high is not None
+    above = min(0.95, 1.5 * figure.high)
+    below = max(0.05, 1 - 1.5 * (1 - figure.low))
+    assert threshold == round(above if condition == "failure_rate" else below, 2)
