@@ -253,6 +253,27 @@ def test_a_digest_tells_of_a_change_alone(sqlite_office: Office) -> None:
     assert digest.data["title"].startswith("Weekly digest")
 
 
+@pytest.mark.parametrize(("failed", "told"), [(90, 1), (10, 0)])
+def test_a_digest_tells_of_a_metric_alone(sqlite_office: Office, failed: int, told: int) -> None:
+    """A day with more failures of an old kind is told if they are more than chance brings."""
+    office = sqlite_office
+    office.calls(failed=1, succeeded=10)
+    office.later(30 * 24 * 60)
+    office.calls(failed=10, succeeded=90)
+    office.channel()
+    office.rule(condition="digest", last="24h", name="daily")
+    service = office.service()
+    service.run_once()
+    office.later(24 * 60)
+    office.calls(failed=failed, succeeded=100 - failed)
+    for _ in range(24):
+        office.later(60)
+        service.run_once()
+
+    days = [each.data["text"] for each in office.receiver.deliveries]
+    assert len(days) == told
+
+
 def test_quiet_hours_and_snooze_delay_but_lose_nothing(sqlite_office: Office) -> None:
     """What is decided in quiet hours goes out at their end; what a snooze held back, after it."""
     office = sqlite_office
