@@ -8,10 +8,12 @@ import pkgutil
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 import urllib.request
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -70,6 +72,35 @@ def test_the_server_requirements_are_the_dependencies_of_the_distribution():
     wanted = [line for line in text.splitlines() if line and not line.startswith("#")]
 
     assert sorted(wanted) == sorted(declared["project"]["dependencies"])
+
+
+def test_what_the_server_imports_is_declared():
+    """No package is there only because another one needs it."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [*declared["dependencies"], *declared["optional-dependencies"]["parquet"]]
+    names = {re.split(r"[\[>=<;]", each)[0].replace("_", "-").lower() for each in wanted}
+    imported = {
+        name.partition(".")[0]
+        for folder in ("collector", "dashboard", "migrations")
+        for path in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name in _imports(node)
+    }
+    own = {"toolfault", "toolfault_collector", "toolfault_dashboard", "toolfault_migrations"}
+    homes = packages_distributions()
+    foreign = imported - own - set(sys.stdlib_module_names)
+
+    assert {each for each in foreign if not _homes(homes, each) & names} == set()
+
+
+def _imports(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [each.name for each in node.names]
+    return [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+
+
+def _homes(homes: Mapping[str, list[str]], name: str) -> set[str]:
+    return {each.replace("_", "-").lower() for each in homes.get(name, [])}
 
 
 def test_the_build_requirements_contain_the_build_backends():

@@ -98,8 +98,8 @@ _CHAINS: Final = {
     "the model learned of the problems one by one.",
     "confused": "A retry failed on the same argument, with the same code, as a call before it.",
     "parallel": "A call that began before the model had seen the failure.",
-    "time lost": "The time of failing calls and between retries; a pause counts for at most 30 "
-    "minutes.",
+    "time lost": "The time of failing calls and between retries; each call and each pause counts "
+    "for at most 30 minutes.",
     "tokens lost": "The tokens of the calls of chains, where the agent reports them.",
     "money lost": "The tokens lost, at the prices in Settings.",
     "call of its chain": "The place of a call in its chain, counted from 1.",

@@ -68,6 +68,17 @@ def test_time_never_splits() -> None:
     assert chain.time_lost_us == 1 + IDLE_US
 
 
+def test_a_night_within_a_failing_call_is_no_time_lost() -> None:
+    """A call that waited for a person until the morning counts up to the idle limit."""
+    failed, succeeded = _calls("F S")
+    failed.occurred_at = failed.started_at + 10 * 3_600 * SECOND
+    succeeded.started_at = succeeded.occurred_at = failed.occurred_at + SECOND
+
+    (chain,) = fold([failed, succeeded])
+
+    assert chain.time_lost_us == IDLE_US + SECOND
+
+
 def test_same_turn_failure_is_no_round_trip() -> None:
     """A failure of the same turn adds to the failures only."""
     (chain,) = fold(_calls("F1 F1 S2"))

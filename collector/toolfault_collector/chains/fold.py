@@ -333,15 +333,17 @@ class Chain:
     def _lost(self, call: Call) -> int:
         """Return the time that *call* adds to the time lost.
 
-        That is the time spent on failing calls and between attempts, where a pause counts up to the
-        idle limit: after that nobody was waiting. Overlapping calls are counted once.
+        That is the time spent on failing calls and between attempts, each up to the idle limit:
+        after that nobody was waiting. A call has that limit too, since an agent may ask a person
+        for permission within it, and the answer may come in the morning. Overlapping calls are
+        counted once.
         """
         if call.time_source == "none":
             return 0
         covered = self.memory.ends[0][0] if self.memory.ends else call.started_at
         lost = min(max(call.started_at - covered, 0), IDLE_US)
         if not call.success:
-            lost += max(call.occurred_at - max(covered, call.started_at), 0)
+            lost += min(max(call.occurred_at - max(covered, call.started_at), 0), IDLE_US)
         return lost
 
     def _fail(self, call: Call) -> None:
