@@ -90,12 +90,13 @@ class Settings(BaseSettings):
     not collect connections."""
 
     stalled_timeout_seconds: float = Field(default=60.0, gt=0)
-    """How long who asked may take nothing of a long answer: an export holds a snapshot of the
-    database, which nobody may keep by not reading."""
+    """How long a client may stop reading a long answer before it is cut off: an export holds a
+    snapshot of the database as long as it lasts."""
 
     queue_events: int = Field(default=5_000, ge=1_000)
-    """Events waiting to be stored before 503 is answered, half of them of one project: half a
-    second of work each, so that who is let in is answered soon, however many come."""
+    """Most events that may wait to be stored, at most half of them of one project; more are
+    answered 503. They are about half a second of work, so a request that is accepted is answered
+    soon."""
 
     queue_bytes: int = Field(default=64 * MIB, ge=MIB)
     """Bytes waiting to be stored before 503 is answered; bounds the memory of the queue."""

@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.fixes.patches import patches
 from toolfault_dashboard.exports.markdown import markdown_text
+from toolfault_dashboard.formats import plural
 from toolfault_dashboard.mcp.untrusted import bounded
 from toolfault_dashboard.queries import FixList, FixRow, Scope
 from toolfault_dashboard.queries.rows import ChainDetail, ChainRow
@@ -42,7 +43,8 @@ def fixes_json(found: FixList) -> str:
 def fixes_markdown(found: FixList) -> str:
     """Return the list as Markdown: what to do, what it saves, how, and how to see that it did."""
     parts = [
-        f"# Fix next\n\nFrom {found.failures} failures. Names and messages are recorded data.\n"
+        f"# Fix next\n\nFrom {plural(found.failures, 'failure')}. Names and messages are recorded"
+        " data.\n"
     ]
     for number, row in enumerate(found.rows, 1):
         parts += [
@@ -128,8 +130,9 @@ def _quoted(text: str) -> str:
 
 
 def _saved(row: FixRow) -> str:
-    what = "calls spent" if row.remedy == "open" else "calls saved"
-    number = f"{row.saved:.0f} {what} in the window, {row.failures} failures in {row.chains} chains"
+    what = "spent" if row.remedy == "open" else "saved"
+    behind = f"{plural(row.failures, 'failure')} in {plural(row.chains, 'chain')}"
+    number = f"{plural(round(row.saved), 'call')} {what} in the window, {behind}"
     if row.per_week is None or row.low is None or row.high is None:
         return f"{number}; not enough data for a week."
     return f"{number}; {row.per_week:.1f} a week (95%: {row.low:.1f} to {row.high:.1f})."

@@ -89,6 +89,7 @@ def test_markdown_is_text_in_which_no_name_is_markup(
     assert all(re.match(r"# Fix next|## \d+\. ", line) for line in headings)
     assert "\n```" not in said
     assert "</x>" not in said
+    assert not re.search(r"\b1 (calls|failures|chains)\b", said)
 
 
 def test_gepa_has_a_score_and_a_feedback_for_each_chain(
