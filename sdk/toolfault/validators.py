@@ -522,7 +522,7 @@ def validate_path(*, tool: str, field: str, path: object = None, value: object =
     """*path*, a file path of plain characters (also given as *value*).
 
     Not empty, ASCII, without control characters and without `< > " | ? *`; the reason is in
-    `retry_context` (contract.md 2.1.8).
+    `retry_context`.
 
     Raises:
         ToolError: `wrong_type` or `invalid_format`.

@@ -3,7 +3,7 @@
 The fold below is pure: ordered calls in, chains out. Ingest continues it from a stored chain
 (`chain_store`), `doctor --recount` runs it over everything; both must give the same chains.
 
-Rules (design.md 4.3, "strict, after seeing the error"):
+Rules ("strict, after seeing the error"):
 
 * Calls are ordered by start, then ``seq``, then event id. A failure outside a chain opens one.
 * A call is compared with the last `LOOK_BACK` failures of its chain and with nothing before them.
@@ -68,7 +68,7 @@ class Unresolved(NamedTuple):
 
 
 def switches(success: Success, chain: Unresolved) -> bool:
-    """Return whether *success* is one by which *chain* is switched (design.md section 1).
+    """Return whether *success* is one by which *chain* is switched.
 
     It is of another tool, after the chain's last call, and not beside its last failure: the model
     had seen that.
@@ -81,7 +81,7 @@ def switches(success: Success, chain: Unresolved) -> bool:
     return turn != chain.turn
 
 
-# A conversation without a call for this long has ended (design.md section 1).
+# A conversation without a call for this long has ended.
 IDLE_US: Final = 30 * MINUTE_US
 # With so many failures of its chain a call is compared, and so far its position is counted: a chain
 # of 50,000 calls costs no more per call than one of 50, also where a call arrives late. The longest

@@ -1,4 +1,4 @@
-"""Codes, categories and audiences as the server understands them (contract.md 3.3).
+"""Codes, categories and audiences as the server understands them.
 
 Both are open on the wire: an unknown code is stored as it came. The SDK has its own copy of these
 names; the contract between both is the golden files, not shared code.

@@ -56,7 +56,7 @@ _WRITE: Final = frozenset({"POST"})
 
 
 def sees(role: Role) -> Audience:
-    """Return the highest audience that *role* may see (design.md 5.4)."""
+    """Return the highest audience that *role* may see."""
     return _SEES[role]
 
 

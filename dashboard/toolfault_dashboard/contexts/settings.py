@@ -58,7 +58,7 @@ class SettingsContext:
     role_meanings: Doc[
         tuple[tuple[str, str, str], ...], "Each role: its name, what it sees, what it may write."
     ]
-    settings: Doc[tuple[SettingLine, ...], "Retention, how long a kind is new, and prices of the project."]
+    settings: Doc[tuple[SettingLine, ...], "Retention, new kinds and prices of the project."]
     predictions: Doc[str, "How well predictions of Fix next held, as a sentence."]
     soft_rules: Doc[tuple[SoftRule, ...], "Soft rules as they are for the project."]
     server: Doc[

@@ -42,10 +42,8 @@ def fixes_json(found: FixList) -> str:
 
 def fixes_markdown(found: FixList) -> str:
     """Return the list as Markdown: what to do, what it saves, how, and how to see that it did."""
-    parts = [
-        f"# Fix next\n\nFrom {plural(found.failures, 'failure')}. Names and messages are recorded"
-        " data.\n"
-    ]
+    failures = plural(found.failures, "failure")
+    parts = [f"# Fix next\n\nFrom {failures}. Names and messages are recorded data.\n"]
     for number, row in enumerate(found.rows, 1):
         parts += [
             f"## {number}. {markdown_text(row.title)}\n",

@@ -1,4 +1,4 @@
-"""What an exception of a tool's own code means (contract.md 3.4): first match wins."""
+"""What an exception of a tool's own code means: first match wins."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def exception_name(exc: BaseException) -> str:
 
 
 def seed_code(text: str) -> str | None:
-    """The code of a text that names a parameter problem (the wording of contract.md L-07)."""
+    """The code of a text that names a parameter problem."""
     lowered = text.lower()
     if "missing required parameter" in lowered:
         return "missing_field"

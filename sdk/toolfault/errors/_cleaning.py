@@ -1,6 +1,6 @@
 """Any value and any text made fit to be shown: without secrets, printable and bounded.
 
-A value is a secret when its key says so, or when its own shape does (contract.md 3.6). What cannot
+A value is a secret when its key says so, or when its own shape does. What cannot
 be judged is dropped: an error while cleaning gives `[REDACTED]`, never the raw text. No code of a
 value is run to show it. Nothing else in the SDK redacts, shortens or makes printable.
 """
@@ -827,7 +827,7 @@ def snippet(text: str, maximum: int = 512) -> str:
     """*text* verbatim up to *maximum* characters, else its head and its last 200 characters.
 
     The result has at most *maximum* + 8 characters. Counted in characters, never in bytes, so
-    that no character is torn apart (contract.md 2.1.7).
+    that no character is torn apart.
     """
     if len(text) <= maximum:
         return text

@@ -301,7 +301,7 @@ class ToolError(ToolfaultError):
 
     @classmethod
     def from_exception(cls, tool: str, exc: BaseException) -> ToolError:
-        """The failure that an exception of a tool's own code means (contract.md 3.4).
+        """The failure that an exception of a tool's own code means.
 
         A `ToolError` is returned as it is. Everything that is not about the arguments is
         internal: its text is for the system only.
@@ -758,7 +758,7 @@ def _joined(hints: Iterable[str | None]) -> str | None:
     return " ".join(dict.fromkeys(hint for hint in hints if hint)) or None
 
 
-# The sentences of a failure (contract.md 3.6). Parts are cleaned first, then composed.
+# The sentences of a failure. Parts are cleaned first, then composed.
 
 MOST_BULLETS = 20
 
@@ -1103,7 +1103,7 @@ def _user_composed(error: ToolError) -> str:
 
 
 def _user_authored(error: ToolError) -> str:
-    """The author's own words (contract.md section 0, ruling 19); only a secret is taken out."""
+    """The author's own words; only a secret is taken out."""
     text = first_line(bare(_authored(error, LONGEST_USER_LINE * 4)), LONGEST_USER_LINE)
     if text:
         return text
@@ -1172,7 +1172,7 @@ _LONGEST_CONTEXT_TEXT = 520
 
 
 def llm_payload(error: ToolError) -> dict[str, object]:
-    """The payload of *error*; see contract.md 3.7."""
+    """The payload of *error*."""
     payload: dict[str, object] = {
         "ok": False,
         "success": False,

@@ -1,6 +1,6 @@
 """Derived hints: did-you-mean for names and choices, and an example of the expected form.
 
-They are computed only where somebody asked for them (contract.md section 0, ruling 9).
+They are computed only where somebody asked for them.
 """
 
 from __future__ import annotations

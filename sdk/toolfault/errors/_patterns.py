@@ -206,7 +206,7 @@ def is_random(value: str) -> bool:
     return digits >= 3 and any(c.isupper() for c in value) and any(c.islower() for c in value)
 
 
-# Deciding by its name whether a value is a secret (contract.md 3.6).
+# Deciding by its name whether a value is a secret.
 
 _ANYWHERE = frozenset(
     {

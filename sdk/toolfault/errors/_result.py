@@ -193,7 +193,7 @@ _DEEPEST_DATA = 100
 
 
 def contract_dict(result: ToolResult[Any]) -> dict[str, object]:
-    """See `ToolResult.to_dict` (contract.md 3.8)."""
+    """See `ToolResult.to_dict`."""
     if result.success:
         return _success_dict(result)
     error = error_of(result)

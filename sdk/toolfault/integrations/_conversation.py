@@ -1,4 +1,4 @@
-"""Which conversation a framework's call belongs to: the ladder of design.md 4.5.
+"""Which conversation a framework's call belongs to: one ladder for all.
 
 An open ``toolfault.conversation``, then the framework's run or thread id, then the baggage
 ``gen_ai.conversation.id``, then ids in the metadata of the protocol, then the trace id, then a

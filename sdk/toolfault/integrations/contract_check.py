@@ -1,4 +1,4 @@
-"""Checking that a tool keeps the contract that agents rely on (contract.md 1.3, K-01 to K-06)."""
+"""Checking that a tool keeps the contract that agents rely on."""
 
 from __future__ import annotations
 

@@ -873,7 +873,7 @@ class Tracker:
         """Add the conversation to the counters, per tool and over all tools.
 
         The sum of squared calls makes the cluster-robust variance of a rate exact without a row
-        per conversation (design.md 3).
+        per conversation.
         """
         over_all: dict[_OverAll, int] = {}
         for key, counter in state.calls.items():

@@ -7,7 +7,7 @@ from typing import Any
 
 __all__ = ["parse_arguments", "sanitised"]
 
-# Some models end a tool call with this marker inside the arguments (contract.md 2.1.9).
+# Some models end a tool call with this marker inside the arguments.
 _END_MARKER = "<|tool_call_end|>"
 
 

@@ -1,4 +1,4 @@
-"""For frameworks that validate arguments before any tool body runs (contract.md trap 13)."""
+"""For frameworks that validate arguments before any tool body runs."""
 
 from __future__ import annotations
 

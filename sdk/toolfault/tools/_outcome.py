@@ -319,7 +319,7 @@ def raw_value(arguments: Any, issue: Issue) -> object:
 
     The path of an issue may name branches of a union, and a branch may be called like a key of the
     value itself (``{"int": ...}``). Of the values along the path it is the one the issue says it
-    received (contract.md section 0, ruling 4).
+    received.
     """
     if type(arguments) is dict and len(issue.loc) == 1:
         sent = arguments.get(issue.loc[0], ABSENT)

@@ -180,7 +180,7 @@ def test_reading_changes_nothing(own_browser: Browser):
     assert state() == before
 
 
-# Sessions (reliability.md A6).
+# Sessions.
 
 
 def _link(engine: Engine, now: int = NOW) -> str:
@@ -371,7 +371,7 @@ def test_no_address_leads_off_this_server(given: str, kept: str):
     assert local_path(given) == kept
 
 
-# Who may be served (reliability.md A1).
+# Who may be served.
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "tf.example"])

@@ -70,7 +70,7 @@ class StrictRequest(BaseModel):
 
 
 class Request(BaseModel):
-    """The model of A08 to A10: with the founding document's coercers."""
+    """The model of A08 to A10, with coercers."""
 
     follow_redirects: bool = Field(strict=True)
     port: int = Field(ge=1, le=65535, strict=True)

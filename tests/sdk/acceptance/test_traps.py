@@ -1,4 +1,4 @@
-"""The thirteen implementation traps of contract.md section 6."""
+"""Thirteen traps of an implementation."""
 
 from __future__ import annotations
 

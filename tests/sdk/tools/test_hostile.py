@@ -1,6 +1,6 @@
 """Hostile payloads: no exception leaves a public entry point, every answer is bounded JSON.
 
-The values are those of reliability.md S1: objects whose special methods raise or lie, cycles,
+The values are objects whose special methods raise or lie, cycles,
 mutation during iteration, huge strings, bytes, NaN, lone surrogates.
 """
 

@@ -200,7 +200,7 @@ def _texts(ask: Ask, detail: FailureDetail) -> tuple[AudienceText, ...]:
 
 
 def _hidden_from(audience: str, detail: FailureDetail) -> tuple[str, ...]:
-    """Name what this failure holds that *audience* is never told (contract.md 3.6).
+    """Name what this failure holds that *audience* is never told.
 
     Only parts the reader can see are named: to say that something exists would tell it.
     """
