@@ -18,6 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from toolfault_dashboard import formats
+from toolfault_dashboard.exports.parquet import is_parquet_there
 from toolfault_dashboard.glossary import meaning
 
 __all__ = ["PACKAGE", "environment", "pretty_json", "query_string", "static_url"]
@@ -97,5 +98,5 @@ def environment() -> Environment:
         explained=explained,
         ticked=ticked,
     )
-    made.globals.update(static=static_url, clock=formats.clock)
+    made.globals.update(static=static_url, clock=formats.clock, has_parquet=is_parquet_there)
     return made

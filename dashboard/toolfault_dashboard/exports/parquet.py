@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from importlib.util import find_spec
 from itertools import islice
 from typing import Any, Final
 
@@ -13,7 +15,7 @@ import msgspec
 
 from toolfault_dashboard.queries.lists.streams import RowStream
 
-__all__ = ["MissingParquet", "write_parquet"]
+__all__ = ["MissingParquet", "is_parquet_there", "write_parquet"]
 
 ROW_GROUP: Final = 20_000
 """Rows of a row group: some 10 MiB of failures while they are collected."""
@@ -30,6 +32,11 @@ class MissingParquet(RuntimeError):  # noqa: N818 - reads as what is the matter
 
     def __init__(self) -> None:
         super().__init__("Parquet needs pyarrow: pip install 'toolfault-server[parquet]'.")
+
+
+def is_parquet_there() -> bool:
+    """Return whether pyarrow is installed; it is not loaded."""
+    return "pyarrow" in sys.modules or find_spec("pyarrow") is not None
 
 
 def write_parquet(stream: RowStream) -> Iterator[bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
+import sys
 from collections.abc import Generator
 
 import pytest
@@ -29,6 +30,20 @@ def test_a_reader_has_so_many_files_at_a_time(browser: Browser):
 
     for _ in range(AT_ONCE + 1):
         assert browser.get(address).status_code == 200
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_parquet_is_offered_where_it_can_be_made(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch, there: bool
+):
+    """Without pyarrow the Export menu has the other formats alone."""
+    if not there:
+        monkeypatch.delitem(sys.modules, "pyarrow", raising=False)
+        monkeypatch.setattr("toolfault_dashboard.exports.parquet.find_spec", lambda _: None)
+    page = browser.page("/codes?project=generated&window=all").main
+    offered = {each.href.partition("?")[0] for each in page.links if each.download}
+    assert "/codes.csv" in offered
+    assert ("/codes.parquet" in offered) == there
 
 
 def test_the_file_of_the_tools_has_every_column_of_their_table(browser: Browser):
