@@ -298,15 +298,22 @@ def _cut(engine: Engine, line: Line, page: Rows, going_on: set[str]) -> int:
                 # is told with every day of it.
                 spans.append((line.project_id, talk.first_at, talk.last_at))
             _mend(conn, line, talk)
-        recount_other_calls(conn, _chains_beside(conn, line.project_id, gone, parted))
+        beside = _chains_beside(conn, line.project_id, gone, parted)
+        if recount_other_calls(conn, beside):
+            # What a chain cost is told with its first failure, days before the calls that go.
+            spans += [(line.project_id, at, at) for at in beside.values()]
         raise_versions(conn, spans)
     return len(gone)
 
 
 def _chains_beside(
     conn: Connection, project_id: int, gone: Rows, parted: set[ChainKey]
-) -> set[int]:
-    """Return the row ids of the chains that stay and may have cost one of the calls that go."""
+) -> dict[int, int]:
+    """Return the chains that stay and may have cost one of the calls that go.
+
+    Returns:
+        When the first failure of each ended, by row id.
+    """
     newest: dict[str, int] = {}
     for row in gone:
         newest[row.session_id] = max(newest.get(row.session_id, 0), row.started_at)
@@ -316,8 +323,9 @@ def _chains_beside(
     ]
     cut = [and_(chain.c.session_id == name, chain.c.tool == tool) for _, name, tool in parted]
     if not before and not cut:
-        return set()
-    return set(conn.execute(select(chain.c.id).where(mine, or_(*before, *cut))).scalars())
+        return {}
+    found = select(chain.c.id, chain.c.first_failed_at).where(mine, or_(*before, *cut))
+    return {row.id: row.first_failed_at for row in conn.execute(found)}
 
 
 def _due(

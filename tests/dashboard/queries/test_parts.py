@@ -192,10 +192,10 @@ class _Agent:
                 )
             )
 
-    def send(self, *events: dict[str, Any]) -> None:
+    def send(self, *events: dict[str, Any], received: int = NOW) -> None:
         with write_transaction(self.engine) as conn:
             receipt = store_events(
-                conn, self.project, list(events), received_at=NOW, time_policy="import"
+                conn, self.project, list(events), received_at=received, time_policy="import"
             )
         assert not receipt.rejected
 
@@ -267,6 +267,20 @@ def test_what_is_kept_follows_every_write(written: Engine) -> None:
     agent.check()
     prune(written, max_calls=4, force=True, clock=lambda: NOW)
     assert agent.check()["failures"].total < 20
+
+
+def test_what_is_kept_follows_a_conversation_that_is_cut(sqlite_engine: Engine) -> None:
+    """A chain costs less once retention has removed other calls of a day after it began."""
+    agent = _Agent(sqlite_engine)
+    for ago, failed, tool in (
+        (10, True, "t"), (9, False, "other"), (8, False, "other"), (5, True, "t"),
+        (4, False, "other"),
+    ):  # fmt: skip
+        call = agent.call(ago * DAY_US, "long", failed=failed, tool=tool)
+        agent.send(call, received=NOW - ago * DAY_US)
+    before = agent.check()["fixes"].cost
+    prune(sqlite_engine, days=6, force=True, clock=lambda: NOW)
+    assert agent.check()["fixes"].cost < before
 
 
 def test_what_daily_counts_hold_is_no_part_however_many_there_are(sqlite_engine: Engine) -> None:
