@@ -1731,6 +1731,22 @@ BREAKS: Final = (
         found_by=("tests/dashboard/analysis/test_wordings.py",),
     ),
     Break(
+        name="pages-cut-chain-keeps-its-cost",
+        promise="A chain that lost other calls to retention is shown with them for ever.",
+        file="collector/toolfault_collector/retention/rows.py",
+        old="            spans += [(line.project_id, at, at) for at in beside.values()]\n",
+        new="            pass\n",
+        found_by=("tests/dashboard/queries/test_parts.py",),
+    ),
+    Break(
+        name="pages-fix-next-shows-the-first-page-again",
+        promise="The second page of Fix next lists what the first one did.",
+        file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",
+        old="for key in ranked[skip:][:limit]",
+        new="for key in ranked[:limit]",
+        found_by=("tests/dashboard/pages/test_figures.py",),
+    ),
+    Break(
         name="reword-saves-one-call",
         promise="What follows a failure is saved with it, where a better message prevents it.",
         file="dashboard/toolfault_dashboard/analysis/fixes/wordings.py",
