@@ -109,7 +109,7 @@ def record(
         "kind": "manual",
     }
     with open_database(context, database_url, create=True) as engine:
-        _, number, _ = project_to_fill(engine, project)
+        _, number = project_to_fill(engine, project)
         with write_transaction(engine) as conn:
             receipt = store_events(
                 conn, number, [event], received_at=now, time_policy="import", source="cli"

@@ -49,7 +49,6 @@ def import_(
     database_url: DatabaseOption = None,
 ) -> None:
     """Import transcripts; importing the same file again changes nothing."""
-    from toolfault_collector.admin.projects import delete_project
     from toolfault_collector.importers import AUTO, FORMATS, STDIN, import_paths
     from toolfault_dashboard.formats import plural
 
@@ -60,11 +59,9 @@ def import_(
         if not path.exists() and path != STDIN:
             raise Failed(f"There is no file or directory {path}; nothing was imported.")
     with open_database(context, database_url, create=True) as engine:
-        name, number, new = project_to_fill(engine, project)
+        name, number = project_to_fill(engine, project)
         with _progress() as on_progress:
             report = import_paths(engine, number, paths, format=format, on_progress=on_progress)
-        if new and not report.files:
-            delete_project(engine, number)
     _say(report, name)
     if not report.files:
         raise Failed(

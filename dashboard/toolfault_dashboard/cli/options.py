@@ -161,8 +161,8 @@ def project_id(conn: Connection, name: str | None) -> int:
     raise Failed(f"There is no project {name!r}; there are: {listed}.")
 
 
-def project_to_fill(engine: Engine, name: str | None) -> tuple[str, int, bool]:
-    """Return name and id of the project to write to, and whether it was made for that.
+def project_to_fill(engine: Engine, name: str | None) -> tuple[str, int]:
+    """Return name and id of the project to write to; it is made if it is new.
 
     Without a name that is the only project there is, else ``default``.
 
@@ -176,7 +176,7 @@ def project_to_fill(engine: Engine, name: str | None) -> tuple[str, int, bool]:
         known = [each.name for each in list_projects(conn)]
         wanted = name or (known[0] if len(known) == 1 else DEFAULT_PROJECT)
         try:
-            return wanted, ensure_project(conn, wanted), wanted not in known
+            return wanted, ensure_project(conn, wanted)
         except ValueError as error:
             raise WronglyUsed(f"Choose another --project: {error}.") from None
 

@@ -101,17 +101,3 @@ def test_deleting_asks_for_the_name(
     assert run(["projects", "delete", "gone", "--database-url", two_projects]) != 0
     assert run(["projects", "list", "--database-url", two_projects]) == 0
     assert capfd.readouterr().out.split() == ["gone", "kept"]
-
-
-def test_an_import_of_nothing_leaves_no_project(
-    two_projects: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """A project that was made for an import goes with it; one that was there stays."""
-    path = tmp_path / "unknown.json"
-    path.write_text("[1]", encoding="utf-8")
-    url = ["--database-url", two_projects]
-    for name in ("new", "kept"):
-        assert run(["import", str(path), "--project", name, *url]) == 1
-    capfd.readouterr()
-    assert run(["projects", "list", *url]) == 0
-    assert capfd.readouterr().out.split() == ["gone", "kept"]
