@@ -95,8 +95,7 @@ class Settings(BaseSettings):
 
     queue_events: int = Field(default=5_000, ge=1_000)
     """Most events that may wait to be stored, at most half of them of one project; more are
-    answered 503. They are about half a second of work, so a request that is accepted is answered
-    soon."""
+    answered 503. So a request that is accepted is answered soon."""
 
     queue_bytes: int = Field(default=64 * MIB, ge=MIB)
     """Bytes waiting to be stored before 503 is answered; bounds the memory of the queue."""

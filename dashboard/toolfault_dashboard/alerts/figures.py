@@ -138,12 +138,12 @@ def _regressed(conn: Connection, scope: Scope) -> tuple[Sighting, ...]:
     known = came_back(conn, scope.project_id)
     if not known:
         return ()
-    back = scope.narrowed("state:regressed")
-    rows = queries.kinds(conn, back, limit=MOST_KINDS, drawn=False).rows
+    regressed = scope.narrowed("state:regressed")
+    rows = queries.kinds(conn, regressed, limit=MOST_KINDS, drawn=False).rows
     return tuple(
-        replace(_sighting(row, known[row.fingerprint][1]), fixed_at=known[row.fingerprint][0])
+        replace(_sighting(row, back.seen_at), fixed_at=back.fixed_at)
         for row in rows
-        if row.fingerprint in known
+        if (back := known.get(row.fingerprint)) is not None
     )
 
 

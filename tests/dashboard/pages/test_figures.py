@@ -555,18 +555,29 @@ def test_messages(read: Reads, conn: Connection, scope: Scope):
             shows(row["Fixed by the next call"], each.recovery)
 
 
+def test_a_page_of_fix_next_has_a_number(browser: Browser):
+    """What is no number of a page is named."""
+    for wrong in ("0", "last"):
+        said = browser.page(f"/fix-next?project=generated&page={wrong}", status=422).text
+        assert "Correct page in" in said
+
+
 def test_every_problem_is_on_a_page_of_fix_next(read: Reads, conn: Connection, scope: Scope):
-    """The pages together list what the query ranks, in its order."""
-    ranked = queries.fix_next(conn, scope).rows
+    """The pages together list what the query ranks, in its order and in one unit."""
+    found = queries.fix_next(conn, scope)
+    ranked = found.rows
+    a_week = found.weeks is not None and ranked[0].saved / found.weeks >= 5
     last = max(1, -(-len(ranked) // 50))
     titles: list[str] = []
     for number in range(1, last + 1):
         page = read(f"/fix-next?page={number}")
         onward = [each.href for each in page.links if each.text == "Next"]
         assert [f"page={number + 1}" in each for each in onward] == [True] * (number < last)
+        assert ("in the window" in page.text) != a_week
         for section in page.sections:
             rows = section.tables[0].rows if section.tables else ()
             titles += [row["What"].text for row in rows] or section.headings
+    assert read("/fix-next?page=99").text == page.text
     assert titles == [row.title.replace("\u200b", "") for row in ranked]
 
 

@@ -268,8 +268,11 @@ def _ignored(ask: Ask, found: FixList) -> Link | None:
 
 
 def _is_weekly(found: FixList) -> bool:
-    """Whether a week has enough for figures with one decimal; else the window is counted whole."""
-    return max((row.per_week or 0.0 for row in found.rows), default=0.0) >= 5.0
+    """Whether a week has enough for figures with one decimal; else the window is counted whole.
+
+    The first problem of the whole list decides, so that all of its pages have one unit.
+    """
+    return found.weeks is not None and found.most / found.weeks >= 5.0
 
 
 def _saved(row: FixRow, *, weekly: bool) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from sqlalchemy import Connection, and_, func, select
 
 from toolfault_collector.storage.drops import HOUR_US
@@ -22,6 +24,7 @@ from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.search.states import kinds_with_state, seen_after_fix
 
 __all__ = [
+    "CameBack",
     "arrivals",
     "came_back",
     "decided_states",
@@ -61,8 +64,15 @@ def decided_states(conn: Connection, project_id: int) -> frozenset[str]:
     return frozenset(conn.execute(decided).scalars())
 
 
-def came_back(conn: Connection, project_id: int) -> dict[str, tuple[int, int]]:
-    """Return, by fingerprint, when a kind was fixed, and first seen after that, in microseconds.
+class CameBack(NamedTuple):
+    """When a kind was fixed, and when it was first seen after that, in microseconds."""
+
+    fixed_at: int
+    seen_at: int
+
+
+def came_back(conn: Connection, project_id: int) -> dict[str, CameBack]:
+    """Return when kinds came back after their fix, by fingerprint.
 
     Only kinds that are regressed: a newer fix takes the moment back. The first that was seen is the
     first that is still stored.
@@ -78,7 +88,7 @@ def came_back(conn: Connection, project_id: int) -> dict[str, tuple[int, int]]:
         )
         .group_by(signature.c.fingerprint, kind_state.c.fixed_at)
     )
-    return {fingerprint: (int(fixed), int(seen)) for fingerprint, fixed, seen in rows}
+    return {fingerprint: CameBack(int(fixed), int(seen)) for fingerprint, fixed, seen in rows}
 
 
 def round_trips_of(conn: Connection, scope: Scope) -> Estimate:
