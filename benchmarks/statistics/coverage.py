@@ -7,10 +7,15 @@ counts calls as independent.
 
     python benchmarks/statistics/coverage.py --repetitions 1000
     python benchmarks/statistics/coverage.py --days --repetitions 400
+    python benchmarks/statistics/coverage.py --buckets --repetitions 1000
 
 With ``--days`` the conversations go on for days. Each history is a project of a database that the
 product reads, as a large window, which it counts day by day; printed beside its interval is that
 of conversations whose every day counts as one of its own.
+
+With ``--buckets`` each conversation lies on one of fourteen days, and the intervals are those of
+the days, as the chart of failures over time draws them: how alike calls are comes from all days.
+Printed beside them are intervals that count the calls of a day as independent.
 """
 
 from __future__ import annotations
@@ -39,13 +44,19 @@ from toolfault_collector.storage.database.engine import (
 from toolfault_collector.storage.database.schema import prepare
 from toolfault_collector.storage.tables import conversation, quarter_version, tool_call
 from toolfault_dashboard.analysis.clusters import Moments
-from toolfault_dashboard.analysis.weights import Amount, weighed_rate
+from toolfault_dashboard.analysis.weights import (
+    Amount,
+    calls_per_trial,
+    rate_within,
+    weighed_rate,
+)
 from toolfault_dashboard.queries.counting.parts import is_asked_at_once
 from toolfault_dashboard.queries.figures.clusters import calls_of_conversations
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.search import parse
 
 _NOW: Final = 20_000 * DAY_US
+_DAYS: Final = 14  # of a window with ``--buckets``
 _Counts = NDArray[np.int64]
 
 
@@ -106,6 +117,32 @@ def coverage(setting: Setting, repetitions: int, seed: int) -> dict[str, object]
         "covered_percent": round(100 * covered / repetitions, 1),
         "independent_percent": round(100 * independent / repetitions, 1),
         "mean_width_points": round(100 * float(np.mean(widths)), 1),
+    }
+
+
+def coverage_of_buckets(setting: Setting, repetitions: int, seed: int) -> dict[str, object]:
+    """Return the same of the days of a window: their own calls, and what all say of likeness."""
+    rng = np.random.default_rng(seed)
+    covered = independent = drawn_days = 0
+    for _ in range(repetitions):
+        f, n = drawn(setting, rng)
+        part, whole = (Amount(int(each), int(each), int(each)) for each in (f.sum(), n.sum()))
+        per_trial = calls_per_trial(part, whole, moments_of(f, n))
+        day = rng.integers(0, _DAYS, len(n))
+        failures, calls = (
+            np.bincount(day, weights=each, minlength=_DAYS).astype(int) for each in (f, n)
+        )
+        for failed, called in zip(failures.tolist(), calls.tolist(), strict=True):
+            if not called:
+                continue
+            drawn_days += 1
+            of_day, plain = (rate_within(failed, called, each) for each in (per_trial, 1.0))
+            covered += (of_day.low or 0.0) <= setting.rate <= (of_day.high or 0.0)
+            independent += (plain.low or 0.0) <= setting.rate <= (plain.high or 0.0)
+    return {
+        **vars(setting),
+        "covered_percent": round(100 * covered / drawn_days, 1),
+        "independent_percent": round(100 * independent / drawn_days, 1),
     }
 
 
@@ -204,7 +241,14 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--days", action="store_true", help="conversations of several days")
+    parser.add_argument("--buckets", action="store_true", help="the days of a window")
     asked = parser.parse_args()
+    if asked.buckets:
+        grid_of_days = itertools.product((200, 1000, 5000), (10,), (0.0, 0.2, 0.5), (0.03, 0.2))
+        for setting in itertools.starmap(Setting, grid_of_days):
+            found = coverage_of_buckets(setting, asked.repetitions, asked.seed)
+            print(json.dumps(found), flush=True)
+        return
     if asked.days:
         with database() as engine:
             for icc, days in itertools.product((0.2, 0.5), (1, 2, 7)):

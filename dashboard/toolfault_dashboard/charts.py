@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.formats import count, percent
 
 __all__ = [
@@ -20,6 +21,8 @@ __all__ = [
     "BarChart",
     "Estimate",
     "Mark",
+    "RateChart",
+    "RatePoint",
     "Slot",
     "Stack",
     "Tick",
@@ -28,6 +31,7 @@ __all__ = [
     "estimate",
     "heat_level",
     "nice_ceiling",
+    "rate_chart",
     "sparkline",
 ]
 
@@ -40,6 +44,9 @@ _NARROW: Final = 3  # letters of numbers, all of which fit on a phone
 _TICKS: Final = ((_NARROW, 13), (_SHORT, 7), (12, 5))
 _FEWEST_TICKS: Final = 4
 _TOGETHER: Final = 0.07  # share of the width that the number of a mark takes on a phone
+_RATE_HEIGHT: Final = 56.0  # px between 0 and the end of the axis of rates
+_RATE_TOP: Final = 8.0
+_RATE_SCALES: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
 _GAP: Final = 0.22  # share of a slot left free beside its bar
 
 
@@ -70,6 +77,7 @@ class Bar:
     y: float  # px
     height: float  # px
     series: int  # 1 to 7: colour and pattern
+    cut: bool = False  # of a bucket of which only a part is counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +123,29 @@ class BarChart:
     top: float  # px of the highest gridline
     baseline: float  # px
     height: float  # px of the whole drawing
+
+
+@dataclass(frozen=True, slots=True)
+class RatePoint:
+    """The rate of one bucket with its interval."""
+
+    x: float  # percent
+    at: float  # px of the rate
+    top: float  # px of the upper end of its interval
+    bottom: float  # px of the lower end
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class RateChart:
+    """The rates of the buckets of a bar chart, drawn below it."""
+
+    points: tuple[RatePoint, ...]
+    ticks: tuple[Tick, ...]
+    top: float  # px of the highest gridline
+    baseline: float  # px
+    height: float  # px of the whole drawing
+    is_cut: bool  # an interval goes on beyond the drawing
 
 
 def nice_ceiling(value: float) -> float:
@@ -178,6 +209,7 @@ def bar_chart(
     numbers: Sequence[int] | None = None,
     links: Sequence[str] = (),
     spans: Sequence[tuple[str, str]] = (),
+    cut: Sequence[int] = (),
 ) -> BarChart:
     """Lay out a stacked bar chart.
 
@@ -190,6 +222,7 @@ def bar_chart(
         numbers: The colour and pattern (1 to 7) of each series; 1, 2, 3 ... by default.
         links: The rows behind each bucket, empty where there are none.
         spans: Begin and end of each bucket, RFC 3339, where buckets are times.
+        cut: Places of the buckets of which only a part is counted.
     """
     shown = tuple(numbers) if numbers is not None else tuple(range(1, len(series) + 1))
     totals = [sum(counts[i] for _, counts in series) for i in range(len(labels))]
@@ -204,7 +237,8 @@ def bar_chart(
                 continue
             below -= height
             x = index * width + width * _GAP / 2
-            bars.append(Bar(x, width * (1 - _GAP), round(below, 2), round(height, 2), number))
+            y, tall = round(below, 2), round(height, 2)
+            bars.append(Bar(x, width * (1 - _GAP), y, tall, number, index in cut))
     return BarChart(
         bars=tuple(bars),
         slots=tuple(
@@ -246,6 +280,48 @@ def _marks(moments: Sequence[float]) -> tuple[Mark, ...]:
     return tuple(
         Mark(100 * at, labels.get(index, ""), "end" if at > 1 - _TOGETHER / 2 else "start")
         for index, at in enumerate(ordered)
+    )
+
+
+def rate_chart(rates: Sequence[Rate], *, titles: Sequence[str]) -> RateChart | None:
+    """Lay out the rate of each bucket with its interval, on an axis that begins at 0.
+
+    The axis ends above every rate and above half of the intervals: those of buckets with a few
+    calls reach far and would flatten all others, so they are cut at the edge.
+
+    Args:
+        rates: One per bucket; those without a value are left out.
+        titles: The tooltip of each bucket.
+    """
+    drawn = [
+        (place, each.value, each.low, each.high)
+        for place, each in enumerate(rates)
+        if each.value is not None and each.low is not None and each.high is not None
+    ]
+    if not drawn:
+        return None
+    half = sorted(high for *_, high in drawn)[(len(drawn) - 1) // 2]
+    wanted = max(half, *(value for _, value, *_ in drawn))
+    scale = next(each for each in _RATE_SCALES if each >= wanted)
+    baseline = _RATE_TOP + _RATE_HEIGHT
+
+    def y(share: float) -> float:
+        return round(baseline - _RATE_HEIGHT * min(share, scale) / scale, 2)
+
+    width = 100 / len(rates)
+    return RateChart(
+        points=tuple(
+            RatePoint((place + 0.5) * width, y(value), y(high), y(low), titles[place])
+            for place, value, low, high in drawn
+        ),
+        ticks=(
+            Tick(baseline, "0%", "end"),
+            Tick(_RATE_TOP, f"{100 * scale:.3g}%", "end"),
+        ),
+        top=_RATE_TOP,
+        baseline=baseline,
+        height=baseline + 8,
+        is_cut=any(high > scale for *_, high in drawn),
     )
 
 

@@ -2440,4 +2440,22 @@ BREAKS: Final = (
         new='return _ANSWERS.setdefault(transaction, {"of": transaction})',
         found_by=("tests/dashboard/queries/test_once.py",),
     ),
+    Break(
+        name="calls-of-a-day-independent",
+        promise="The interval of a day's failure rate counts its calls as independent.",
+        file="dashboard/toolfault_dashboard/queries/figures/over_time.py",
+        old="rates=tuple(rate_within(*pair, per_trial)",
+        new="rates=tuple(rate_within(*pair, 1.0)",
+        found_by=(
+            "tests/dashboard/queries/test_recount.py::test_the_rate_of_a_bucket_is_as_uncertain_as_that_of_its_window",
+        ),
+    ),
+    Break(
+        name="part-of-a-day-unmarked",
+        promise="A day of which a part is in the window looks like a whole one.",
+        file="dashboard/toolfault_dashboard/queries/figures/over_time.py",
+        old="start + width > until",
+        new="start > until",
+        found_by=("tests/dashboard/queries/test_recount.py::test_a_part_of_a_day_is_marked",),
+    ),
 )

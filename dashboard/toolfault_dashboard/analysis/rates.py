@@ -13,6 +13,7 @@ __all__ = [
     "critical_t",
     "critical_value",
     "effective_interval",
+    "inflation",
     "rate",
     "wilson",
     "wilson_share",
@@ -100,6 +101,25 @@ def critical_t(degrees: float, confidence: float) -> float:
     return float(stdtrit(max(1.0, degrees), 0.5 + confidence / 2))
 
 
+def inflation(
+    design_effect: float, degrees: float, *, most: float = inf, confidence: float = 0.95
+) -> float:
+    """Return how many calls that come in conversations tell as much as one independent call.
+
+    It is the design effect times (t / z) ** 2, with Student's t on *degrees* of freedom, since the
+    design effect is an estimate itself. However uncertain the estimate is, the result is at most
+    *most*: one failure in a hundred conversations says next to nothing of how alike calls are, but
+    much of the share.
+
+    Source: E. L. Korn and B. I. Graubard, Confidence intervals for proportions with small expected
+        number of positive counts, Survey Methodology 24 (1998) 193-201; N. Dean and M. Pagano,
+        J. Survey Stat. Methodol. 3 (2015) 484-503.
+    """
+    z = critical_value(confidence)
+    t = critical_t(degrees, confidence) if design_effect > 1.0 else z
+    return min(design_effect * (t / z) ** 2, max(design_effect, most))
+
+
 def effective_interval(
     share: float,
     n: float,
@@ -111,18 +131,9 @@ def effective_interval(
 ) -> Interval:
     """Return the Wilson interval of a share of *n* calls that come in conversations.
 
-    It is that of n / design effect independent calls, and as many times (z / t) ** 2 with Student's
-    t on *degrees* of freedom, since the design effect is an estimate itself. However uncertain the
-    estimate is, the effect is at most *most*: one failure in a hundred conversations says next to
-    nothing of how alike calls are, but much of the share.
-
-    Source: E. L. Korn and B. I. Graubard, Confidence intervals for proportions with small expected
-        number of positive counts, Survey Methodology 24 (1998) 193-201; N. Dean and M. Pagano,
-        J. Survey Stat. Methodol. 3 (2015) 484-503.
+    It is that of as many independent calls as tell as much: n / `inflation`.
     """
-    z = critical_value(confidence)
-    t = critical_t(degrees, confidence) if design_effect > 1.0 else z
-    effect = min(design_effect * (t / z) ** 2, max(design_effect, most))
+    effect = inflation(design_effect, degrees, most=most, confidence=confidence)
     return wilson_share(share, n / effect, confidence=confidence)
 
 

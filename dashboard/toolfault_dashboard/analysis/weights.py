@@ -16,15 +16,24 @@ several times too many. It is used where p is 0 or 1, since all rows are then of
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import floor, inf
+from math import floor
 from typing import TYPE_CHECKING, NamedTuple
 
-from toolfault_dashboard.analysis.rates import Rate, effective_interval, rate
+from toolfault_dashboard.analysis.rates import Rate, inflation, rate, wilson_share
 
 if TYPE_CHECKING:
     from toolfault_dashboard.analysis.clusters import Moments
 
-__all__ = ["Amount", "Amounts", "equivalent", "total", "weighed_rate", "whole"]
+__all__ = [
+    "Amount",
+    "Amounts",
+    "calls_per_trial",
+    "equivalent",
+    "rate_within",
+    "total",
+    "weighed_rate",
+    "whole",
+]
 
 
 class Amount(NamedTuple):
@@ -99,17 +108,47 @@ def weighed_rate(part: Amount, of: Amount, moments: Moments | None = None) -> Ra
         of = part
     if of.weight <= 0:
         return rate(0, 0)
-    share, n = min(1.0, part.weight / of.weight), equivalent(part, of)
-    effect = None if moments is None else moments.design_effect(share, of.weight, n)
-    clusters, degrees, most = None, 1.0, inf
-    if moments is not None and effect is not None:
-        clusters = moments.clusters
-        degrees = moments.degrees(part.weight, of.weight)
-        most = moments.most_effect(of.weight, n)
-    interval = effective_interval(share, n, effect or 1.0, degrees, most=most)
+    share = min(1.0, part.weight / of.weight)
+    interval = wilson_share(share, of.weight / calls_per_trial(part, of, moments))
     rows = max(of.rows, part.rows)
     weighed = part.sampled or of.sampled
+    clusters = moments.clusters if moments is not None and moments.clusters > 1 else None
     return Rate(part.rows, rows, share, interval.low, interval.high, weighed, clusters)
+
+
+def calls_per_trial(part: Amount, of: Amount, moments: Moments | None = None) -> float:
+    """Return how many of the calls *of* tell as much as one independent, unsampled call.
+
+    Args:
+        part: What is counted, contained in *of*.
+        of: All of it, more than nothing.
+        moments: Of the same over the conversations; None counts each call as independent.
+    """
+    share, n = min(1.0, part.weight / of.weight), equivalent(part, of)
+    effect = None if moments is None else moments.design_effect(share, of.weight, n)
+    if moments is None or effect is None:
+        return of.weight / n
+    degrees = moments.degrees(part.weight, of.weight)
+    most = moments.most_effect(of.weight, n)
+    return of.weight / n * inflation(effect, degrees, most=most)
+
+
+def rate_within(failures: int, calls: int, per_trial: float) -> Rate:
+    """Return the failure rate of a part of a window, with its interval.
+
+    How alike the calls of one conversation are is taken from the whole window: a part of it, an
+    hour or a day, mostly has too few conversations to tell.
+
+    Args:
+        failures: Failures in the part.
+        calls: Calls in the part; raised to its failures, which may be reported before them.
+        per_trial: `calls_per_trial` of the window.
+    """
+    calls = max(calls, failures)
+    if not calls:
+        return rate(0, 0)
+    interval = wilson_share(failures / calls, calls / per_trial)
+    return Rate(failures, calls, failures / calls, interval.low, interval.high)
 
 
 def equivalent(part: Amount, of: Amount) -> float:

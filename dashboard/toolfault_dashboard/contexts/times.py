@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated as Doc
 
-from toolfault_dashboard.charts import BarChart
+from toolfault_dashboard.analysis.rates import Rate
+from toolfault_dashboard.charts import BarChart, RateChart
 
 __all__ = ["TimeChart", "TimeRow"]
 
@@ -20,6 +21,8 @@ class TimeRow:
     counts: Doc[tuple[int, ...], "Failures per series."]
     failures: Doc[int, "All failures in it."]
     calls: Doc[int, "All calls in it."]
+    rate: Doc[Rate, "Failures of its calls."]
+    cut: Doc[bool, "Only a part of the bucket is counted."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,7 @@ class TimeChart:
     """Failures over time by code: the drawing and its table."""
 
     chart: Doc[BarChart, "The drawing."]
+    rates: Doc[RateChart | None, "The failure rate of each bucket, below it."]
     bucket: Doc[str, "Width of a bucket: `hour`, `day` or `week`."]
     names: Doc[tuple[str, ...], "Codes, in the order of the stack."]
     rows: Doc[tuple[TimeRow, ...], "The table behind the drawing."]

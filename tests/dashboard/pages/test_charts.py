@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolfault_dashboard.analysis.rates import rate
 from toolfault_dashboard.charts import (
     PLOT_HEIGHT,
     bar_chart,
@@ -15,6 +16,7 @@ from toolfault_dashboard.charts import (
     estimate,
     heat_level,
     nice_ceiling,
+    rate_chart,
 )
 from toolfault_dashboard.whiskers import Reading, whisker_chart
 
@@ -41,6 +43,23 @@ def test_stacks_are_as_high_as_their_counts(series: list[list[int]]):
         assert math.isclose(height, PLOT_HEIGHT * total / chart.axis.highest, abs_tol=0.2)
         assert all(chart.top - 0.1 <= bar.y <= chart.baseline for bar in bars)
     assert [stack.total for stack in chart.stacks] == [sum(each) for each in series]
+
+
+@given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 500)), min_size=1, max_size=40))
+def test_a_rate_stands_within_its_interval_above_its_bucket(pairs: list[tuple[int, int]]):
+    """Every bucket with calls has a dot, inside the drawing and inside its line; no other has."""
+    rates = [rate(min(pair), max(pair)) for pair in pairs]
+    chart = rate_chart(rates, titles=[str(at) for at in range(len(rates))])
+    with_calls = [at for at, each in enumerate(rates) if each.n]
+    if chart is None:
+        assert not with_calls
+        return
+    assert [point.title for point in chart.points] == [str(at) for at in with_calls]
+    for at, point in zip(with_calls, chart.points, strict=True):
+        assert at * 100 / len(rates) < point.x < (at + 1) * 100 / len(rates)
+        assert chart.top <= point.top <= point.at <= point.bottom <= chart.baseline
+    cut = [point for point in chart.points if point.top == chart.top]
+    assert bool(cut) or not chart.is_cut
 
 
 @given(st.floats(min_value=0, max_value=1e12))

@@ -122,23 +122,25 @@ def is_headline(page: Page, found: Overview) -> None:
 
 
 def is_over_time(page: Page, title: str, found: FailuresOverTime) -> None:
-    """Every bucket with a call or failure is a row: each code, the others, all, and calls."""
+    """Every bucket with a call or failure is a row: each code, the others, all, calls, the rate."""
     (table,) = page.section(title).tables
     series = [*found.series, *([found.other] if found.other else [])]
-    assert list(table.headings[1:-2]) == [each.name for each in series]
+    assert list(table.headings[1:-3]) == [each.name for each in series]
     rows = [
-        (start, [each.counts[at] for each in series], found.calls[at])
+        (start, [each.counts[at] for each in series], found.calls[at], found.rates[at])
         for at, start in enumerate(found.starts)
         if found.calls[at] or any(each.counts[at] for each in series)
     ]
     assert len(table.rows) == len(rows) > 3
-    for row, (start, counts, calls) in zip(table.rows, rows, strict=True):
-        first, *cells, failures, called = row.values()
+    for row, (start, counts, calls, failing) in zip(table.rows, rows, strict=True):
+        first, *cells, failures, called, share = row.values()
         assert first.moment == format_time(start)[:10] or first.moment.startswith(
             format_time(start)[:16]
         )
         assert [cell.number for cell in cells] == counts
         assert (failures.number, called.number) == (sum(counts), calls)
+        shows(share, failing)
+        assert ("part of it" in first.text) == (found.starts.index(start) in found.cut)
 
 
 def are_failures(rows: Sequence[Row], found: Sequence[FailureRow]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,8 +21,9 @@ from toolfault_collector.admin.projects import find_project
 from toolfault_collector.clock import DAY_US, MINUTE_US
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
-from toolfault_dashboard.analysis.rates import effective_interval, wilson
+from toolfault_dashboard.analysis.rates import effective_interval, wilson, wilson_share
 from toolfault_dashboard.queries import FACET_KEYS, FREQUENCIES, Scope
+from toolfault_dashboard.queries.figures.summaries import calls_per_trial
 from toolfault_dashboard.queries.rows import Facets
 from toolfault_dashboard.search import parse
 
@@ -211,6 +213,53 @@ def test_over_time(
     for line in found.series:
         for start, count in zip(found.starts, line.counts, strict=True):
             assert count == expected[line.name, start]
+    for at, start in enumerate(found.starts):
+        failed = sum(n for (_, begin), n in expected.items() if begin == start)
+        assert found.rates[at].count == failed
+        assert found.rates[at].n == max(found.calls[at], failed)
+
+
+@each_text
+def test_the_rate_of_a_bucket_is_as_uncertain_as_that_of_its_window(
+    conn: Connection, asked: Scope
+) -> None:
+    """A call of one day tells as much of the day as any call tells of the whole window."""
+    found = queries.failures_over_time(conn, asked, bucket="day")
+    whole = queries.overview(conn, asked).failure_rate
+    calls = [rate.n for rate in found.rates if rate.n]
+    if whole.value is None or not calls:
+        return
+    per_trial = calls_per_trial(conn, asked)
+    interval = wilson_share(whole.value, whole.n / per_trial)
+    assert (whole.low, whole.high) == pytest.approx((interval.low, interval.high))
+    for rate in found.rates:
+        if rate.value is not None:
+            interval = wilson_share(rate.count / rate.n, rate.n / per_trial)
+            assert (rate.low, rate.high) == (interval.low, interval.high)
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("since:2026-11-18T06:00:00Z until:2026-11-20T00:00:00Z", [True, False]),
+        ("since:2026-11-18T00:00:00Z until:2026-11-19T12:00:00Z", [False, True]),
+        ("since:2026-11-18T00:00:00Z until:2026-11-20T00:00:00Z", [False, False]),
+    ],
+)
+def test_a_part_of_a_day_is_marked(
+    conn: Connection, scope: Scope, text: str, cut: list[bool]
+) -> None:
+    """A bucket of which the window holds only a part is named, a whole one is not."""
+    found = queries.failures_over_time(conn, replace(scope, query=parse(text)), bucket="day")
+    assert [at in found.cut for at in range(len(found.starts))] == cut
+
+
+def test_today_is_a_part_of_a_day(conn: Connection, scope: Scope) -> None:
+    """The day that is not over yet is marked, also where the window ends later."""
+    for text in ("since:2d", "since:2d until:2030-01-01T00:00:00Z"):
+        found = queries.failures_over_time(conn, replace(scope, query=parse(text)), bucket="day")
+        today = found.starts.index(NOW // DAY_US * DAY_US)
+        assert today in found.cut
 
 
 @on_engines("by,text", PAIRS, [(by, ONE) for by in FREQUENCIES])

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from toolfault_dashboard.charts import bar_chart
+from toolfault_dashboard.charts import bar_chart, rate_chart
 from toolfault_dashboard.contexts import TimeChart
 from toolfault_dashboard.contexts.times import TimeRow
-from toolfault_dashboard.formats import day, plural, timestamp
+from toolfault_dashboard.formats import day, percent, percent_interval, plural, timestamp
 from toolfault_dashboard.pages.shared.ask import Ask
 from toolfault_dashboard.queries.rows import ChangeRow, FailuresOverTime, Series
 from toolfault_dashboard.search import Query, parse
@@ -77,21 +77,33 @@ def time_chart(
         ask.link(at, rest.and_(_between(start, start + width)), window="") if failures[i] else ""
         for i, start in enumerate(starts)
     ]
+    words = [
+        _words(bucket, start, ask.now) + (f", a part of the {bucket}" if at in found.cut else "")
+        for at, start in enumerate(starts)
+    ]
     chart = bar_chart(
         [_label(bucket, start, ask.now) for start in starts],
         [(line.name or "no code", line.counts) for line in series],
         titles=[
-            f"{_words(bucket, start, ask.now)}: {plural(failures[i], 'failure')}"
-            f" of {plural(found.calls[i], 'call')}"
-            for i, start in enumerate(starts)
+            f"{name}: {plural(failures[i], 'failure')} of {plural(found.calls[i], 'call')}"
+            for i, name in enumerate(words)
         ],
         marks=[(each.occurred_at - starts[0]) / (end - starts[0]) for each in marked],
         numbers=numbers,
         links=links,
         spans=[(_moment_text(start), _moment_text(start + width)) for start in starts],
+        cut=found.cut,
     )
     return TimeChart(
         chart=chart,
+        rates=rate_chart(
+            found.rates,
+            titles=[
+                f"{name}: {percent(each.value)} of {plural(each.n, 'call')} failed,"
+                f" 95% interval {percent_interval(each)}"
+                for name, each in zip(words, found.rates, strict=True)
+            ],
+        ),
         bucket=bucket,
         names=tuple(line.name or "no code" for line in series),
         rows=_rows(found, series, links, ask.now),
@@ -115,9 +127,11 @@ def _rows(
             href=link,
             counts=each,
             failures=sum(each),
-            calls=calls,
+            calls=found.calls[at],
+            rate=found.rates[at],
+            cut=at in found.cut,
         )
-        for start, link, each, calls in zip(found.starts, links, counts, found.calls, strict=True)
+        for at, (start, link, each) in enumerate(zip(found.starts, links, counts, strict=True))
     )
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Select, func, literal, select, union_all
 
 from toolfault_collector.clock import DAY_US
 from toolfault_collector.storage.tables import call_counts, tool_call
-from toolfault_dashboard.analysis.weights import whole
+from toolfault_dashboard.analysis.weights import rate_within, whole
 from toolfault_dashboard.queries.buckets import (
     WEEK_OFFSET,
     WIDTH,
@@ -23,6 +23,7 @@ from toolfault_dashboard.queries.buckets import (
 from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
 from toolfault_dashboard.queries.counting import rollups
 from toolfault_dashboard.queries.counting.weighing import Sampling, sampling, weight
+from toolfault_dashboard.queries.figures.summaries import calls_per_trial
 from toolfault_dashboard.queries.figures.totals import extent
 from toolfault_dashboard.queries.rows import FailuresOverTime, Series
 from toolfault_dashboard.queries.scope import Scope
@@ -71,13 +72,27 @@ def failures_over_time(
         counts, calls, untimed = _from_rows(conn, scope, bucket, sampled)
     lines = [_line(code, found, starts) for code, found in counts.items()]
     lines.sort(key=lambda line: (-line.total, line.name))
+    called = tuple(whole(calls[start]) for start in starts)
+    failed = [sum(line.counts[at] for line in lines) for at in range(len(starts))]
+    per_trial = calls_per_trial(conn, scope)
     return FailuresOverTime(
         bucket=bucket,
         starts=starts,
-        calls=tuple(whole(calls[start]) for start in starts),
+        calls=called,
         series=tuple(lines[:top]),
         other=_added(lines[top:]),
         untimed=untimed,
+        rates=tuple(rate_within(*pair, per_trial) for pair in zip(failed, called, strict=True)),
+        cut=_cut(starts, WIDTH[bucket], since, min(scope.now, until or scope.now)),
+    )
+
+
+def _cut(starts: tuple[int, ...], width: int, since: int | None, until: int) -> tuple[int, ...]:
+    """Return the places of buckets of which the window does not hold the whole."""
+    return tuple(
+        at
+        for at, start in enumerate(starts)
+        if (since is not None and start < since) or start + width > until
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from toolfault_dashboard.analysis import weights
 from toolfault_dashboard.analysis.clusters import Moments
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.analysis.weights import Amount, Amounts, total, weighed_rate, whole
@@ -20,6 +21,7 @@ from toolfault_dashboard.search import not_restricting_calls
 __all__ = [
     "ChainTotals",
     "ToolRates",
+    "calls_per_trial",
     "chain_totals",
     "first_try",
     "overview",
@@ -111,6 +113,21 @@ def _summary(found: _Counted) -> Summary:
         },
         codes={code: amount.whole for code, amount in codes},
     )
+
+
+def calls_per_trial(conn: Connection, scope: Scope) -> float:
+    """Return how many calls of the scope tell as much of its failure rate as one independent one.
+
+    See ``analysis.weights.calls_per_trial``; 1 where there is no call.
+    """
+    found = totals(conn, scope)  # no chains: pages that draw a chart alone need none
+    calls, failures = found.calls.total(), total(pair.failures for pair in found.pairs.values())
+    if calls.weight < failures.weight:
+        calls = failures
+    if calls.weight <= 0:
+        return 1.0
+    moments = clusters.calls_of_conversations(conn, scope).failures
+    return weights.calls_per_trial(failures, calls, moments)
 
 
 def overview(conn: Connection, scope: Scope) -> Overview:

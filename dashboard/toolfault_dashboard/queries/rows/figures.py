@@ -89,6 +89,8 @@ class FailuresOverTime:
     series: tuple[Series, ...]  # the most frequent codes, most failures first
     other: Series | None  # all further codes together
     untimed: int
+    rates: tuple[Rate, ...] = ()  # failures of the calls of each bucket
+    cut: tuple[int, ...] = ()  # places of buckets that the window, or now, cuts short
 
 
 @dataclass(frozen=True, slots=True)
