@@ -27,6 +27,7 @@ from toolfault_collector.storage.database.schema import prepare
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 _databases = count(1)
+_modules = count()
 
 MakeFile = Callable[[Path], None]
 
@@ -89,10 +90,12 @@ def _frozen_heap() -> None:
 
     Session fixtures, compiled statements and imported libraries grow to millions of objects in a
     worker, and every full collection would visit all of them. Between modules it is rarely needed:
-    with Python's own thresholds it took a seventh of a worker's time.
+    with Python's own thresholds it took a seventh of a worker's time, after every single module a
+    fiftieth.
     """
-    gc.collect()
-    gc.freeze()
+    if next(_modules) % 8 == 0:
+        gc.collect()
+        gc.freeze()
     gc.set_threshold(50_000, 50, 1_000)
 
 

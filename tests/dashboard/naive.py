@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from functools import lru_cache
+from string import ascii_lowercase, ascii_uppercase
+from typing import Any, Final
 
 import pandas as pd
 from sqlalchemy import Connection
@@ -42,11 +44,15 @@ class Tables:
     chains: dict[str, dict[str, Any]]
     counts: list[dict[str, Any]]
     changes: list[dict[str, Any]]
+    _failures: dict[tuple[str, int], list[dict[str, Any]]] = field(default_factory=dict)
 
     def failures(self, query: Query, now: int) -> list[dict[str, Any]]:
-        """Failed calls that match, newest first."""
-        found = [c for c in self.calls if not c["success"] and matches(query, c, now)]
-        return sorted(found, key=lambda c: (-c["occurred_at"], -c["id"]))
+        """Failed calls that match, newest first; looked through once for each query."""
+        asked = str(query), now
+        if asked not in self._failures:
+            found = [c for c in self.calls if not c["success"] and matches(query, c, now)]
+            self._failures[asked] = sorted(found, key=lambda c: (-c["occurred_at"], -c["id"]))
+        return list(self._failures[asked])
 
     def denominators(self, query: Query, now: int) -> list[dict[str, Any]]:
         """Calls and folded successes that match what calls have."""
@@ -253,12 +259,19 @@ def _fits(pattern: Pattern, value: Any) -> bool:
         return value is None or value == ""
     if value is None:
         return False
-    expression = ".*".join(re.escape(part) for part in pattern.parts)
-    return re.fullmatch(expression, str(value), re.DOTALL) is not None
+    return _expression(pattern.parts).fullmatch(str(value)) is not None
+
+
+@lru_cache(maxsize=1024)
+def _expression(parts: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(".*".join(re.escape(part) for part in parts), re.DOTALL)
+
+
+_LOWER: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
 def _ascii_lower(text: str) -> str:
-    return text.translate({code: code + 32 for code in range(ord("A"), ord("Z") + 1)})
+    return text.translate(_LOWER)
 
 
 def _value(key: str, value: Any, call: dict[str, Any], now: int) -> bool:

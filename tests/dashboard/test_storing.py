@@ -192,7 +192,7 @@ def _questions(engine: Engine) -> Sequence[str]:
 def test_the_doctor_finds_answers_that_are_wrong(opened: Opened, length: int) -> None:
     """A stored answer that is not what its rows say is found, and forgotten with a repair."""
     engine, row = opened(), stored_answer.c
-    Storing(engine, days=3).store(NOW, lambda: False)
+    Storing(engine, days=2).store(NOW, lambda: False)
     assert wrong_answers(engine, NOW, repair=False) == 0
     whole = row.ends_at - row.starts_at == length
     with write_transaction(engine) as conn:

@@ -156,7 +156,7 @@ class _Fleet:
     def check_new_server(self) -> None:
         """Hold what a server tells that has just started to what is counted at once."""
         url = self.engine.url.render_as_string(hide_password=False)
-        for text in ("", "since:14d", "since:20d until:3d"):
+        for text in ("", "since:20d until:3d"):
             scope = Scope(self.project, parse(text), NOW)
             with write_transaction(self.engine) as conn:
                 whole = [ask(conn, scope) for ask in _PAGES]
