@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import httpx2
-from tests.docs.pages import ROOT, blocks, says
+from tests.docs.pages import blocks, says
+from tests.docs.stage import clone, run_program
 from tests.docs.terminal import Terminal
 from tests.live_server import is_ready, wait_until
 
@@ -33,9 +32,9 @@ def test_a_reader_gets_what_the_page_says(tmp_path: Path) -> None:
     distributions and links their commands, and `make demo` only says what it would run
     (tests/e2e/test_demo.py runs that).
     """
-    home, clone = _reader(tmp_path)
+    home, there = _reader(tmp_path)
     environ = {"HOME": str(home), "PATH": "/usr/bin:/bin", "TOOLFAULT_PORT": "0", "NO_COLOR": "1"}
-    terminal = Terminal(clone, environ)
+    terminal = Terminal(there, environ)
     server, address, key, said, link = None, ADDRESS, "KEY", "", ""
 
     try:
@@ -44,14 +43,14 @@ def test_a_reader_gets_what_the_page_says(tmp_path: Path) -> None:
             if block.language == "text":
                 assert says(text, said), f"{block}: it printed\n{said}"
             elif block.language == "python":
-                said = _program(text, clone, terminal.environ)
+                said = run_program(text, there, terminal.environ)
             elif text.endswith(SERVE):
                 terminal.run(text.removesuffix(SERVE))
                 server = terminal.start(SERVE)
                 address = wait_until(is_ready, server, terminal.log).removeprefix("http://")
                 said = re.sub(r"^{.*\n", "", terminal.said(), flags=re.MULTILINE)  # log lines
                 link = said.split()[-1]
-                terminal = Terminal(clone, environ)  # "in another terminal"
+                terminal = Terminal(there, environ)  # "in another terminal"
             else:
                 said = terminal.run(text)
                 key = said.splitlines()[-1] if "keys create" in text else key
@@ -62,20 +61,18 @@ def test_a_reader_gets_what_the_page_says(tmp_path: Path) -> None:
     finally:
         if server is not None:
             server.kill()
-    with (clone / "failures.csv").open(newline="") as exported:
+    with (there / "failures.csv").open(newline="") as exported:
         assert [row["code"] for row in csv.DictReader(exported)] == ["invalid_input"]
 
 
 def _reader(folder: Path) -> tuple[Path, Path]:
     """A home with a transcript, and a clone."""
-    home, clone = folder / "home", folder / "clone"
+    home, there = folder / "home", folder / "clone"
     (home / "transcripts").mkdir(parents=True)
     (home / "transcripts" / "a.json").write_text(TRANSCRIPT)
-    clone.mkdir()
-    for name in ("pyproject.toml", "sdk", "Makefile", "requirements"):
-        (clone / name).symlink_to(ROOT / name)
+    clone(there)
     assert Settings.model_fields["port"].default == int(ADDRESS.rpartition(":")[2])
-    return home, clone
+    return home, there
 
 
 def _look_at_changes(link: str) -> None:
@@ -85,13 +82,3 @@ def _look_at_changes(link: str) -> None:
         browser.post("/sign-in", data={"token": token}, headers={"Origin": server})
         page = browser.get("/changes").text
     assert "Accept words for people in book_table" in page
-
-
-def _program(code: str, folder: Path, environ: dict[str, str]) -> str:
-    """What *code* prints; a warning or any other word to the standard error fails the test."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        cwd=folder, env=environ, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
