@@ -24,6 +24,7 @@ from toolfault.integrations import fastmcp
 from toolfault_dashboard.cli.app import app
 
 Run = Callable[[Stage, Block], None]
+APP = typer.main.get_command(app)
 
 
 def _commands(on: Stage, block: Block) -> None:
@@ -262,7 +263,7 @@ def test_whatever_a_page_installs_is_here() -> None:
 def _knows(line: str) -> None:
     """The command of *line* exists, with all its options."""
     _, *words = shlex.split(line, comments=True)
-    command = typer.main.get_command(app)
+    command = APP
     while words and isinstance(command, TyperGroup):
         name = words.pop(0)
         assert name in command.commands, line
