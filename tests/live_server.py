@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.starting import Program, completed
 
-__all__ = ["LiveServer", "live_server", "wait_until"]
+__all__ = ["LiveServer", "is_ready", "live_server", "wait_until"]
 
 _SECONDS = 90.0
 
@@ -44,7 +44,8 @@ def wait_until(
             process.wait(0.05)
 
 
-def _is_ready(address: str) -> bool:
+def is_ready(address: str) -> bool:
+    """Whether the server at *address* stores events."""
     try:
         with urllib.request.urlopen(f"{address}/readyz", timeout=5):
             return True
@@ -109,7 +110,7 @@ def live_server(
         else _anew([*command, *serve], environment, folder, log)
     )
     try:
-        address = wait_until(_is_ready, process, log)
+        address = wait_until(is_ready, process, log)
         yield LiveServer(address, url, command, environment, folder, log, process)
     finally:
         process.terminate()

@@ -1,4 +1,4 @@
-"""The examples of README and quick start are run, and print what stands below them."""
+"""The examples of both README files are run, and print what stands below them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXAMPLE = re.compile(
 )
 
 
-@pytest.mark.parametrize("page", ["README.md", "sdk/README.md", "docs/quickstart.md"])
+@pytest.mark.parametrize("page", ["README.md", "sdk/README.md"])
 def test_the_example_prints_what_the_page_says(page: str, tmp_path: Path):
     """The block runs as a program of its own and prints the text that follows it."""
     match = EXAMPLE.search((ROOT / page).read_text(encoding="utf-8"))

@@ -43,7 +43,7 @@ _NEGATED = re.compile(r"^-(?=[A-Za-z_][\w.]+:)")
 
 app = typer.Typer(
     name="toolfault",
-    help="Watch the tools of LLM agents fail, and see whether they recover.",
+    help="Record the failed tool calls of LLM agents, and show what they cost and what to fix.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
