@@ -31,7 +31,7 @@ class MissingParquet(RuntimeError):  # noqa: N818 - reads as what is the matter
     """pyarrow is not installed."""
 
     def __init__(self) -> None:
-        super().__init__("Parquet needs pyarrow: pip install 'toolfault-server[parquet]'.")
+        super().__init__("Parquet needs pyarrow: pip install pyarrow.")
 
 
 def is_parquet_there() -> bool:

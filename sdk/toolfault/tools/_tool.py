@@ -105,7 +105,7 @@ def checked_schema(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None
             from toolfault.tools._schema import validator_of
         except ImportError:
             raise ConfigError(
-                "parameters= needs the package jsonschema: pip install 'toolfault[jsonschema]'"
+                "parameters= needs the package jsonschema: pip install jsonschema"
             ) from None
         validator_of(schema)
     return schema
