@@ -7,6 +7,7 @@ from typing import Annotated as Doc
 
 from toolfault_dashboard.analysis.rates import Rate
 from toolfault_dashboard.charts import Estimate
+from toolfault_dashboard.contexts.frequency import FrequencyLine
 from toolfault_dashboard.contexts.shell import Link, View
 from toolfault_dashboard.queries.figures.breakdown import BreakdownCell, BreakdownGroup
 
@@ -49,12 +50,14 @@ class BreakdownContext:
     """`breakdown.html`."""
 
     view: Doc[View, "The query bar."]
-    by: Doc[str, "What calls are told apart by."]
+    by: Doc[str, "What calls or failures are told apart by, in words."]
     title: Doc[str, "The same, as a heading."]
     tabs: Doc[tuple[Link, ...], "What they can be told apart by."]
-    lines: Doc[tuple[BreakdownLine, ...], "The values, most failures first."]
+    lines: Doc[tuple[BreakdownLine, ...], "The values that calls carry, most failures first."]
+    kinds: Doc[tuple[FrequencyLine, ...], "Those that failures alone have, most failures first."]
+    denominator: Doc[str, "What the rates of `kinds` are of."]
     columns: Doc[tuple[str, ...], "The values with a column of their own."]
     rows: Doc[tuple[BreakdownRow, ...], "The tools with most failures."]
     groups: Doc[dict[str, int], "How many values and tools there are in all."]
     minimum: Doc[int, "Calls below which a cell is not compared."]
-    csv: Doc[str, "The matrix as a file."]
+    csv: Doc[str, "The matrix, or the values that failures alone have, as a file."]

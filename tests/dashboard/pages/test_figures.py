@@ -377,6 +377,25 @@ def test_breakdown(read: Reads, conn: Connection, scope: Scope):
                     assert row[name].text == said
 
 
+@pytest.mark.parametrize(
+    ("by", "name"), [("code", "Code"), ("framework", "Framework"), ("message", "Message")]
+)
+def test_breakdown_of_failures(
+    read: Reads, browser: Browser, conn: Connection, scope: Scope, by: queries.Dimension, name: str
+):
+    """What failures alone have is counted as everywhere, on the page and in its file."""
+    page, found = read(f"/breakdown?by={by}"), queries.frequency(conn, scope, by)
+    (table,) = page.section(f"By {name.lower()}").tables
+    assert 0 < len(table.rows) == min(30, found.groups)
+    are(table.rows, "Failures", [each.failures for each in found.rows[:30]])
+    for row, each in zip(table.rows, found.rows, strict=False):
+        assert row["Rate"].text == percent(each.rate.value)
+        shows_interval = percent_interval(each.rate)
+        assert shows_interval in row["95% interval"].text
+    files = [each.href for each in page.links if each.download and ".csv" in each.href]
+    assert len(browser.get(files[0]).text.splitlines()) == 1 + found.groups
+
+
 def test_a_tool_shows_its_models_fixes_and_messages(read: Reads, conn: Connection, scope: Scope):
     """They are what Break down, Fix next and Messages say of the tool."""
     page, own = read("/tool?name=http_request"), scope.narrowed("tool:http_request")

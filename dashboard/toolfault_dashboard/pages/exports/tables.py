@@ -34,7 +34,7 @@ from toolfault_dashboard.pages.comparisons.days import look_stream
 from toolfault_dashboard.pages.comparisons.experiments import arm_stream, cost_stream
 from toolfault_dashboard.pages.exports.download import Table, serve
 from toolfault_dashboard.pages.failures.kinds_table import chosen_order
-from toolfault_dashboard.pages.figures.breakdown import chosen_key
+from toolfault_dashboard.pages.figures.breakdown import chosen_key, chosen_kind
 from toolfault_dashboard.pages.shared.ask import Ask
 from toolfault_dashboard.queries.counted import CountedLine, counted_lines
 from toolfault_dashboard.queries.failures.kinds import KindRow
@@ -321,7 +321,10 @@ def cells(ask: Ask) -> RowStream:
 
 @_serve("breakdown")
 def rates_by_tool(ask: Ask) -> RowStream:
-    """Write calls, failures and failure rates of the view by tool and what it is broken down by."""
+    """Write what the page shows: rates by tool and property, or what failures alone have."""
+    if (kind := chosen_kind(ask)) is not None:
+        table = queries.frequency(ask.conn, ask.scope, kind[1])
+        return table_stream(table.rows, FrequencyRow, without=_OF_KINDS)
     by = chosen_key(ask)
     rows = (
         (cell.tool, cell.name, cell.calls, cell.failures, *_rate_cells(cell.rate), cell.worst)

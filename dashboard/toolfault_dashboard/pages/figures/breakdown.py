@@ -1,12 +1,15 @@
-"""Break down: which model (agent, release ...) fails, and at which tool."""
+"""Break down: which model (agent, release ...) fails at which tool; failures by what they are."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.rates import rate
 from toolfault_dashboard.charts import estimate, heat_level
 from toolfault_dashboard.contexts import Link
@@ -17,8 +20,9 @@ from toolfault_dashboard.contexts.breakdown import (
     RateCell,
 )
 from toolfault_dashboard.formats import count, percent_interval, plural
+from toolfault_dashboard.glossary import CODES
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
-from toolfault_dashboard.pages.shared.lines import NONE, exactly, rate_scale
+from toolfault_dashboard.pages.shared.lines import NONE, exactly, frequency_lines, rate_scale
 from toolfault_dashboard.queries.figures.breakdown import (
     BREAKDOWNS,
     MINIMUM_CALLS,
@@ -28,43 +32,93 @@ from toolfault_dashboard.queries.figures.breakdown import (
     BreakdownKey,
     breakdown,
 )
+from toolfault_dashboard.queries.visibility import sees
 
-__all__ = ["chosen_key", "lines_of", "router"]
+__all__ = ["chosen_key", "chosen_kind", "lines_of", "router"]
 
 router = APIRouter()
 
 LINES: Final = 30
 TOOLS: Final = 30
 COLUMNS: Final = 8
+KINDS: Final[Mapping[str, queries.Dimension]] = {
+    "code": "code",
+    "category": "category",
+    "framework": "framework",
+    "field": "field",
+    "field pattern": "field_pattern",
+    "message": "message",
+}
+"""What failures alone have; a success has none of it to divide by. Kinds have their own page."""
 
 
 @router.get("/breakdown", name="breakdown")
 def breakdown_page(ask: Asked) -> Response:
     """Render the page."""
+    kind = chosen_kind(ask)
+    if kind is not None:
+        return _page(ask, _of_failures(ask, *kind))
     by = chosen_key(ask)
     found = breakdown(ask.conn, ask.scope, by)
     columns = tuple(group.name for group in found.groups[:COLUMNS])
-    kept: dict[str, str] = {} if by == BREAKDOWNS[0] else {"by": by}
-    context = BreakdownContext(
-        view=ask.view("/breakdown", **kept),
-        by=by,
-        title=by.capitalize(),
-        tabs=tuple(
-            Link(
-                name.capitalize(),
-                ask.link("/breakdown", by="" if name == BREAKDOWNS[0] else name),
-                name == by,
-            )
-            for name in BREAKDOWNS
-        ),
+    context = replace(
+        _empty(ask, by, "" if by == BREAKDOWNS[0] else by),
         lines=lines_of(ask, found.groups[:LINES], by),
         columns=tuple(name or NONE for name in columns),
         rows=_rows(ask, found, columns),
         groups={"values": len(found.groups), "tools": len(found.tools)},
-        minimum=MINIMUM_CALLS,
-        csv=ask.export("/breakdown.csv", by=kept.get("by", "")),
     )
+    return _page(ask, context)
+
+
+def _page(ask: Ask, context: BreakdownContext) -> Response:
     return ask.render("breakdown.html", context, title="Break down")
+
+
+def _of_failures(ask: Ask, name: str, kind: queries.Dimension) -> BreakdownContext:
+    """Return the page of what failures alone have."""
+    found = queries.frequency(ask.conn, ask.scope, kind, limit=LINES)
+    return replace(
+        _empty(ask, name, kind),
+        kinds=frequency_lines(ask, found, CODES if kind == "code" else None),
+        denominator=found.denominator,
+        groups={"values": found.groups, "tools": 0},
+    )
+
+
+def _empty(ask: Ask, name: str, wanted: str) -> BreakdownContext:
+    """Return the page of what is called *name* and *wanted* by the address, without its rows."""
+    tabs: dict[str, str] = {each: "" if each == BREAKDOWNS[0] else each for each in BREAKDOWNS}
+    tabs |= _kinds(ask)
+    return BreakdownContext(
+        view=ask.view("/breakdown", **({"by": wanted} if wanted else {})),
+        by=name,
+        title=name.capitalize(),
+        tabs=tuple(
+            Link(each.capitalize(), ask.link("/breakdown", by=by), each == name)
+            for each, by in tabs.items()
+        ),
+        lines=(),
+        kinds=(),
+        denominator="",
+        columns=(),
+        rows=(),
+        groups={},
+        minimum=MINIMUM_CALLS,
+        csv=ask.export("/breakdown.csv", by=wanted),
+    )
+
+
+def _kinds(ask: Ask) -> dict[str, queries.Dimension]:
+    """Return what failures alone have, as far as the reader may see it."""
+    may = sees(ask.scope, "text_llm")
+    return {name: kind for name, kind in KINDS.items() if may or kind != "message"}
+
+
+def chosen_kind(ask: Ask) -> tuple[str, queries.Dimension] | None:
+    """Return the name and the dimension, if the address breaks down by what failures alone have."""
+    wanted = ask.request.query_params.get("by", "")
+    return next((each for each in _kinds(ask).items() if each[1] == wanted), None)
 
 
 def chosen_key(ask: Ask) -> BreakdownKey:
