@@ -2444,7 +2444,7 @@ BREAKS: Final = (
         name="documentation-opens-a-path",
         promise="An address below /docs reads any file of the server's machine, without a session.",
         file="dashboard/toolfault_dashboard/docs/pages.py",
-        old='{path.name: path for path in (_folder() / "images").glob("*.png")}.get(name)',
+        old='{path.name: path for path in (_folder() / "images").glob("*.*")}.get(name)',
         new='_folder() / "images" / name',
         found_by=(
             "tests/dashboard/pages/test_docs.py::test_only_pages_and_pictures_of_the_documentation_are_read",

@@ -57,7 +57,7 @@ def docs_page(name: str) -> DocsPage | None:
 
 def docs_image(name: str) -> Path | None:
     """Return the picture of this name; None where there is none, whatever the name looks like."""
-    return {path.name: path for path in (_folder() / "images").glob("*.png")}.get(name)
+    return {path.name: path for path in (_folder() / "images").glob("*.*")}.get(name)
 
 
 @lru_cache(maxsize=64)

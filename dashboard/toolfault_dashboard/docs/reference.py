@@ -160,7 +160,7 @@ def _group(title: str, about: str, operations: list[tuple[str, str, Any]]) -> It
     said = [each for each in _refusals(of_all[0]) if all(each in _refusals(o) for o in of_all)]
     yield from (f"## {title}", "", about, "", "| address | what it does |", "|---|---|")
     for method, path, operation in operations:
-        yield f"| [{method} {path}](#{_anchor(method, path)}) | {_cell(_about(operation))} |"
+        yield f"| [{method} {path}](#{slug(f'{method} {path}')}) | {_cell(_about(operation))} |"
     if given and len(of_all) > 1:
         yield from ("", "Each takes", "", *_table(given))
     if said and len(of_all) > 1:
@@ -199,15 +199,11 @@ def _about(operation: Any) -> str:
     return " ".join(operation.get("description", operation["summary"]).split())
 
 
-def _anchor(method: str, path: str) -> str:
-    """Return the anchor of the heading of an operation."""
-    return slug(f"{method} {path}")
-
-
 def _table(parameters: list[Any]) -> Iterator[str]:
     yield from ("| parameter | in | meaning |", "|---|---|---|")
     for each in parameters:
-        yield f"| `{each['name']}` | {_place(each)} | {_cell(_meaning(each))} |"
+        place = f"{each['in']}, required" if each["required"] else each["in"]
+        yield f"| `{each['name']}` | {place} | {_cell(_meaning(each))} |"
 
 
 def _answers(answers: list[tuple[str, str]]) -> Iterator[str]:
@@ -215,27 +211,20 @@ def _answers(answers: list[tuple[str, str]]) -> Iterator[str]:
     yield from (f"| {status} | {_cell(said)} |" for status, said in answers)
 
 
-def _place(parameter: Any) -> str:
-    return f"{parameter['in']}, required" if parameter["required"] else str(parameter["in"])
-
-
 def _meaning(parameter: Any) -> str:
     schema = parameter["schema"]
     schema = {**schema, **schema.get("anyOf", [{}])[0]}
+    said = [parameter["description"]]
+    if "enum" in schema:
+        said.append(f"One of {', '.join(f'`{each}`' for each in schema['enum'])}.")
     low = schema.get("minimum", schema.get("exclusiveMinimum"))
-    choices, most, default = schema.get("enum"), schema.get("maximum"), schema.get("default")
-    return " ".join(
-        (
-            parameter["description"],
-            *([f"One of {', '.join(f'`{each}`' for each in choices)}."] if choices else ()),
-            *(
-                [f"From {low}{f' to {most}' if most is not None else ''}."]
-                if low is not None
-                else ()
-            ),
-            *([f"Default: `{str(default).lower()}`."] if default not in (None, "") else ()),
+    if low is not None:
+        said.append(
+            f"From {low} to {schema['maximum']}." if "maximum" in schema else f"From {low}."
         )
-    )
+    if schema.get("default") not in (None, ""):
+        said.append(f"Default: `{str(schema['default']).lower()}`.")
+    return " ".join(said)
 
 
 def _contents(body: Any) -> str:
