@@ -10,6 +10,7 @@ RUN python -m pip install --no-cache-dir --require-hashes -r requirements/build.
 COPY pyproject.toml README.md CHANGELOG.md LICENSE ./
 COPY collector/ collector/
 COPY dashboard/ dashboard/
+COPY docs/ docs/
 COPY migrations/ migrations/
 RUN python -m pip wheel --no-deps --no-build-isolation --wheel-dir /wheels .
 

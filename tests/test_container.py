@@ -267,8 +267,29 @@ def test_compose_has_no_default_password():
     assert not re.search(r"://[^\s/@]*:[^\s/@]*@", text), "an address with a password"
 
 
-@pytest.mark.parametrize("password", ["", "chosen"])
-def test_postgresql_refuses_to_start_without_a_password(tmp_path: Path, password: str):
+def test_compose_takes_the_database_from_one_variable():
+    """Server and migration use the address that was given, and SQLite without one."""
+    services = compose()["services"]
+
+    for name in ("server", "migrate", "postgres"):
+        given = services[name]["environment"]["TOOLFAULT_DATABASE_URL"]
+        assert given == "${TOOLFAULT_DATABASE_URL:-}", name
+
+
+ADDRESS = "postgresql://toolfault@postgres:5432/toolfault"
+
+
+@pytest.mark.parametrize(
+    ("address", "password", "said"),
+    [
+        (ADDRESS, "chosen", ""),
+        (ADDRESS, "", "choose a password: POSTGRES_PASSWORD="),
+        ("", "chosen", f"the server would use SQLite: set TOOLFAULT_DATABASE_URL={ADDRESS}"),
+    ],
+)
+def test_postgresql_refuses_to_start_for_a_server_that_cannot_use_it(
+    tmp_path: Path, address: str, password: str, said: str
+):
     """The database's own command says which variable to set, or hands over to the image's."""
     service = compose()["services"]["postgres"]
     fake = tmp_path / "docker-entrypoint.sh"
@@ -276,21 +297,20 @@ def test_postgresql_refuses_to_start_without_a_password(tmp_path: Path, password
     fake.chmod(0o755)
     command = [shell(word) for word in [*service["entrypoint"], *service["command"]]]
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    given = {"POSTGRES_PASSWORD": password, "TOOLFAULT_DATABASE_URL": address}
 
     done = subprocess.run(
         command,
-        env={"PATH": path, "POSTGRES_PASSWORD": password},
+        env={"PATH": path, **given},
         capture_output=True,
         text=True,
         timeout=30,
         check=False,
     )
 
-    if password:
-        assert (done.returncode, done.stdout) == (0, "started postgres\n")
-    else:
-        assert done.returncode != 0
-        assert "choose a password: POSTGRES_PASSWORD=" in done.stderr
+    assert (done.returncode == 0) == (not said)
+    assert done.stdout == ("" if said else "started postgres\n")
+    assert said in done.stderr
 
 
 @pytest.mark.slow
@@ -321,7 +341,11 @@ def test_compose_accepts_its_file(profile: list[str]):
     done = subprocess.run(
         [*client, *profile, "config", "--quiet"],
         cwd=ROOT,
-        env={**os.environ, "POSTGRES_PASSWORD": "chosen" if profile else ""},
+        env={
+            **os.environ,
+            "POSTGRES_PASSWORD": "chosen" if profile else "",
+            "TOOLFAULT_DATABASE_URL": ADDRESS if profile else "",
+        },
         capture_output=True,
         text=True,
         check=False,

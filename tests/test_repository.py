@@ -34,6 +34,7 @@ SERVER_FILES = (
     "LICENSE",
     "collector",
     "dashboard",
+    "docs",
     "migrations",
 )
 
@@ -228,6 +229,7 @@ def test_the_wheels_contain_every_file_of_their_packages(wheels: dict[str, Path]
             if path.is_relative_to(ROOMS[package])
         }
         assert wanted - names == set()
+        assert not [name for name in names if name.endswith("docs/text/reference.py")]
         tops = {name.split("/")[0] for name in names}
         assert {top for top in tops if not top.endswith(".dist-info")} == set(packages)
 
@@ -262,8 +264,9 @@ def test_the_server_runs_from_its_wheel_alone(wheels: dict[str, Path], tmp_path:
         page = urllib.request.urlopen(f"{server.address}/sign-in", timeout=10).read().decode()
         sheets = re.findall(r'(?:href|src)="(/static/[^"]+)"', page)
         assert sheets
-        for sheet in sheets:
-            assert urllib.request.urlopen(server.address + sheet, timeout=10).status == 200
+        documentation = ("/docs/reading", "/docs/api", "/docs/images/overview.png")
+        for path in (*sheets, *documentation):
+            assert urllib.request.urlopen(server.address + path, timeout=10).status == 200
         server.run("db", "check")
 
 

@@ -36,6 +36,7 @@ MORE: Final = (
     "/breakdown?by=model&by=tool",
     "/compare?before=since:14d+until:7d&after=since:7d",
     "/failures?q=code:",
+    "/docs/api",
     "/no-such-page",
 )
 """Pages that the table of who may see what does not name."""

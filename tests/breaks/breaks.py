@@ -2458,4 +2458,24 @@ BREAKS: Final = (
         new="start > until",
         found_by=("tests/dashboard/queries/test_recount.py::test_a_part_of_a_day_is_marked",),
     ),
+    Break(
+        name="documentation-opens-a-path",
+        promise="An address below /docs reads any file of the server's machine, without a session.",
+        file="dashboard/toolfault_dashboard/docs/pages.py",
+        old='{path.name: path for path in (_folder() / "images").glob("*.*")}.get(name)',
+        new='_folder() / "images" / name',
+        found_by=(
+            "tests/dashboard/pages/test_docs.py::test_only_pages_and_pictures_of_the_documentation_are_read",
+        ),
+    ),
+    Break(
+        name="server-uses-sqlite-beside-postgresql",
+        promise="Compose starts PostgreSQL and, beside it, a server that stores in SQLite.",
+        file="docker-compose.yml",
+        old="in postgresql*) ;;",
+        new="in *) ;;",
+        found_by=(
+            "tests/test_container.py::test_postgresql_refuses_to_start_for_a_server_that_cannot_use_it",
+        ),
+    ),
 )

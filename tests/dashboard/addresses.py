@@ -11,12 +11,13 @@ __all__ = ["COMPARED", "LISTS"]
 _OF_SOMETHING: Final = {"/tool", "/experiment", "/conversation"}  # answer 404 without a name
 _NO_PAGES: Final = {"/live/events", "/complete", "/range"}
 _LABORIOUS: Final = {"/alert"}  # replays a month; it has tests of its own
+_OPEN: Final = {"/docs"}  # for everybody, in the frame of the other pages
 
 LISTS: Final = tuple(
     rule.path
     for rule in POLICY
     if "GET" in rule.methods
-    and rule.access not in ("public", "ingest", "api", "key")
+    and (rule.access not in ("public", "ingest", "api", "key") or rule.path in _OPEN)
     and not set("{.") & set(rule.path)
     and rule.path not in _OF_SOMETHING | _NO_PAGES | _LABORIOUS
 )

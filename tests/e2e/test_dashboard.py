@@ -26,6 +26,7 @@ pytestmark = pytest.mark.browser
 PAGES = (
     *LISTS,
     COMPARED,
+    "/docs/reading",
     "/failures?group=kind",
     "/experiment?name=b",
     "/experiment?name=b&days=1",

@@ -107,6 +107,9 @@ POLICY: Final[tuple[Rule, ...]] = (
     _rule("/sign-in", "public", _WRITE),
     _rule("/theme", "public", _WRITE),
     _rule("/clock", "public", _WRITE),
+    # The documentation says nothing of this server's data, and helps those who cannot sign in.
+    _rule("/docs", "public"),
+    _rule("/docs/{path:path}", "public"),
     # Pages.
     _rule("/", "viewer"),
     *_table("overview"),

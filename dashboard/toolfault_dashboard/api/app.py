@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
 from sqlalchemy import Engine
 from starlette.responses import JSONResponse
@@ -17,7 +19,7 @@ from toolfault_dashboard.api.problems import RESPONSES, ProblemDocument, add_pro
 from toolfault_dashboard.api.reader import Services, reader_of
 from toolfault_dashboard.exports.downloads import Running
 
-__all__ = ["create_api"]
+__all__ = ["create_api", "described"]
 
 
 def create_api(engine: Engine, keys: KeyCache, clock: Callable[[], int]) -> FastAPI:
@@ -34,6 +36,17 @@ def create_api(engine: Engine, keys: KeyCache, clock: Callable[[], int]) -> Fast
         PricesError: ``TOOLFAULT_TOKEN_PRICES`` cannot be read: said at start, not per answer.
     """
     configured_prices()
+    api = _api()
+    api.state.services = Services(engine, keys, clock)
+    api.state.running = Running()
+    api.add_api_route(
+        "/openapi.json", _openapi, include_in_schema=False, dependencies=[Depends(reader_of)]
+    )
+    add_problem_handlers(api)
+    return api
+
+
+def _api() -> FastAPI:
     api = FastAPI(
         title="toolfault API",
         version="1",
@@ -43,36 +56,28 @@ def create_api(engine: Engine, keys: KeyCache, clock: Callable[[], int]) -> Fast
         redoc_url=None,
         openapi_url=None,
     )
-    api.state.services = Services(engine, keys, clock)
-    api.state.running = Running()
     for router in (lists.router, figures.router, comparisons.router, exports.router):
         api.include_router(router, responses=RESPONSES)
-    api.add_api_route(
-        "/openapi.json", _openapi, include_in_schema=False, dependencies=[Depends(reader_of)]
-    )
-    add_problem_handlers(api)
     return api
 
 
-def _openapi(request: Request) -> JSONResponse:
+@lru_cache(maxsize=1)
+def described() -> dict[str, Any]:
     """Describe the API and what the collector answers beside it (OpenAPI 3.1)."""
-    app: FastAPI = request.app
-    if app.openapi_schema is None:
-        schema = get_openapi(
-            title=app.title, version=app.version, description=app.description, routes=app.routes
-        )
-        components = schema.setdefault("components", {})
-        components.setdefault("schemas", {})["ProblemDocument"] = (
-            ProblemDocument.model_json_schema()
-        )
-        paths, schemas, schemes = describe()
-        schema["paths"].update(paths)
-        components["schemas"].update(schemas)
-        components["securitySchemes"] = {
-            "read_key": {"type": "http", "scheme": "bearer"},
-            **schemes,
-        }
-        schema["security"] = [{"read_key": []}]
-        schema["servers"] = [{"url": "/api/v1"}]
-        app.openapi_schema = schema
-    return JSONResponse(app.openapi_schema, headers={"Cache-Control": "no-store"})
+    api = _api()
+    schema = get_openapi(
+        title=api.title, version=api.version, description=api.description, routes=api.routes
+    )
+    components = schema.setdefault("components", {})
+    components.setdefault("schemas", {})["ProblemDocument"] = ProblemDocument.model_json_schema()
+    paths, schemas, schemes = describe()
+    schema["paths"].update(paths)
+    components["schemas"].update(schemas)
+    components["securitySchemes"] = {"read_key": {"type": "http", "scheme": "bearer"}, **schemes}
+    schema["security"] = [{"read_key": []}]
+    schema["servers"] = [{"url": "/api/v1"}]
+    return schema
+
+
+def _openapi() -> JSONResponse:
+    return JSONResponse(described(), headers={"Cache-Control": "no-store"})

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 
 from toolfault_collector.http.problems import Problem
 from toolfault_dashboard import queries
@@ -20,20 +20,26 @@ from toolfault_dashboard.queries import Comparison, TrialLooks
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.search import QueryError
 
-__all__ = ["router"]
+__all__ = ["After", "Before", "router"]
 
 router = APIRouter(tags=["comparisons"])
 
-Side = Annotated[
-    str,
-    Query(
+
+def _side(example: str) -> Any:
+    return Query(
         description="Query of this side, within q; a key that it names takes the place of that key"
         " of q.",
         max_length=8_192,
-    ),
-]
+        examples=[example],
+    )
+
+
+Before = Annotated[str, _side("until:7d")]
+After = Annotated[str, _side("since:7d")]
 # Beyond that every interval is everything, and its bounds are no numbers.
-Confidence = Annotated[float, Query(gt=0.5, le=0.9999)]
+Confidence = Annotated[float, Query(gt=0.5, le=0.9999, description="Confidence of the intervals.")]
+ChangeId = Annotated[str, Path(description="Event id of the change.")]
+Name = Annotated[str, Path(description="Name of the trial.")]
 Control = Annotated[
     str, Query(description="Arm to compare with; `control` or the first by name.", max_length=128)
 ]
@@ -81,7 +87,7 @@ def changes(
     operation_id="get_change_effect",
     response_model=model_of(Comparison),
 )
-def change_effect(asked: Asked, event_id: str, confidence: Confidence = 0.95) -> Any:
+def change_effect(asked: Asked, event_id: ChangeId, confidence: Confidence = 0.95) -> Any:
     """Compare before and after a change."""
     change = queries.change(asked.conn, asked.scope, event_id)
     if change is None:
@@ -92,8 +98,8 @@ def change_effect(asked: Asked, event_id: str, confidence: Confidence = 0.95) ->
 @router.get("/compare", operation_id="compare", response_model=model_of(Comparison))
 def compare(
     asked: Asked,
-    before: Side,
-    after: Side,
+    before: Before,
+    after: After,
     confidence: Confidence = 0.95,
     equal_mix: Annotated[
         bool | None,
@@ -124,8 +130,8 @@ def experiments(asked: Asked) -> Any:
 )
 def experiment_looks(
     asked: Asked,
-    name: str,
-    metric: MetricName = "failure_rate",
+    name: Name,
+    metric: Annotated[MetricName, Query(description="What is measured.")] = "failure_rate",
     control: Control = "",
     confidence: Confidence = 0.95,
 ) -> Any:
@@ -143,7 +149,7 @@ def experiment_looks(
 )
 def experiment(
     asked: Asked,
-    name: str,
+    name: Name,
     control: Control = "",
     weights: Annotated[
         str,

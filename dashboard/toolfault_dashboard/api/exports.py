@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from sqlalchemy import Connection
 from starlette.responses import StreamingResponse
 
@@ -15,7 +15,8 @@ from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.comparisons.effect import MetricEffect
 from toolfault_dashboard.api.answers import UNTRUSTED
-from toolfault_dashboard.api.reader import Reader, Services, Text, read_from, reader_of
+from toolfault_dashboard.api.comparisons import After, Before
+from toolfault_dashboard.api.reader import ProjectName, Reader, Services, Text, read_from, reader_of
 from toolfault_dashboard.exports import (
     MEDIA_TYPES,
     Format,
@@ -32,6 +33,10 @@ __all__ = ["router"]
 
 router = APIRouter(tags=["exports"])
 
+FormatOfFile = Annotated[
+    Format, Path(description="Format of the file; `parquet` needs `pyarrow` on the server.")
+]
+
 
 @router.get(
     "/exports/comparison.{format}",
@@ -42,12 +47,12 @@ router = APIRouter(tags=["exports"])
 def export_comparison(  # noqa: PLR0913, PLR0917 - one argument per parameter
     request: Request,
     reader: Annotated[Reader, Depends(reader_of)],
-    format: Format,  # noqa: A002 - part of the address
-    before: Annotated[str, Query(max_length=8_192)] = "",
-    after: Annotated[str, Query(max_length=8_192)] = "",
+    format: FormatOfFile,  # noqa: A002 - part of the address
+    before: Before = "",
+    after: After = "",
     change: Annotated[str, Query(description="Event id, instead of two sides.")] = "",
     text: Text = "",
-    project: Annotated[str, Query(max_length=128)] = "",
+    project: ProjectName = "",
     raw: Annotated[bool, Query(description="CSV: no guard against formulas.")] = False,
     excel: Annotated[bool, Query(description="CSV: begin with a byte order mark.")] = False,
 ) -> Any:
@@ -76,10 +81,10 @@ def export_comparison(  # noqa: PLR0913, PLR0917 - one argument per parameter
 def export(
     request: Request,
     reader: Annotated[Reader, Depends(reader_of)],
-    table: TableName,
-    format: Format,  # noqa: A002 - part of the address
+    table: Annotated[TableName, Path(description="What the rows are.")],
+    format: FormatOfFile,  # noqa: A002 - part of the address
     text: Text = "",
-    project: Annotated[str, Query(max_length=128)] = "",
+    project: ProjectName = "",
     raw: Annotated[bool, Query(description="CSV: no guard against formulas.")] = False,
     excel: Annotated[bool, Query(description="CSV: begin with a byte order mark.")] = False,
 ) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.api.answers import Json
@@ -37,6 +37,10 @@ from toolfault_dashboard.queries.rows import (
 __all__ = ["router"]
 
 router = APIRouter(tags=["figures"])
+
+By = Annotated[CostGroup, Path(description="What to group the chains by.")]
+Most = Annotated[int, Query(ge=1, le=10_000, description="Most rows.")]
+MostNames = Annotated[int, Query(ge=1, le=200, description="Most of them; the rest is hidden.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,13 @@ def overview(asked: Asked) -> Any:
     response_model=model_of(FailuresOverTime),
 )
 def failures_over_time(
-    asked: Asked, bucket: Bucket | None = None, top: Annotated[int, Query(ge=1, le=50)] = 8
+    asked: Asked,
+    bucket: Annotated[
+        Bucket | None, Query(description="Length of a step; unless said, by the time shown.")
+    ] = None,
+    top: Annotated[
+        int, Query(ge=1, le=50, description="Most codes; the rest is added up as `other`.")
+    ] = 8,
 ) -> Any:
     """Count failures by code and time."""
     return Json(queries.failures_over_time(asked.conn, asked.scope, bucket=bucket, top=top))
@@ -110,9 +120,9 @@ def round_trips(asked: Asked) -> Any:
 )
 def frequencies(
     asked: Asked,
-    by: Dimension,
-    minimum_calls: Annotated[int, Query(ge=0, le=10**9)] = 0,
-    limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
+    by: Annotated[Dimension, Path(description="What to count by.")],
+    minimum_calls: Annotated[int, Query(ge=0, le=10**9, description="Fewest calls of a row.")] = 0,
+    limit: Most = 100,
 ) -> Any:
     """Count failures by one dimension, with rates."""
     return Json(
@@ -123,9 +133,9 @@ def frequencies(
 @router.get("/matrices/{by}", operation_id="get_matrix", response_model=model_of(Matrix))
 def matrices(
     asked: Asked,
-    by: Literal["code", "field"],
-    tools: Annotated[int, Query(ge=1, le=200)] = 20,
-    columns: Annotated[int, Query(ge=1, le=200)] = 20,
+    by: Annotated[Literal["code", "field"], Path(description="What the columns are.")],
+    tools: MostNames = 20,
+    columns: MostNames = 20,
 ) -> Any:
     """Count failures by tool and code, or tool and argument."""
     return Json(queries.matrix(asked.conn, asked.scope, by, tools=tools, columns=columns))
@@ -134,7 +144,7 @@ def matrices(
 @router.get(
     "/round-trips/{by}", operation_id="get_round_trips_by", response_model=model_of(ChainGroups)
 )
-def round_trips_by(asked: Asked, by: CostGroup) -> Any:
+def round_trips_by(asked: Asked, by: By) -> Any:
     """Group the chains by one dimension, most round trips first."""
     return Json(ChainGroups(by, queries.chains_by(asked.conn, asked.scope, by)))
 
@@ -150,20 +160,29 @@ def conversation_rungs(asked: Asked) -> Any:
 
 
 @router.get("/costs/{by}", operation_id="get_costs", response_model=model_of(Costs))
-def costs(asked: Asked, by: CostGroup) -> Any:
+def costs(asked: Asked, by: By) -> Any:
     """Say what chains cost in time, tokens and money, and of how many that is known."""
     prices = queries.prices_of(asked.conn, asked.scope.project_id)
     return Json(queries.costs(asked.conn, asked.scope, by, prices))
 
 
 @router.get("/facets", operation_id="get_facets", response_model=model_of(Facets))
-def facets(asked: Asked, limit: Annotated[int, Query(ge=1, le=1_000)] = 10) -> Any:
+def facets(
+    asked: Asked,
+    limit: Annotated[int, Query(ge=1, le=1_000, description="Most values of a key.")] = 10,
+) -> Any:
     """Count the values of every key under the filter."""
     return Json(queries.facets(asked.conn, asked.scope, limit=limit))
 
 
 @router.get("/messages", operation_id="get_messages", response_model=model_of(Messages))
-def messages(asked: Asked, minimum: Annotated[int, Query(ge=1, le=10**9)] = 10) -> Any:
+def messages(
+    asked: Asked,
+    minimum: Annotated[
+        int,
+        Query(ge=1, le=10**9, description="Fewest failures of a wording that is best or worst."),
+    ] = 10,
+) -> Any:
     """Say which wording leads to a call that succeeds."""
     return Json(Messages(queries.message_efficacy(asked.conn, asked.scope, minimum=minimum)))
 
@@ -195,6 +214,6 @@ def repeated_executions(asked: Asked) -> Any:
 
 
 @router.get("/fix-next", operation_id="get_fix_next", response_model=model_of(FixList))
-def fix_next(asked: Asked, limit: Annotated[int, Query(ge=1, le=10_000)] = 100) -> Any:
+def fix_next(asked: Asked, limit: Most = 100) -> Any:
     """Rank what to mend by the round trips it would save."""
     return Json(queries.fix_next(asked.conn, asked.scope, limit=limit))

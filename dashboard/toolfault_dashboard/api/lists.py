@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from toolfault_collector.http.problems import Problem
@@ -28,6 +28,7 @@ Limit = Annotated[
     int, Query(ge=1, description=f"Rows of the page; more than {MAX_LIMIT} are cut to that.")
 ]
 
+Order = Annotated[KindOrder, Query(description="What is first.")]
 Rows = Annotated[int, Query(ge=1, le=10_000, description="Most rows.")]
 
 
@@ -51,7 +52,9 @@ def failures(request: Request, asked: Asked, cursor: Cursor = "", limit: Limit =
 @router.get(
     "/failures/{event_id}", operation_id="get_failure", response_model=model_of(FailureDetail)
 )
-def failure(asked: Asked, event_id: str) -> Any:
+def failure(
+    asked: Asked, event_id: Annotated[str, Path(description="Event id of the failure.")]
+) -> Any:
     """Return everything about one failure that the reader may see."""
     found = queries.failure_detail(asked.conn, asked.scope, event_id)
     if found is None:
@@ -60,7 +63,7 @@ def failure(asked: Asked, event_id: str) -> Any:
 
 
 @router.get("/kinds", operation_id="list_kinds", response_model=model_of(Kinds))
-def kinds(asked: Asked, order: KindOrder = "failures", limit: Rows = 50) -> Any:
+def kinds(asked: Asked, order: Order = "failures", limit: Rows = 50) -> Any:
     """List kinds of failure with their state, owner, failures and calls spent."""
     return Json(queries.kinds(asked.conn, asked.scope, order=order, limit=limit))
 
@@ -73,7 +76,9 @@ def chains(request: Request, asked: Asked, cursor: Cursor = "", limit: Limit = 5
 
 
 @router.get("/chains/{chain_id}", operation_id="get_chain", response_model=model_of(ChainDetail))
-def chain(asked: Asked, chain_id: str) -> Any:
+def chain(
+    asked: Asked, chain_id: Annotated[str, Path(description="Event id of its first failure.")]
+) -> Any:
     """Return one chain with its calls."""
     found = queries.chain_detail(asked.conn, asked.scope, chain_id)
     if found is None:

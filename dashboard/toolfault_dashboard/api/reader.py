@@ -20,7 +20,7 @@ from toolfault_dashboard.queries.counting.deadline import deadline
 from toolfault_dashboard.queries.counting.statements import keep_no_long_statements
 from toolfault_dashboard.search import parse
 
-__all__ = ["Asked", "Question", "Reader", "Services", "Text", "read_from"]
+__all__ = ["Asked", "ProjectName", "Question", "Reader", "Services", "Text", "read_from"]
 
 Text = Annotated[
     str,
@@ -30,7 +30,7 @@ Text = Annotated[
         max_length=8_192,
     ),
 ]
-_ProjectName = Annotated[
+ProjectName = Annotated[
     str,
     Query(alias="project", description="Project; a read key names its own.", max_length=128),
 ]
@@ -81,7 +81,7 @@ def question(
     request: Request,
     reader: Annotated[Reader, Depends(reader_of)],
     text: Text = "",
-    project: _ProjectName = "",
+    project: ProjectName = "",
 ) -> Iterator[Question]:
     """Yield the question of a request inside one read transaction and a deadline."""
     services: Services = request.app.state.services

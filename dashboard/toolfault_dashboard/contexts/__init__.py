@@ -57,6 +57,7 @@ from toolfault_dashboard.contexts.overview import (
 )
 from toolfault_dashboard.contexts.plain import (
     CountingContext,
+    DocsContext,
     ErrorContext,
     GlossaryEntry,
     HelpContext,
@@ -91,6 +92,7 @@ __all__ = [
     "ConversationContext",
     "ConversationStep",
     "CountingContext",
+    "DocsContext",
     "ErrorContext",
     "ExperimentContext",
     "ExperimentLine",
@@ -159,6 +161,7 @@ TEMPLATES: Final[dict[str, type]] = {
     "received.html": ReceivedContext,
     "settings.html": SettingsContext,
     "help.html": HelpContext,
+    "docs.html": DocsContext,
     "sign_in.html": SignInContext,
     "error.html": ErrorContext,
     "query_error.html": QueryErrorContext,

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated as Doc
 
+from markupsafe import Markup
+
 from toolfault_dashboard.contexts.shell import Link, View
 from toolfault_dashboard.search import Key
 
 __all__ = [
     "CountingContext",
+    "DocsContext",
     "ErrorContext",
     "GlossaryEntry",
     "HelpContext",
@@ -88,3 +91,14 @@ class HelpContext:
     glossary: Doc[tuple[GlossaryEntry, ...], "The words of the pages."]
     codes: Doc[tuple[GlossaryEntry, ...], "The known codes."]
     failures: Doc[str, "Address of the Failures page, for the examples."]
+    docs: Doc[tuple[Link, ...], "Pages of the documentation to go on with."]
+
+
+@dataclass(frozen=True, slots=True)
+class DocsContext:
+    """`docs.html`."""
+
+    title: Doc[str, "Heading of the page."]
+    body: Doc[Markup, "The page below its heading, as HTML."]
+    sections: Doc[tuple[Link, ...], "Its sections."]
+    is_index: Doc[bool, "Whether it is the page that lists all others."]

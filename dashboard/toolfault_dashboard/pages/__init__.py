@@ -16,7 +16,7 @@ from toolfault_dashboard.pages.failures import failure, failures, kinds, live
 from toolfault_dashboard.pages.figures import breakdown, codes, overview, tools
 from toolfault_dashboard.pages.fixes import fix_next, messages
 from toolfault_dashboard.pages.ingest import received, rejected, start
-from toolfault_dashboard.pages.settings import alerts, settings, sign_in, views
+from toolfault_dashboard.pages.settings import alerts, docs, settings, sign_in, views
 from toolfault_dashboard.pages.settings import help as help_page
 from toolfault_dashboard.pages.shared import complete, time_range
 
@@ -52,4 +52,5 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     rejected.router,
     settings.router,
     help_page.router,
+    docs.router,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from toolfault_collector.storage.database.engine import write_transaction
 from toolfault_collector.storage.tables import api_key
 from toolfault_dashboard import queries
 from toolfault_dashboard.api import create_api
+from toolfault_dashboard.docs.reference import http_api
 
 PATHS = (
     "/summary",
@@ -160,6 +162,49 @@ def test_operations_are_named_for_ever(schema: dict[str, Any]) -> None:
         "send_traces",
     ]
     assert schema["openapi"].startswith("3.1")
+
+
+def test_every_parameter_says_what_it_means(schema: dict[str, Any]) -> None:
+    """None is described by its name alone, neither in the document nor in the reference."""
+    operations = [each for of in schema["paths"].values() for each in of.values()]
+    parameters = [p for each in operations if "tags" in each for p in each.get("parameters", ())]
+
+    assert len(parameters) > 60
+    assert [each["name"] for each in parameters if not each.get("description")] == []
+
+
+def test_the_reference_has_every_operation_and_its_examples_work(
+    api: TestClient, schema: dict[str, Any]
+) -> None:
+    """Each operation has what it needs and one curl; those that name something work."""
+    page = http_api()
+    blocks = re.findall(
+        r"^### (\w+) (\S+)\n.*?^- Needs: ([^\n]+)\..*?^curl ([^\n]*)",
+        page,
+        re.MULTILINE | re.DOTALL,
+    )
+    operations = {
+        (method.upper(), ("" if "servers" in of else "/api/v1") + path)
+        for path, of in schema["paths"].items()
+        for method in of.keys() - {"servers"}
+    }
+    assert {(method, path) for method, path, _, _ in blocks} == operations
+    assert len(blocks) == len(operations)
+    name, row = "a", api.get("/failures?limit=1&q=has:chain").json()["rows"][0]
+    change = api.get("/changes").json()["changes"][0]
+    for _, path, needs, curl in blocks:
+        key = {"a read key or a session": "READ", "an ingest key": "INGEST"}.get(needs, "")
+        assert re.findall(r"\$(\w+)_KEY", curl) == ([key] if key else []), path
+        address = curl.rpartition('"$SERVER')[2].removesuffix('"')
+        if key == "READ" and ("{" in path or "?" in address):
+            event = change["event_id"] if "/changes/" in path else row["event_id"]
+            for place, found in (
+                ("EVENT_ID", event),
+                ("CHAIN_ID", row["chain_id"]),
+                ("NAME", name),
+            ):
+                address = address.replace(place, found)
+            assert api.get(address.removeprefix("/api/v1")).status_code == 200, curl
 
 
 def test_pages_follow_their_links(api: TestClient) -> None:

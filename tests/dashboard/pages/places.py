@@ -41,6 +41,7 @@ def details(engine: Engine) -> list[str]:
         "/tool?name=http_request",
         "/experiment?name=b",
         COMPARED,
+        "/docs/api",
     ]
     return found + [f"/changes/{each.event_id}" for each in changes[:1]]
 
@@ -96,7 +97,9 @@ def variants(engine: Engine) -> list[str]:
     ]
 
 
-_LISTS = tuple(path for path in LISTS if path not in {"/start", "/settings", "/help", "/views"})
+_LISTS = tuple(
+    path for path in LISTS if path not in {"/start", "/settings", "/help", "/views", "/docs"}
+)
 
 
 def generated(path: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from toolfault_dashboard.contexts import GlossaryEntry, HelpContext
+from toolfault_dashboard.contexts import GlossaryEntry, HelpContext, Link
 from toolfault_dashboard.glossary import CODES, GLOSSARY
 from toolfault_dashboard.pages.shared.ask import Asked
 from toolfault_dashboard.search import KEYS
@@ -15,6 +15,15 @@ from toolfault_dashboard.search import KEYS
 __all__ = ["router"]
 
 router = APIRouter()
+
+_DOCS = (
+    ("All pages", ""),
+    ("Quick start", "/quickstart"),
+    ("Statistics", "/statistics"),
+    ("Command line", "/command-line"),
+    ("HTTP API", "/api"),
+    ("Troubleshooting", "/troubleshooting"),
+)
 
 
 def _entries(words: Mapping[str, str]) -> tuple[GlossaryEntry, ...]:
@@ -29,5 +38,6 @@ def help_page(ask: Asked) -> Response:
         glossary=_entries(dict(sorted(GLOSSARY.items()))),
         codes=_entries(CODES),
         failures=ask.link("/failures", ""),
+        docs=tuple(Link(label, f"/docs{path}", current=False) for label, path in _DOCS),
     )
     return ask.render("help.html", context, title="Help")

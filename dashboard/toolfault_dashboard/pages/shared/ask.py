@@ -49,6 +49,7 @@ __all__ = [
     "curl",
     "open_ask",
     "python",
+    "sent",
 ]
 
 DAY: Final = 86_400 * 1_000_000  # microseconds
@@ -250,10 +251,10 @@ class Ask:
         with shown_in(clock_of(self.request), self.now):
             made = environment().get_template(template)
             html = made.render(shell=shell_of(self, title), page=page)
-        return _sent(self.request, html, status)
+        return sent(self.request, html, status)
 
 
-def _sent(request: Request, html: str, status: int) -> HTMLResponse:
+def sent(request: Request, html: str, status: int = 200) -> HTMLResponse:
     """Return the page, compressed where the browser takes that.
 
     Settings and Start are sent as they are: they may hold a key, and the length of a compressed

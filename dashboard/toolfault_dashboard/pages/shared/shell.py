@@ -55,7 +55,7 @@ NAVIGATION: Final[tuple[tuple[str, tuple[_Entry, ...]], ...]] = (
             ("Received", "/received", "received", "i", ()),
             ("Rejected", "/rejected", "rejected", "j", ()),
             ("Settings", "/settings", "settings", "s", ("/settings/",)),
-            ("Help", "/help", "help", "h", ()),
+            ("Help", "/help", "help", "h", ("/docs",)),
         ),
     ),
 )
