@@ -163,6 +163,13 @@ def _answer(on: Stage, block: Block) -> None:
     assert (one["code"], one["pointer"][-3:]) == (other["code"], other["pointer"][-3:])
 
 
+def _compose_variables(on: Stage, block: Block) -> None:
+    """No docker is here (tests/test_container.py reads its file): it uses these variables."""
+    compose = (ROOT / "docker-compose.yml").read_text("utf-8")
+    for line in block.text.splitlines():
+        assert f"${{{line.partition('=')[0]}:-" in compose, line
+
+
 def _tour(on: Stage, block: Block) -> None:
     """Its transcripts are not part of the repository (tests/transcripts/test_tour.py recounts)."""
     for line in block.text.splitlines():
@@ -195,6 +202,7 @@ BLOCKS: dict[str, Sequence[Run | str]] = {
         *7 * [OPERATIONS],
         "the configuration of Caddy, which is not here",
         OPERATIONS,
+        _compose_variables,
     ],
     "docs/otlp.md": [_exporter],
     "docs/protocol.md": [_request, _batch, _answer],
