@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.e2e.browsing import Visit, first_failure, rows_of
+from tests.e2e.browsing import Visit, downloaded, first_failure, rows_of
 from tests.factories import change, failure
 
 from toolfault_collector.clock import DAY_US, now_us
@@ -127,3 +127,23 @@ def test_kinds_are_sorted_shown_in_other_columns_and_new_for_other_days(reader: 
     rows.nth(1).get_by_role("checkbox").check()
     page.get_by_role("button", name="Reopen").click()
     _states(page, "open", "open")
+
+
+def test_kinds_are_read_and_decided_about_page_by_page(reader: Visit):
+    """What is decided on the second page leads back to it; the file has the kinds of all pages."""
+    own, _ = reader.project(*(failure(code=f"code_{number:02}") for number in range(53)))
+    page = reader.go("/failures?group=kind", own)
+    rows, pages = rows_of(page, "Kinds of failure"), page.get_by_role("navigation", name="Pages")
+    expect(pages).to_contain_text("50 of 53 kinds")
+    pages.get_by_role("link", name="Next").click()
+    expect(rows).to_have_count(3)
+    rows.nth(1).get_by_role("checkbox").check()
+    page.get_by_role("button", name="Acknowledge").click()
+    expect(page.get_by_role("status")).to_have_text("1 kind changed.")
+    expect(rows).to_have_count(3)
+    _states(page, "new", "acknowledged", "new")
+    pages.get_by_role("link", name="Before").click()
+    expect(rows).to_have_count(50)
+    expect(page.get_by_role("status")).to_have_count(0)
+    states = [row["state"] for row in downloaded(page, "these kinds")]
+    assert (len(states), states.count("acknowledged")) == (53, 1)
