@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.e2e.browsing import Visit, downloaded, first_failure, rows_of
+from tests.e2e.browsing import Visit, downloaded, first_failure, rows_of, send
 from tests.factories import change, failure
 
 from toolfault_collector.clock import DAY_US, now_us
@@ -127,6 +127,28 @@ def test_kinds_are_sorted_shown_in_other_columns_and_new_for_other_days(reader: 
     rows.nth(1).get_by_role("checkbox").check()
     page.get_by_role("button", name="Reopen").click()
     _states(page, "open", "open")
+
+
+def test_a_kind_is_ignored_until_so_many_failures_more(reader: Visit):
+    """Nine leave it ignored; the tenth brings it back, and nothing says any more that it is not."""
+    own, dsn = reader.project(failure())
+    page = reader.go("/failures?group=kind", own)
+    rows_of(page, "Kinds of failure").get_by_role("checkbox").check()
+    page.get_by_label("Ignore until").select_option("until 10 more failures")
+    page.get_by_role("button", name="Ignore").click()
+    _states(page, "ignored")
+    send(dsn, *(failure(at=now_us()) for _ in range(9)))
+    page = reader.go("/failures", own)
+    first_failure(page).click()
+    card = page.get_by_role("region", name="Its kind")
+    expect(card.get_by_text("ignored", exact=True)).to_be_visible()
+    expect(card).to_contain_text("Ignored until 10 failures have come since that was decided.")
+    send(dsn, failure(at=now_us()))
+    page.reload()
+    expect(card.get_by_text("open", exact=True)).to_be_visible()
+    expect(card).not_to_contain_text("Ignored until")
+    card.get_by_text("History", exact=True).click()
+    expect(card.get_by_role("listitem")).to_contain_text("admin: ")
 
 
 def test_kinds_are_read_and_decided_about_page_by_page(reader: Visit):
