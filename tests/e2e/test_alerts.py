@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 from tests.dashboard.alerts.conftest import Office
-from tests.e2e.browsing import Reader, Visit, cookies_of, downloaded, rows_of, said
+from tests.e2e.browsing import Reader, Visit, chips, cookies_of, downloaded, rows_of, said
 from tests.e2e.conftest import served
 from tests.factories import failure
 
@@ -93,17 +93,18 @@ def test_a_channel_is_added_tested_and_removed(scripted: Visit) -> None:
 def test_a_rule_is_written_changed_and_snoozed(reader: Visit) -> None:
     """Every field of the form is kept and shown again; a snooze is chosen and ended."""
     own, _ = reader.project(failure("search"))
-    page = reader.go("/settings", own)
+    page = reader.go("/alert", own)
+    page.get_by_role("link", name="Add a channel").click()
     page.get_by_label("Name of the channel").fill("hook")
     page.get_by_label("Type").select_option("webhook")
     page.get_by_label("Address").fill("https://no-such-host.invalid/path")
     page.get_by_role("button", name="Add the channel").click()
-    page = reader.go("/alerts", own)
-    page.get_by_role("link", name="New alert").first.click()
+    page = reader.go("/failures?q=tool:search", own)
+    page.get_by_role("link", name="Alert me about this").click()
     typed = {
         "Threshold (%)": "35",
         "Only where n is at least": "7",
-        "Only calls that match (a query; empty for all)": "tool:search",
+        "Only calls that match (a query; empty for all)": "tool:search -code:timeout",
         "Name (if empty, what it watches)": "search breaks",
         "Quiet hours": "22:00-07:00",
         "Time zone": "Europe/Berlin",
@@ -129,6 +130,22 @@ def test_a_rule_is_written_changed_and_snoozed(reader: Visit) -> None:
     row.get_by_role("button", name=re.compile("^Snooze")).click()
     expect(page.get_by_role("status")).to_have_text("The rule speaks again.")
     expect(row).not_to_contain_text("snoozed")
+    row.get_by_role("link", name="tool:search").click()
+    chips(page, "tool:search", "-code:timeout")
+
+
+def test_a_digest_is_asked_for(reader: Visit) -> None:
+    """It has a rhythm in place of a threshold, and is listed with what it sends and how often."""
+    own, _ = reader.project(failure("search"))
+    page = reader.go("/alerts", own)
+    page.get_by_role("link", name="New alert").first.click()
+    page.get_by_label("Alert me when").select_option("digest")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_role("region", name="Preview")).to_contain_text("something to tell")
+    expect(page.get_by_label("Threshold")).to_have_count(0)
+    page.get_by_label("How often").select_option("every day")
+    page.get_by_role("button", name="Save the alert").click()
+    expect(rows_of(page, "Rules")).to_contain_text("Every day")
 
 
 @pytest.fixture

@@ -148,7 +148,10 @@ def test_a_kind_is_ignored_until_so_many_failures_more(reader: Visit):
     expect(card.get_by_text("open", exact=True)).to_be_visible()
     expect(card).not_to_contain_text("Ignored until")
     card.get_by_text("History", exact=True).click()
-    expect(card.get_by_role("listitem")).to_contain_text("admin: ")
+    expect(card.get_by_role("listitem")).to_contain_text("admin: state ignored")
+    card.get_by_label("Ignore until").select_option("for 30 days")
+    card.get_by_role("button", name="Ignore").click()
+    expect(card).to_contain_text("Ignored until")
 
 
 def test_kinds_are_read_and_decided_about_page_by_page(reader: Visit):
