@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 from tests.dashboard.alerts.conftest import Office
 from tests.e2e.browsing import Reader, Visit, chips, cookies_of, downloaded, rows_of, said
 from tests.e2e.conftest import served
@@ -22,12 +22,27 @@ from toolfault_dashboard.app import create_app
 pytestmark = pytest.mark.browser
 
 
+WIDE: ViewportSize = {"width": 1280, "height": 720}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+BEYOND = """() => [innerWidth, document.documentElement.scrollWidth - innerWidth,
+  ...[...document.querySelectorAll("td:not(:has(.visually-hidden))")].filter(cell => {
+    const text = document.createRange();
+    text.selectNodeContents(cell);
+    return text.getBoundingClientRect().right > cell.getBoundingClientRect().right + 1;
+  }).map(cell => cell.innerText)]"""
+
+
 def _fits(page: Page) -> list[str]:
-    """The rules of axe that the page breaks, and whether it is wider than its window."""
+    """The rules of axe that the page breaks; whether it, or a cell of it, is too narrow."""
     options = {"resultTypes": ["violations"]}
     found: list[Any] = Axe().run(page, options=options).response["violations"]
-    wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-    return [rule["id"] for rule in found] + ([f"{wide} px too wide"] if wide > 0 else [])
+    broken = [rule["id"] for rule in found]
+    for size in (PHONE, WIDE):
+        page.set_viewport_size(size)
+        width, pixels, *cells = page.evaluate(BEYOND)
+        broken += [f"{width}: {text}" for text in cells]
+        broken += [f"{width}: {pixels} px too wide"] if pixels > 0 else []
+    return broken
 
 
 @pytest.mark.parametrize(
@@ -66,26 +81,32 @@ def test_tell_me_when_this_tool_breaks(reader: Visit, request: pytest.FixtureReq
 
 
 def test_a_channel_is_added_tested_and_removed(scripted: Visit) -> None:
-    """Its address is asked for and never shown; a private one is refused with what to do."""
+    """Its address is asked for and never shown; a private one is refused with what to do.
+
+    A name as long as it may be, without a break, fits the pages that show it.
+    """
+    name = "h" * 128
     page = scripted.go("/settings")
-    page.get_by_label("Name of the channel").fill("hook")
+    page.get_by_label("Name of the channel").fill(name)
     page.get_by_label("Type").select_option("webhook")
     page.get_by_label("Address").fill("http://127.0.0.1:1/secret-path")
     page.get_by_role("button", name="Add the channel").click()
     expect(page.get_by_role("alert")).to_contain_text("TOOLFAULT_ALERT_NETWORKS")
     scripted.refused(422)
-    page.get_by_label("Name of the channel").fill("hook")
+    page.get_by_label("Name of the channel").fill(name)
     page.get_by_label("Type").select_option("webhook")
     page.get_by_label("Address").fill("https://no-such-host.invalid/secret-path")
     page.get_by_role("button", name="Add the channel").click()
     expect(page.get_by_role("status").first).to_contain_text("whsec_")
-    row = rows_of(page, "Channels").filter(has_text="hook")
+    row = rows_of(page, "Channels").filter(has_text=name)
     row.get_by_role("button", name=re.compile("^Send a test")).click()
     expect(page.get_by_role("alert")).to_contain_text("It could not be reached")
     scripted.refused(422)
-    expect(rows_of(page, "Channels").filter(has_text="hook")).to_contain_text("fails")
+    expect(rows_of(page, "Channels").filter(has_text=name)).to_contain_text("fails")
     assert "secret-path" not in page.content()
     assert _fits(page) == []
+    assert _fits(scripted.go("/alerts")) == []
+    scripted.go("/settings")
     row.get_by_role("button", name=re.compile("^Remove")).click()
     expect(page.get_by_role("status")).to_contain_text("The channel is removed")
 
