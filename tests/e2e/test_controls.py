@@ -337,7 +337,7 @@ def test_a_near_miss_is_added_to_fix_next_and_removed(reader: Visit):
     added.get_by_role("link", name="this failure").click()
     expect(page.get_by_role("region", name="What it means")).to_contain_text("added by admin")
     expect(page.get_by_role("button", name="Add to Fix next")).to_have_count(0)
-    page.go_back()
+    page.get_by_role("link", name="See it in Fix next").click()
     added.get_by_role("button", name="Remove").click()
     expect(page.get_by_role("status")).to_have_text("Removed from this list.")
     expect(added).to_have_count(0)

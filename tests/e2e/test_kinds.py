@@ -155,7 +155,10 @@ def test_a_kind_is_ignored_until_so_many_failures_more(reader: Visit):
 
 
 def test_kinds_are_read_and_decided_about_page_by_page(reader: Visit):
-    """What is decided on the second page leads back to it; the file has the kinds of all pages."""
+    """What is decided on the second page leads back to it; the file has the kinds of all pages.
+
+    Fix next is read page by page as well.
+    """
     own, _ = reader.project(*(failure(code=f"code_{number:02}") for number in range(53)))
     page = reader.go("/failures?group=kind", own)
     rows, pages = rows_of(page, "Kinds of failure"), page.get_by_role("navigation", name="Pages")
@@ -172,3 +175,8 @@ def test_kinds_are_read_and_decided_about_page_by_page(reader: Visit):
     expect(page.get_by_role("status")).to_have_count(0)
     states = [row["state"] for row in downloaded(page, "these kinds")]
     assert (len(states), states.count("acknowledged")) == (53, 1)
+    page = reader.go("/fix-next", own)
+    expect(pages).to_contain_text("50 of 53 problems")
+    pages.get_by_role("link", name="Next").click()
+    expect(pages).to_contain_text("3 of 53 problems")
+    assert len(downloaded(page, "this list")) == 53
