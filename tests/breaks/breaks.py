@@ -1900,6 +1900,14 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="kinds-decision-loses-its-page",
+        promise="Who decides about a kind on a further page of their list lands on the first.",
+        file="dashboard/toolfault_dashboard/pages/failures/kinds.py",
+        old='        there = kept_kinds(ask) | {"page": str(page) if page > 1 else ""}\n',
+        new="        there = kept_kinds(ask)\n",
+        found_by=("tests/e2e/test_kinds.py::test_kinds_are_read_and_decided_about_page_by_page",),
+    ),
+    Break(
         name="kinds-ignored-cost-is-lost",
         promise="Fix next forgets what ignored kinds cost, so its list seems to cover more.",
         file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",
@@ -2363,6 +2371,16 @@ BREAKS: Final = (
         old="        if sighting.fixed_at is not None and state.told_until > sighting.fixed_at:\n",
         new="        if False:\n",
         found_by=("tests/dashboard/alerts/test_service.py",),
+    ),
+    Break(
+        name="alerts-mended-channel-waits",
+        promise="After a test that went well, messages wait for their own next try, up to an hour.",
+        file="dashboard/toolfault_dashboard/alerts/service.py",
+        old="            end_waiting(conn, number, now)\n",
+        new="            pass\n",
+        found_by=(
+            "tests/dashboard/alerts/test_channels.py::test_a_test_that_goes_well_frees_a_channel_that_waited",
+        ),
     ),
     Break(
         name="alerts-private-address",

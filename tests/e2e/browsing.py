@@ -6,6 +6,7 @@ Tests and ``benchmarks/pages`` share it.
 from __future__ import annotations
 
 import asyncio
+import csv
 import json
 import os
 import re
@@ -33,8 +34,9 @@ from tests.live_server import LiveServer
 from tests.running import new_key
 
 __all__ = [
-    "DATA", "Reader", "Visit", "chips", "chromium_path", "cookies_of", "dsn_of", "first_failure",
-    "launched", "lived_through", "number_in", "rows_of", "said", "send", "signed_in",
+    "DATA", "Reader", "Visit", "chips", "chromium_path", "cookies_of", "downloaded", "dsn_of",
+    "first_failure", "launched", "lived_through", "number_in", "rows_of", "said", "send",
+    "signed_in",
 ]  # fmt: skip
 
 ARGUMENTS = [
@@ -137,6 +139,15 @@ def rows_of(page: Page, table: str) -> Locator:
 def first_failure(page: Page, table: str = "Failures, newest first") -> Locator:
     """The link to the first failure of a list."""
     return rows_of(page, table).first.get_by_role("link").first
+
+
+def downloaded(page: Page, what: str) -> list[dict[str, str]]:
+    """The rows of the CSV that the menu "Export *what*" hands over."""
+    page.get_by_text(f"Export {what}", exact=True).click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name=f"CSV of {what}", exact=True).click()
+    with download.value.path().open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def stand_still(page: Page) -> None:

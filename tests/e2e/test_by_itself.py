@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import re
 import shutil
-import socket
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import uvicorn
 from fastapi import Request
 from playwright.sync_api import Browser, Page, Response, expect
 from sqlalchemy import Engine
 from tests.dashboard.generated import NOW
 from tests.e2e.browsing import Reader, Visit, cookies_of, rows_of, send, stand_still
+from tests.e2e.conftest import served
 from tests.factories import failure
 
 from toolfault_collector.clock import now_us
@@ -66,15 +64,8 @@ def server(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     settings = Settings(database_url=engine.url.render_as_string(hide_password=False))
     app = create_app(settings, collector=Collector(settings, engine=engine), clock=lambda: NOW)
     app.state.services = replace(app.state.services, waits=Impatient())
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        running = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-        thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            running.should_exit = True
-            thread.join()
+    with served(app) as address:
+        yield address
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.e2e.browsing import (
     Visit,
     chips,
+    downloaded,
     first_failure,
     number_in,
     rows_of,
@@ -24,6 +25,8 @@ from tests.e2e.browsing import (
     stand_still,
 )
 from tests.factories import failure, success
+
+from toolfault_collector.clock import MINUTE_US, now_us
 
 pytestmark = pytest.mark.browser
 
@@ -329,6 +332,63 @@ def test_a_near_miss_is_added_to_fix_next_and_removed(reader: Visit):
     added = rows_of(page, "Added by hand")
     expect(added).to_have_count(1)
     expect(added).to_contain_text("admin")
+    (row,) = downloaded(page, "what was added by hand")
+    assert (row["field"], row["remedy"], row["added_by"]) == ("url", "strip", "admin")
+    added.get_by_role("link", name="this failure").click()
+    expect(page.get_by_role("region", name="What it means")).to_contain_text("added by admin")
+    expect(page.get_by_role("button", name="Add to Fix next")).to_have_count(0)
+    page.get_by_role("link", name="See it in Fix next").click()
     added.get_by_role("button", name="Remove").click()
     expect(page.get_by_role("status")).to_have_text("Removed from this list.")
     expect(added).to_have_count(0)
+
+
+def test_what_a_tool_ignores_and_repeats_is_downloaded(reader: Visit):
+    """The files of phantom arguments and repeated executions have the rows of their tables."""
+    page = reader.go("/tool?name=http_request")
+    words = {
+        "model": {"": "none"},
+        "idempotent": {"": "not marked", "false": "not idempotent"},
+        "argument": {"'=x": "=x"},  # what a spreadsheet would compute is written as a text
+    }
+    for table, what, names in (
+        ("Phantom arguments", "its phantom arguments", ("argument", "model", "calls")),
+        ("Repeated execution", "its repeated executions", ("model", "idempotent", "calls")),
+    ):
+        shown = rows_of(page, table).evaluate_all(
+            "all => all.map(row => [...row.cells].slice(0, 3).map(each => each.innerText.trim()))"
+        )
+        file = downloaded(page, what)
+        assert {row["tool"] for row in file} == {"http_request"}
+        expected = [
+            [words.get(name, {}).get(row[name], row[name]) for name in names] for row in file
+        ]
+        assert shown == expected[: len(shown)] != []
+
+
+def test_a_model_that_marked_itself_is_looked_at(reader: Visit):
+    """Its change names who marked it, how other tools fared, and the kinds that are new since."""
+    at = now_us() - 60 * MINUTE_US
+    own, _ = reader.project(
+        *(failure(tool, at=at, model="old") for tool in ("search", "pay")),
+        failure("search", at=at + MINUTE_US, model="newer", code="not_found"),
+        failure("pay", at=at + 2 * MINUTE_US, model="old"),
+    )
+    page = reader.go("/changes", own)
+    changes = rows_of(page, "Changes, newest first")
+    expect(changes).to_have_count(1)
+    expect(changes).to_contain_text("toolfault itself")
+    (row,) = downloaded(page, "these changes")
+    assert (row["kind"], row["source"]) == ("model", "toolfault")
+    changes.get_by_role("link", name=re.compile("^Before and after")).click()
+    expect(page.get_by_text("Marked by toolfault itself: first seen")).to_be_visible()
+    expect(
+        page.get_by_text("For comparison, all other tools (1 call before, 1 after)")
+    ).to_be_visible()
+    new = rows_of(page, "New since the change")
+    expect(new).to_have_count(1)
+    (row,) = downloaded(page, "what is new since the change")
+    assert row["failures"] == "1"
+    new.get_by_role("link", name="not_found").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Failures")
+    assert said(page) == 1

@@ -15,14 +15,23 @@ from tests.live_server import live_server
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.parametrize("script", [True, pytest.param(False, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("database_url", "script"),
+    [
+        ("sqlite", True),
+        pytest.param("sqlite", False, marks=pytest.mark.long),
+        pytest.param("postgresql", True, marks=[pytest.mark.long, pytest.mark.postgres]),
+    ],
+    indirect=["database_url"],
+)
 def test_sessions_of_this_machine_are_imported_by_a_click(
-    tmp_path: Path, chromium: Browser, script: bool
+    database_url: str, tmp_path: Path, chromium: Browser, script: bool
 ):
     """They are counted and named before; the click reads them, and the failures are there."""
     lines = [call(1, "Bash"), answer(1, "Exit code 1", failed=True), call(2, "Bash"), answer(2)]
     write(tmp_path / "claude" / "projects" / "a" / "session.jsonl", lines)
-    with live_server(tmp_path, CLAUDE_CONFIG_DIR=str(tmp_path / "claude")) as server:
+    folder = str(tmp_path / "claude")
+    with live_server(tmp_path, database_url=database_url, CLAUDE_CONFIG_DIR=folder) as server:
         visit = opened_window(chromium, server, java_script_enabled=script)
         visit.context.add_cookies(administrator(server))  # type: ignore[arg-type]
         page = visit.page

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.e2e.browsing import Visit, first_failure, rows_of
+from tests.e2e.browsing import Visit, downloaded, first_failure, rows_of, send
 from tests.factories import change, failure
 
 from toolfault_collector.clock import DAY_US, now_us
@@ -127,3 +127,56 @@ def test_kinds_are_sorted_shown_in_other_columns_and_new_for_other_days(reader: 
     rows.nth(1).get_by_role("checkbox").check()
     page.get_by_role("button", name="Reopen").click()
     _states(page, "open", "open")
+
+
+def test_a_kind_is_ignored_until_so_many_failures_more(reader: Visit):
+    """Nine leave it ignored; the tenth brings it back, and nothing says any more that it is not."""
+    own, dsn = reader.project(failure())
+    page = reader.go("/failures?group=kind", own)
+    rows_of(page, "Kinds of failure").get_by_role("checkbox").check()
+    page.get_by_label("Ignore until").select_option("until 10 more failures")
+    page.get_by_role("button", name="Ignore").click()
+    _states(page, "ignored")
+    send(dsn, *(failure(at=now_us()) for _ in range(9)))
+    page = reader.go("/failures", own)
+    first_failure(page).click()
+    card = page.get_by_role("region", name="Its kind")
+    expect(card.get_by_text("ignored", exact=True)).to_be_visible()
+    expect(card).to_contain_text("Ignored until 10 failures have come since that was decided.")
+    send(dsn, failure(at=now_us()))
+    page.reload()
+    expect(card.get_by_text("open", exact=True)).to_be_visible()
+    expect(card).not_to_contain_text("Ignored until")
+    card.get_by_text("History", exact=True).click()
+    expect(card.get_by_role("listitem")).to_contain_text("admin: state ignored")
+    card.get_by_label("Ignore until").select_option("for 30 days")
+    card.get_by_role("button", name="Ignore").click()
+    expect(card).to_contain_text("Ignored until")
+
+
+def test_kinds_are_read_and_decided_about_page_by_page(reader: Visit):
+    """What is decided on the second page leads back to it; the file has the kinds of all pages.
+
+    Fix next is read page by page as well.
+    """
+    own, _ = reader.project(*(failure(code=f"code_{number:02}") for number in range(53)))
+    page = reader.go("/failures?group=kind", own)
+    rows, pages = rows_of(page, "Kinds of failure"), page.get_by_role("navigation", name="Pages")
+    expect(pages).to_contain_text("50 of 53 kinds")
+    pages.get_by_role("link", name="Next").click()
+    expect(rows).to_have_count(3)
+    rows.nth(1).get_by_role("checkbox").check()
+    page.get_by_role("button", name="Acknowledge").click()
+    expect(page.get_by_role("status")).to_have_text("1 kind changed.")
+    expect(rows).to_have_count(3)
+    _states(page, "new", "acknowledged", "new")
+    pages.get_by_role("link", name="Before").click()
+    expect(rows).to_have_count(50)
+    expect(page.get_by_role("status")).to_have_count(0)
+    states = [row["state"] for row in downloaded(page, "these kinds")]
+    assert (len(states), states.count("acknowledged")) == (53, 1)
+    page = reader.go("/fix-next", own)
+    expect(pages).to_contain_text("50 of 53 problems")
+    pages.get_by_role("link", name="Next").click()
+    expect(pages).to_contain_text("3 of 53 problems")
+    assert len(downloaded(page, "this list")) == 53

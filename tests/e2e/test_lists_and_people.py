@@ -179,8 +179,11 @@ def test_a_message_leads_to_the_failures_that_said_it(reader: Visit):
 
 
 def test_a_fix_leads_to_its_evidence(reader: Visit):
-    """What to fix names its saving and leads to the failures that it is made of."""
+    """What to fix says how, names its saving and leads to the failures that it is made of."""
     page = reader.go("/fix-next")
+    how = page.get_by_role("main").get_by_role("group").filter(has_text="How").first
+    how.get_by_text("How", exact=True).click()
+    expect(how.locator("pre").first).to_be_visible()
     first = page.get_by_role("main").get_by_role("listitem").first
     expect(first).to_contain_text("round trip")
     first.get_by_role("link", name=re.compile("failures?$")).click()

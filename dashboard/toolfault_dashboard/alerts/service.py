@@ -35,6 +35,7 @@ from toolfault_dashboard.alerts.store import (
     channel_of,
     channel_rows,
     due_messages,
+    end_waiting,
     mark_failed,
     mark_sent,
     note_channel,
@@ -290,6 +291,8 @@ def send_test(
     failures = 0 if problem is None else row.failures + 1
     with write_transaction(engine) as conn:
         note_channel(conn, number, now=now, problem=problem, failures=failures)
+        if problem is None:
+            end_waiting(conn, number, now)
         note(
             conn,
             "channel_tested",

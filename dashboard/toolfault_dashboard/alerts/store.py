@@ -50,6 +50,7 @@ __all__ = [
     "channel_of",
     "channel_rows",
     "due_messages",
+    "end_waiting",
     "make_channel",
     "mark_failed",
     "mark_sent",
@@ -626,6 +627,17 @@ def note_channel(
     else:
         values["retry_at"] = now + back_off(failures)
     conn.execute(update(alert_channel).where(alert_channel.c.id == number).values(values))
+
+
+def end_waiting(conn: Connection, number: int, now: int) -> None:
+    """Let the messages that a channel did not take be tried again at once."""
+    message = alert_message.c
+    # What was never tried waits for the end of quiet hours, not for the channel.
+    conn.execute(
+        update(alert_message)
+        .where(message.channel_id == number, message.sent_at.is_(None), message.attempts > 0)
+        .values(not_before=now)
+    )
 
 
 def back_off(failures: int) -> int:

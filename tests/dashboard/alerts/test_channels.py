@@ -236,7 +236,7 @@ def test_what_is_secret_is_shown_nowhere(
 
 
 def test_a_test_that_goes_well_frees_a_channel_that_waited(sqlite_office: Office) -> None:
-    """Whoever mends a channel and sends a test need not wait for the next try."""
+    """Whoever mends a channel and sends a test need not wait for the next try, nor what waits."""
     office = sqlite_office
     office.channel()
     office.rule(condition="new_kind")
@@ -256,3 +256,5 @@ def test_a_test_that_goes_well_frees_a_channel_that_waited(sqlite_office: Office
     with read_connection(office.engine) as conn:
         (row,) = channel_rows(conn, office.project)
     assert (row.failures, row.error) == (0, "")
+    service.run_once()
+    assert office.outbox()[0].sent_at == office.now

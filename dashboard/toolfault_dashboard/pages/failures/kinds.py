@@ -12,6 +12,7 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.pages.failures.kinds_table import ENDS, kept_kinds
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.forms import Submitted
+from toolfault_dashboard.pages.shared.numbered import Number
 from toolfault_dashboard.search import parse
 from toolfault_dashboard.writes.kind_states import Decided, Decision, decide, fixed_by
 
@@ -24,7 +25,7 @@ BOX: Final = "kind."
 
 
 @router.post("/kinds", name="decide_kinds")
-def decide_kinds(ask: Asked, form: Submitted) -> Response:
+def decide_kinds(ask: Asked, form: Submitted, page: Number = 1) -> Response:
     """Store what was decided about the chosen kinds and go back to where that was."""
     chosen = [name.removeprefix(BOX) for name in form if name.startswith(BOX)]
     if ask.project is None:
@@ -42,7 +43,8 @@ def decide_kinds(ask: Asked, form: Submitted) -> Response:
     if event:
         back = ask.link(f"/failures/{event}", done=str(changed)) + "#kind-title"
     else:
-        back = ask.link("/failures", done=str(changed), **kept_kinds(ask))
+        there = kept_kinds(ask) | {"page": str(page) if page > 1 else ""}
+        back = ask.link("/failures", done=str(changed), **there)
     return RedirectResponse(back, status_code=303)
 
 

@@ -109,7 +109,7 @@ def kinds_table(ask: Ask, page: int, **kept: str) -> tuple[KindsTable, int]:
         ),
         new=new_kinds(ask, **kept),
         columns=choice(ask, KIND_COLUMNS, **kept),
-        deciding=deciding(ask, **kept),
+        deciding=deciding(ask, **kept, page=str(page) if page > 1 else ""),
         done=done(ask),
         groups=found.groups,
         pages=pages,

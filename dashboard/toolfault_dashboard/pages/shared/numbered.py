@@ -27,7 +27,12 @@ def numbered(ask: Ask, page: int, total: int, size: int) -> tuple[int, dict[str,
     """
     last = max(1, -(-total // size))
     page = min(page, last)
+
+    def beside(number: int) -> str:
+        # What was just done was said here, and nothing is done by turning the page.
+        return ask.here(page="" if number == 1 else str(number), done="")
+
     return page, {
-        "newer": ask.here(page="" if page == 2 else str(page - 1)) if page > 1 else "",
-        "older": ask.here(page=str(page + 1)) if page < last else "",
+        "newer": beside(page - 1) if page > 1 else "",
+        "older": beside(page + 1) if page < last else "",
     }
