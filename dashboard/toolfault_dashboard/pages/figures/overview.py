@@ -5,12 +5,13 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from toolfault_collector.admin.keys import list_keys
 from toolfault_dashboard import queries
 from toolfault_dashboard.access.policy import allows
 from toolfault_dashboard.contexts import OverviewContext
 from toolfault_dashboard.pages.failures.kinds_table import new_kinds
 from toolfault_dashboard.pages.ingest.start import is_empty, start_page
-from toolfault_dashboard.pages.shared.ask import Asked
+from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.lines import (
     code_lines,
     cost_rank,
@@ -64,6 +65,14 @@ def overview(ask: Asked) -> Response:
             "report": ask.link("/report.html", window="")
             if allows(ask.viewer.role, "developer")
             else "",
+            "send": ask.link("/start", "", window="") if _nothing_sends(ask) else "",
         },
     )
     return ask.render("overview.html", context, title="Overview")
+
+
+def _nothing_sends(ask: Ask) -> bool:
+    """Say whether the data was imported, and the reader may make the key that agents send with."""
+    if ask.project is None or not allows(ask.viewer.role, "admin"):
+        return False
+    return not any(key.kind == "ingest" for key in list_keys(ask.conn, ask.project.id))
