@@ -379,7 +379,10 @@ def test_the_first_own_event(imported: Path, tmp_path: Path) -> None:
 
 
 def test_what_to_fix_first(to: Open, shared_data: Path) -> None:
-    """Fix next covers all calls spent; its first item leads to the failures of the transcripts."""
+    """Fix next covers all calls spent; its first item leads to the failures of the transcripts.
+
+    What was seen once is told as such: a model that called a tool once does not keep calling it.
+    """
     expected = {
         "claude": (
             "Edit, MultiEdit and Write fail with precondition_failed",
@@ -408,6 +411,9 @@ def test_what_to_fix_first(to: Open, shared_data: Path) -> None:
         assert first.headings == [title]
         spent = sum(chain["spent"] for chain in newcomer.rows.chains.values())
         assert f"account for {spent} of {spent} calls spent." in page.lead
+        if project == "claude":
+            once = page.section("Seen once or twice").table("What", "Failures")
+            assert once.row("The model calls AskUserQuestion, ")["Failures"].number == 1
         behind = next(each for each in first.links if each.href.startswith("/failures"))
         assert behind.text == f"{failed} failures"
         shown = newcomer.follow(behind.href).table("Failure").rows
