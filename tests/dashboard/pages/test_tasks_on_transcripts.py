@@ -32,6 +32,7 @@ from tests.dashboard.pages.newcomers import (
     microseconds,
     newcomer_to,
 )
+from tests.dashboard.reading import Page
 from tests.factories import failure
 from tests.golden.filling import NOW, files_of
 
@@ -223,6 +224,8 @@ def test_last_week_of_old_transcripts(to: Open) -> None:
         and each["occurred_at"] >= microseconds(datetime(2026, 4, 12, tzinfo=UTC))
     ]
     assert page.figures["Failures"].startswith(f"{len(last)} ")
+    week = Page(newcomer.fetch(newcomer.home.link("Weekly report"))).table("figure", "this week")
+    assert week.row("failures")["this week"].number == len(last)
     assert last
 
 

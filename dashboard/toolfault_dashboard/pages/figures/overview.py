@@ -9,9 +9,10 @@ from toolfault_collector.admin.keys import list_keys
 from toolfault_dashboard import queries
 from toolfault_dashboard.access.policy import allows
 from toolfault_dashboard.contexts import OverviewContext
+from toolfault_dashboard.formats import timestamp
 from toolfault_dashboard.pages.failures.kinds_table import new_kinds
 from toolfault_dashboard.pages.ingest.start import is_empty, start_page
-from toolfault_dashboard.pages.shared.ask import Ask, Asked
+from toolfault_dashboard.pages.shared.ask import DAY, Ask, Asked
 from toolfault_dashboard.pages.shared.lines import (
     code_lines,
     cost_rank,
@@ -62,7 +63,7 @@ def overview(ask: Asked) -> Response:
             "tools_csv": ask.export("/tools.csv"),
             "codes_csv": ask.export("/codes.csv"),
             "failures_csv": ask.export("/failures.csv"),
-            "report": ask.link("/report.html", window="")
+            "report": ask.link("/report.html", window="", until=_week_until(ask))
             if allows(ask.viewer.role, "developer")
             else "",
             "send": ask.link("/start", "", window="") if _nothing_sends(ask) else "",
@@ -76,3 +77,11 @@ def _nothing_sends(ask: Ask) -> bool:
     if ask.project is None or not allows(ask.viewer.role, "admin"):
         return False
     return not any(key.kind == "ingest" for key in list_keys(ask.conn, ask.project.id))
+
+
+def _week_until(ask: Ask) -> str:
+    """Return where the week to report ends: with the day of an old newest failure; "" for now."""
+    newest = ask.project.last_failure_at if ask.project else None
+    if newest is None or newest >= ask.now - 7 * DAY:
+        return ""
+    return timestamp(newest + DAY)[:10]
