@@ -5,7 +5,6 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from toolfault_collector.admin.keys import list_keys
 from toolfault_dashboard import queries
 from toolfault_dashboard.access.policy import allows
 from toolfault_dashboard.contexts import OverviewContext
@@ -21,6 +20,7 @@ from toolfault_dashboard.pages.shared.lines import (
 )
 from toolfault_dashboard.pages.shared.over_time import TOP_CODES, time_chart
 from toolfault_dashboard.pages.shared.tiles import overview_tiles
+from toolfault_dashboard.queries.projects import has_ingest_key
 
 __all__ = ["router"]
 
@@ -76,7 +76,7 @@ def _nothing_sends(ask: Ask) -> bool:
     """Say whether the data was imported, and the reader may make the key that agents send with."""
     if ask.project is None or not allows(ask.viewer.role, "admin"):
         return False
-    return not any(key.kind == "ingest" for key in list_keys(ask.conn, ask.project.id))
+    return not has_ingest_key(ask.conn, ask.project.id)
 
 
 def _week_until(ask: Ask) -> str:
