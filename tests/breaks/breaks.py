@@ -2440,4 +2440,12 @@ BREAKS: Final = (
         new='return _ANSWERS.setdefault(transaction, {"of": transaction})',
         found_by=("tests/dashboard/queries/test_once.py",),
     ),
+    Break(
+        name="new-kinds-are-all-kinds",
+        promise="The list of kinds that are new since yesterday has the others too.",
+        file="dashboard/toolfault_dashboard/pages/failures/kinds_table.py",
+        old='rest.and_(parse("first_seen:1d"))',
+        new="rest",
+        found_by=("tests/dashboard/pages/test_tasks_in_clicks.py::test_kinds_new_since_yesterday",),
+    ),
 )
