@@ -198,6 +198,9 @@ def test_a_csv_of_abandoned_chains_of_one_tool_last_week(to: Open) -> None:
     for project, now in (("january", JANUARY), ("airline", NOW)):
         newcomer = to(project, now)
         page = newcomer.follow(newcomer.home.link("7 days"))
+        # An empty drawing would say that nothing failed.
+        assert page.has("Failures over time") == (project == "january")
+        assert ("recorded no times" in page.text) == (project == "airline")
         row = next(row for row in page.table("Abandoned").rows if row["Abandoned"].href)
         page = newcomer.follow(row["Abandoned"].href)
         text = newcomer.fetch(page.link("These chains as CSV"))
