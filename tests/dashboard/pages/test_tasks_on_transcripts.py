@@ -219,7 +219,7 @@ def test_last_week_of_old_transcripts(to: Open) -> None:
     """Where nothing is so young, the page leads to the last week that there is."""
     newcomer = to("claude")
     page = newcomer.follow(newcomer.home.link("7 days"))
-    page = newcomer.follow(page.link("Look at the 7 days that end with 18 Apr 2026"))
+    page = newcomer.follow(page.link("Look at the week until 18 Apr 2026"))
     last = [
         each
         for each in newcomer.rows.calls

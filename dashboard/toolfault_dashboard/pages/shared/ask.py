@@ -233,11 +233,7 @@ class Ask:
         begin, until = (timestamp(at)[:10] for at in (end - 7 * DAY, end))
         week = parse(f"since:{begin} until:{until}")
         day = when(newest).partition(",")[0]
-        return Link(
-            f"Look at the 7 days that end with {day}, the day of the newest failure",
-            link(week, window=""),
-            current=False,
-        )
+        return Link(f"Look at the week until {day}", link(week, window=""), current=False)
 
     @property
     def sampled(self) -> bool:
