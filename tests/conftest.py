@@ -42,6 +42,8 @@ def pytest_configure() -> None:
     What no test cuts the power of needs no disk. Workers of xdist take it from the environment.
     """
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_roomy_memory()))
+    # Readline, which pytest loads, leaves a width in the environment of workers: nobody chose it.
+    os.environ.pop("COLUMNS", None)
 
 
 @pytest.hookimpl(wrapper=True)

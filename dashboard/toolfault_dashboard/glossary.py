@@ -140,7 +140,7 @@ _FIXES: Final = {
     "describe": "Saying in the description of the argument that it is required.",
     "all_at_once": "Reporting all problems of a call in one message.",
     "reword": "Writing a message that says which argument to change, and to what.",
-    "expose": "Offering a tool under the name that the model keeps calling.",
+    "expose": "Offering a tool under the name that the model calls.",
 }
 
 _ALERTS: Final = {

@@ -2496,4 +2496,12 @@ BREAKS: Final = (
             "tests/test_container.py::test_postgresql_refuses_to_start_for_a_server_that_cannot_use_it",
         ),
     ),
+    Break(
+        name="new-kinds-are-all-kinds",
+        promise="The list of kinds that are new since yesterday has the others too.",
+        file="dashboard/toolfault_dashboard/pages/failures/kinds_table.py",
+        old='rest.and_(parse("first_seen:1d"))',
+        new="rest",
+        found_by=("tests/dashboard/pages/test_tasks_in_clicks.py::test_kinds_new_since_yesterday",),
+    ),
 )

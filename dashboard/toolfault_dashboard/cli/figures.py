@@ -31,6 +31,7 @@ _FIRST: dict[str, tuple[str, ...]] = {
     "changes": ("occurred_at", "tool", "label", "kind"),
     "kinds": ("state", "owner", "tool", "code", "fields", "failures", "calls_spent"),
     "fixes": ("title", "saved", "failures", "abandoned", "per_week", "mended_by"),
+    "tools": ("name", "failures", "calls_spent", "round_trips", "abandoned", "rate"),
     "messages": ("tool", "code", "failures", "recovery", "message"),
 }
 """Columns that a narrow terminal shows first, where these are not the first ones of the file."""

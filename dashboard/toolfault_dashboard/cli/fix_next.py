@@ -62,4 +62,6 @@ def fix_next(
             for record in gepa_records(conn, seen, found):
                 typer.echo(json.dumps(record, ensure_ascii=False))
         else:
-            typer.echo(fixes_json(found) if format == "json" else fixes_markdown(found))
+            failing = {row.tool for row in found.rows if row.remedy == "open"}
+            first = queries.calls_before_recovery(conn, scope, failing)
+            typer.echo(fixes_json(found) if format == "json" else fixes_markdown(found, first))

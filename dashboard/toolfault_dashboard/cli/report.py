@@ -49,7 +49,7 @@ def weekly(
 ) -> None:
     """Write the last seven days beside the seven before them."""
     from toolfault_dashboard import queries
-    from toolfault_dashboard.exports.weekly import REPORT_FORMATS, weekly_report
+    from toolfault_dashboard.exports.weekly import REPORT_FORMATS, empty_week, weekly_report
     from toolfault_dashboard.search import parse_moment
 
     chosen = next((known for known in REPORT_FORMATS if known == format), None)
@@ -63,6 +63,8 @@ def weekly(
         week = queries.weekly(conn, scope, end=end)
         name = next(row.name for row in queries.projects(conn) if row.id == scope.project_id)
     text = weekly_report(week, name, chosen)
+    if chosen == "csv" and (note := empty_week(week)):
+        typer.echo(note, err=True)
     if output is None:
         typer.echo(text, nl=False)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import unicodedata
 
 from rich.console import Console
@@ -46,17 +47,22 @@ def print_table(title: str, headings: list[str], rows: list[list[object]]) -> No
         table.add_column(heading, justify="right" if number else "left")
     for row in rows:
         table.add_row(*(cell(value) for value in row))
-    # What is no terminal is a file or a pipe, and has no width to keep within.
-    console = Console()
-    (console if console.is_terminal else Console(width=WIDE)).print(table)
+    # What is no terminal is a file or a pipe, which has a width only if somebody says so.
+    (Console() if _has_width() else Console(width=WIDE)).print(table)
+
+
+def _has_width() -> bool:
+    return Console().is_terminal or os.environ.get("COLUMNS", "").isdecimal()
 
 
 def fitting(headings: list[str], rows: list[list[object]]) -> int:
-    """Return how many of the first columns the terminal has room for, at least one."""
-    console = Console()
-    if not console.is_terminal or not rows:
+    """Return how many of the first columns the terminal has room for, at least one.
+
+    A file or a pipe has room for all, unless ``COLUMNS`` says how wide it is.
+    """
+    if not _has_width() or not rows:
         return len(headings)
-    left, fit = console.width - 1, 0
+    left, fit = Console().width - 1, 0
     for heading, values in zip(headings, zip(*rows, strict=True), strict=True):
         longest = max(len(str(value)) for value in values)
         left -= max(len(heading), min(longest, MOST_IN_CELL)) + _BORDERS

@@ -68,7 +68,7 @@ class PreviewLines:
     """What the rule would have said in the past days."""
 
     sentence: Doc[str, "How often it would have fired."]
-    now: Doc[str, "What is measured now."]
+    now: Doc[str, "What is measured now, or at the end of what was looked at."]
     method: Doc[str, "What was looked at."]
     firings: Doc[tuple[FiringLine, ...], "Each time, newest first."]
 
@@ -84,7 +84,7 @@ class AlertContext:
     conditions: Doc[tuple[Condition, ...], "What can be watched."]
     windows: Doc[tuple[tuple[str, str], ...], "How much of the past: value and label."]
     channels: Doc[tuple[ChannelRow, ...], "Where messages can go."]
-    usual: Doc[str, "What the figure was in the last 30 days; empty where there is none."]
+    usual: Doc[str, "What the figure was in the last 30 days, in words; empty if none."]
     preview: Doc[PreviewLines | None, "When it would have fired; None where the form is wrong."]
     problem: Doc[str, "What is wrong with the form; empty if nothing."]
     may_settings: Doc[bool, "Whether this person may make channels."]

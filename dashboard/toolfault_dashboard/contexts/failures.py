@@ -144,6 +144,7 @@ class FailuresContext:
     alert: Doc[str, "Where an alert about this list is made; empty where the role may not."]
     columns: Doc[ColumnChoice, "The columns that can be added."]
     cells: Doc[tuple[tuple[str, ...], ...], "What the added columns hold, row by row."]
+    nothing_new: Doc[str, "Why no kind is new, where those are asked for; else empty."]
 
 
 @dataclass(frozen=True, slots=True)

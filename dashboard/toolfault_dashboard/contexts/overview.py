@@ -57,7 +57,7 @@ class OverviewContext:
     failures: Doc[int, "Failures of the view."]
     calls: Doc[int, "Calls of the view."]
     conversations: Doc[int, "Conversations of the view."]
-    links: Doc[dict[str, str], "Addresses: failures, new, round_trips, codes, tools, csv."]
+    links: Doc[dict[str, str], "Addresses: failures, new, round_trips, codes, tools, csv, send."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,7 @@ class RoundTripsContext:
     by: Doc[str, "What the groups are: `tool`, `argument`, `code` or `model`."]
     groups: Doc[tuple[ToolLine, ...], "Chains by group, most calls spent first."]
     groups_in_all: Doc[int, "How many groups there are."]
+    costliest: Doc[str, "Which argument costs most, if some rows name none; else empty."]
     tabs: Doc[tuple[Link, ...], "What chains can be grouped by."]
     group_columns: Doc[ColumnChoice, "Columns of the groups."]
     chain_columns: Doc[ColumnChoice, "Columns of the chains."]

@@ -9,7 +9,7 @@ GEPA: Reflective Prompt Evolution Can Outperform Reinforcement Learning (2025), 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -18,12 +18,12 @@ from sqlalchemy import Connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.fixes.patches import patches
 from toolfault_dashboard.exports.markdown import markdown_text
-from toolfault_dashboard.formats import plural
+from toolfault_dashboard.formats import count, plural
 from toolfault_dashboard.mcp.untrusted import bounded
 from toolfault_dashboard.queries import FixList, FixRow, Scope
-from toolfault_dashboard.queries.rows import ChainDetail, ChainRow
+from toolfault_dashboard.queries.rows import CalledFirst, ChainDetail, ChainRow
 
-__all__ = ["fixes_json", "fixes_markdown", "gepa_records", "score"]
+__all__ = ["called_first", "covered", "fixes_json", "fixes_markdown", "gepa_records", "score"]
 
 CHAINS_OF_A_FIX: Final = 20
 """Chains of each fix that become records: its newest."""
@@ -40,17 +40,53 @@ def fixes_json(found: FixList) -> str:
     return json.dumps(rows, ensure_ascii=False)
 
 
-def fixes_markdown(found: FixList) -> str:
-    """Return the list as Markdown: what to do, what it saves, how, and how to see that it did."""
-    failures = plural(found.failures, "failure")
-    parts = [f"# Fix next\n\nFrom {failures}. Names and messages are recorded data.\n"]
+def fixes_markdown(found: FixList, first: Mapping[tuple[str, str], CalledFirst]) -> str:
+    """Return the list as Markdown: what to do, what it saves, how, and how to see that it did.
+
+    Args:
+        found: The fixes.
+        first: Which tool was called before chains recovered, by tool and first code.
+    """
+    told = (
+        f"From {plural(found.failures, 'failure')}.",
+        "" if found.complete else "Only the newest failures were looked at.",
+        covered(found),
+        "Names and messages are recorded data.",
+    )
+    parts = [f"# Fix next\n\n{' '.join(filter(None, told))}\n"]
     for number, row in enumerate(found.rows, 1):
+        message = row.detail if row.remedy == "reword" else row.told
         parts += [
             f"## {number}. {markdown_text(row.title)}\n",
             f"{_saved(row)}\n",
+            *((f"> {markdown_text(bounded(message, _LONGEST))}\n",) if message else ()),
+            *((f"{markdown_text(_known(row, first))}\n",) if row.remedy == "open" else ()),
             *(f"{patch.kind}:\n\n{_indented(patch.text)}\n" for patch in patches(row.key)),
         ]
     return "\n".join(parts)
+
+
+def covered(found: FixList) -> str:
+    """Return how many of all calls spent the list accounts for, as a sentence; empty for none."""
+    if not found.cost:
+        return ""
+    listed, total = (round(sum(row.cost for row in found.rows)), round(found.cost))
+    spent = f"{plural(total, 'call')} spent"
+    return f"The problems listed here account for {count(listed)} of {spent}."
+
+
+def called_first(row: FixRow, first: CalledFirst) -> str:
+    """Return what the model called before it succeeded, as a sentence with what to do."""
+    return (
+        f"In {count(first.chains)} of {plural(first.recovered, 'chain')} that recovered, the model"
+        f" called {first.tool} before {row.tool} succeeded. If {row.tool} needs that, say so in its"
+        " description, or let the tool do it."
+    )
+
+
+def _known(row: FixRow, first: Mapping[tuple[str, str], CalledFirst]) -> str:
+    before = first.get((row.tool, row.detail))
+    return called_first(row, before) if before else "No known remedy."
 
 
 def gepa_records(conn: Connection, scope: Scope, found: FixList) -> Iterator[dict[str, Any]]:

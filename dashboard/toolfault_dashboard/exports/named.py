@@ -69,6 +69,9 @@ TABLE_NAMES: Final[tuple[TableName, ...]] = get_args(TableName)
 
 _Rows = Callable[[Connection, Scope], RowStream]
 
+_OF_CHAINS: Final = ("chains", "calls_spent", "round_trips", "abandoned")
+"""What the chains of a tool cost, beside its failures."""
+
 
 def named_table(conn: Connection, scope: Scope, name: TableName) -> RowStream:
     """Return the rows of table *name* under the filter of *scope*.
@@ -94,6 +97,18 @@ def _round_trips(by: str) -> _Rows:
         return table_stream(queries.chains_by(conn, scope, by), ChainGroup)
 
     return rows
+
+
+def _tools(conn: Connection, scope: Scope) -> RowStream:
+    """Return the tools that failed, and what their chains cost."""
+    found = _frequency("tool")(conn, scope)
+    chains = {group.name: group for group in queries.chains_by(conn, scope, "tool")}
+    rows = (
+        (*row, *(getattr(chains.get(row[0]), column, 0) for column in _OF_CHAINS))
+        for row in found.rows
+    )
+    kinds = {**found.kinds, **dict.fromkeys(_OF_CHAINS, "integer")}
+    return RowStream((*found.columns, *_OF_CHAINS), found.times, rows, kinds)
 
 
 def _costs(by: queries.CostGroup) -> _Rows:
@@ -168,6 +183,6 @@ _TABLES: Final[dict[str, _Rows]] = {
     "round_trips_by_variant": _round_trips("variant"),
     "signatures": _frequency("signature"),
     "silent_successes": _silent,
-    "tools": _frequency("tool"),
+    "tools": _tools,
     "variants": _frequency("variant"),
 }

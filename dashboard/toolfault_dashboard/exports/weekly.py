@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from toolfault_collector.clock import format_time
+from toolfault_collector.clock import DAY_US, format_time
 from toolfault_dashboard.exports.cells import guarded
 from toolfault_dashboard.exports.comparisons import HEADINGS, comparison_lines
 from toolfault_dashboard.exports.markdown import markdown_table, markdown_text
@@ -17,7 +17,7 @@ from toolfault_dashboard.queries.figures.weekly import Week
 from toolfault_dashboard.queries.fixes.fix_next import FixRow
 from toolfault_dashboard.queries.rows import FrequencyRow, Overview
 
-__all__ = ["REPORT_FORMATS", "ReportFormat", "weekly_report"]
+__all__ = ["REPORT_FORMATS", "ReportFormat", "empty_week", "weekly_report"]
 
 ReportFormat = Literal["html", "markdown", "csv"]
 REPORT_FORMATS: Final[tuple[ReportFormat, ...]] = ("html", "markdown", "csv")
@@ -37,8 +37,24 @@ def weekly_report(week: Week, project: str, format: ReportFormat) -> str:  # noq
     if format == "csv":
         return _csv(parts)
     if format == "markdown":
-        return _markdown(title, parts)
-    return _html(title, parts)
+        return _markdown(title, empty_week(week), parts)
+    return _html(title, empty_week(week), parts)
+
+
+def empty_week(week: Week) -> str:
+    """Say where the data is if *week* and the one before have none; else return nothing."""
+    if week.newest_at is not None:
+        until = _day(week.newest_at + DAY_US)
+        return (
+            f"Nothing was called in these days. The newest failure is of {_day(week.newest_at)}: "
+            f"toolfault report weekly --until {until} reports the week that ends with that day."
+        )
+    if week.untimed:
+        return (
+            f"Nothing was called in these days: the calls have no times, as in some transcripts, "
+            f"so they are in no {week.period}. Overview and toolfault summary count them."
+        )
+    return ""
 
 
 def _parts(week: Week) -> list[_Part]:
@@ -151,9 +167,10 @@ def _csv(parts: Sequence[_Part]) -> str:
     return buffer.getvalue()
 
 
-def _markdown(title: str, parts: Sequence[_Part]) -> str:
+def _markdown(title: str, note: str, parts: Sequence[_Part]) -> str:
     tables = [f"## {part.title}\n\n{markdown_table(part.headings, part.rows)}" for part in parts]
-    return "\n".join([f"# {markdown_text(title)}\n", *tables])
+    head = [f"# {markdown_text(title)}\n", *((f"{markdown_text(note)}\n",) if note else ())]
+    return "\n".join([*head, *tables])
 
 
 _STYLE: Final = (
@@ -164,13 +181,14 @@ _STYLE: Final = (
 )
 
 
-def _html(title: str, parts: Sequence[_Part]) -> str:
+def _html(title: str, note: str, parts: Sequence[_Part]) -> str:
     """Return one self-contained file without scripts; every name is escaped."""
     tables = "\n".join(_table(part) for part in parts)
     shown = html.escape(title)
+    said = f"<p>{html.escape(note)}</p>\n" if note else ""
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{shown}</title>'
-        f"<style>{_STYLE}</style></head>\n<body><h1>{shown}</h1>\n{tables}\n</body></html>\n"
+        f"<style>{_STYLE}</style></head>\n<body><h1>{shown}</h1>\n{said}{tables}\n</body></html>\n"
     )
 
 

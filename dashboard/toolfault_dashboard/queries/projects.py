@@ -7,11 +7,25 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, exists, func, select
 
-from toolfault_collector.storage.tables import failure_counts, project, quarter_version, tool_call
+from toolfault_collector.storage.tables import (
+    api_key,
+    failure_counts,
+    project,
+    quarter_version,
+    tool_call,
+)
 from toolfault_dashboard.queries.counting.once import once
 from toolfault_dashboard.queries.rows import ProjectRow
 
-__all__ = ["has_untimed", "project_by_name", "projects", "sampled_code", "token_prices", "written"]
+__all__ = [
+    "has_ingest_key",
+    "has_untimed",
+    "project_by_name",
+    "projects",
+    "sampled_code",
+    "token_prices",
+    "written",
+]
 
 
 def projects(conn: Connection) -> tuple[ProjectRow, ...]:
@@ -22,6 +36,11 @@ def projects(conn: Connection) -> tuple[ProjectRow, ...]:
 def has_untimed(conn: Connection, project_id: int) -> bool:
     """Say whether any call of the project has no time: it is in no window of the rollups."""
     return any(row.id == project_id and bool(row.untimed) for row in _all(conn))
+
+
+def has_ingest_key(conn: Connection, project_id: int) -> bool:
+    """Say whether the project ever had a key to send with: else its calls were imported."""
+    return any(row.id == project_id and bool(row.sends) for row in _all(conn))
 
 
 def sampled_code(conn: Connection, project_id: int) -> str | None:
@@ -67,6 +86,11 @@ def _all(conn: Connection) -> Sequence[Row[Any]]:
         .where(counts.project_id == project.c.id, counts.by == "tool", counts.period == 0)
         .correlate(project)
     )
+    sends = (
+        exists()
+        .where(api_key.c.project_id == project.c.id, api_key.c.kind == "ingest")
+        .correlate(project)
+    )
     sampled = (
         select(func.max(counts.name))
         .where(counts.project_id == project.c.id, counts.by == "unsent")
@@ -82,6 +106,7 @@ def _all(conn: Connection) -> Sequence[Row[Any]]:
     columns = (
         *(project.c.id, project.c.name, project.c.created_at, last.label("last")),
         untimed.label("untimed"),
+        sends.label("sends"),
         sampled.label("sampled"),
         versions.label("written"),
         project.c.token_prices,

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import gc
 import io
+import re
 from pathlib import Path
 
 import pytest
 from tests.dashboard.generated import NOW
 
+from toolfault_collector.clock import DAY_US, format_time
 from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.cli.app import run
@@ -63,6 +65,26 @@ def test_weekly(url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> 
     assert target.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert _run(capfd, *arguments, "--format", "pdf")[0] == 2
     assert _run(capfd, *arguments, "--until", "soon")[0] == 2
+
+
+def test_a_week_without_data_says_where_the_data_is(
+    url: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The command that it names reports the week that ends with the day of the newest failure."""
+    arguments = ["report", "weekly", "--project", "generated", "--database-url", url]
+    later = _run(capfd, *arguments, "--until", "2030-01-01")[1]
+    assert "Nothing was called in these days." in later
+    (until,) = re.findall(r"toolfault report weekly --until (\S+)", later)
+    with read_connection(open_engine(url)) as conn:
+        project = queries.project_by_name(conn, "generated")
+    assert project is not None
+    assert project.last_failure_at is not None
+    assert until == format_time(project.last_failure_at + DAY_US)[:10]
+    assert until in _run(capfd, *arguments, "--until", "2030-01-01", "--format", "csv")[2]
+    code, out, _ = _run(capfd, *arguments, "--until", until)
+    assert code == 0
+    assert "Nothing was called" not in out
+    assert not re.search(r"^\| failures +\| 0 ", out, re.MULTILINE)
 
 
 def test_doctor(url: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,16 @@ def test_a_table_as_csv(url: str, capfd: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+def test_the_table_of_tools_has_what_they_cost(url: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """Chains, calls spent, round trips and abandoned beside the failures, as by tool."""
+    asked = ["table", "tools", UNTIL, "--project", "generated", "--database-url", url]
+    assert run([*asked, "--format", "json"]) == 0
+    costs = {row["name"]: row for row in _rows(url, "round_trips_by_tool")}
+    for row in json.loads(capfd.readouterr().out):
+        for name in ("chains", "calls_spent", "round_trips", "abandoned"):
+            assert row[name] == costs[row["name"]][name]
+
+
 def test_an_unknown_table_names_the_known_ones(url: str, capfd: pytest.CaptureFixture[str]) -> None:
     """A wrong name or format is answered with the right ones."""
     assert run(["table", "colours", "--database-url", url]) == 2
@@ -104,18 +115,24 @@ def test_a_table_of_postgres_on_the_terminal(
     assert len(capfd.readouterr().out.splitlines()) > 50
 
 
+@pytest.mark.parametrize("terminal", ["0", "1"])
 def test_a_narrow_terminal_shows_what_matters_first(
-    url: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    terminal: str, url: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At 80 columns every line fits and the others are counted; ``--wide`` shows them all."""
-    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    """At 80 columns every line fits and the others are counted; ``--wide`` shows them all.
+
+    So does what is piped, where ``COLUMNS`` says how wide that is.
+    """
+    monkeypatch.setenv("TTY_COMPATIBLE", terminal)
     monkeypatch.setenv("NO_COLOR", "1")
     asked = ["table", "fixes", UNTIL, "--project", "generated", "--database-url", url]
     monkeypatch.setenv("COLUMNS", "80")
     assert run(asked) == 0
     narrow = capfd.readouterr()
     assert "--wide shows them" in narrow.err
-    head = narrow.out.splitlines()[2]
+    lines = re.sub(r"\x1b\[\d*m", "", narrow.out).splitlines()
+    assert max(map(len, lines)) <= 80
+    head = lines[2]
     assert [word in head for word in ("title", "saved", "failures", "remedy")] == [
         True, True, True, False,
     ]  # fmt: skip

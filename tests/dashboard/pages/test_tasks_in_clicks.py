@@ -1,7 +1,8 @@
 """Nine things a newcomer wants to know, on the demo, over HTTP: at most three clicks each.
 
 A click is a link that is followed or a form that is sent, from Overview on. Links are found by what
-they say. What a browser does besides (menus, drawings, copying) is tested in ``e2e``.
+they say. What a browser does besides (menus, drawings, copying) is tested in ``e2e``; the same on
+real transcripts in ``test_tasks_on_transcripts``.
 """
 
 from __future__ import annotations
@@ -14,54 +15,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.dashboard.pages.conftest import Browser, open_browser
-from tests.dashboard.reading import Page
+from tests.dashboard.pages.conftest import Browser
+from tests.dashboard.pages.newcomers import MOST, Newcomer, find_new_kinds, newcomer_to
 from tests.factories import failure
 from tests.golden.filling import DEMO, files_of
 
-from toolfault_collector.storage.database.engine import open_engine
 from toolfault_dashboard.cli.app import run
-
-MOST = 3
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 """The demo's last moment, as the recorded answers have it."""
-
-
-class Newcomer:
-    """Somebody who begins on Overview, follows what the page says, and counts."""
-
-    def __init__(self, browser: Browser, project: str) -> None:
-        self.browser = browser
-        self.clicks = 0
-        self.page: Page = browser.page(f"/?project={project}").main
-        self.home = browser.page(f"/?project={project}")
-
-    def follow(self, href: str) -> Page:
-        """Follow a link of the page."""
-        assert href
-        self.clicks += 1
-        self.page = self.browser.page(href.split("#", maxsplit=1)[0]).main
-        return self.page
-
-    def open(self, name: str) -> Page:
-        """Follow the entry *name* of the navigation."""
-        (entry,) = [each for each in self.home.tabs("Main") if each.text == name]
-        return self.follow(entry.href)
-
-    def save(self, page: Page, action: str) -> Page:
-        """Press the button of the form of *page* that sends it to *action*, as it is filled."""
-        (form,) = [each for each in page.forms if action in each.sends_to]
-        self.clicks += 1
-        self.page = self.browser.post(form.sends_to[action], form.fields).main
-        return self.page
-
-    def fetch(self, href: str) -> str:
-        """Take a file away."""
-        self.clicks += 1
-        answer = self.browser.get(href)
-        assert answer.status_code == 200
-        return answer.text
 
 
 @pytest.fixture(scope="module")
@@ -80,22 +42,11 @@ def demo(
     return made_once("demo-week.db", make)
 
 
-def _newcomer(path: Path, project: str, now: datetime) -> Iterator[Newcomer]:
-    engine = open_engine(f"sqlite:///{path}")
-    try:
-        for browser in open_browser(engine, now=int(now.timestamp() * 1e6)):
-            newcomer = Newcomer(browser, project)
-            yield newcomer
-            assert newcomer.clicks <= MOST
-    finally:
-        engine.dispose()
-
-
 @pytest.fixture
 def newcomer(demo: Path, tmp_path: Path) -> Iterator[Newcomer]:
     """Somebody new to the demo; what they want takes three clicks at most."""
     shutil.copyfile(demo, tmp_path / "demo.db")
-    yield from _newcomer(tmp_path / "demo.db", "demo", NOW)
+    yield from newcomer_to("demo", tmp_path / "demo.db", NOW)
 
 
 def test_which_argument_costs_most(newcomer: Newcomer) -> None:
@@ -130,13 +81,12 @@ def test_a_csv_of_abandoned_chains_of_one_tool_last_week(newcomer: Newcomer) -> 
     assert min(each["last_at"] for each in rows) >= earliest[:19]
 
 
-def test_kinds_new_since_yesterday(newcomer: Newcomer) -> None:
-    """A link on Overview: only kinds that were first seen within a day, each marked."""
-    page = newcomer.follow(newcomer.page.link("New kinds since a day ago"))
-    yesterday = (NOW - timedelta(days=1)).isoformat()[:19]
-    for row in page.table("Kind").rows if page.tables else ():
-        assert "new" in row["Kind"].text
-        assert row["First seen (UTC)"].moment >= yesterday
+def test_kinds_new_since_yesterday(demo: Path, tmp_path: Path) -> None:
+    """A link on Overview: exactly the kinds that were first seen within a day, each marked new."""
+    shutil.copyfile(demo, tmp_path / "demo.db")
+    # The demo's newest kind came two days before its end.
+    for newcomer in newcomer_to("demo", tmp_path / "demo.db", NOW - timedelta(days=1)):
+        assert find_new_kinds(newcomer).tables
 
 
 def test_which_model_is_worst_at_which_tool(newcomer: Newcomer) -> None:
@@ -185,20 +135,3 @@ def test_the_first_own_event(empty_browser: Browser) -> None:
     clicks += 1
     assert "book_table" in page.heading
     assert clicks <= MOST
-
-
-def test_what_to_fix_first_in_real_transcripts(shared_data: Path, tmp_path: Path) -> None:
-    """Fix next: the first item is what most calls were spent on, and it leads to its failures."""
-    transcripts = shared_data / "claude_code_sessions"
-    if not transcripts.is_dir():
-        pytest.skip("these transcripts are not there")
-    path = tmp_path / "real.db"
-    url = f"sqlite:///{path}"
-    assert run(["import", str(transcripts), "--project", "cc", "--database-url", url]) == 0
-    for newcomer in _newcomer(path, "cc", datetime.now(UTC)):
-        page = newcomer.open("Fix next")
-        fixes = [each for each in page.sections if "calls spent" in each.text]
-        assert fixes[0].headings == ["Edit, MultiEdit and Write fail with precondition_failed"]
-        assert "The problems listed here account for" in page.lead
-        behind = next(each.href for each in fixes[0].links if each.href.startswith("/failures"))
-        assert newcomer.follow(behind).table("Failure").rows

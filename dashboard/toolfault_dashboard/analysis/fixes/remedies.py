@@ -99,7 +99,8 @@ def _of_tool(key: FixKey) -> Advice:
         )
     if key.remedy == "expose":
         return Advice(
-            f"The model keeps calling {key.tool}: offer it, or let the name lead to the right tool",
+            f"The model calls {key.tool}, which it does not have: offer it, or let the name lead "
+            "to the right tool",
             f'manager.alias("{tool}", "the_right_tool")',
         )
     return Advice(f"Accept the value of {_shown(key)} ({key.remedy})", "")

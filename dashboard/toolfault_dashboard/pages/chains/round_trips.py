@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -120,7 +120,7 @@ def round_trips(ask: Asked) -> Response:
     chains = queries.chain_list(ask.conn, ask.scope, cursor=cursor, limit=PAGE_ROWS)
     bins = _capped(found.distribution)
     more = [name for name in chosen(ask, CHAIN_COLUMNS) if name in _MORE]
-    groups, groups_in_all = _groups(ask, found, by)
+    groups, groups_in_all, costliest = _groups(ask, found, by)
     context = RoundTripsContext(
         view=ask.view("/round-trips", **kept),
         tiles=_tiles(ask, found),
@@ -132,6 +132,7 @@ def round_trips(ask: Asked) -> Response:
         by=by,
         groups=groups,
         groups_in_all=groups_in_all,
+        costliest=costliest,
         tabs=tuple(
             Link(
                 label,
@@ -174,10 +175,10 @@ def chosen_group(ask: Ask) -> str:
     return wanted if wanted in GROUPS else "tool"
 
 
-def _groups(ask: Ask, found: RoundTrips, by: str) -> tuple[tuple[ToolLine, ...], int]:
+def _groups(ask: Ask, found: RoundTrips, by: str) -> tuple[tuple[ToolLine, ...], int, str]:
     """Return the chains by tool, argument, code or model, and how many groups there are.
 
-    Those with the most calls spent come first, `GROUP_ROWS` at most.
+    Those with the most calls spent come first, `GROUP_ROWS` at most. Then what to say above them.
     """
     if by == "argument":
         pairs = queries.chains_by_argument(ask.conn, ask.scope)
@@ -190,13 +191,33 @@ def _groups(ask: Ask, found: RoundTrips, by: str) -> tuple[tuple[ToolLine, ...],
             )
             for tool, group in pairs[:GROUP_ROWS]
         ]
-        return tuple(lines), len(pairs)
+        return tuple(lines), len(pairs), _costliest_argument(pairs)
     named = {"tool": found.by_tool, "code": found.by_code, "model": found.by_model}[by]
     money = _money(ask, by)
-    return tuple(
+    lines = [
         _line(ask, group, exactly(ask.query, _KEYS.get(by, by), group.name), money)
         for group in named[:GROUP_ROWS]
-    ), len(named)
+    ]
+    return tuple(lines), len(named), ""
+
+
+def _costliest_argument(pairs: Sequence[tuple[str, ChainGroup]]) -> str:
+    """Say which argument costs most, where chains without one may stand before it."""
+    unnamed = [group.calls_spent for _, group in pairs if not group.name]
+    if len(unnamed) == len(pairs):
+        return (
+            "No chain begins with a failure that names an argument, so each row is a whole tool. "
+            "Group by code to see how they begin."
+        )
+    if not unnamed:
+        return ""
+    tool, costliest = next((tool, group) for tool, group in pairs if group.name)
+    spent = sum(group.calls_spent for _, group in pairs)
+    return (
+        f"The costliest argument is {argument_of(tool, costliest.name)}: "
+        f"{count(costliest.calls_spent)} of {plural(spent, 'call')} spent. Chains that begin with "
+        f"a failure that names no argument spent {count(sum(unnamed))}."
+    )
 
 
 def _line(ask: Ask, group: ChainGroup, query: Query, money: Mapping[str, float | None]) -> ToolLine:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastapi import APIRouter
+from fastapi import APIRouter, HTTPException
 from starlette.responses import Response
 
 from toolfault_dashboard import queries
 from toolfault_dashboard.exports.weekly import ReportFormat, weekly_report
 from toolfault_dashboard.pages.exports.download import attached
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
+from toolfault_dashboard.search import parse_moment
 
 __all__ = ["router"]
 
@@ -34,9 +35,20 @@ def report_markdown(ask: Asked) -> Response:
     return _report(ask, "markdown")
 
 
+def _end(ask: Ask) -> int:
+    """Return where the week ends: at the moment that the address names, else now."""
+    given = ask.request.query_params.get("until", "")
+    if not given:
+        return ask.now
+    moment = parse_moment(given)
+    if moment is None:
+        raise HTTPException(422, "Write until as a date such as 2026-11-01.")
+    return moment.resolve(ask.now)
+
+
 def _report(ask: Ask, format: ReportFormat) -> Response:  # noqa: A002 - the name of the option
     # A week is a week: the query applies, the time window of the page does not.
-    week = queries.weekly(ask.conn, ask.scope_of(ask.query))
+    week = queries.weekly(ask.conn, ask.scope_of(ask.query), end=_end(ask))
     media_type, suffix = _REPORTS[format]
     return Response(
         weekly_report(week, ask.project.name if ask.project else "", format),

@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from toolfault_dashboard import queries
 from toolfault_dashboard.contexts import FacetGroup, FacetLine, FailuresContext
 from toolfault_dashboard.contexts.failures import FilterForm, KindsTable
-from toolfault_dashboard.formats import duration, position
+from toolfault_dashboard.formats import duration, position, when
 from toolfault_dashboard.pages.failures.kinds_table import (
     KIND_COLUMNS,
     by_kind,
@@ -113,8 +113,25 @@ def failures(ask: Asked, page: Number = 1) -> Response:
         alert=alert_about(ask, ask.query),
         columns=choice(ask, COLUMNS),
         cells=tuple(tuple(_cell(row, name) for name in shown) for row in listed.rows),
+        nothing_new="" if listed.total else _nothing_new(ask),
     )
     return ask.render("failures.html", context, title="Failures")
+
+
+def _nothing_new(ask: Ask) -> str:
+    """Say when the newest kind was first seen, where somebody asked for later ones."""
+    if not ask.query.has("first_seen"):
+        return ""
+    others = ask.scope_of(ask.query.without("first_seen", "since", "until"))
+    found = queries.kinds(ask.conn, others, order="first", limit=1, drawn=False)
+    newest = next((row for row in found.rows if row.first_at is not None), None)
+    if newest is not None:
+        return (
+            f"No kind of failure is that new. The newest, {newest.code} in {newest.tool}, was "
+            f"first seen on {when(newest.first_at)} UTC."
+        )
+    untimed = "These failures have no times, so nothing tells which kinds of them are new."
+    return untimed if found.failures else ""
 
 
 def _kept(ask: Ask) -> dict[str, str]:

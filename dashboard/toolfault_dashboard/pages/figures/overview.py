@@ -8,9 +8,10 @@ from starlette.responses import Response
 from toolfault_dashboard import queries
 from toolfault_dashboard.access.policy import allows
 from toolfault_dashboard.contexts import OverviewContext
+from toolfault_dashboard.formats import timestamp
 from toolfault_dashboard.pages.failures.kinds_table import new_kinds
 from toolfault_dashboard.pages.ingest.start import is_empty, start_page
-from toolfault_dashboard.pages.shared.ask import Asked
+from toolfault_dashboard.pages.shared.ask import DAY, Ask, Asked
 from toolfault_dashboard.pages.shared.lines import (
     code_lines,
     cost_rank,
@@ -19,6 +20,7 @@ from toolfault_dashboard.pages.shared.lines import (
 )
 from toolfault_dashboard.pages.shared.over_time import TOP_CODES, time_chart
 from toolfault_dashboard.pages.shared.tiles import overview_tiles
+from toolfault_dashboard.queries.projects import has_ingest_key
 
 __all__ = ["router"]
 
@@ -61,9 +63,25 @@ def overview(ask: Asked) -> Response:
             "tools_csv": ask.export("/tools.csv"),
             "codes_csv": ask.export("/codes.csv"),
             "failures_csv": ask.export("/failures.csv"),
-            "report": ask.link("/report.html", window="")
+            "report": ask.link("/report.html", window="", until=_week_until(ask))
             if allows(ask.viewer.role, "developer")
             else "",
+            "send": ask.link("/start", "", window="") if _nothing_sends(ask) else "",
         },
     )
     return ask.render("overview.html", context, title="Overview")
+
+
+def _nothing_sends(ask: Ask) -> bool:
+    """Say whether the data was imported, and the reader may make the key that agents send with."""
+    if ask.project is None or not allows(ask.viewer.role, "admin"):
+        return False
+    return not has_ingest_key(ask.conn, ask.project.id)
+
+
+def _week_until(ask: Ask) -> str:
+    """Return where the week to report ends: with the day of an old newest failure; "" for now."""
+    newest = ask.project.last_failure_at if ask.project else None
+    if newest is None or newest >= ask.now - 7 * DAY:
+        return ""
+    return timestamp(newest + DAY)[:10]

@@ -15,6 +15,7 @@ from toolfault_dashboard.analysis.fixes.patches import patches
 from toolfault_dashboard.analysis.fixes.remedies import advice
 from toolfault_dashboard.contexts import Link
 from toolfault_dashboard.contexts.advice import FixLine, FixNextContext, PickedLine
+from toolfault_dashboard.exports.fixes import called_first, covered
 from toolfault_dashboard.formats import count, decimal, plural
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.forms import Submitted
@@ -73,7 +74,7 @@ def fix_next(ask: Asked, page: Number = 1) -> Response:
         fixes=shown,
         first=skip + 1,
         rare=tuple(line for line in unmended if line not in shown),
-        covered=_covered(found),
+        covered=covered(found),
         total=found.total,
         pages=pages,
         ignored=_ignored(ask, found),
@@ -229,7 +230,7 @@ def _line(
         interval=_interval(row, weekly=weekly),
         since=_since(row, f" since “{row.changed_by}”"),
         spared=_since(row),
-        first=_first(row, first) if first else "",
+        first=called_first(row, first) if first else "",
         href=rows_behind(ask, row.query),
         tool=ask.link("/tool", name=row.tool),
         added=added,
@@ -239,22 +240,6 @@ def _line(
 def fix_line(ask: Ask, row: FixRow) -> FixLine:
     """Return *row* by itself, with what it saves in the window."""
     return _line(ask, row, row.saved, weekly=False)
-
-
-def _first(row: FixRow, first: CalledFirst) -> str:
-    return (
-        f"In {count(first.chains)} of {plural(first.recovered, 'chain')} that recovered, the model"
-        f" called {first.tool} before {row.tool} succeeded. If {row.tool} needs that, say so in its"
-        " description, or let the tool do it."
-    )
-
-
-def _covered(found: FixList) -> str:
-    if not found.cost:
-        return ""
-    listed, total = (round(sum(row.cost for row in found.rows)), round(found.cost))
-    spent = f"{plural(total, 'call')} spent"
-    return f"The problems listed here account for {count(listed)} of {spent}."
 
 
 def _ignored(ask: Ask, found: FixList) -> Link | None:

@@ -32,10 +32,11 @@ from toolfault_dashboard.contexts.alerts import (
     FiringLine,
     PreviewLines,
 )
-from toolfault_dashboard.formats import duration, plural
+from toolfault_dashboard.formats import duration, plural, when
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.forms import Submitted
 from toolfault_dashboard.queries.periods import first_call
+from toolfault_dashboard.queries.projects import has_untimed
 from toolfault_dashboard.search import QueryError, parse
 
 __all__ = ["router"]
@@ -160,12 +161,11 @@ def _page(ask: Ask, form: dict[str, str], number: int, problem: str = "") -> Res
     try:
         rule = _read(ask, form, number)
         if ask.project is not None:
-            rule, usual = _with_usual(ask, rule, form)
-            lines = _preview(rule, preview(ask.conn, rule, ask.now), ask.project.name)
+            end = _looked_until(ask)
+            rule, usual = _with_usual(ask, rule, form, end)
+            lines = _preview(ask, rule, preview(ask.conn, rule, end), end)
             if lines.method and first_call(ask.conn, ask.scope_of(parse(""))) is None:
-                lines = replace(
-                    lines, sentence="No call of this project has arrived yet.", method=""
-                )
+                lines = replace(lines, sentence=_without_times(ask), now="", method="")
         form = as_written(rule) | {"name": form.get("name", "")}
     except (ValueError, QueryError) as error:
         problem, status = problem or str(error), 422
@@ -190,30 +190,59 @@ def _page(ask: Ask, form: dict[str, str], number: int, problem: str = "") -> Res
     return ask.render("alert.html", context, title=context.title, status=status)
 
 
+def _looked_until(ask: Ask) -> int:
+    """Return where the past to look at ends: now, or with the day of an old newest failure.
+
+    Who imports transcripts of last year sees what a rule would have said then.
+    """
+    newest = ask.project.last_failure_at if ask.project else None
+    old = newest is not None and newest < ask.now - DAYS * DAY_US
+    return (newest // DAY_US + 1) * DAY_US if newest is not None and old else ask.now
+
+
+def _past(ask: Ask, days: str, end: int) -> str:
+    """Name the *days* that end at *end*, to be put into a sentence."""
+    if end == ask.now:
+        return f"in the last {days} days"
+    day = when(end - 1).partition(",")[0]
+    return f"in the {days} days that end with {day}, the day of the newest failure"
+
+
+def _without_times(ask: Ask) -> str:
+    if ask.project is not None and has_untimed(ask.conn, ask.project.id):
+        return (
+            "The calls of this project have no times, as in some transcripts, so the past cannot "
+            "be looked at. The rule speaks about calls that arrive from now on."
+        )
+    return "No call of this project has arrived yet."
+
+
 def _windows(kind: str) -> tuple[tuple[str, str], ...]:
     if kind == "digest":
         return (("24h", "every day"), ("7d", "every Monday"))
     return (("1h", "hour"), ("6h", "6 hours"), ("24h", "24 hours"), ("7d", "7 days"))
 
 
-def _with_usual(ask: Ask, rule: Rule, form: dict[str, str]) -> tuple[Rule, str]:
-    """Return the rule with a threshold that fits its past, unless one was given."""
-    usual, threshold = suggested(ask.conn, rule, ask.now)
+def _with_usual(ask: Ask, rule: Rule, form: dict[str, str], end: int) -> tuple[Rule, str]:
+    """Return the rule with a threshold that fits its past until *end*, unless one was given."""
+    usual, threshold = suggested(ask.conn, rule, end)
     if usual is None:
         return rule, ""
-    words = figure_in_words(rule, usual)
+    past = _past(ask, str(DAYS), end)
+    words = f"{past[0].upper()}{past[1:]}: {figure_in_words(rule, usual)}"
     return (
         rule if form.get("threshold", "").strip() else replace(rule, threshold=threshold)
     ), words
 
 
-def _preview(rule: Rule, found: Preview, project: str) -> PreviewLines:
+def _preview(ask: Ask, rule: Rule, found: Preview, end: int) -> PreviewLines:
     if rule.asks.kind == "digest":
         return PreviewLines("It is sent when there is something to tell.", "", "", ())
+    project = ask.project.name if ask.project else ""
     times = len(found.firings)
     often = "not have fired" if not times else f"have fired {plural(times, 'time')}"
     days = (found.moments - 1) * found.step / DAY_US
-    since = f"in the last {DAYS} days" if found.complete else f"in the last {days:.1f} days"
+    past = _past(ask, str(DAYS) if found.complete else f"{days:.1f}", end)
     method = (
         f"Looked at {plural(found.moments, 'moment')}, {duration(found.step / 1_000)} apart; the "
         "server looks every minute."
@@ -221,8 +250,8 @@ def _preview(rule: Rule, found: Preview, project: str) -> PreviewLines:
     if not found.complete:
         method += " There was no time to look further back."
     return PreviewLines(
-        sentence=f"It would {often} {since}.",
-        now=_now(rule, found),
+        sentence=f"It would {often} {past}.",
+        now=f"{'Now' if end == ask.now else 'Then'}: {_now(rule, found)}.",
         method=method,
         firings=tuple(_firing(rule, each, project) for each in reversed(found.firings)),
     )

@@ -26,7 +26,7 @@ from toolfault_dashboard.access.policy import sees
 from toolfault_dashboard.access.signin import Viewer
 from toolfault_dashboard.contexts import TEMPLATES, Chip, Link, View
 from toolfault_dashboard.exports.downloads import Running
-from toolfault_dashboard.formats import shown_in
+from toolfault_dashboard.formats import shown_in, timestamp, when
 from toolfault_dashboard.local_sessions import Importing
 from toolfault_dashboard.pages.shared.shell import clock_of, shell_of
 from toolfault_dashboard.pages.shared.waits import Waits
@@ -212,13 +212,29 @@ class Ask:
         )
 
     def _advice(self, link: Callable[..., str]) -> Link:
-        """Return what to try where nothing was found: all time, no filter, then sending data."""
+        """Return what to try where nothing was found: all time, no filter, then sending data.
+
+        Where all data is older than the window, as imported transcripts often are, its last week.
+        """
+        newest = self.project.last_failure_at if self.project else None
+        if newest is not None and not self.query.clauses and self.window != "all":
+            days = 1 if self.window == "24h" else int(self.window.removesuffix("d"))
+            if newest < self.now - days * DAY:
+                return self._last_week(newest, link)
         if self.window != "all":
             everything = link(self.query.without("since", "until"), window="all")
             return Link("Look at all time", everything, current=False)
         if self.query.clauses:
             return Link("Remove the filter", link(""), current=False)
         return Link("Send data", self.link("/start", "", window=""), current=False)
+
+    def _last_week(self, newest: int, link: Callable[..., str]) -> Link:
+        """Return the link to the seven days that end with the day of the *newest* failure."""
+        end = (newest // DAY + 1) * DAY
+        begin, until = (timestamp(at)[:10] for at in (end - 7 * DAY, end))
+        week = parse(f"since:{begin} until:{until}")
+        day = when(newest).partition(",")[0]
+        return Link(f"Look at the week until {day}", link(week, window=""), current=False)
 
     @property
     def sampled(self) -> bool:

@@ -57,7 +57,7 @@ def time_chart(
         changes: Changes to mark; those outside the buckets are left out.
         at: The page that the table's links open.
     """
-    if not found.starts:
+    if not found.starts or (found.untimed and not found.series):
         return None
     series = [*found.series[:TOP_CODES]]
     numbers = list(range(1, len(series) + 1))

@@ -13,6 +13,7 @@ from toolfault_dashboard.queries.comparisons.effects import effect
 from toolfault_dashboard.queries.figures.frequencies import frequency, new_signatures
 from toolfault_dashboard.queries.figures.summaries import overview
 from toolfault_dashboard.queries.fixes.fix_next import FixRow, fix_next
+from toolfault_dashboard.queries.projects import has_untimed, projects
 from toolfault_dashboard.queries.rows import ChangeRow, FrequencyRow, Overview
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.search import Clause, Moment, Pattern, Query
@@ -38,6 +39,8 @@ class Week:
     fixes_of: int | None  # failures that they are of, the newest, where not all were looked at
     changes: tuple[ChangeRow, ...]
     days: int = 7
+    newest_at: int | None = None  # where nothing was called: the newest failure of the project
+    untimed: bool = False  # the same: whether calls of the project have no times
 
     @property
     def period(self) -> str:
@@ -59,11 +62,14 @@ def weekly(conn: Connection, scope: Scope, *, end: int | None = None, days: int 
     this, last = _between(scope, begin, end), _between(scope, begin - days * DAY_US, begin)
     period = "week" if days == 7 else "day"
     fixes = fix_next(conn, this, limit=TOP)
+    now, before = overview(conn, this), overview(conn, last)
+    empty = not now.summary.calls and not before.summary.calls
+    newest = [row.last_failure_at for row in projects(conn) if row.id == scope.project_id]
     return Week(
         begin=begin,
         end=end,
-        this=overview(conn, this),
-        last=overview(conn, last),
+        this=now,
+        last=before,
         against_last=effect(conn, last, this, labels=(f"the {period} before", f"this {period}")),
         codes=frequency(conn, this, "code", limit=TOP).rows,
         tools=frequency(conn, this, "tool", limit=TOP).rows,
@@ -72,6 +78,8 @@ def weekly(conn: Connection, scope: Scope, *, end: int | None = None, days: int 
         fixes_of=None if fixes.complete else fixes.failures,
         changes=changes(conn, this),
         days=days,
+        newest_at=newest[0] if newest and empty else None,
+        untimed=empty and has_untimed(conn, scope.project_id),
     )
 
 
