@@ -112,7 +112,7 @@ def test_what_was_refused_leaves_none(office: Browser, path: str, form: dict[str
 def test_the_settings_show_the_log(office: Browser) -> None:
     """An administrator reads it; texts in it stay texts."""
     with write_transaction(office.engine) as conn:
-        note(conn, "role_changed", actor="<b>x</b>", at=NOW, account="<i>\u202ey")
+        note(conn, "role_changed", actor="<b>x</b>", at=NOW, account="<i>\u202ey", fixed_at=None)
 
     page = office.page(f"/settings{PROJECT}")
 
@@ -120,6 +120,7 @@ def test_the_settings_show_the_log(office: Browser) -> None:
     assert len(rows) == 3
     assert rows[0]["Who"].text == "<b>x</b>"
     assert "\u202e" not in page.text
+    assert "fixed_at none" in page.text  # what is none is said in English
 
 
 def test_every_command_leaves_a_row(sqlite_url: str, tmp_path: Path, capfd: Any) -> None:

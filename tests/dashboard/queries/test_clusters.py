@@ -292,7 +292,7 @@ def test_a_comparison_reads_no_day_that_is_stored(empty: Engine) -> None:
     """Sides that differ in time alone, also those of a change, are made of what is stored."""
     fleet, seen = _Fleet(empty, 1), list[str]()
     fleet.send(20)
-    Storing(empty, days=21).store(NOW, lambda: False)
+    Storing(empty, days=15).store(NOW, lambda: False)
     started = open_engine(empty.url.render_as_string(hide_password=False))
 
     def note(_conn: object, _cursor: object, statement: str, *_: object) -> None:
