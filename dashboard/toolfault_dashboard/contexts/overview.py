@@ -57,7 +57,7 @@ class OverviewContext:
     failures: Doc[int, "Failures of the view."]
     calls: Doc[int, "Calls of the view."]
     conversations: Doc[int, "Conversations of the view."]
-    links: Doc[dict[str, str], "Addresses: failures, new, round_trips, codes, tools, csv, send."]
+    links: Doc[dict[str, str], "Addresses: failures, new, tools, fix_next, csv, send ..."]
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,6 +180,7 @@ def test_overview(read: Reads, conn: Connection, scope: Scope):
             name,
         ),
     )[:8]
+    assert page.section("Costliest tools").link("What to fix next").startswith("/fix-next?")
     (table,) = page.section("Costliest tools").tables
     are(table.rows, "Tool", costly)
     for heading, name in (

@@ -59,6 +59,7 @@ def overview(ask: Asked) -> Response:
             "round_trips": ask.link("/round-trips"),
             "codes": ask.link("/codes"),
             "tools": ask.link("/tools"),
+            "fix_next": ask.link("/fix-next") if allows(ask.viewer.role, "developer") else "",
             "csv": ask.export("/overview.csv"),
             "tools_csv": ask.export("/tools.csv"),
             "codes_csv": ask.export("/codes.csv"),
