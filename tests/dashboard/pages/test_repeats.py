@@ -11,7 +11,7 @@ from toolfault_collector.storage.database.engine import open_engine, write_trans
 from toolfault_collector.storage.store import store_events
 
 
-def test_a_repeat_is_remarkable_only_where_nothing_happened_between(sqlite_url: str) -> None:
+def test_a_repeat_that_succeeds_is_no_warning(sqlite_url: str) -> None:
     """Read first, then the same edit: no warning. The same search that fails again: a warning."""
     events = [
         failure("edit", session_id="a", args_fingerprint="same"),
