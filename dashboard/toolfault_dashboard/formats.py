@@ -222,8 +222,8 @@ def time_tag(microseconds: int | None, style: str = "full") -> Markup:
 
     Args:
         microseconds: Since the Unix epoch; None where the source had no times.
-        style: ``full`` (date with its year, time, zone), ``short`` (day, hour and minute) or
-            ``date`` (day).
+        style: ``full`` (date with its year, time, zone), ``short`` (day, hour and minute),
+            ``seconds`` (that with its second) or ``date`` (day).
     """
     utc = None if microseconds is None else _moment(microseconds)
     if utc is None:
@@ -233,6 +233,7 @@ def time_tag(microseconds: int | None, style: str = "full") -> Markup:
     text = {
         "full": f"{moment.day} {moment:%b %Y, %H:%M:%S %Z}",
         "short": f"{date}, {moment:%H:%M}",
+        "seconds": f"{date}, {moment:%H:%M:%S}",
         "date": date,
     }[style]
     machine = timestamp(microseconds)

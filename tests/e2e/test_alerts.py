@@ -65,7 +65,7 @@ def test_tell_me_when_this_tool_breaks(reader: Visit, request: pytest.FixtureReq
     page.get_by_role("button", name="Preview").click()
     expect(page.get_by_role("region", name="Preview")).to_contain_text("kind")
     name = f"people needed, {request.node.callspec.id}"
-    page.get_by_label("Name (if empty, what it watches)").fill(name)
+    page.get_by_label("Name (optional)").fill(name)
     if scripted:
         assert _fits(page) == []
     page.get_by_role("button", name="Save the alert").click()
@@ -126,7 +126,7 @@ def test_a_rule_is_written_changed_and_snoozed(reader: Visit) -> None:
         "Threshold (%)": "35",
         "Only where n is at least": "7",
         "Only calls that match (a query; empty for all)": "tool:search -code:timeout",
-        "Name (if empty, what it watches)": "search breaks",
+        "Name (optional)": "search breaks",
         "Quiet hours": "22:00-07:00",
         "Time zone": "Europe/Berlin",
     }

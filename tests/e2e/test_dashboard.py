@@ -150,6 +150,17 @@ def test_names_as_long_as_they_may_be_fit_a_phone(scripted: Visit):
     assert {path: wide for path, wide in beyond.items() if wide} == {}
 
 
+def test_the_first_failure_is_in_sight_on_a_phone(scripted: Visit):
+    """However many values the facets have, the list begins in the upper two thirds of a phone."""
+    own, _ = scripted.project(*(failure(f"tool_{n}", code=f"code_{n}") for n in range(12)))
+    page = scripted.go("/failures", own)
+    page.set_viewport_size(PHONE)
+    top = page.get_by_role("region", name="Failures").locator("tbody tr").first.bounding_box()
+    page.set_viewport_size(WIDE)
+    assert top is not None
+    assert top["y"] < PHONE["height"] * 2 / 3
+
+
 def test_changes_with_names_as_long_as_they_may_be_fit_a_phone(scripted: Visit):
     """Labels, tools, models and releases without a break stay within the window and their cell."""
     at = now_us() - 3_600 * SECOND_US

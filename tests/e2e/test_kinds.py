@@ -113,7 +113,7 @@ def test_kinds_are_sorted_shown_in_other_columns_and_new_for_other_days(reader: 
     page.get_by_role("button", name="Show").click()
     expect(table.get_by_role("columnheader").filter(has_text="Note")).to_have_count(1)
     expect(table.get_by_role("columnheader").filter(has_text="Owner")).to_have_count(0)
-    page.get_by_role("link", name="New since a day ago").click()
+    page.get_by_role("link", name="New in the last day").click()
     expect(rows).to_have_count(1)
     page.get_by_role("link", name="All kinds, not only new ones").click()
     expect(rows).to_have_count(2)

@@ -63,7 +63,7 @@ def list_(
 def preview(
     context: typer.Context,
     rule: Annotated[str, typer.Argument(help="Name of the rule.")],
-    days: Annotated[int, typer.Option("--days", min=1, max=365, help="How far to look back.")] = 30,
+    days: Annotated[int, typer.Option("--days", min=1, max=365, help="Days to look back.")] = 30,
     project: ProjectOption = None,
     database_url: DatabaseOption = None,
 ) -> None:

@@ -92,7 +92,7 @@ def _recount(engine: Engine, *, repair: bool) -> bool:
 
 def audit(
     context: typer.Context,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 100,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Most rows to list.")] = 100,
     database_url: DatabaseOption = None,
 ) -> None:
     """List who did what to keys, people and data, newest first."""
@@ -133,10 +133,11 @@ def _note(engine: Engine, action: str, *, project_id: int | None = None, **detai
 def prune(
     context: typer.Context,
     days: Annotated[
-        int | None, typer.Option("--days", min=1, help="Keep what came in the last so many days.")
+        int | None, typer.Option("--days", min=1, help="Keep what was received in this many days.")
     ] = None,
     max_calls: Annotated[
-        int | None, typer.Option("--max-calls", min=1, help="Keep about so many calls per project.")
+        int | None,
+        typer.Option("--max-calls", min=1, help="Keep about this many calls per project."),
     ] = None,
     project: Annotated[str | None, typer.Option("--project", help="Only this project.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,

@@ -206,7 +206,7 @@ def _print(found: Comparison, metrics: Sequence[str], format: str) -> None:  # n
         from toolfault_dashboard.cli.tables import print_table
 
         effect = found.effect
-        title = f"{effect.verdict}: {effect.before.label} against {effect.after.label}"
+        title = f"{effect.before.label} and {effect.after.label}: {effect.verdict}"
         print_table(title, list(HEADINGS), comparison_lines(effect))
         if overlap := overlap_sentence(found):
             typer.echo(overlap)

@@ -111,7 +111,7 @@ def set_(  # noqa: PLR0913, PLR0917 - one argument per option
         str | None, typer.Option("--until", help="ignored: until this date, in UTC.")
     ] = None,
     failures: Annotated[
-        int | None, typer.Option("--failures", help="ignored: until so many further failures.")
+        int | None, typer.Option("--failures", help="ignored: until this many further failures.")
     ] = None,
     project: ProjectOption = None,
     database_url: DatabaseOption = None,

@@ -33,7 +33,7 @@ def list_(
     context: typer.Context,
     code: CodeOption = None,
     project: ProjectOption = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Most events to list.")] = 50,
     database_url: DatabaseOption = None,
 ) -> None:
     """List refused events, oldest first, as they were kept: redacted and cut."""

@@ -17,7 +17,7 @@ from toolfault_dashboard.cli.options import (
 
 __all__ = ["register"]
 
-_report = typer.Typer(no_args_is_help=True, help="Write reports to mail.")
+_report = typer.Typer(no_args_is_help=True, help="Write reports that can be mailed.")
 
 
 def register(app: typer.Typer) -> None:
@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 @_report.callback()
 def _reports() -> None:
-    """Write reports to mail."""
+    """Write reports that can be mailed."""
 
 
 @_report.command("weekly")

@@ -83,7 +83,13 @@ def errors(  # noqa: PLR0913, PLR0917 - one argument per option
     context: typer.Context,
     query: QueryArgument = None,
     project: ProjectOption = None,
-    format: FormatOption = "csv",  # noqa: A002 - the option
+    format: Annotated[  # noqa: A002 - the option
+        str,
+        typer.Option(
+            "--format",
+            help="csv, json (one array), ndjson (one object a line), parquet or agent.",
+        ),
+    ] = "csv",
     output: OutputOption = None,
     raw: RawOption = False,
     excel: ExcelOption = False,
@@ -97,7 +103,7 @@ def errors(  # noqa: PLR0913, PLR0917 - one argument per option
         given = {"query": " ".join(query or ()), "cursor": cursor}
         print_answer(context, database_url, project, "search", given)
         return
-    chosen = _format(format)
+    chosen = _format(format, "agent")
     with reading(context, database_url, project, query) as (conn, scope):
         export(queries.iter_failures(conn, scope), chosen, output, raw=raw, excel=excel)
 
@@ -129,13 +135,13 @@ def export(stream: RowStream, chosen: Format, output: Path | None, **how: bool) 
             target.write(chunk)
 
 
-def _format(name: str) -> Format:
+def _format(name: str, *more: str) -> Format:
     from toolfault_dashboard.exports import FORMATS
 
     for known in FORMATS:
         if name == known:
             return known
-    raise typer.BadParameter(f"Write --format as one of {', '.join(FORMATS)}.")
+    raise WronglyUsed(f"Write --format as one of {', '.join((*FORMATS, *more))}.")
 
 
 @contextmanager

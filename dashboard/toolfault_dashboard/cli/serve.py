@@ -55,7 +55,7 @@ def serve(
             "--allow-public",
             envvar="TOOLFAULT_ALLOW_PUBLIC",
             help="Make a sign-in link if nobody has an account, so that a --host that other"
-            " machines reach is not refused. Of no effect once somebody has one.",
+            " machines reach is not refused. It has no effect once somebody has one.",
         ),
     ] = False,
     database_url: DatabaseOption = None,
@@ -131,9 +131,12 @@ def _reachable(url: str) -> str:
 
 def sign_in_link(
     context: typer.Context,
-    name: Annotated[str, typer.Option("--name", help="Account; invited if it is new.")] = "admin",
+    name: Annotated[
+        str, typer.Option("--name", help="Name of the account; a new one is invited.")
+    ] = "admin",
     role: Annotated[
-        str, typer.Option("--role", help="Of a new account: viewer, developer, operator or admin.")
+        str,
+        typer.Option("--role", help="Role of a new account: viewer, developer, operator or admin."),
     ] = "admin",
     url: Annotated[
         str | None,

@@ -114,7 +114,7 @@ class KindsTable:
     """The failures of the view by kind."""
 
     lines: Doc[tuple[KindLine, ...], "The kinds, in the order that the address asks for."]
-    new: Doc[Link, "The kinds that are new since a day ago; current where the query asks so."]
+    new: Doc[Link, "The kinds that are new in the last day; current where the query asks so."]
     columns: Doc[ColumnChoice, "The columns that can be chosen."]
     deciding: Doc[Deciding | None, "What can be decided about them; None if the role may not."]
     done: Doc[str, "What was just done, as a sentence; else empty."]

@@ -22,7 +22,7 @@ __all__ = [
 TRIAL_TITLE = "Assigned at random: valid no matter how often you check"
 TRIAL_HEADINGS = ("metric", "difference", "always-valid interval", "verdict")
 
-HEADINGS = ("metric", "before", "after", "difference", "95 % interval", "n", "verdict")
+HEADINGS = ("metric", "before", "after", "difference", "95% interval", "n", "verdict")
 
 _SHARES = {"failure_rate", "first_try_success", "recovery_rate"}
 

@@ -328,7 +328,8 @@ def _chain(conn: Connection, scope: Scope, given: _Chain) -> Answer:
     found = queries.chain_detail(conn, scope, given.chain)
     if found is None:
         raise Refused(
-            "There is no chain of that id in this project; search lists failures of some."
+            "There is no chain of that id in this project. Failures name theirs: "
+            "ask search, or toolfault errors."
         )
     start = start_of(scope, "chain", given.cursor)
     calls = found.attempts

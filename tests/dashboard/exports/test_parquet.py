@@ -130,6 +130,8 @@ def test_weekly_report(conn: Connection, scope: Scope, format_: Any) -> None:
         parser = _Tables()
         parser.feed(text)
         assert "script" not in parser.tags
+        assert '<th scope="col" class="num">failures</th>' in text
+        assert '<th scope="col">verdict</th>' in text  # words are read from the left
         assert parser.tags.count("table") >= 5
 
 

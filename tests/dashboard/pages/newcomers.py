@@ -97,7 +97,7 @@ def find_new_kinds(newcomer: Newcomer) -> Page:
 
     They are counted again: a kind is new if its first failure of all time is of the last day.
     """
-    page = newcomer.follow(newcomer.page.link("New kinds since a day ago"))
+    page = newcomer.follow(newcomer.page.link("New kinds in the last day"))
     yesterday = newcomer.now - timedelta(days=1)
     kinds: dict[str, list[dict[str, Any]]] = {}
     for each in newcomer.rows.calls:

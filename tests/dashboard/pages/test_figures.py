@@ -803,9 +803,13 @@ def test_experiments(read: Reads, conn: Connection, scope: Scope):
 
 
 def test_live(read: Reads, conn: Connection, scope: Scope):
-    """Live begins with the newest failures."""
+    """Live begins with the newest failures, each with its second."""
     rows = read("/live").table("Failure").rows
-    are_failures(rows, queries.failure_list(conn, scope, limit=30).rows)
+    newest = queries.failure_list(conn, scope, limit=30).rows
+    are_failures(rows, newest)
+    for row, each in zip(rows, newest, strict=True):
+        at = each.occurred_at
+        assert at is None or row["When (UTC)"].text.endswith(format_time(at)[11:19])
 
 
 def test_one_failure_and_one_chain(browser: Browser):

@@ -83,7 +83,7 @@ def gap(before: int | None, at: int | None) -> str:
 def _difference(entry: Mapping[str, Any]) -> tuple[str, str, str]:
     change = str(entry.get("change", "changed"))
     before, after = entry.get("from_type"), entry.get("to_type")
-    words = change
+    words = change.replace("_", " ")
     if change == "added" and after:
         words = f"added, {after}"
     elif change == "removed" and before:

@@ -1,14 +1,16 @@
-"""The week as a file, one click away."""
+"""The week as a page, one click away, and as a file."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from typing import Final
 
 from fastapi import APIRouter, HTTPException
 from starlette.responses import Response
 
 from toolfault_dashboard import queries
-from toolfault_dashboard.exports.weekly import ReportFormat, weekly_report
+from toolfault_dashboard.exports.weekly import REPORT_STYLE, ReportFormat, weekly_report
 from toolfault_dashboard.pages.exports.download import attached
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.search import parse_moment
@@ -17,9 +19,18 @@ __all__ = ["router"]
 
 router = APIRouter()
 
-_REPORTS: Final[dict[ReportFormat, tuple[str, str]]] = {
-    "html": ("text/html", "html"),
-    "markdown": ("text/markdown", "md"),
+_STYLE_HASH: Final = base64.b64encode(hashlib.sha256(REPORT_STYLE.encode()).digest()).decode()
+_REPORTS: Final[dict[ReportFormat, tuple[str, dict[str, str]]]] = {
+    # A browser shows it; saved or mailed it looks the same, so its style is in it.
+    "html": (
+        "text/html",
+        {
+            "Content-Disposition": "inline; filename*=UTF-8''toolfault-week.html",
+            "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; "
+            "form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
+        },
+    ),
+    "markdown": ("text/markdown", attached("week.md")),
 }
 
 
@@ -49,9 +60,9 @@ def _end(ask: Ask) -> int:
 def _report(ask: Ask, format: ReportFormat) -> Response:  # noqa: A002 - the name of the option
     # A week is a week: the query applies, the time window of the page does not.
     week = queries.weekly(ask.conn, ask.scope_of(ask.query), end=_end(ask))
-    media_type, suffix = _REPORTS[format]
+    media_type, headers = _REPORTS[format]
     return Response(
         weekly_report(week, ask.project.name if ask.project else "", format),
         media_type=f"{media_type}; charset=utf-8",
-        headers=attached(f"week.{suffix}"),
+        headers=headers,
     )

@@ -132,7 +132,7 @@ def new_kinds(ask: Ask, **kept: str) -> Link:
     chosen = ask.query.has("first_seen")
     rest = ask.query.without("first_seen")
     query = rest if chosen else rest.and_(parse("first_seen:1d"))
-    return Link("New since a day ago", ask.link("/failures", query, **kept), chosen)
+    return Link("New in the last day", ask.link("/failures", query, **kept), chosen)
 
 
 def deciding(ask: Ask, **kept: str) -> Deciding | None:

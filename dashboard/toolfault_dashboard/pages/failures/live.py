@@ -92,7 +92,7 @@ def _newest(request: Request) -> list[tuple[str, dict[str, str]]]:
 def _data(ask: Ask, row: FailureRow) -> dict[str, str]:
     line = failure_line(ask, row)
     with shown_in(clock_of(ask.request), ask.now):
-        moment = time_tag(row.occurred_at, "short").striptags()
+        moment = time_tag(row.occurred_at, "seconds").striptags()
     shown = {
         "code": row.code,
         "tool": row.tool,

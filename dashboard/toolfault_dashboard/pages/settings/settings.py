@@ -52,7 +52,7 @@ ROLE_MEANINGS: Final = (
     (
         "developer",
         "also what the model was told, sent and received",
-        "changes, Fix next, alert rules",
+        "changes, states of kinds, Fix next, alert rules",
     ),
     ("operator", "everything, also tracebacks, users and rejected events", "as a developer"),
     ("admin", "everything", "keys, people and roles, retention and prices, alert channels"),
