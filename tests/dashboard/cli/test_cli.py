@@ -332,19 +332,6 @@ def test_an_import_of_what_is_no_transcript(
         assert "an export of toolfault" in capfd.readouterr().err
 
 
-def test_an_import_of_nothing_leaves_no_project(
-    filled: str, capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """A project that would be new is not there after an import of no transcript; others stay."""
-    unknown = tmp_path / "unknown.json"
-    unknown.write_text("{}")
-    before = _out(capfd, "projects", "list", "--database-url", filled)
-    for name in ("another", before.split()[0]):
-        assert run(["import", str(unknown), "--project", name, "--database-url", filled]) == 1
-        capfd.readouterr()
-        assert _out(capfd, "projects", "list", "--database-url", filled) == before
-
-
 def test_a_public_address_needs_an_account_or_a_word(url: str) -> None:
     """The refusal names both ways on, the help says the rule, and nothing says that it listens."""
     serve = [sys.executable, "-c", "from toolfault_dashboard.cli import main; main()", "serve"]
