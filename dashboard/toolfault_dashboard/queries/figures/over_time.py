@@ -88,11 +88,11 @@ def failures_over_time(
 
 
 def _cut(starts: tuple[int, ...], width: int, since: int | None, until: int) -> tuple[int, ...]:
-    """Return the places of buckets of which the window does not hold the whole."""
+    """Return the places of buckets of which the window holds a part; *until* is at most now."""
     return tuple(
         at
         for at, start in enumerate(starts)
-        if (since is not None and start < since) or start + width > until
+        if (since is not None and start < since) or start < until < start + width
     )
 
 
