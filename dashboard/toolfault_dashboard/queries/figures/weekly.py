@@ -63,7 +63,9 @@ def weekly(conn: Connection, scope: Scope, *, end: int | None = None, days: int 
     period = "week" if days == 7 else "day"
     fixes = fix_next(conn, this, limit=TOP)
     now, before = overview(conn, this), overview(conn, last)
-    empty = not now.summary.calls and not before.summary.calls
+    # What a filter does not find may be called all the same.
+    filtered = bool(scope.query.without("since", "until").clauses)
+    empty = not filtered and not now.summary.calls and not before.summary.calls
     newest = [row.last_failure_at for row in projects(conn) if row.id == scope.project_id]
     return Week(
         begin=begin,
