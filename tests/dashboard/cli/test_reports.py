@@ -99,6 +99,13 @@ def test_a_filter_that_nothing_meets_is_no_week_without_data(
     assert "Nothing was called" not in out
 
 
+def test_a_week_before_all_time_is_refused(url: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """A week that would begin before 1970, when no call was, is no week."""
+    arguments = ["report", "weekly", "--project", "generated", "--database-url", url]
+    code, _, err = _run(capfd, *arguments, "--until", "0001-01-01")
+    assert (code, "Write --until as a date" in err) == (2, True)
+
+
 def test_doctor(url: str, capfd: pytest.CaptureFixture[str]) -> None:
     """A sound database passes; a recount finds everything as it was counted."""
     code, out, err = _run(capfd, "doctor", "--recount", "--database-url", url)

@@ -16,9 +16,9 @@ from toolfault_dashboard.queries.fixes.fix_next import FixRow, fix_next
 from toolfault_dashboard.queries.projects import has_untimed, projects
 from toolfault_dashboard.queries.rows import ChangeRow, FrequencyRow, Overview
 from toolfault_dashboard.queries.scope import Scope
-from toolfault_dashboard.search import Clause, Moment, Pattern, Query
+from toolfault_dashboard.search import Clause, Moment, Pattern, Query, parse_moment
 
-__all__ = ["Week", "weekly"]
+__all__ = ["Week", "week_end", "weekly"]
 
 TOP = 10
 
@@ -46,6 +46,21 @@ class Week:
     def period(self) -> str:
         """What it is called: this week, or this day."""
         return "week" if self.days == 7 else "day"
+
+
+def week_end(text: str, now: int) -> int | None:
+    """Return where the week ends that *text* names, in microseconds.
+
+    Args:
+        text: A date, a time or an age, as `since:` takes them.
+        now: What an age counts from, microseconds.
+
+    Returns:
+        None if it names none, or one before 1970, when there were no calls.
+    """
+    moment = parse_moment(text)
+    end = -1 if moment is None else moment.resolve(now)
+    return end if end >= 0 else None
 
 
 def weekly(conn: Connection, scope: Scope, *, end: int | None = None, days: int = 7) -> Week:
