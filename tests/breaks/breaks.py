@@ -2462,8 +2462,8 @@ BREAKS: Final = (
         name="calls-of-a-day-independent",
         promise="The interval of a day's failure rate counts its calls as independent.",
         file="dashboard/toolfault_dashboard/queries/figures/over_time.py",
-        old="rates=tuple(rate_within(*pair, per_trial)",
-        new="rates=tuple(rate_within(*pair, 1.0)",
+        old="calls[start], per_trial, weighed",
+        new="calls[start], 1.0, weighed",
         found_by=(
             "tests/dashboard/queries/test_recount.py::test_the_rate_of_a_bucket_is_as_uncertain_as_that_of_its_window",
         ),

@@ -219,7 +219,7 @@ def test_matrix(conn: Connection, asked: Scope, stored: Tables, by: Any) -> None
 @pytest.mark.parametrize("bucket", ["hour", "day"])
 @each_text
 def test_over_time(conn: Connection, asked: Scope, stored: Tables, bucket: queries.Bucket) -> None:
-    """Every bucket has the weights of its calls and failures."""
+    """Every bucket has the weights of its calls and failures, and a rate of the unrounded."""
     width = DAY_US if bucket == "day" else DAY_US // 24
     found = queries.failures_over_time(conn, asked, bucket=bucket, top=20)
 
@@ -238,6 +238,10 @@ def test_over_time(conn: Connection, asked: Scope, stored: Tables, bucket: queri
         _near(found.calls[place], calls[start])
         for line in found.series:
             _near(line.counts[place], failures[line.name, start])
+        failed = sum(weight for (_, begin), weight in failures.items() if begin == start)
+        share = failed / max(calls[start], failed) if failed or calls[start] else None
+        assert found.rates[place].value == pytest.approx(share)
+        assert found.rates[place].weighed == (share is not None)
 
 
 @each_text
