@@ -22,6 +22,7 @@ from toolfault_dashboard.analysis.comparisons.estimates import crude
 from toolfault_dashboard.analysis.comparisons.metrics import METRICS
 from toolfault_dashboard.analysis.prices import parse_prices
 from toolfault_dashboard.analysis.rates import Rate, wilson_share
+from toolfault_dashboard.exports.fixes import fixes_markdown
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.comparisons.sides import side_of
 from toolfault_dashboard.search import Query, parse
@@ -341,6 +342,9 @@ def test_comparison(conn: Connection, everything: Scope, stored: Tables) -> None
 @each_text
 def test_what_is_not_weighed_says_so(conn: Connection, scope: Scope, asked: Scope) -> None:
     """Fixes are of rows and say so where rows were sampled, and there alone."""
-    assert queries.fix_next(conn, asked, limit=1).unweighed
-    assert not queries.fix_next(conn, scope, limit=1).unweighed
+    found, plain = (queries.fix_next(conn, each, limit=1) for each in (asked, scope))
+    assert found.unweighed
+    assert "Calls were sampled" in fixes_markdown(found, {})
+    assert not plain.unweighed
+    assert "sampled" not in fixes_markdown(plain, {})
     assert not queries.overview(conn, scope).sampled
