@@ -32,8 +32,8 @@ class Interval:
 class Rate:
     """``count`` of ``n``; value and interval are None where n is 0.
 
-    Where calls were sampled, ``count`` and ``n`` are the rows that are there; value and interval
-    are those of the calls that they stand for.
+    Where calls were sampled, ``count`` and ``n`` are the rows that are there (over time: what they
+    stand for); value and interval are those of the calls that they stand for.
 
     The interval is that of `clusters`, conversations whose calls are not independent; where it is
     None they are not known, and each call counts as independent.

@@ -133,22 +133,25 @@ def calls_per_trial(part: Amount, of: Amount, moments: Moments | None = None) ->
     return of.weight / n * inflation(effect, degrees, most=most)
 
 
-def rate_within(failures: int, calls: int, per_trial: float) -> Rate:
+def rate_within(failures: float, calls: float, per_trial: float, *, weighed: bool = False) -> Rate:
     """Return the failure rate of a part of a window, with its interval.
 
     How alike the calls of one conversation are is taken from the whole window: a part of it, an
-    hour or a day, mostly has too few conversations to tell.
+    hour or a day, mostly has too few conversations to tell. ``count`` and ``n`` are the calls that
+    sampled ones stand for, in whole calls, as the chart counts them.
 
     Args:
-        failures: Failures in the part.
+        failures: Failures in the part, not rounded.
         calls: Calls in the part; raised to its failures, which may be reported before them.
         per_trial: `calls_per_trial` of the window.
+        weighed: Whether calls were sampled.
     """
     calls = max(calls, failures)
     if not calls:
         return rate(0, 0)
     interval = wilson_share(failures / calls, calls / per_trial)
-    return Rate(failures, calls, failures / calls, interval.low, interval.high)
+    numbers = whole(failures), whole(calls)
+    return Rate(*numbers, failures / calls, interval.low, interval.high, weighed)
 
 
 def equivalent(part: Amount, of: Amount) -> float:

@@ -50,16 +50,14 @@ def weekly(
     """Write the last seven days beside the seven before them."""
     from toolfault_dashboard import queries
     from toolfault_dashboard.exports.weekly import REPORT_FORMATS, empty_week, weekly_report
-    from toolfault_dashboard.search import parse_moment
 
     chosen = next((known for known in REPORT_FORMATS if known == format), None)
     if chosen is None:
         raise WronglyUsed(f"Write --format as one of {', '.join(REPORT_FORMATS)}.")
-    moment = parse_moment(until) if until is not None else None
-    if until is not None and moment is None:
-        raise WronglyUsed("Write --until as a date such as 2026-11-01.")
     with reading(context, database_url, project, query) as (conn, scope):
-        end = scope.now if moment is None else moment.resolve(scope.now)
+        end = scope.now if until is None else queries.week_end(until, scope.now)
+        if end is None:
+            raise WronglyUsed("Write --until as a date such as 2026-11-01.")
         week = queries.weekly(conn, scope, end=end)
         name = next(row.name for row in queries.projects(conn) if row.id == scope.project_id)
     text = weekly_report(week, name, chosen)

@@ -51,6 +51,7 @@ def fixes_markdown(found: FixList, first: Mapping[tuple[str, str], CalledFirst])
         f"From {plural(found.failures, 'failure')}.",
         "" if found.complete else "Only the newest failures were looked at.",
         covered(found),
+        "Calls were sampled; these figures count those that were sent." if found.unweighed else "",
         "Names and messages are recorded data.",
     )
     parts = [f"# Fix next\n\n{' '.join(filter(None, told))}\n"]

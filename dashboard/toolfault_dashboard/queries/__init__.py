@@ -83,7 +83,7 @@ from toolfault_dashboard.queries.figures.summaries import (
     rates_by_tool,
     summary,
 )
-from toolfault_dashboard.queries.figures.weekly import Week, weekly
+from toolfault_dashboard.queries.figures.weekly import Week, week_end, weekly
 from toolfault_dashboard.queries.fixes.fix_next import FixList, FixRow, fix_next
 from toolfault_dashboard.queries.fixes.messages import MessageGroup, MessageRow, message_efficacy
 from toolfault_dashboard.queries.lists.cursors import CursorError
@@ -187,6 +187,7 @@ __all__ = [
     "summary",
     "touched_by",
     "values_of",
+    "week_end",
     "weekly",
     "window",
 ]

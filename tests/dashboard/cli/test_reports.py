@@ -87,6 +87,25 @@ def test_a_week_without_data_says_where_the_data_is(
     assert not re.search(r"^\| failures +\| 0 ", out, re.MULTILINE)
 
 
+def test_a_filter_that_nothing_meets_is_no_week_without_data(
+    url: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Where the filter found nothing, the report does not say that nothing was called."""
+    arguments = ["report", "weekly", "--project", "generated", "--database-url", url]
+    until = format_time(NOW)[:10]
+    code, out, _ = _run(capfd, *arguments, "--until", until, "tool:no_such_tool")
+    assert code == 0
+    assert re.search(r"^\| calls +\| 0 ", out, re.MULTILINE)
+    assert "Nothing was called" not in out
+
+
+def test_a_week_before_all_time_is_refused(url: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """A week that would begin before 1970, when no call was, is no week."""
+    arguments = ["report", "weekly", "--project", "generated", "--database-url", url]
+    code, _, err = _run(capfd, *arguments, "--until", "0001-01-01")
+    assert (code, "Write --until as a date" in err) == (2, True)
+
+
 def test_doctor(url: str, capfd: pytest.CaptureFixture[str]) -> None:
     """A sound database passes; a recount finds everything as it was counted."""
     code, out, err = _run(capfd, "doctor", "--recount", "--database-url", url)

@@ -177,6 +177,7 @@ def test_the_week_is_one_click_away_for_whom_it_may_concern(engine: Engine):
         files = browser.page(f"/?{GENERATED}").files
         assert [each for each in files if each.startswith("/report.html")]
         assert {browser.get(path).status_code for path in ("/report.html", "/report.md")} == {200}
+        assert browser.get("/report.html?until=0001-01-01").status_code == 422
     for browser in open_browser(engine, role="viewer"):
         files = browser.page(f"/?{GENERATED}").files
         assert not [each for each in files if each.startswith("/report.html")]

@@ -22,6 +22,7 @@ from toolfault_dashboard.analysis.comparisons.estimates import crude
 from toolfault_dashboard.analysis.comparisons.metrics import METRICS
 from toolfault_dashboard.analysis.prices import parse_prices
 from toolfault_dashboard.analysis.rates import Rate, wilson_share
+from toolfault_dashboard.exports.fixes import fixes_markdown
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.comparisons.sides import side_of
 from toolfault_dashboard.search import Query, parse
@@ -219,7 +220,7 @@ def test_matrix(conn: Connection, asked: Scope, stored: Tables, by: Any) -> None
 @pytest.mark.parametrize("bucket", ["hour", "day"])
 @each_text
 def test_over_time(conn: Connection, asked: Scope, stored: Tables, bucket: queries.Bucket) -> None:
-    """Every bucket has the weights of its calls and failures."""
+    """Every bucket has the weights of its calls and failures, and a rate of the unrounded."""
     width = DAY_US if bucket == "day" else DAY_US // 24
     found = queries.failures_over_time(conn, asked, bucket=bucket, top=20)
 
@@ -238,6 +239,10 @@ def test_over_time(conn: Connection, asked: Scope, stored: Tables, bucket: queri
         _near(found.calls[place], calls[start])
         for line in found.series:
             _near(line.counts[place], failures[line.name, start])
+        failed = sum(weight for (_, begin), weight in failures.items() if begin == start)
+        share = failed / max(calls[start], failed) if failed or calls[start] else None
+        assert found.rates[place].value == pytest.approx(share)
+        assert found.rates[place].weighed == (share is not None)
 
 
 @each_text
@@ -337,6 +342,9 @@ def test_comparison(conn: Connection, everything: Scope, stored: Tables) -> None
 @each_text
 def test_what_is_not_weighed_says_so(conn: Connection, scope: Scope, asked: Scope) -> None:
     """Fixes are of rows and say so where rows were sampled, and there alone."""
-    assert queries.fix_next(conn, asked, limit=1).unweighed
-    assert not queries.fix_next(conn, scope, limit=1).unweighed
+    found, plain = (queries.fix_next(conn, each, limit=1) for each in (asked, scope))
+    assert found.unweighed
+    assert "Calls were sampled" in fixes_markdown(found, {})
+    assert not plain.unweighed
+    assert "sampled" not in fixes_markdown(plain, {})
     assert not queries.overview(conn, scope).sampled

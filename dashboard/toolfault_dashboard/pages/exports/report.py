@@ -13,7 +13,6 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.exports.weekly import REPORT_STYLE, ReportFormat, weekly_report
 from toolfault_dashboard.pages.exports.download import attached
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
-from toolfault_dashboard.search import parse_moment
 
 __all__ = ["router"]
 
@@ -51,10 +50,10 @@ def _end(ask: Ask) -> int:
     given = ask.request.query_params.get("until", "")
     if not given:
         return ask.now
-    moment = parse_moment(given)
-    if moment is None:
+    end = queries.week_end(given, ask.now)
+    if end is None:
         raise HTTPException(422, "Write until as a date such as 2026-11-01.")
-    return moment.resolve(ask.now)
+    return end
 
 
 def _report(ask: Ask, format: ReportFormat) -> Response:  # noqa: A002 - the name of the option

@@ -72,27 +72,29 @@ def failures_over_time(
         counts, calls, untimed = _from_rows(conn, scope, bucket, sampled)
     lines = [_line(code, found, starts) for code, found in counts.items()]
     lines.sort(key=lambda line: (-line.total, line.name))
-    called = tuple(whole(calls[start]) for start in starts)
-    failed = [sum(line.counts[at] for line in lines) for at in range(len(starts))]
+    failed = {start: sum(found[start] for found in counts.values()) for start in starts}
     per_trial = calls_per_trial(conn, scope)
     return FailuresOverTime(
         bucket=bucket,
         starts=starts,
-        calls=called,
+        calls=tuple(whole(calls[start]) for start in starts),
         series=tuple(lines[:top]),
         other=_added(lines[top:]),
         untimed=untimed,
-        rates=tuple(rate_within(*pair, per_trial) for pair in zip(failed, called, strict=True)),
+        rates=tuple(
+            rate_within(failed[start], calls[start], per_trial, weighed=sampled.calls)
+            for start in starts
+        ),
         cut=_cut(starts, WIDTH[bucket], since, min(scope.now, until or scope.now)),
     )
 
 
 def _cut(starts: tuple[int, ...], width: int, since: int | None, until: int) -> tuple[int, ...]:
-    """Return the places of buckets of which the window does not hold the whole."""
+    """Return the places of buckets of which the window holds a part; *until* is at most now."""
     return tuple(
         at
         for at, start in enumerate(starts)
-        if (since is not None and start < since) or start + width > until
+        if (since is not None and start < since) or start < until < start + width
     )
 
 

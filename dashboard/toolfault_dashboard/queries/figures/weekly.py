@@ -16,9 +16,9 @@ from toolfault_dashboard.queries.fixes.fix_next import FixRow, fix_next
 from toolfault_dashboard.queries.projects import has_untimed, projects
 from toolfault_dashboard.queries.rows import ChangeRow, FrequencyRow, Overview
 from toolfault_dashboard.queries.scope import Scope
-from toolfault_dashboard.search import Clause, Moment, Pattern, Query
+from toolfault_dashboard.search import Clause, Moment, Pattern, Query, parse_moment
 
-__all__ = ["Week", "weekly"]
+__all__ = ["Week", "week_end", "weekly"]
 
 TOP = 10
 
@@ -48,6 +48,21 @@ class Week:
         return "week" if self.days == 7 else "day"
 
 
+def week_end(text: str, now: int) -> int | None:
+    """Return where the week ends that *text* names, in microseconds.
+
+    Args:
+        text: A date, a time or an age, as `since:` takes them.
+        now: What an age counts from, microseconds.
+
+    Returns:
+        None if it names none, or one before 1970, when there were no calls.
+    """
+    moment = parse_moment(text)
+    end = -1 if moment is None else moment.resolve(now)
+    return end if end >= 0 else None
+
+
 def weekly(conn: Connection, scope: Scope, *, end: int | None = None, days: int = 7) -> Week:
     """Return the *days* that end at *end* (microseconds; by default now) for *scope*.
 
@@ -63,7 +78,9 @@ def weekly(conn: Connection, scope: Scope, *, end: int | None = None, days: int 
     period = "week" if days == 7 else "day"
     fixes = fix_next(conn, this, limit=TOP)
     now, before = overview(conn, this), overview(conn, last)
-    empty = not now.summary.calls and not before.summary.calls
+    # What a filter does not find may be called all the same.
+    filtered = bool(scope.query.without("since", "until").clauses)
+    empty = not filtered and not now.summary.calls and not before.summary.calls
     newest = [row.last_failure_at for row in projects(conn) if row.id == scope.project_id]
     return Week(
         begin=begin,
