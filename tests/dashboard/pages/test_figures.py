@@ -211,7 +211,7 @@ def test_one_tool(read: Reads, conn: Connection, scope: Scope):
     are(table.rows, "Failures", list(found.summary.codes.values()))
     values = queries.values_of(conn, own, "field", limit=15)
     (table,) = page.section("Fields").tables
-    are(table.rows, "Field", [each.value or "none" for each in values])
+    are(table.rows, "Field", [each.value or "(no argument)" for each in values])
     are(table.rows, "Failures", [each.failures for each in values])
     for row, each in zip(table.rows, values, strict=True):
         shows(row["Rate"], rate(each.failures, found.summary.calls))
@@ -301,7 +301,7 @@ def test_maps_say_what_they_leave_out(empty_browser: Browser):
         calls = [failure(f"tool{n % 2}", code=f"code{n // 4}", field=None) for n in range(34)]
         store_events(conn, project, calls, received_at=now_us())
     section = empty_browser.page("/codes").section("Tool by code")
-    assert "not shown: 2 failures" in section.text
+    assert "2 failures are not shown here" in section.text
     (table,) = section.tables
     assert len(table.headings) == 2 + 8
 

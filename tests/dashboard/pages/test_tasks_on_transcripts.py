@@ -230,6 +230,9 @@ def test_last_week_of_old_transcripts(to: Open) -> None:
     week = Page(newcomer.fetch(newcomer.home.link("Weekly report"))).table("figure", "this week")
     assert week.row("failures")["this week"].number == len(last)
     assert last
+    edits = Page(newcomer.fetch("/?q=tool:Edit&window=all&project=claude"))  # older than those
+    week = Page(newcomer.fetch(edits.link("Weekly report"))).table("figure", "this week")
+    assert week.row("failures")["this week"].number > 0
 
 
 def test_kinds_new_since_yesterday(to: Open) -> None:

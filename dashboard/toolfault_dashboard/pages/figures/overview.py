@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fastapi import APIRouter
 from starlette.responses import Response
 
@@ -21,6 +23,7 @@ from toolfault_dashboard.pages.shared.lines import (
 from toolfault_dashboard.pages.shared.over_time import TOP_CODES, time_chart
 from toolfault_dashboard.pages.shared.tiles import overview_tiles
 from toolfault_dashboard.queries.projects import has_ingest_key
+from toolfault_dashboard.queries.rows import FailureRow
 
 __all__ = ["router"]
 
@@ -64,7 +67,7 @@ def overview(ask: Asked) -> Response:
             "tools_csv": ask.export("/tools.csv"),
             "codes_csv": ask.export("/codes.csv"),
             "failures_csv": ask.export("/failures.csv"),
-            "report": ask.link("/report.html", window="", until=_week_until(ask))
+            "report": ask.link("/report.html", window="", until=_week_until(ask, newest.rows))
             if allows(ask.viewer.role, "developer")
             else "",
             "send": ask.link("/start", "", window="") if _nothing_sends(ask) else "",
@@ -80,9 +83,14 @@ def _nothing_sends(ask: Ask) -> bool:
     return not has_ingest_key(ask.conn, ask.project.id)
 
 
-def _week_until(ask: Ask) -> str:
-    """Return where the week to report ends: with the day of an old newest failure; "" for now."""
+def _week_until(ask: Ask, rows: Sequence[FailureRow]) -> str:
+    """Return where the week to report ends: with the day of an old newest failure; "" for now.
+
+    It is the newest of the view, of which *rows* are the newest, or else of the project.
+    """
     newest = ask.project.last_failure_at if ask.project else None
+    if rows and rows[0].occurred_at is not None:
+        newest = rows[0].occurred_at
     if newest is None or newest >= ask.now - 7 * DAY:
         return ""
     return timestamp(newest + DAY)[:10]

@@ -238,7 +238,7 @@ def _fields(ask: Ask, found: Overview) -> tuple[FrequencyLine, ...]:
     scale = rate_scale(rates.values())
     return tuple(
         FrequencyLine(
-            name=each.value or "none",
+            name=each.value or "(no argument)",
             tool="",
             failures=each.failures,
             share=each.failures / failures if failures else 0.0,
