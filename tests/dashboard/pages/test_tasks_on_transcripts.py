@@ -230,7 +230,12 @@ def test_last_week_of_old_transcripts(to: Open) -> None:
     week = Page(newcomer.fetch(newcomer.home.link("Weekly report"))).table("figure", "this week")
     assert week.row("failures")["this week"].number == len(last)
     assert last
-    edits = Page(newcomer.fetch("/?q=tool:Edit&window=all&project=claude"))  # older than those
+
+
+def test_the_week_of_a_filter(to: Open) -> None:
+    """The report of a filter is of the last week in which something of it failed."""
+    newcomer = to("claude")
+    edits = newcomer.follow("/?q=tool:Edit&window=all&project=claude")  # older than the newest
     week = Page(newcomer.fetch(edits.link("Weekly report"))).table("figure", "this week")
     assert week.row("failures")["this week"].number > 0
 
