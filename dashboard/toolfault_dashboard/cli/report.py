@@ -44,6 +44,9 @@ def weekly(
     until: Annotated[
         str | None, typer.Option("--until", help="End of the week: a UTC date; by default now.")
     ] = None,
+    url: Annotated[
+        str, typer.Option("--url", help="Address of the dashboard: rows then link to it.")
+    ] = "",
     project: ProjectOption = None,
     database_url: DatabaseOption = None,
 ) -> None:
@@ -60,7 +63,7 @@ def weekly(
             raise WronglyUsed("Write --until as a date such as 2026-11-01.")
         week = queries.weekly(conn, scope, end=end)
         name = next(row.name for row in queries.projects(conn) if row.id == scope.project_id)
-    text = weekly_report(week, name, chosen)
+    text = weekly_report(week, name, chosen, address=url.rstrip("/"))
     if chosen == "csv" and (note := empty_week(week)):
         typer.echo(note, err=True)
     if output is None:

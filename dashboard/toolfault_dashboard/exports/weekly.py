@@ -9,14 +9,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
+from urllib.parse import urlencode
 
 from toolfault_collector.clock import DAY_US, format_time
 from toolfault_dashboard.exports.cells import guarded
 from toolfault_dashboard.exports.comparisons import HEADINGS, comparison_lines
 from toolfault_dashboard.exports.markdown import markdown_table, markdown_text
+from toolfault_dashboard.formats import percent, percent_interval
 from toolfault_dashboard.queries.figures.weekly import Week
 from toolfault_dashboard.queries.fixes.fix_next import FixRow
 from toolfault_dashboard.queries.rows import FrequencyRow, Overview
+from toolfault_dashboard.search import QueryError, parse
 
 __all__ = ["REPORT_FORMATS", "REPORT_STYLE", "ReportFormat", "empty_week", "weekly_report"]
 
@@ -29,12 +32,28 @@ class _Part:
     title: str
     headings: Sequence[str]
     rows: Sequence[Sequence[object]]
+    links: Sequence[str] = ()  # where the first cell of each row leads
 
 
-def weekly_report(week: Week, project: str, format: ReportFormat) -> str:  # noqa: A002 - the option
-    """Return the report of *week* for *project* as text."""
+def weekly_report(
+    week: Week,
+    project: str,
+    format: ReportFormat,  # noqa: A002 - the option
+    *,
+    address: str = "",
+) -> str:
+    """Return the report of *week* for *project* as text.
+
+    Args:
+        week: What was counted.
+        project: Its name.
+        format: What the text is.
+        address: Where the dashboard is reached, such as ``https://toolfault.example.org``. Codes,
+            tools, kinds, fixes and changes link there; without it nothing is a link. CSV has none.
+    """
     title = f"Tool-call failures of {project}, {_day(week.begin)} to {_day(week.end)}"
-    parts = [_told_apart(part) for part in _parts(week) if part.rows]
+    linked = _Links(week, project, address)
+    parts = [_told_apart(part) for part in _parts(week, linked) if part.rows]
     if format == "csv":
         return _csv(parts)
     if format == "markdown":
@@ -58,17 +77,42 @@ def empty_week(week: Week) -> str:
     return ""
 
 
-def _parts(week: Week) -> list[_Part]:
+@dataclass(frozen=True, slots=True)
+class _Links:
+    """Addresses of what the rows of a report are about, within its days."""
+
+    week: Week
+    project: str
+    address: str
+
+    def rows(self, clauses: str) -> str:
+        """Return where the failures are that *clauses* select."""
+        begin, end = (format_time(at) for at in (self.week.begin, self.week.end))
+        try:
+            asked = parse(self.week.query).and_(parse(clauses))
+        except QueryError:  # a name with a control character, which no query can hold
+            return ""
+        return self.to("/failures", q=str(asked.and_(parse(f"since:{begin} until:{end}"))))
+
+    def to(self, path: str, **asked: str) -> str:
+        """Return the address of a page."""
+        if not self.address:
+            return ""
+        return f"{self.address}{path}?{urlencode({'project': self.project, **asked})}"
+
+
+def _parts(week: Week, linked: _Links) -> list[_Part]:
     each = week.period
     return [
         _Part(f"This {each}", ("figure", f"this {each}", f"the {each} before"), _figures(week)),
         _Part(f"Against the {each} before", HEADINGS, comparison_lines(week.against_last)),
-        _Part("Codes", ("code", "failures", "of calls", "95% interval"), _rates(week.codes)),
-        _Part("Tools", ("tool", "failures", "of calls", "95% interval"), _rates(week.tools)),
+        _frequencies("Codes", "code", week.codes, linked),
+        _frequencies("Tools", "tool", week.tools, linked),
         _Part(
             f"New this {each}",
             ("signature", "tool", "code", "failures"),
             [(row.name[:12], row.tool, row.code, row.failures) for row in week.new],
+            [linked.rows(row.query) for row in week.new],
         ),
         _Part(
             "Fix next"
@@ -76,11 +120,13 @@ def _parts(week: Week) -> list[_Part]:
             else f"Fix next, of the newest {week.fixes_of} failures",
             ("what to do", "calls per week", "failures"),
             [(_to_do(row), _per_week(row), row.failures) for row in week.fixes],
+            [linked.rows(row.query) for row in week.fixes],
         ),
         _Part(
             "Changes",
             ("label", "tool", "when"),
             [(row.label, row.tool or "all", format_time(row.occurred_at)) for row in week.changes],
+            [linked.to(f"/changes/{row.event_id}") for row in week.changes],
         ),
     ]
 
@@ -133,19 +179,24 @@ def _figures(week: Week) -> list[tuple[object, ...]]:
 
 def _share(side: Overview, name: str) -> str:
     value = getattr(side, name).value
-    return "–" if value is None else f"{value:.1%}"
+    return "–" if value is None else percent(value)
 
 
-def _rates(rows: Sequence[FrequencyRow]) -> list[tuple[object, ...]]:
-    return [
-        (
-            row.name,
-            row.failures,
-            "–" if row.rate.value is None else f"{row.rate.value:.2%}",
-            "–" if row.rate.low is None else f"{row.rate.low:.2%} to {row.rate.high:.2%}",
-        )
-        for row in rows
-    ]
+def _frequencies(title: str, name: str, rows: Sequence[FrequencyRow], linked: _Links) -> _Part:
+    return _Part(
+        title,
+        (name, "failures", "of calls", "95% interval"),
+        [
+            (
+                row.name,
+                row.failures,
+                "–" if row.rate.value is None else percent(row.rate.value),
+                "–" if row.rate.low is None else percent_interval(row.rate),
+            )
+            for row in rows
+        ],
+        [linked.rows(row.query) for row in rows],
+    )
 
 
 def _per_week(row: object) -> str:
@@ -169,7 +220,10 @@ def _csv(parts: Sequence[_Part]) -> str:
 
 
 def _markdown(title: str, note: str, parts: Sequence[_Part]) -> str:
-    tables = [f"## {part.title}\n\n{markdown_table(part.headings, part.rows)}" for part in parts]
+    tables = [
+        f"## {part.title}\n\n{markdown_table(part.headings, part.rows, part.links)}"
+        for part in parts
+    ]
     head = [f"# {markdown_text(title)}\n", *((f"{markdown_text(note)}\n",) if note else ())]
     return "\n".join([*head, *tables])
 
@@ -203,16 +257,22 @@ def _table(part: _Part) -> str:
         f'<th scope="col"{kind}>{html.escape(each)}</th>'
         for kind, each in zip(kinds, part.headings, strict=True)
     )
-    rows = "\n".join(f"<tr>{_cells(row, kinds)}</tr>" for row in part.rows)
+    links = part.links or [""] * len(part.rows)
+    rows = "\n".join(
+        f"<tr>{_cells(row, kinds, link)}</tr>" for row, link in zip(part.rows, links, strict=True)
+    )
     return (
         f"<table><caption>{html.escape(part.title)}</caption>"
         f"<thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table>"
     )
 
 
-def _cells(row: Sequence[object], kinds: Sequence[str]) -> str:
+def _cells(row: Sequence[object], kinds: Sequence[str], link: str) -> str:
+    first, *others = (html.escape(_text(each)) for each in row)
+    if link:
+        first = f'<a href="{html.escape(link)}">{first}</a>'
     return "".join(
-        f"<td{kind}>{html.escape(_text(each))}</td>" for kind, each in zip(kinds, row, strict=True)
+        f"<td{kind}>{each}</td>" for kind, each in zip(kinds, [first, *others], strict=True)
     )
 
 

@@ -20,6 +20,7 @@ from toolfault_dashboard.analysis.fixes.opportunities import FixKey
 from toolfault_dashboard.analysis.fixes.remedies import advice
 from toolfault_dashboard.exports import table_stream, write
 from toolfault_dashboard.exports.weekly import weekly_report
+from toolfault_dashboard.formats import percent
 from toolfault_dashboard.queries import RowStream, Scope
 from toolfault_dashboard.queries.rows import FrequencyRow
 
@@ -105,13 +106,13 @@ def _has_both_weeks(conn: Connection, scope: Scope, text: str) -> None:
         for name in ("conversations", "calls", "failures", "chains", "recovered", "round_trips"):
             assert int(seen[name.replace("_", " ")]) == getattr(found.summary, name), (column, name)
         for name in ("failure_rate", "first_try", "recovery_rate"):
-            assert seen[name.replace("_", " ")] == f"{getattr(found, name).value:.1%}"
+            assert seen[name.replace("_", " ")] == percent(getattr(found, name).value)
     week = scope.narrowed(weeks["this week"])
     tables: dict[str, queries.Dimension] = {"Codes": "code", "Tools": "tool"}
     for part, by in tables.items():
         expected = queries.frequency(conn, week, by, limit=10).rows
         assert [(name, row["failures"], row["of calls"]) for name, row in parts[part].items()] == [
-            (row.name, str(row.failures), f"{row.rate.value:.2%}") for row in expected
+            (row.name, str(row.failures), percent(row.rate.value)) for row in expected
         ]
     assert len(parts["Fix next"]) == len(queries.fix_next(conn, week, limit=10).rows)
 
@@ -122,6 +123,7 @@ def test_weekly_report(conn: Connection, scope: Scope, format_: Any) -> None:
     week = queries.weekly(conn, scope)
     text = weekly_report(week, "<b>project</b>", format_)
     assert "<b>" not in text
+    assert "://" not in text  # nobody said where the dashboard is
     if format_ == "csv":
         _has_both_weeks(conn, scope, text)
     for row in queries.frequency(conn, scope.narrowed("since:7d until:0s -time:none"), "tool").rows:

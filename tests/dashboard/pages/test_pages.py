@@ -174,14 +174,28 @@ def test_the_maps_of_codes_and_fields_lead_to_their_failures(browser: Browser):
 def test_the_week_is_one_click_away_for_whom_it_may_concern(engine: Engine):
     """The overview links the report; a viewer, who sees no fixes, has neither link nor file."""
     for browser in open_browser(engine, role="developer"):
-        files = browser.page(f"/?{GENERATED}").files
-        assert [each for each in files if each.startswith("/report.html")]
+        links = [each.href for each in browser.page(f"/?{GENERATED}").links]
+        assert [each for each in links if each.startswith("/report.html")]
         assert {browser.get(path).status_code for path in ("/report.html", "/report.md")} == {200}
         assert browser.get("/report.html?until=0001-01-01").status_code == 422
     for browser in open_browser(engine, role="viewer"):
-        files = browser.page(f"/?{GENERATED}").files
-        assert not [each for each in files if each.startswith("/report.html")]
+        links = [each.href for each in browser.page(f"/?{GENERATED}").links]
+        assert not [each for each in links if each.startswith("/report.html")]
         assert {browser.get(path).status_code for path in ("/report.html", "/report.md")} == {403}
+
+
+def test_the_week_leads_to_its_rows(browser: Browser):
+    """A code, a tool or a new kind of the report leads to as many failures as stand beside it."""
+    week = Page(browser.get(generated("/report.html?q=-model:claude-x")).text)
+    followed = 0
+    for first in ("code", "tool", "signature"):
+        for row in week.table(first, "failures").rows[:3]:
+            behind = browser.page(row[first].href.removeprefix("http://127.0.0.1:8321"))
+            assert behind.lead.startswith(f"{plural(row['failures'].number, 'failure')} "), first
+            followed += 1
+    assert followed > 5
+    markdown = browser.get(generated("/report.md")).text
+    assert "](<http://127.0.0.1:8321/failures?project=generated&q=" in markdown
 
 
 def test_an_outcome_leads_to_its_chains(browser: Browser):

@@ -61,7 +61,12 @@ def _report(ask: Ask, format: ReportFormat) -> Response:  # noqa: A002 - the nam
     week = queries.weekly(ask.conn, ask.scope_of(ask.query), end=_end(ask))
     media_type, headers = _REPORTS[format]
     return Response(
-        weekly_report(week, ask.project.name if ask.project else "", format),
+        weekly_report(
+            week,
+            ask.project.name if ask.project else "",
+            format,
+            address=str(ask.request.base_url).rstrip("/"),  # whole: the page may be mailed
+        ),
         media_type=f"{media_type}; charset=utf-8",
         headers=headers,
     )

@@ -41,6 +41,7 @@ class Week:
     days: int = 7
     newest_at: int | None = None  # where nothing was called: the newest failure of the project
     untimed: bool = False  # the same: whether calls of the project have no times
+    query: str = ""  # what is reported, without its window
 
     @property
     def period(self) -> str:
@@ -97,6 +98,7 @@ def weekly(conn: Connection, scope: Scope, *, end: int | None = None, days: int 
         days=days,
         newest_at=newest[0] if newest and empty else None,
         untimed=empty and has_untimed(conn, scope.project_id),
+        query=str(scope.query.without("since", "until")),
     )
 
 
