@@ -143,6 +143,7 @@ def _asked(server: LiveServer, key: str, what: str, query: str) -> Any:
         f"{server.address}/api/v1/{what}",
         params={"q": query},
         headers={"Authorization": f"Bearer {key}"},
+        timeout=60,
     ).json()
 
 

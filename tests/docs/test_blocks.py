@@ -111,7 +111,7 @@ def _coding_agent(on: Stage, block: Block) -> None:
         asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
         headers = headers or {"Authorization": f"Bearer {on.environ['READ_KEY']}"}
         headers["Accept"] = "application/json, text/event-stream"
-        assert httpx2.post(address[0], json=asked, headers=headers).status_code == 200
+        assert httpx2.post(address[0], json=asked, headers=headers, timeout=60).is_success
 
 
 def _exporter(on: Stage, block: Block) -> None:
@@ -148,6 +148,7 @@ def _batch(on: Stage, block: Block) -> None:
         on.server.address + on.notes["path"],
         headers=on.notes["headers"],
         content=block.text.replace("[ ... ]", events),
+        timeout=60,
     )
     assert answer.status_code == 200, answer.text
     assert on.found("tool:posted release:1.4.0 agent:travel-bot") == 1

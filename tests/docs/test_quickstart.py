@@ -78,7 +78,7 @@ def _reader(folder: Path) -> tuple[Path, Path]:
 def _look_at_changes(link: str) -> None:
     """Sign in by the link that the server printed, and find the change that was recorded."""
     server, _, token = link.partition("/sign-in?token=")
-    with httpx2.Client(base_url=server, trust_env=False) as browser:
+    with httpx2.Client(base_url=server, trust_env=False, timeout=60) as browser:
         browser.post("/sign-in", data={"token": token}, headers={"Origin": server})
         page = browser.get("/changes").text
     assert "Accept words for people in book_table" in page
