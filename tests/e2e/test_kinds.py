@@ -170,7 +170,7 @@ def test_kinds_are_read_and_decided_about_page_by_page(reader: Visit):
     expect(page.get_by_role("status")).to_have_text("1 kind changed.")
     expect(rows).to_have_count(3)
     _states(page, "new", "acknowledged", "new")
-    pages.get_by_role("link", name="Before").click()
+    pages.get_by_role("link", name="Previous").click()
     expect(rows).to_have_count(50)
     expect(page.get_by_role("status")).to_have_count(0)
     states = [row["state"] for row in downloaded(page, "these kinds")]

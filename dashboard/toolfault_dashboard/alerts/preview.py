@@ -167,18 +167,26 @@ def _needed(rule: Rule, *, sampled: bool) -> float:
     return least  # closed chains, each begun by a failure
 
 
+_WIDEST: Final = 0.4
+"""An interval of a share that is wider says nothing of what is usual: beyond its far end nearly
+every share would be unusual, and the rule would never fire."""
+
+
 def suggested(conn: Connection, rule: Rule, now: int) -> tuple[Figure | None, float]:
     """Return what the figure of *rule* was in the last `DAYS`, and a threshold that fits it.
 
     The threshold lies half as far again beyond the far end of the interval (for a share that must
     not fall: of what is missing up to 1), so that what is usual does not fire. Where there is not
-    enough to say what is usual, it is the rule's own.
+    enough to say what is usual, it is the rule's own: few calls, or a share of few conversations
+    whose interval is wider than `_WIDEST`.
     """
     if rule.asks.kind not in ("above", "below") or rule.condition == "sender_drops":
         return None, rule.threshold
     figure = measure(conn, replace(rule, window_us=DAYS * DAY_US), now).figure
     assert figure is not None, "these conditions measure a figure"
     if figure.low is None or figure.high is None or figure.n < rule.least:
+        return figure, rule.threshold
+    if rule.asks.share and figure.high - figure.low > _WIDEST:
         return figure, rule.threshold
     if rule.asks.kind == "above":
         threshold = figure.high * 1.5

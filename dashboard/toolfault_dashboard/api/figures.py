@@ -215,5 +215,5 @@ def repeated_executions(asked: Asked) -> Any:
 
 @router.get("/fix-next", operation_id="get_fix_next", response_model=model_of(FixList))
 def fix_next(asked: Asked, limit: Most = 100) -> Any:
-    """Rank what to mend by the round trips it would save."""
+    """Rank what to mend by the calls it would save."""
     return Json(queries.fix_next(asked.conn, asked.scope, limit=limit))

@@ -8,6 +8,7 @@ documentation (``docs/reference.py``) show the same text.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -69,9 +70,15 @@ def http_api() -> str:
         members = ", ".join(
             f"`{member}` ({_kind(of)})" for member, of in schema.get("properties", {}).items()
         )
-        about = " ".join(schema.get("description", "").replace("``", "`").split())
+        about = _said_of_shape(schema.get("description", ""))
         lines += [f"### {name}", "", *([about, ""] if about else []), members or _kind(schema), ""]
     return "\n".join(lines)
+
+
+def _said_of_shape(described: str) -> str:
+    """Return what a docstring says of a shape to readers of JSON: its members stand below it."""
+    said = " ".join(described.partition("Attributes:")[0].replace("``", "`").split())
+    return re.sub(r"\bNone\b", "null", said)
 
 
 MADE: Final[dict[str, Callable[[], str]]] = {
@@ -162,9 +169,9 @@ def _group(title: str, about: str, operations: list[tuple[str, str, Any]]) -> It
     for method, path, operation in operations:
         yield f"| [{method} {path}](#{slug(f'{method} {path}')}) | {_cell(_about(operation))} |"
     if given and len(of_all) > 1:
-        yield from ("", "Each takes", "", *_table(given))
+        yield from ("", "Each takes:", "", *_table(given))
     if said and len(of_all) > 1:
-        yield from ("", "Each may answer, beside 200,", "", *_answers(said))
+        yield from ("", "Besides 200, each may answer:", "", *_answers(said))
     common = [*given, *said] if len(of_all) > 1 else []
     for method, path, operation in operations:
         yield from ("", f"### {method} {path}", "", _about(operation), "")

@@ -4,10 +4,28 @@ from __future__ import annotations
 
 import pytest
 from tests.dashboard.alerts.conftest import Office
+from tests.factories import failure, success
 
+from toolfault_collector.clock import SECOND_US
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard.alerts.preview import suggested
 from toolfault_dashboard.alerts.rules import CONDITIONS, read_rule
+
+
+def test_a_wide_interval_suggests_nothing(sqlite_office: Office) -> None:
+    """Where one of few conversations failed and the others did not, the default is suggested."""
+    office = sqlite_office
+    at = office.now - SECOND_US
+    for talk, make in enumerate((failure, success, success)):
+        office.store(*(make(session_id=f"c{talk}", at=at + number) for number in range(40)))
+    rule = read_rule(
+        {"condition": "failure_rate"}, project_id=office.project, audience="system", now=office.now
+    )
+    with read_connection(office.engine) as conn:
+        figure, threshold = suggested(conn, rule, office.now)
+    assert figure is not None
+    assert figure.n >= rule.least
+    assert threshold == CONDITIONS["failure_rate"].threshold
 
 
 @pytest.mark.parametrize(

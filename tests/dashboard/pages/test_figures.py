@@ -14,7 +14,7 @@ from tests.dashboard.generated import NOW
 from tests.dashboard.pages.conftest import Browser
 from tests.dashboard.pages.places import details, generated, scope_of
 from tests.dashboard.reading import Cell, Page, Row
-from tests.factories import failure
+from tests.factories import failure, success
 
 from toolfault_collector.admin.projects import ensure_project, find_project
 from toolfault_collector.clock import DAY_US, format_time, now_us
@@ -856,3 +856,24 @@ def test_whatever_is_zero_is_said_to_be_nothing(browser: Browser):
     for path in ("/failures", "/codes", "/round-trips", "/messages", "/fix-next"):
         page = browser.page(generated(f"{path}?q=tool:nobody")).main
         assert not [row for table in page.tables for row in table.rows], path
+
+
+@pytest.mark.parametrize(
+    ("between", "note"),
+    [
+        ((), "The first retry was right: the message was enough."),
+        (("look",), "The first retry was right, after 1 call of other tools."),
+    ],
+)
+def test_a_first_retry_is_right_by_the_message_or_by_another_call(
+    empty_browser: Browser, between: tuple[str, ...], note: str
+) -> None:
+    """The page of a chain says which of both it was."""
+    at = now_us() - 3_600_000_000
+    calls = [failure("book", session_id="c", at=at)]
+    calls += [success(name, session_id="c", at=at + 1_000_000) for name in between]
+    calls += [success("book", session_id="c", at=at + 2_000_000)]
+    with write_transaction(empty_browser.engine) as conn:
+        store_events(conn, ensure_project(conn, "demo"), calls, received_at=now_us())
+    page = empty_browser.page(f"/chains/{calls[0]['event_id']}?project=demo&window=all")
+    assert note in page.text

@@ -75,7 +75,12 @@ def _notes(row: ChainRow, steps: tuple[Step, ...]) -> tuple[str, ...]:
         step.attempt.identical and not step.between and not step.attempt.success for step in steps
     )
     if row.first_retry_fix:
-        notes.append("The first retry was right: the message was enough.")
+        others = len(steps[1].between) + steps[1].more_between if len(steps) > 1 else 0
+        notes.append(
+            f"The first retry was right, after {plural(others, 'call')} of other tools."
+            if others
+            else "The first retry was right: the message was enough."
+        )
     if blind:
         notes.append(
             f"{plural(blind, 'retry', 'retries')} repeated arguments that had failed before, with"

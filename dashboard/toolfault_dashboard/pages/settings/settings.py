@@ -91,7 +91,7 @@ def _settings(stored: ProjectSettings, server: Settings) -> tuple[SettingLine, .
             "retention_days",
             "Keep calls for (days)",
             _written(stored.retention_days),
-            str(server.retention_days or "0, never"),
+            str(server.retention_days or "0: keep for ever"),
             "Deletes conversations received more than so many days ago. 0 = never.",
             number=True,
         ),
