@@ -1,12 +1,14 @@
-"""A real ``toolfault serve`` for tests that talk to it over HTTP."""
+"""Real servers for tests that talk to them over HTTP: a ``toolfault serve``, or one app."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -15,9 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 from tests.starting import Program, completed
 
-__all__ = ["LiveServer", "is_ready", "live_server", "wait_until"]
+__all__ = ["LiveServer", "is_ready", "live_server", "served", "wait_until"]
 
 _SECONDS = 90.0
 
@@ -132,3 +135,21 @@ def _anew(
         return subprocess.Popen(
             command, cwd=folder, env=environ, stdout=output, stderr=subprocess.STDOUT
         )
+
+
+@contextmanager
+def served(app: Any, **settings: Any) -> Iterator[str]:
+    """The address of *app*, which a thread of this process serves while the block lasts.
+
+    For what a server of its own process does not allow: to set its clock, to break it.
+    """
+    # Who connects before the server runs waits in the backlog: nobody has to poll for it.
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        running = uvicorn.Server(uvicorn.Config(app, log_level="warning", **settings))
+        thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            running.should_exit = True
+            thread.join()

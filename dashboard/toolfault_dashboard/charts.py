@@ -46,7 +46,6 @@ _FEWEST_TICKS: Final = 4
 _TOGETHER: Final = 0.07  # share of the width that the number of a mark takes on a phone
 _RATE_HEIGHT: Final = 56.0  # px between 0 and the end of the axis of rates
 _RATE_TOP: Final = 8.0
-_RATE_SCALES: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
 _GAP: Final = 0.22  # share of a slot left free beside its bar
 
 
@@ -302,7 +301,7 @@ def rate_chart(rates: Sequence[Rate], *, titles: Sequence[str]) -> RateChart | N
         return None
     half = sorted(high for *_, high in drawn)[(len(drawn) - 1) // 2]
     wanted = max(half, *(value for _, value, *_ in drawn))
-    scale = next(each for each in _RATE_SCALES if each >= wanted)
+    scale = min(1.0, nice_ceiling(100 * wanted) / 100)
     baseline = _RATE_TOP + _RATE_HEIGHT
 
     def y(share: float) -> float:

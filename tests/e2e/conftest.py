@@ -9,18 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-import socket
-import threading
 import time
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
-from fastapi import FastAPI
 from playwright.sync_api import Browser, expect, sync_playwright
 from tests.conftest import MakeFile
 from tests.dashboard.alerts.conftest import office, receiver  # noqa: F401
@@ -39,6 +34,17 @@ LONG_WAYS = [
     pytest.param("no-script", marks=pytest.mark.long),
     pytest.param("postgresql", marks=[pytest.mark.long, pytest.mark.postgres]),
 ]
+
+# Marks a test that makes a database of its own: ``database_url``, and whether scripts run.
+EACH_WAY = pytest.mark.parametrize(
+    ("database_url", "script"),
+    [
+        ("sqlite", True),
+        pytest.param("sqlite", False, marks=pytest.mark.long),
+        pytest.param("postgresql", True, marks=[pytest.mark.long, pytest.mark.postgres]),
+    ],
+    indirect=["database_url"],
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -101,23 +107,6 @@ def postgres_server(
     url = copied_database(request, "dashboard", template=filled_template)
     with live_server(tmp_path_factory.mktemp("dashboard"), database_url=url) as running:
         yield running
-
-
-@contextmanager
-def served(app: FastAPI) -> Iterator[str]:
-    """The address of *app*, which a thread of this process serves while the block lasts.
-
-    For what a server of its own process does not allow: to set its clock, to break it.
-    """
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        running = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-        thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            running.should_exit = True
-            thread.join()
 
 
 def administrator(server: LiveServer) -> list[dict[str, Any]]:

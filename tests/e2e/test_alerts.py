@@ -11,8 +11,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 from tests.dashboard.alerts.conftest import Office
 from tests.e2e.browsing import Reader, Visit, chips, cookies_of, downloaded, rows_of, said
-from tests.e2e.conftest import served
+from tests.e2e.conftest import EACH_WAY
 from tests.factories import failure
+from tests.live_server import served
 
 from toolfault_collector.runtime import Collector
 from toolfault_dashboard.access import signin
@@ -186,15 +187,7 @@ def there(office: Office, chromium: Browser, script: bool) -> Iterator[Reader]:
     assert reader.complaints == []
 
 
-@pytest.mark.parametrize(
-    ("database_url", "script"),
-    [
-        ("sqlite", True),
-        pytest.param("sqlite", False, marks=pytest.mark.long),
-        pytest.param("postgresql", True, marks=[pytest.mark.long, pytest.mark.postgres]),
-    ],
-    indirect=["database_url"],
-)
+@EACH_WAY
 def test_what_fires_arrives_signed_and_is_listed(
     there: Reader,
     office: Office,

@@ -18,8 +18,8 @@ from playwright.sync_api import Browser, Page, Response, expect
 from sqlalchemy import Engine
 from tests.dashboard.generated import NOW
 from tests.e2e.browsing import Reader, Visit, cookies_of, rows_of, send, stand_still
-from tests.e2e.conftest import served
 from tests.factories import failure
+from tests.live_server import served
 
 from toolfault_collector.clock import now_us
 from toolfault_collector.runtime import Collector

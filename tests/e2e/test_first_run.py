@@ -9,21 +9,13 @@ import pytest
 from playwright.sync_api import Browser, expect
 from tests.collector.importers.sessions import answer, call, write
 from tests.e2e.browsing import rows_of
-from tests.e2e.conftest import administrator, opened_window
+from tests.e2e.conftest import EACH_WAY, administrator, opened_window
 from tests.live_server import live_server
 
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.parametrize(
-    ("database_url", "script"),
-    [
-        ("sqlite", True),
-        pytest.param("sqlite", False, marks=pytest.mark.long),
-        pytest.param("postgresql", True, marks=[pytest.mark.long, pytest.mark.postgres]),
-    ],
-    indirect=["database_url"],
-)
+@EACH_WAY
 def test_sessions_of_this_machine_are_imported_by_a_click(
     database_url: str, tmp_path: Path, chromium: Browser, script: bool
 ):

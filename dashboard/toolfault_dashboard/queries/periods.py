@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, false, func, select, true, union_all
+from sqlalchemy import Connection, asc, desc, false, func, select, true, union_all
 
 from toolfault_collector.storage.tables import call_counts, tool_call
 from toolfault_dashboard.queries.projects import has_untimed
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import between, window
 
-__all__ = ["Period", "first_call", "period_before"]
+__all__ = ["Period", "first_call", "last_call", "period_before"]
 
 
 class Period(NamedTuple):
@@ -43,20 +44,30 @@ def period_before(conn: Connection, scope: Scope) -> Period | None:
 
 def first_call(conn: Connection, scope: Scope) -> int | None:
     """Return when the first call of the project with a time ended, in microseconds, or None."""
-    earliest = [
+    return min(_ends(conn, scope, asc, func.min), default=None)
+
+
+def last_call(conn: Connection, scope: Scope) -> int | None:
+    """Return when the last call of the project with a time ended, in microseconds, or None."""
+    return max(_ends(conn, scope, desc, func.max), default=None)
+
+
+def _ends(
+    conn: Connection, scope: Scope, order: Callable[[Any], Any], end: Callable[[Any], Any]
+) -> list[int]:
+    """Return the outermost moments of failures, of successes and of calls that were counted."""
+    outermost = [
         select(tool_call.c.occurred_at.label("at"))
         .where(
             tool_call.c.project_id == scope.project_id,
             tool_call.c.success == success,
             tool_call.c.time_source != "none",
         )
-        .order_by(tool_call.c.occurred_at)
+        .order_by(order(tool_call.c.occurred_at))
         .limit(1)
         .subquery()
         for success in (false(), true())
     ]
-    counted = select(func.min(call_counts.c.minute)).where(
-        call_counts.c.project_id == scope.project_id
-    )
-    found = conn.execute(union_all(*(select(each.c.at) for each in earliest), counted))
-    return min((at for at in found.scalars() if at is not None), default=None)
+    counted = select(end(call_counts.c.minute)).where(call_counts.c.project_id == scope.project_id)
+    found = conn.execute(union_all(*(select(each.c.at) for each in outermost), counted))
+    return [at for at in found.scalars() if at is not None]

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import uvicorn
 from sqlalchemy import Engine, delete
 from starlette.applications import Starlette
 from starlette.routing import Mount
+from tests import live_server
 from tests.dashboard.generated import NOW
 
 from toolfault_collector.admin.keys import KeyCache, KeyKind, create_key
@@ -30,17 +28,8 @@ def served(
 ) -> Iterator[str]:
     """Serve the API of *engine* with the protocol *http* and yield ``host:port``."""
     app = Starlette(routes=[Mount("/api/v1", create_api(engine, KeyCache(engine), lambda: now))])
-    # Who connects before the server runs waits in the backlog: nobody has to poll for it.
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", http=http))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
-            host, port = listening.getsockname()
-            yield f"{host}:{port}"
-        finally:
-            server.should_exit = True
-            thread.join()
+    with live_server.served(app, lifespan="off", http=http) as address:
+        yield address.removeprefix("http://")
 
 
 @contextmanager

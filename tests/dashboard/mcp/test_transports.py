@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import sys
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-import uvicorn
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from sqlalchemy import Engine
 from tests.dashboard.generated import NOW
 from tests.dashboard.mcp.asking import text_of
-from tests.live_server import LiveServer, live_server
+from tests.live_server import LiveServer, live_server, served
 from tests.running import new_key
 
 from toolfault_collector.admin.projects import find_project
@@ -140,7 +137,7 @@ async def test_a_server_in_the_stateless_mode_of_the_sdk(history: Engine):
             return answered(conn, project, name, arguments, now=NOW, audience="llm")
 
     app = create_server(ask).streamable_http_app(stateless_http=True, json_response=True)
-    with _serving(app) as address:
+    with served(app) as address:
         for mode in MODES:
             async with Client(streamable_http_client(f"{address}/mcp"), mode=mode) as client:
                 assert (await _every_tool(client))["overview"] == expected
@@ -233,16 +230,3 @@ def _failures(url: str) -> int:
         said = json.loads(text_of(conn, project, "overview"))
     engine.dispose()
     return int(said["failures"])
-
-
-@contextmanager
-def _serving(app: Any) -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()

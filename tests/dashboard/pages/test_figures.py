@@ -877,3 +877,20 @@ def test_a_first_retry_is_right_by_the_message_or_by_another_call(
         store_events(conn, ensure_project(conn, "demo"), calls, received_at=now_us())
     page = empty_browser.page(f"/chains/{calls[0]['event_id']}?project=demo&window=all")
     assert note in page.text
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_the_past_is_that_of_the_calls_not_of_the_failures(
+    empty_browser: Browser, goes_on: bool
+) -> None:
+    """Where calls go on and none fails, report and alert look at these days, else at the old."""
+    now = now_us()
+    calls = [failure(session_id="old", at=now - 40 * DAY_US)]
+    calls += [success(session_id="new", at=now - 60_000_000)] if goes_on else []
+    with write_transaction(empty_browser.engine) as conn:
+        project = ensure_project(conn, "demo")
+        store_events(conn, project, calls, received_at=now, time_policy="import")
+    overview = empty_browser.page("/?project=demo&window=all")
+    assert ("until=" in overview.link("Weekly report")) != goes_on
+    form = empty_browser.page("/alert?project=demo&condition=failure_rate")
+    assert ("the day of the newest failure" in form.text) != goes_on

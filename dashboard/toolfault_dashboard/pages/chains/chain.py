@@ -75,7 +75,7 @@ def _notes(row: ChainRow, steps: tuple[Step, ...]) -> tuple[str, ...]:
         step.attempt.identical and not step.between and not step.attempt.success for step in steps
     )
     if row.first_retry_fix:
-        others = len(steps[1].between) + steps[1].more_between if len(steps) > 1 else 0
+        others = sum(len(step.between) + step.more_between for step in steps)
         notes.append(
             f"The first retry was right, after {plural(others, 'call')} of other tools."
             if others

@@ -22,8 +22,10 @@ from toolfault_dashboard.pages.shared.lines import (
 )
 from toolfault_dashboard.pages.shared.over_time import TOP_CODES, time_chart
 from toolfault_dashboard.pages.shared.tiles import overview_tiles
+from toolfault_dashboard.queries.periods import last_call
 from toolfault_dashboard.queries.projects import has_ingest_key
 from toolfault_dashboard.queries.rows import FailureRow
+from toolfault_dashboard.search import parse
 
 __all__ = ["router"]
 
@@ -86,11 +88,15 @@ def _nothing_sends(ask: Ask) -> bool:
 def _week_until(ask: Ask, rows: Sequence[FailureRow]) -> str:
     """Return where the week to report ends: with the day of an old newest failure; "" for now.
 
-    It is the newest of the view, of which *rows* are the newest, or else of the project.
+    It is the newest of the view, of which *rows* are the newest, or else of the project. A week in
+    which calls went on and none of them failed is worth a report, too.
     """
     newest = ask.project.last_failure_at if ask.project else None
     if rows and rows[0].occurred_at is not None:
         newest = rows[0].occurred_at
     if newest is None or newest >= ask.now - 7 * DAY:
+        return ""
+    called = last_call(ask.conn, ask.scope_of(parse("")))
+    if called is not None and called >= ask.now - 7 * DAY:
         return ""
     return timestamp(newest + DAY)[:10]

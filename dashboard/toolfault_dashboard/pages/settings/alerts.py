@@ -35,7 +35,7 @@ from toolfault_dashboard.contexts.alerts import (
 from toolfault_dashboard.formats import duration, plural, when
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.forms import Submitted
-from toolfault_dashboard.queries.periods import first_call
+from toolfault_dashboard.queries.periods import first_call, last_call
 from toolfault_dashboard.queries.projects import has_untimed
 from toolfault_dashboard.search import QueryError, parse
 
@@ -193,11 +193,15 @@ def _page(ask: Ask, form: dict[str, str], number: int, problem: str = "") -> Res
 def _looked_until(ask: Ask) -> int:
     """Return where the past to look at ends: now, or with the day of an old newest failure.
 
-    Who imports transcripts of last year sees what a rule would have said then.
+    Who imports transcripts of last year sees what a rule would have said then. Where calls go on
+    and none of them fails, the past is the last days.
     """
     newest = ask.project.last_failure_at if ask.project else None
-    old = newest is not None and newest < ask.now - DAYS * DAY_US
-    return (newest // DAY_US + 1) * DAY_US if newest is not None and old else ask.now
+    if newest is None or newest >= ask.now - DAYS * DAY_US:
+        return ask.now
+    called = last_call(ask.conn, ask.scope_of(parse("")))
+    goes_on = called is not None and called >= ask.now - DAYS * DAY_US
+    return ask.now if goes_on else (newest // DAY_US + 1) * DAY_US
 
 
 def _past(ask: Ask, days: str, end: int) -> str:
