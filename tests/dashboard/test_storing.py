@@ -155,6 +155,7 @@ def test_answers_that_are_true_no_more_or_old_go(opened: Opened) -> None:
     assert not any(left)  # of quarters in which nothing was
 
 
+@pytest.mark.long  # a wrong answer of another question is found in the short run
 def test_the_doctor_looks_at_what_changes_are_found_by(opened: Opened) -> None:
     """The first moments of models and releases are stored, too."""
     Storing(opened()).store(NOW, lambda: False)

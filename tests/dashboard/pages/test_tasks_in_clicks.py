@@ -2,7 +2,7 @@
 
 A click is a link that is followed or a form that is sent, from Overview on. Links are found by what
 they say. What a browser does besides (menus, drawings, copying) is tested in ``e2e``; the same on
-real transcripts in ``test_tasks_on_transcripts``.
+real transcripts in ``tests/transcripts/test_tasks.py``.
 """
 
 from __future__ import annotations
