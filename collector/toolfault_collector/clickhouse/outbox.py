@@ -1,0 +1,188 @@
+"""The outbox: which rows of SQL changed since they were shipped, noted with the change itself.
+
+Triggers of the database write it, so no transaction can change a row and forget to say so, whether
+it stores, repairs or removes. PostgreSQL writes one entry a statement, SQLite one a row. An entry
+names rows by their keys, not their content: who ships reads them as they are then, so shipping
+twice, or late, ships the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    MetaData,
+    String,
+    Table,
+    Text,
+    delete,
+    func,
+    insert,
+    inspect,
+    select,
+    update,
+)
+
+from toolfault_collector.clickhouse.tables import SHIPPED, Shipped
+from toolfault_collector.storage.database.dialect import among
+from toolfault_collector.storage.database.engine import is_sqlite
+from toolfault_collector.storage.tables.common import id_column
+
+__all__ = ["Entry", "count", "install", "is_installed", "next_number", "oldest", "remove", "settle"]
+
+ROWS_AT_ONCE: Final = 10_000
+"""Rows that one entry names of what was stored before the outbox was there."""
+
+_metadata: Final = MetaData()
+
+outbox: Final = Table(
+    "outbox",
+    _metadata,
+    id_column(),
+    Column("name", String(32), nullable=False),
+    Column("removed", Boolean, nullable=False),
+    Column("keys", Text, nullable=False),  # JSON: a list of keys, each a list of values
+)
+
+_shipment: Final = Table(
+    "shipment", _metadata, id_column(), Column("number", BigInteger, nullable=False)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one statement changed, or one row on SQLite.
+
+    Attributes:
+        id: Which entry it is; later ones have no smaller number on SQLite.
+        name: The table.
+        removed: Whether rows of these keys were removed.
+        keys: The rows.
+    """
+
+    id: int
+    name: str
+    removed: bool
+    keys: Sequence[tuple[Any, ...]]
+
+
+def is_installed(conn: Connection) -> bool:
+    """Return whether changes are noted."""
+    return inspect(conn).has_table(outbox.name)
+
+
+def install(conn: Connection) -> int:
+    """Note changes from now on, and all that is stored; return the rows that wait to be shipped.
+
+    Args:
+        conn: In a write transaction, which PostgreSQL makes wait for those that are running.
+    """
+    if is_installed(conn):
+        return 0
+    _metadata.create_all(conn)
+    conn.execute(insert(_shipment).values(id=1, number=0))
+    for shipped in _noted():
+        for statement in _triggers(shipped, sqlite=is_sqlite(conn)):
+            conn.exec_driver_sql(statement)
+    return sum(_note_stored(conn, shipped) for shipped in _noted())
+
+
+def remove(conn: Connection) -> None:
+    """Note nothing any more and forget what waits; *conn* is in a write transaction."""
+    for shipped in _noted():
+        for trigger in _names(shipped):
+            of_table = "" if is_sqlite(conn) else f' ON "{shipped.table.name}"'
+            conn.exec_driver_sql(f"DROP TRIGGER IF EXISTS {trigger}{of_table}")
+    if not is_sqlite(conn):
+        for shipped in _noted():
+            conn.exec_driver_sql(f"DROP FUNCTION IF EXISTS outbox_{shipped.table.name}()")
+    _metadata.drop_all(conn)
+
+
+def count(conn: Connection) -> int:
+    """Return how many entries wait."""
+    return int(conn.execute(select(func.count()).select_from(outbox)).scalar_one())
+
+
+def oldest(conn: Connection, most_rows: int) -> Iterator[Entry]:
+    """Yield the entries that have waited longest, until they name *most_rows* rows together."""
+    rows = 0
+    for each in conn.execute(select(outbox).order_by(outbox.c.id).limit(most_rows)):
+        keys = [tuple(key) for key in json.loads(each.keys)]
+        rows += len(keys)
+        yield Entry(each.id, each.name, each.removed, keys)
+        if rows >= most_rows:
+            return
+
+
+def settle(conn: Connection, entries: Iterable[Entry]) -> None:
+    """Take *entries* out: what they name is shipped. Others, earlier ones too, stay.
+
+    On PostgreSQL an entry with a smaller number may be committed later, so no range is removed.
+    """
+    ids = [entry.id for entry in entries]
+    conn.execute(delete(outbox).where(among(conn, outbox.c.id, ids)))
+
+
+def next_number(conn: Connection) -> int:
+    """Return a number that no shipment had; *conn* is in a write transaction."""
+    raised = update(_shipment).values(number=_shipment.c.number + 1).returning(_shipment.c.number)
+    return int(conn.execute(raised).scalar_one())
+
+
+def _noted() -> Iterator[Shipped]:
+    """Yield the tables with triggers; issues come and go with their call."""
+    return (each for each in SHIPPED if each.table.name != "issue")
+
+
+def _note_stored(conn: Connection, shipped: Shipped) -> int:
+    table = shipped.table
+    stored = select(*(table.c[name] for name in shipped.key)).order_by(
+        *(table.c[name] for name in shipped.key)
+    )
+    noted = 0
+    for keys in conn.execute(stored).partitions(ROWS_AT_ONCE):
+        text = json.dumps([list(key) for key in keys])
+        conn.execute(insert(outbox).values(name=table.name, removed=False, keys=text))
+        noted += len(keys)
+    return noted
+
+
+def _names(shipped: Shipped) -> list[str]:
+    return [f"outbox_{shipped.table.name}_{event}" for event in ("insert", "update", "delete")]
+
+
+def _triggers(shipped: Shipped, *, sqlite: bool) -> Iterator[str]:
+    """Yield the statements that make the triggers of a table."""
+    name = shipped.table.name
+    if not sqlite:
+        key = ", ".join(f'"{each}"' for each in shipped.key)
+        yield (
+            f"CREATE FUNCTION outbox_{name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            " INSERT INTO outbox (name, removed, keys)"
+            f" SELECT '{name}', TG_OP = 'DELETE', json_agg(json_build_array({key}))::text"
+            " FROM changed HAVING count(*) > 0;"
+            " RETURN NULL; END $$"
+        )
+    for trigger, event in zip(_names(shipped), ("INSERT", "UPDATE", "DELETE"), strict=True):
+        rows = "OLD" if event == "DELETE" else "NEW"
+        if sqlite:
+            key = ", ".join(f'{rows}."{each}"' for each in shipped.key)
+            yield (
+                f"CREATE TRIGGER {trigger} AFTER {event} ON {name} BEGIN"
+                " INSERT INTO outbox (name, removed, keys)"
+                f" VALUES ('{name}', {event == 'DELETE':d}, json_array(json_array({key}))); END"
+            )
+        else:
+            yield (
+                f"CREATE TRIGGER {trigger} AFTER {event} ON {name}"
+                f" REFERENCING {rows} TABLE AS changed"
+                f" FOR EACH STATEMENT EXECUTE FUNCTION outbox_{name}()"
+            )

@@ -1,0 +1,145 @@
+"""The shipper: copies what the outbox names to ClickHouse, block by block.
+
+One block: take a number, read the rows as they are now, remove there what was removed, insert the
+rows with that number, note the shipment, take the entries out of the outbox. Whatever a crash
+leaves undone is done again by the next block, whose number is higher; rows of the same sorting key
+replace each other, so nothing is there twice.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import JSON, Connection, Engine, select, tuple_
+
+from toolfault_collector import failpoints
+from toolfault_collector.clickhouse import outbox
+from toolfault_collector.clickhouse.database import client_of
+from toolfault_collector.clickhouse.tables import SHIPPED, VERSION, Shipped
+from toolfault_collector.clock import now_us
+from toolfault_collector.storage.database.dialect import among
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
+
+__all__ = ["BLOCK_ROWS", "Shipper"]
+
+BLOCK_ROWS: Final = 20_000
+"""Rows of one block: ClickHouse wants few large inserts, memory holds a block at a time."""
+
+_KEYS_AT_ONCE: Final = 5_000
+
+Keys = set[tuple[Any, ...]]
+
+
+class Shipper:
+    """Copies committed rows of SQL to ClickHouse.
+
+    Args:
+        engine: The database that accepts events, with the outbox installed.
+        events: ClickHouse, with its schema.
+        block_rows: Rows of one block.
+    """
+
+    def __init__(self, engine: Engine, events: Engine, *, block_rows: int = BLOCK_ROWS) -> None:
+        self._engine, self._events, self._block_rows = engine, events, block_rows
+
+    def ship(self) -> int:
+        """Ship one block; return the rows that the outbox named in it, 0 if nothing waits."""
+        with read_connection(self._engine) as conn:
+            if not any(True for _ in outbox.oldest(conn, 1)):
+                return 0
+        with write_transaction(self._engine) as conn:
+            number = outbox.next_number(conn)
+        with read_connection(self._engine) as conn:
+            entries = list(outbox.oldest(conn, self._block_rows))
+            changed, removed = _named(entries)
+            with self._events.connect() as there:
+                for shipped in SHIPPED:
+                    _remove(there, shipped, removed[shipped.table.name])
+                    failpoints.reach("ship_removed")
+                    _insert(there, shipped, number, _stored(conn, shipped, changed))
+                    failpoints.reach("ship_inserted")
+                _note(there, number)
+        failpoints.reach("shipped")
+        with write_transaction(self._engine) as conn:
+            outbox.settle(conn, entries)
+        return sum(len(entry.keys) for entry in entries)
+
+    def ship_all(self) -> int:
+        """Ship until nothing waits; return the rows that the outbox named."""
+        total = 0
+        while rows := self.ship():
+            total += rows
+        return total
+
+
+def _named(entries: Iterable[outbox.Entry]) -> tuple[dict[str, Keys], dict[str, Keys]]:
+    """Return the keys that *entries* name and those that were removed, by table.
+
+    Issues have no entries: they come and go with their call.
+    """
+    changed: dict[str, Keys] = defaultdict(set)
+    removed: dict[str, Keys] = defaultdict(set)
+    for entry in entries:
+        changed[entry.name].update(entry.keys)
+        if entry.removed:
+            removed[entry.name].update(entry.keys)
+    changed["issue"], removed["issue"] = changed["tool_call"], removed["tool_call"]
+    return changed, removed
+
+
+def _stored(
+    conn: Connection, shipped: Shipped, changed: dict[str, Keys]
+) -> Iterator[Sequence[Any]]:
+    """Yield the rows of *shipped* that are stored of those that changed."""
+    table, keys = shipped.table, sorted(changed[shipped.table.name])
+    columns = [table.c[name] for name in shipped.key]
+    for start in range(0, len(keys), _KEYS_AT_ONCE):
+        some = keys[start : start + _KEYS_AT_ONCE]
+        wanted = (
+            among(conn, columns[0], [value for (value,) in some])
+            if len(columns) == 1
+            else tuple_(*columns).in_(some)
+        )
+        yield from conn.execute(select(table).where(wanted))
+
+
+def _insert(conn: Connection, shipped: Shipped, number: int, rows: Iterable[Sequence[Any]]) -> None:
+    columns = [list(values) for values in zip(*rows, strict=True)]
+    if not columns:
+        return
+    for index, column in enumerate(shipped.table.columns):
+        if isinstance(column.type, JSON):
+            columns[index] = [_json(each) for each in columns[index]]
+    columns.append([number] * len(columns[0]))
+    client_of(conn).insert(
+        shipped.table.name,
+        columns,
+        column_names=[*(column.name for column in shipped.table.columns), VERSION],
+        column_oriented=True,
+    )
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else msgspec.json.encode(value).decode()
+
+
+def _remove(conn: Connection, shipped: Shipped, keys: Keys) -> None:
+    """Remove the rows of *keys*: a number may be given to another row afterwards (SQLite)."""
+    table = shipped.table.name
+    ordered = sorted(keys)
+    for start in range(0, len(ordered), _KEYS_AT_ONCE):
+        some = ordered[start : start + _KEYS_AT_ONCE]
+        one = len(shipped.key) == 1
+        client_of(conn).command(
+            f"DELETE FROM `{table}` WHERE ({', '.join(shipped.key)}) IN {{keys:Array("
+            f"{'Int64' if one else 'Tuple(Int64, String)'})}}",
+            parameters={"keys": [value for (value,) in some] if one else some},
+            settings={"lightweight_deletes_sync": 2},
+        )
+
+
+def _note(conn: Connection, number: int) -> None:
+    client_of(conn).insert("shipment", [[number, now_us()]], column_names=["number", "shipped_at"])

@@ -1,0 +1,157 @@
+"""What SQL stores arrives on ClickHouse, whatever is stored, changed, removed and sent again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from sqlalchemy import JSON, Engine, delete, select, text, update
+from tests.factories import change, conversation_end, counts, failure, success
+
+from toolfault_collector.admin.projects import ensure_project
+from toolfault_collector.clickhouse import outbox
+from toolfault_collector.clickhouse.database import client_of, open_events, prepare_events
+from toolfault_collector.clickhouse.shipper import Shipper
+from toolfault_collector.clickhouse.tables import SHIPPED
+from toolfault_collector.clock import MINUTE_US, now_us
+from toolfault_collector.retention.policy import prune
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
+from toolfault_collector.storage.store import store_events
+from toolfault_collector.storage.tables import chain, tool_call
+
+pytest.importorskip("chdb", reason="chdb, the engine of ClickHouse in the process, is not installed")
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def clickhouse() -> Iterator[Engine]:
+    """The engine of ClickHouse in this process, in memory."""
+    events = open_events("clickhousedb://localhost/default?interface=chdb")
+    prepare_events(events)
+    yield events
+    events.dispose()
+
+
+@pytest.fixture
+def events(clickhouse: Engine) -> Engine:
+    """The same without rows."""
+    with clickhouse.connect() as conn:
+        for name in (*(each.table.name for each in SHIPPED), "shipment"):
+            client_of(conn).command(f"TRUNCATE TABLE {name}")
+    return clickhouse
+
+
+def _stored(engine: Engine) -> dict[str, list[tuple[Any, ...]]]:
+    """Return the rows of all shipped tables in SQL, as they should be on ClickHouse."""
+    found = {}
+    with read_connection(engine) as conn:
+        for each in SHIPPED:
+            table = each.table
+            rows = conn.execute(select(table).order_by(*table.primary_key.columns))
+            found[table.name] = [
+                tuple(
+                    msgspec.json.encode(value).decode()
+                    if isinstance(column.type, JSON) and value is not None
+                    else value
+                    for column, value in zip(table.columns, row, strict=True)
+                )
+                for row in rows
+            ]
+    return found
+
+
+def _shipped(events: Engine) -> dict[str, list[tuple[Any, ...]]]:
+    found = {}
+    with events.connect() as conn:
+        for each in SHIPPED:
+            names = ", ".join(f"`{column.name}`" for column in each.table.columns)
+            order = ", ".join(column.name for column in each.table.primary_key.columns)
+            asked = f"SELECT {names} FROM {each.table.name} FINAL ORDER BY {order}"
+            found[each.table.name] = list(client_of(conn).query(asked).result_rows)
+    return found
+
+
+def _batch(draw: random.Random, sent: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return some events, some of them late, and some of those that were *sent* before."""
+    new: list[dict[str, Any]] = []
+    for _ in range(draw.randint(1, 12)):
+        session = f"c{draw.randrange(4)}"
+        at = now_us() - draw.randrange(1, 600) * MINUTE_US
+        make = draw.choice((failure, failure, success))
+        new.append(make(draw.choice(("search", "order")), session_id=session, at=at))
+    if draw.random() < 0.3:
+        new += [counts(), change(), conversation_end(f"c{draw.randrange(4)}")]
+    again = draw.sample(sent, min(len(sent), draw.randrange(4)))
+    sent += new
+    batch = [*new, *again]
+    draw.shuffle(batch)
+    return batch
+
+
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 30))]
+)
+def test_what_is_stored_arrives(engine: Engine, events: Engine, seed: int) -> None:
+    """Rows that were there before, new, changed, repaired and removed ones: both sides are equal."""
+    draw, sent = random.Random(seed), list[dict[str, Any]]()
+    shipper = Shipper(engine, events, block_rows=draw.choice((3, 50, 20_000)))
+
+    def store() -> None:
+        batch = _batch(draw, sent)
+        with write_transaction(engine) as conn:
+            project = ensure_project(conn, "demo")
+            store_events(conn, project, batch, received_at=now_us(), time_policy="import")
+
+    store()
+    with write_transaction(engine) as conn:
+        assert outbox.install(conn) > 0
+        assert outbox.install(conn) == 0
+    for _ in range(12):
+        step = draw.random()
+        if step < 0.6:
+            store()
+        elif step < 0.8:
+            shipper.ship()
+        elif step < 0.9:
+            prune(engine, max_calls=draw.randrange(1, 40), force=True)
+        else:  # as a repair does
+            with write_transaction(engine) as conn:
+                conn.execute(update(chain).values(calls=chain.c.calls + 1))
+                newest = select(tool_call.c.id).order_by(tool_call.c.id.desc()).limit(2)
+                conn.execute(delete(tool_call).where(tool_call.c.id.in_(newest.scalar_subquery())))
+    shipper.ship_all()
+    assert _shipped(events) == _stored(engine)
+    assert shipper.ship() == 0
+
+
+def test_a_transaction_that_is_rolled_back_ships_nothing(engine: Engine, events: Engine) -> None:
+    """Who ships between two commits never sees what is not committed."""
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "demo")
+        outbox.install(conn)
+    with pytest.raises(ZeroDivisionError), write_transaction(engine) as conn:  # noqa: PT012
+        store_events(conn, project, [failure()], received_at=now_us())
+        raise ZeroDivisionError
+    assert Shipper(engine, events).ship() == 0
+    assert not any(_shipped(events).values())
+
+
+def test_without_the_outbox_nothing_is_noted(engine: Engine) -> None:
+    """What was installed for ClickHouse is gone once it is removed, and storing goes on."""
+    with write_transaction(engine) as conn:
+        outbox.install(conn)
+        outbox.remove(conn)
+        assert not outbox.is_installed(conn)
+        project = ensure_project(conn, "demo")
+        store_events(conn, project, [failure()], received_at=now_us())
+    left = (
+        "SELECT count(*) FROM sqlite_master WHERE name LIKE 'outbox%'"
+        if engine.dialect.name == "sqlite"
+        else "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'outbox%'"
+    )
+    with read_connection(engine) as conn:
+        assert conn.execute(text(left)).scalar_one() == 0
