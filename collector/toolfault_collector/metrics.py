@@ -70,6 +70,11 @@ class Metrics:
             "1 while retention removes nothing, since the clock of this machine is doubted.",
             registry=registry,
         )
+        self.outbox_entries = Gauge(
+            "toolfault_outbox_entries",
+            "Changes that are not shipped to ClickHouse yet.",
+            registry=registry,
+        )
         self._reasons: set[str] = set()
         self._accepted = self.events.labels("accepted")
         self._duplicate = self.events.labels("duplicate")
@@ -78,6 +83,10 @@ class Metrics:
     def watch_log(self, size: Callable[[], int]) -> None:
         """Show the bytes of the log, as *size* returns them whenever somebody asks."""
         self.wal_bytes.set_function(size)
+
+    def watch_outbox(self, entries: Callable[[], int]) -> None:
+        """Show the changes that wait for ClickHouse, as *entries* counts them when asked."""
+        self.outbox_entries.set_function(entries)
 
     def count_receipt(self, receipt: Receipt) -> None:
         """Count what became of a batch."""

@@ -8,6 +8,8 @@ import time
 from sqlalchemy import Engine
 
 from toolfault_collector.admin.keys import KeyCache
+from toolfault_collector.clickhouse.database import open_events
+from toolfault_collector.clickhouse.shipping import Shipping
 from toolfault_collector.metrics import Metrics
 from toolfault_collector.pipeline.quota import Quota
 from toolfault_collector.pipeline.writer import Writer
@@ -28,6 +30,7 @@ class Collector:
         engine: The database, if it is open already; else it is opened from the settings.
 
     Attributes:
+        events: ClickHouse, where pages read events if it is set up.
         stopping: Set as soon as the server is told to stop; requests that would stay open end then.
     """
 
@@ -46,6 +49,12 @@ class Collector:
         self.quota = Quota(settings.quota_events_per_minute)
         self.writer = Writer(self.engine, settings=settings, metrics=self.metrics, quota=self.quota)
         self.maintenance = Maintenance(self.engine, settings, metrics=self.metrics)
+        self.events = open_events(settings.events_url) if settings.events_url else None
+        self.shipping = (
+            None
+            if self.events is None
+            else Shipping(self.engine, self.events, metrics=self.metrics)
+        )
 
     def start(self) -> None:
         """Bring the schema up to date if allowed, and begin to store.
@@ -56,6 +65,8 @@ class Collector:
         prepare(self.engine, migrate=self.settings.migrate)
         self.writer.start()
         self.maintenance.start()
+        if self.shipping is not None:
+            self.shipping.start()
 
     def begin_stop(self) -> None:
         """Let requests finish, but none so long that the stop would take more than it may."""
@@ -72,8 +83,12 @@ class Collector:
         if self._stop_by is not None:
             left = max(1.0, self._stop_by - time.monotonic())
         self.maintenance.stop(1.0)
+        if self.shipping is not None:
+            self.shipping.stop(1.0)
         self.writer.stop(left)
         self.engine.dispose()
+        if self.events is not None:
+            self.events.dispose()
         self._stopped.set()
 
     def _end_readings(self) -> None:

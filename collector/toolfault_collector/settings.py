@@ -41,6 +41,11 @@ class Settings(BaseSettings):
     """Where everything is stored: `sqlite:///FILE` or `postgresql://USER@HOST/NAME`. Default: an
     SQLite file in the user's data directory, so that a first start needs nothing."""
 
+    events_url: str = Field(default="", repr=False)
+    """Where pages read events from: `clickhousedb://USER@HOST/NAME`. Empty reads them from the
+    database above, which is enough for some 10 million failures; either way that one accepts
+    them."""
+
     host: str = "127.0.0.1"
     """Address to listen on. Loopback, since nobody should be served before there is a user."""
 

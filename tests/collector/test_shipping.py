@@ -22,7 +22,9 @@ from toolfault_collector.storage.database.engine import read_connection, write_t
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import chain, tool_call
 
-pytest.importorskip("chdb", reason="chdb, the engine of ClickHouse in the process, is not installed")
+pytest.importorskip(
+    "chdb", reason="chdb, the engine of ClickHouse in the process, is not installed"
+)
 
 pytestmark = pytest.mark.slow
 
@@ -96,7 +98,7 @@ def _batch(draw: random.Random, sent: list[dict[str, Any]]) -> list[dict[str, An
     "seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 30))]
 )
 def test_what_is_stored_arrives(engine: Engine, events: Engine, seed: int) -> None:
-    """Rows that were there before, new, changed, repaired and removed ones: both sides are equal."""
+    """Both sides have the same rows: old, new, changed, repaired, none that was removed."""
     draw, sent = random.Random(seed), list[dict[str, Any]]()
     shipper = Shipper(engine, events, block_rows=draw.choice((3, 50, 20_000)))
 

@@ -30,7 +30,9 @@ def open_events(url: str) -> Engine:
         message = "the address of events cannot be read; write clickhousedb://USER@HOST/NAME"
         raise DatabaseUrlError(message) from None
     if parsed.get_backend_name() != "clickhousedb":
-        raise DatabaseUrlError("events can be kept on ClickHouse alone: clickhousedb://USER@HOST/NAME")
+        raise DatabaseUrlError(
+            "events can be kept on ClickHouse alone: clickhousedb://USER@HOST/NAME"
+        )
     try:
         return create_engine(parsed, hide_parameters=True)
     except ImportError:

@@ -6,6 +6,8 @@ leaves undone is done again by the next block, whose number is higher; rows of t
 replace each other, so nothing is there twice.
 """
 
+# ruff: noqa: S608 - only names of this code are put into statements
+
 from __future__ import annotations
 
 from collections import defaultdict

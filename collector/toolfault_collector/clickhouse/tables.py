@@ -15,6 +15,7 @@ from sqlalchemy import BigInteger, Boolean, Column, Float, Integer, LargeBinary,
 
 from toolfault_collector.clock import MINUTE_US
 from toolfault_collector.storage import tables
+from toolfault_collector.storage.database.bulk import columns
 
 __all__ = ["DDL", "SHIPPED", "VERSION", "Shipped", "type_of"]
 
@@ -78,10 +79,12 @@ SHIPPED: Final[tuple[Shipped, ...]] = (
 
 # Columns of few different values: stored as numbers into a list of them.
 _FEW: Final = frozenset(
-    "agent audience category code conversation_rung detection environment event_type exception_type"
-    " field_pattern first_category first_code framework kind model outcome phase provider reason"
-    " received_type release root_field rung side time_source tool type validation_mode"
-    " validation_version variant".split()
+    columns(
+        "agent audience category code conversation_rung detection environment event_type"
+        " exception_type field_pattern first_category first_code framework kind model outcome"
+        " phase provider reason received_type release root_field rung side time_source tool type"
+        " validation_mode validation_version variant"
+    )
 )
 
 
@@ -102,11 +105,11 @@ def type_of(column: Column[object]) -> str:
 
 
 def _create(shipped: Shipped) -> str:
-    columns = [f"`{each.name}` {type_of(each)}" for each in shipped.table.columns]
-    columns.append(f"`{VERSION}` UInt64")
+    made = [f"`{each.name}` {type_of(each)}" for each in shipped.table.columns]
+    made.append(f"`{VERSION}` UInt64")
     month = f" PARTITION BY toYYYYMM(fromUnixTimestamp64Micro({shipped.month}))"
     return (
-        f"CREATE TABLE IF NOT EXISTS `{shipped.table.name}` ({', '.join(columns)})"
+        f"CREATE TABLE IF NOT EXISTS `{shipped.table.name}` ({', '.join(made)})"
         f" ENGINE = ReplacingMergeTree({VERSION})"
         f"{month if shipped.month else ''}"
         f" ORDER BY ({', '.join(shipped.order)})"
@@ -119,7 +122,5 @@ _SHIPMENTS: Final = (
     " ENGINE = ReplacingMergeTree ORDER BY number"
 )
 
-DDL: Final[Sequence[Sequence[str]]] = (
-    (*(_create(each) for each in SHIPPED), _SHIPMENTS),
-)
+DDL: Final[Sequence[Sequence[str]]] = ((*(_create(each) for each in SHIPPED), _SHIPMENTS),)
 """The statements of each version of the schema there, the first version first."""

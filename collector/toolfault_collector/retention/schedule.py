@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Final
 
 import structlog
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine
 
 from toolfault_collector.clock import now_us
 from toolfault_collector.errors import PruneRefused
@@ -16,15 +15,15 @@ from toolfault_collector.metrics import Metrics
 from toolfault_collector.retention.partitions import drop_emptied, keep_ahead
 from toolfault_collector.retention.policy import limits_of, prune_projects, prune_rejects
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.database.engine import is_sqlite, read_connection
+from toolfault_collector.storage.database.alone import alone
+from toolfault_collector.storage.database.engine import read_connection
 from toolfault_collector.storage.database.statistics import analyze_grown
 from toolfault_collector.storage.old_traces import remove_all_old_traces
 
 __all__ = ["Maintenance"]
 
 INTERVAL_SECONDS: Final = 300.0
-# One collector at a time; any number will do as long as all take the same.
-_LOCK: Final = 7_061_746_662
+_WORK: Final = 7_061_746_662  # for one collector at a time (`alone`)
 
 _log = structlog.get_logger(__name__)
 
@@ -68,8 +67,8 @@ class Maintenance:
     def run_once(self) -> None:
         """Do everything once; what fails is logged and tried again next time."""
         try:
-            with _alone(self._engine) as alone:
-                if alone:
+            with alone(self._engine, _WORK) as is_alone:
+                if is_alone:
                     self._run_steps()
         except Exception as error:  # noqa: BLE001 - must not end the thread
             _log.error("maintenance_failed", step="begin", error=type(error).__name__)
@@ -129,21 +128,3 @@ class Maintenance:
         dropped = drop_emptied(self._engine)
         if dropped:
             _log.info("partitions_dropped", partitions=dropped)
-
-
-@contextmanager
-def _alone(engine: Engine) -> Iterator[bool]:
-    """Yield whether no other collector does this now; holds for the length of the block.
-
-    SQLite's writers take turns anyway.
-    """
-    if is_sqlite(engine):
-        yield True
-        return
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
-        alone = bool(conn.execute(select(func.pg_try_advisory_lock(_LOCK))).scalar())
-        try:
-            yield alone
-        finally:
-            if alone:
-                conn.execute(select(func.pg_advisory_unlock(_LOCK)))

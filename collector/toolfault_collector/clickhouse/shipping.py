@@ -1,0 +1,93 @@
+"""Shipping while a collector runs: a thread that copies what was committed, again and again.
+
+Of several collectors on one PostgreSQL one ships; another takes over when it is gone.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+import structlog
+from sqlalchemy import Engine
+
+from toolfault_collector.clickhouse import outbox
+from toolfault_collector.clickhouse.database import prepare_events
+from toolfault_collector.clickhouse.shipper import Shipper
+from toolfault_collector.metrics import Metrics
+from toolfault_collector.storage.database.alone import alone
+from toolfault_collector.storage.database.engine import read_connection, write_transaction
+
+__all__ = ["Shipping"]
+
+PAUSE_SECONDS: Final = 1.0
+"""Between two looks into the outbox: so far pages may be behind, and no block is tiny."""
+
+_LONGEST_PAUSE_SECONDS: Final = 30.0
+_WORK: Final = 7_061_746_663  # for one collector at a time (`alone`)
+
+_log = structlog.get_logger(__name__)
+
+
+class Shipping:
+    """The thread.
+
+    Args:
+        engine: The database that accepts events.
+        events: ClickHouse; it may be away.
+        metrics: Where it shows how far behind it is.
+    """
+
+    def __init__(self, engine: Engine, events: Engine, *, metrics: Metrics) -> None:
+        self._engine, self._events, self._metrics = engine, events, metrics
+        self._shipper = Shipper(engine, events)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="toolfault-shipping", daemon=True)
+        self._failing = False
+
+    def start(self) -> None:
+        """Note what changes from now on, and begin to ship."""
+        with write_transaction(self._engine) as conn:
+            noted = outbox.install(conn)
+        if noted:
+            _log.info("outbox_installed", rows=noted)
+        self._metrics.watch_outbox(self._waiting)
+        self._thread.start()
+
+    def stop(self, timeout: float | None = None) -> None:
+        """End after the block under way; at most *timeout* seconds."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last try failed: the outbox grows."""
+        return self._failing
+
+    def _waiting(self) -> int:
+        with read_connection(self._engine) as conn:
+            return outbox.count(conn)
+
+    def _run(self) -> None:
+        pause = 0.0
+        while not self._stopping.wait(pause):
+            try:
+                self._ship_alone()
+            except Exception as error:  # noqa: BLE001 - must not end the thread
+                if not self._failing:
+                    _log.warning("shipping_failed", error=type(error).__name__)
+                self._failing = True
+                pause = min(_LONGEST_PAUSE_SECONDS, max(PAUSE_SECONDS, 2 * pause))
+            else:
+                if self._failing:
+                    _log.info("shipping_resumed")
+                self._failing, pause = False, PAUSE_SECONDS
+
+    def _ship_alone(self) -> None:
+        with alone(self._engine, _WORK) as is_alone:
+            if not is_alone:
+                return
+            prepare_events(self._events)
+            while not self._stopping.is_set() and self._shipper.ship():
+                pass
