@@ -29,6 +29,7 @@ from sqlalchemy import (
     insert,
     inspect,
     select,
+    tuple_,
     update,
 )
 
@@ -37,10 +38,21 @@ from toolfault_collector.storage.database.dialect import among
 from toolfault_collector.storage.database.engine import is_sqlite
 from toolfault_collector.storage.tables.common import id_column
 
-__all__ = ["Entry", "count", "install", "is_installed", "next_number", "oldest", "remove", "settle"]
+__all__ = [
+    "Entry",
+    "count",
+    "install",
+    "is_installed",
+    "next_number",
+    "note_stored",
+    "oldest",
+    "remove",
+    "settle",
+]
 
 ROWS_AT_ONCE: Final = 10_000
-"""Rows that one entry names of what was stored before the outbox was there."""
+"""Rows that one entry names of what was stored before the outbox was there; a transaction each, so
+that writers wait for milliseconds however much that is."""
 
 _metadata: Final = MetaData()
 
@@ -55,6 +67,15 @@ outbox: Final = Table(
 
 _shipment: Final = Table(
     "shipment", _metadata, id_column(), Column("number", BigInteger, nullable=False)
+)
+
+# How far the rows that were stored before are noted, by table; "[]": from the first.
+_noted_until: Final = Table(
+    "outbox_noted_until",
+    _metadata,
+    Column("name", String(32), primary_key=True),
+    Column("key", Text, nullable=False),
+    Column("done", Boolean, nullable=False),
 )
 
 
@@ -80,30 +101,61 @@ def is_installed(conn: Connection) -> bool:
     return inspect(conn).has_table(outbox.name)
 
 
-def install(conn: Connection) -> int:
-    """Note changes from now on, and all that is stored; return the rows that wait to be shipped.
+def install(conn: Connection) -> bool:
+    """Note what changes from now on; return whether that is new.
+
+    What is stored already is noted step by step by `note_stored`.
 
     Args:
         conn: In a write transaction, which PostgreSQL makes wait for those that are running.
     """
     if is_installed(conn):
-        return 0
+        return False
     _metadata.create_all(conn)
     conn.execute(insert(_shipment).values(id=1, number=0))
-    for shipped in _noted():
+    for shipped in _with_triggers():
         for statement in _triggers(shipped, sqlite=is_sqlite(conn)):
             conn.exec_driver_sql(statement)
-    return sum(_note_stored(conn, shipped) for shipped in _noted())
+        conn.execute(insert(_noted_until).values(name=shipped.table.name, key="[]", done=False))
+    return True
+
+
+def note_stored(conn: Connection) -> int:
+    """Note some more of the rows that were stored before; return how many, 0 when all are.
+
+    Args:
+        conn: In a write transaction.
+    """
+    for shipped in _with_triggers():
+        mine = _noted_until.c.name == shipped.table.name
+        found = conn.execute(select(_noted_until.c.key).where(mine, ~_noted_until.c.done))
+        after = found.scalar_one_or_none()
+        if after is None:
+            continue
+        columns = [shipped.table.c[name] for name in shipped.key]
+        asked = select(*columns).order_by(*columns).limit(ROWS_AT_ONCE)
+        if after != "[]":
+            asked = asked.where(tuple_(*columns) > tuple_(*json.loads(after)))
+        keys = [list(key) for key in conn.execute(asked)]
+        if keys:
+            noted = insert(outbox).values(
+                name=shipped.table.name, removed=False, keys=json.dumps(keys)
+            )
+            conn.execute(noted)
+            conn.execute(update(_noted_until).where(mine).values(key=json.dumps(keys[-1])))
+            return len(keys)
+        conn.execute(update(_noted_until).where(mine).values(done=True))
+    return 0
 
 
 def remove(conn: Connection) -> None:
     """Note nothing any more and forget what waits; *conn* is in a write transaction."""
-    for shipped in _noted():
+    for shipped in _with_triggers():
         for trigger in _names(shipped):
             of_table = "" if is_sqlite(conn) else f' ON "{shipped.table.name}"'
             conn.exec_driver_sql(f"DROP TRIGGER IF EXISTS {trigger}{of_table}")
     if not is_sqlite(conn):
-        for shipped in _noted():
+        for shipped in _with_triggers():
             conn.exec_driver_sql(f"DROP FUNCTION IF EXISTS outbox_{shipped.table.name}()")
     _metadata.drop_all(conn)
 
@@ -139,22 +191,9 @@ def next_number(conn: Connection) -> int:
     return int(conn.execute(raised).scalar_one())
 
 
-def _noted() -> Iterator[Shipped]:
-    """Yield the tables with triggers; issues come and go with their call."""
+def _with_triggers() -> Iterator[Shipped]:
+    """Yield the tables whose changes are noted; issues come and go with their call."""
     return (each for each in SHIPPED if each.table.name != "issue")
-
-
-def _note_stored(conn: Connection, shipped: Shipped) -> int:
-    table = shipped.table
-    stored = select(*(table.c[name] for name in shipped.key)).order_by(
-        *(table.c[name] for name in shipped.key)
-    )
-    noted = 0
-    for keys in conn.execute(stored).partitions(ROWS_AT_ONCE):
-        text = json.dumps([list(key) for key in keys])
-        conn.execute(insert(outbox).values(name=table.name, removed=False, keys=text))
-        noted += len(keys)
-    return noted
 
 
 def _names(shipped: Shipped) -> list[str]:

@@ -48,10 +48,16 @@ class Shipper:
         self._engine, self._events, self._block_rows = engine, events, block_rows
 
     def ship(self) -> int:
-        """Ship one block; return the rows that the outbox named in it, 0 if nothing waits."""
+        """Ship one block; return the rows that the outbox named in it, 0 if nothing waits.
+
+        What was stored before the outbox was there is copied when nothing newer waits.
+        """
         with read_connection(self._engine) as conn:
-            if not any(True for _ in outbox.oldest(conn, 1)):
-                return 0
+            nothing_new = not any(True for _ in outbox.oldest(conn, 1))
+        if nothing_new:
+            with write_transaction(self._engine) as conn:
+                if not outbox.note_stored(conn):
+                    return 0
         with write_transaction(self._engine) as conn:
             number = outbox.next_number(conn)
         with read_connection(self._engine) as conn:

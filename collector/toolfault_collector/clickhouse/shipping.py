@@ -48,9 +48,9 @@ class Shipping:
     def start(self) -> None:
         """Note what changes from now on, and begin to ship."""
         with write_transaction(self._engine) as conn:
-            noted = outbox.install(conn)
-        if noted:
-            _log.info("outbox_installed", rows=noted)
+            is_new = outbox.install(conn)
+        if is_new:
+            _log.info("outbox_installed")
         self._metrics.watch_outbox(self._waiting)
         self._thread.start()
 
