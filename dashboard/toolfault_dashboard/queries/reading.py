@@ -82,4 +82,5 @@ class _Both:
 
 
 def _tables_of(statement: Executable) -> set[str]:
-    return {each.name for each in visitors.iterate(cast("Any", statement)) if isinstance(each, Table)}
+    asked = visitors.iterate(cast("Any", statement))
+    return {each.name for each in asked if isinstance(each, Table)}
