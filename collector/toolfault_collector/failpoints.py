@@ -11,7 +11,7 @@ import signal
 import threading
 from typing import Final
 
-__all__ = ["ALERT_POINTS", "POINTS", "REMOVAL_POINTS", "reach"]
+__all__ = ["ALERT_POINTS", "POINTS", "REMOVAL_POINTS", "SHIPPING_POINTS", "reach"]
 
 # In the order in which a batch passes them; COMMIT lies between "inserted" and "committed".
 POINTS: Final = (
@@ -28,6 +28,8 @@ POINTS: Final = (
 REMOVAL_POINTS: Final = ("removed", "removal_committed")
 # Of alerts: a message is decided, about to be sent, sent, and marked as sent.
 ALERT_POINTS: Final = ("alert_decided", "alert_sending", "alert_sent", "alert_marked")
+# Of shipping: a table's removed rows are gone, its rows are there, all of the block is.
+SHIPPING_POINTS: Final = ("ship_removed", "ship_inserted", "shipped")
 
 _NAME, _, _COUNT = os.environ.get("TOOLFAULT_FAILPOINT", "").partition(":")
 _left: Final = threading.Semaphore(int(_COUNT or 1) - 1)

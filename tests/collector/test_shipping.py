@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,6 +22,7 @@ from toolfault_collector.clickhouse.database import client_of, open_events, prep
 from toolfault_collector.clickhouse.shipper import Shipper
 from toolfault_collector.clickhouse.tables import SHIPPED
 from toolfault_collector.clock import MINUTE_US, now_us
+from toolfault_collector.failpoints import SHIPPING_POINTS
 from toolfault_collector.retention.policy import prune
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
@@ -128,6 +134,55 @@ def test_what_is_stored_arrives(engine: Engine, events: Engine, seed: int) -> No
     shipper.ship_all()
     assert _shipped(events) == _stored(engine)
     assert shipper.ship() == 0
+
+
+_PROGRAM = """
+import sys
+from toolfault_collector.clickhouse.database import open_events, prepare_events
+from toolfault_collector.clickhouse.shipper import Shipper
+from toolfault_collector.storage.database.engine import open_engine
+from tests.collector.test_shipping import _shipped, _stored
+
+engine = open_engine(sys.argv[1])
+events = open_events(f"clickhousedb://localhost/default?interface=chdb&path={sys.argv[2]}")
+prepare_events(events)
+Shipper(engine, events, block_rows=30).ship_all()
+assert _shipped(events) == _stored(engine)
+"""
+
+
+def _run(url: str, folder: Path, failpoint: str) -> int:
+    environment = {**os.environ, "TOOLFAULT_FAILPOINT": failpoint, "PYTHONPATH": str(Path.cwd())}
+    command = [sys.executable, "-c", _PROGRAM, url, str(folder)]
+    return subprocess.run(command, env=environment, check=False, timeout=120).returncode
+
+
+@pytest.mark.parametrize(
+    "failpoint",
+    [
+        "ship_inserted:14",
+        *(
+            pytest.param(f"{point}:{count}", marks=pytest.mark.long)
+            for point in SHIPPING_POINTS
+            for count in ((1, 2, 3) if point == "shipped" else range(1, 28, 2))
+        ),
+    ],
+)
+def test_a_kill_loses_and_doubles_nothing(
+    sqlite_engine: Engine, sqlite_url: str, tmp_path: Path, failpoint: str
+) -> None:
+    """Killed anywhere within a block, the next shipper goes on, and both sides are equal."""
+    draw, sent = random.Random(7), list[dict[str, Any]]()
+    with write_transaction(sqlite_engine) as conn:
+        outbox.install(conn)
+        project = ensure_project(conn, "demo")
+    for _ in range(8):
+        batch = _batch(draw, sent)
+        with write_transaction(sqlite_engine) as conn:
+            store_events(conn, project, batch, received_at=now_us(), time_policy="import")
+    prune(sqlite_engine, max_calls=20, force=True)
+    assert _run(sqlite_url, tmp_path / "events", failpoint) == -signal.SIGKILL
+    assert _run(sqlite_url, tmp_path / "events", "") == 0
 
 
 def test_a_transaction_that_is_rolled_back_ships_nothing(engine: Engine, events: Engine) -> None:
