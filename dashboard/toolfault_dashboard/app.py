@@ -58,6 +58,7 @@ from toolfault_dashboard.queries.counting.deadline import TooSlow
 from toolfault_dashboard.queries.counting.parts import keep_at_most
 from toolfault_dashboard.queries.counting.patience import StillCounting
 from toolfault_dashboard.queries.counting.stored_answers import counting_code
+from toolfault_dashboard.queries.reading import read_events_from
 from toolfault_dashboard.render import PACKAGE
 from toolfault_dashboard.search import QueryError
 from toolfault_dashboard.warming import start_warming
@@ -92,6 +93,8 @@ def create_app(
     collector = collector or Collector(settings)
     counting_code()  # before anything changes its files
     keep_at_most(collector.engine, settings.kept_rows)
+    if collector.events is not None:
+        read_events_from(collector.engine, collector.events)
     service = AlertService(collector.engine, settings, clock=clock)
 
     @asynccontextmanager

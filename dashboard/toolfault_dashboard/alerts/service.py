@@ -50,6 +50,7 @@ from toolfault_dashboard.alerts.wording import Text, link_to, notice_text
 from toolfault_dashboard.queries import projects
 from toolfault_dashboard.queries.counting.deadline import TooSlow, deadline
 from toolfault_dashboard.queries.figures.alerting import arrivals
+from toolfault_dashboard.queries.reading import reading
 from toolfault_dashboard.search import QueryError
 
 __all__ = [
@@ -162,7 +163,7 @@ class AlertService:
         before: dict[str, State] = {}
         try:
             seconds = DIGEST_SECONDS if due else RULE_SECONDS
-            with read_connection(self._engine) as conn, deadline(conn, seconds):
+            with reading(self._engine) as conn, deadline(conn, seconds):
                 before = states_of(conn, rule.id)
                 if not due:
                     measured = measure(conn, rule, now)

@@ -11,7 +11,6 @@ from sqlalchemy import Connection
 from starlette.responses import StreamingResponse
 
 from toolfault_collector.http.problems import Problem
-from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.analysis.comparisons.effect import MetricEffect
 from toolfault_dashboard.api.answers import UNTRUSTED
@@ -27,6 +26,7 @@ from toolfault_dashboard.exports import (
 )
 from toolfault_dashboard.exports.downloads import Download, Running
 from toolfault_dashboard.queries import RowStream, Scope
+from toolfault_dashboard.queries.reading import reading
 from toolfault_dashboard.writes.recording import note_export
 
 __all__ = ["router"]
@@ -140,7 +140,7 @@ def _stream(
     services: Services = request.app.state.services
     running: Running = request.app.state.running
     try:
-        with read_connection(services.engine) as conn:
+        with reading(services.engine) as conn:
             scope = read_from(conn, reader, text, project, services.clock())
             stream = rows(conn, scope)
             note_export(

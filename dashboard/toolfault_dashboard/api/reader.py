@@ -12,12 +12,12 @@ from sqlalchemy import Connection, Engine
 from toolfault_collector.admin.keys import KeyCache
 from toolfault_collector.http.auth import admit
 from toolfault_collector.http.problems import Problem
-from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.access.policy import KEY_AUDIENCE, sees
 from toolfault_dashboard.queries import Audience, Scope
 from toolfault_dashboard.queries.counting.deadline import deadline
 from toolfault_dashboard.queries.counting.statements import keep_no_long_statements
+from toolfault_dashboard.queries.reading import reading
 from toolfault_dashboard.search import parse
 
 __all__ = ["Asked", "ProjectName", "Question", "Reader", "Services", "Text", "read_from"]
@@ -85,7 +85,7 @@ def question(
 ) -> Iterator[Question]:
     """Yield the question of a request inside one read transaction and a deadline."""
     services: Services = request.app.state.services
-    with read_connection(services.engine) as conn, deadline(conn):
+    with reading(services.engine) as conn, deadline(conn):
         keep_no_long_statements(conn, text)
         yield Question(conn, read_from(conn, reader, text, project, services.clock()), reader)
 

@@ -13,10 +13,10 @@ from starlette.types import Receive, Scope, Send
 
 from toolfault_collector.admin.keys import KeyCache
 from toolfault_collector.http.auth import admit
-from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard.access.policy import KEY_AUDIENCE
 from toolfault_dashboard.mcp.tools import answered
 from toolfault_dashboard.queries.counting.deadline import deadline
+from toolfault_dashboard.queries.reading import reading
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -72,7 +72,7 @@ class McpEndpoint:
         project_id = key.project_id
 
         def ask(name: str, arguments: Mapping[str, Any]) -> str:
-            with read_connection(self._engine) as conn, deadline(conn):
+            with reading(self._engine) as conn, deadline(conn):
                 return answered(
                     conn, project_id, name, arguments, now=self._clock(), audience=KEY_AUDIENCE
                 )

@@ -19,7 +19,6 @@ from sqlalchemy import Connection, Engine
 from starlette.responses import HTMLResponse
 
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.database.engine import read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.access.lockout import Lockout
 from toolfault_dashboard.access.policy import sees
@@ -33,6 +32,7 @@ from toolfault_dashboard.pages.shared.waits import Waits
 from toolfault_dashboard.queries.counting.deadline import deadline
 from toolfault_dashboard.queries.counting.patience import StillCounting, patience
 from toolfault_dashboard.queries.counting.statements import keep_no_long_statements
+from toolfault_dashboard.queries.reading import reading
 from toolfault_dashboard.queries.rows import ProjectRow
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.render import environment, query_string
@@ -308,7 +308,7 @@ def open_ask(request: Request) -> Iterator[Ask]:
     """Yield the ``Ask`` of a request inside one read transaction (a FastAPI dependency)."""
     services: Services = request.app.state.services
     waits = services.waits
-    with read_connection(services.engine) as conn, deadline(conn):
+    with reading(services.engine) as conn, deadline(conn):
         keep_no_long_statements(conn, request.query_params.get("q", ""))
         ask = _ask(request, services, conn)
         with patience(conn, waits.patience(request)):
@@ -328,7 +328,7 @@ def ask_about(request: Request, seconds: float = 2.0) -> Iterator[Ask]:
         TooSlow: It is not.
     """
     services: Services = request.app.state.services
-    with read_connection(services.engine) as conn, deadline(conn, seconds):
+    with reading(services.engine) as conn, deadline(conn, seconds):
         yield _ask(request, services, conn)
 
 
