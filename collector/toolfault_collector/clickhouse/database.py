@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, make_url, text
+from sqlalchemy import Connection, Engine, make_url, text
 from sqlalchemy.exc import ArgumentError
 
 from toolfault_collector.clickhouse.tables import DDL
 from toolfault_collector.errors import DatabaseUrlError
+from toolfault_collector.storage.database.columnar import open_columnar
 
 __all__ = ["client_of", "open_events", "prepare_events"]
 
@@ -34,7 +35,7 @@ def open_events(url: str) -> Engine:
             "events can be kept on ClickHouse alone: clickhousedb://USER@HOST/NAME"
         )
     try:
-        return create_engine(parsed, hide_parameters=True)
+        return open_columnar(url)
     except ImportError:
         message = 'ClickHouse needs its driver: pip install "toolfault-server[clickhouse]"'
         raise DatabaseUrlError(message) from None

@@ -185,7 +185,7 @@ class ToolRates:
 
 
 def rates_by_tool(conn: Connection, scope: Scope) -> dict[str, ToolRates]:
-    """Return the rates of every tool of `summary`."""
+    """Return the rates of every tool of `summary`, by name."""
     found = _counted(conn, scope)
     chains, trips = Amounts(), Amounts()
     for row in combinations(conn, scope, ("tool",)):
@@ -202,18 +202,18 @@ def rates_by_tool(conn: Connection, scope: Scope) -> dict[str, ToolRates]:
                 first,
             ),
         )
-        for name in found.calls.keys() | found.failures.keys()
+        for name in sorted(found.calls.keys() | found.failures.keys())
         for failed, first in [of_calls.of_tool(name)]
     }
 
 
 def rates_by_code(conn: Connection, scope: Scope) -> dict[str, Rate]:
-    """Return the failure rate of every code of `summary`, of all calls."""
+    """Return the failure rate of every code of `summary`, of all calls, by code."""
     found = _counted(conn, scope)
     calls, of_calls = found.calls.total(), clusters.calls_of_conversations(conn, scope)
     return {
         code: weighed_rate(amount, calls, of_calls.of_code(code))
-        for code, amount in found.codes.items()
+        for code, amount in sorted(found.codes.items())
     }
 
 
