@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 from sqlalchemy import JSON, Engine, delete, select, text, update
+from tests.clickhouse import empty_clickhouse
 from tests.factories import change, conversation_end, counts, failure, success
 
 from toolfault_collector.admin.projects import ensure_project
@@ -35,22 +36,13 @@ pytest.importorskip(
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def clickhouse() -> Iterator[Engine]:
-    """The engine of ClickHouse in this process, in memory."""
-    events = open_events("clickhousedb://localhost/default?interface=chdb")
-    prepare_events(events)
-    yield events
-    events.dispose()
-
-
 @pytest.fixture
-def events(clickhouse: Engine) -> Engine:
-    """The same without rows."""
-    with clickhouse.connect() as conn:
-        for name in (*(each.table.name for each in SHIPPED), "shipment"):
-            client_of(conn).command(f"TRUNCATE TABLE {name}")
-    return clickhouse
+def events() -> Iterator[Engine]:
+    """ClickHouse with the schema and no rows."""
+    engine = open_events(empty_clickhouse())
+    prepare_events(engine)
+    yield engine
+    engine.dispose()
 
 
 def _stored(engine: Engine) -> dict[str, list[tuple[Any, ...]]]:

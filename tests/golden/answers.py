@@ -25,7 +25,12 @@ _MOST_SHOWN: Final = 30
 
 
 def answers_about(
-    source: str, data: Callable[[], Path], folder: Path, *, template: Path
+    source: str,
+    data: Callable[[], Path],
+    folder: Path,
+    *,
+    template: Path,
+    copied_to: Callable[[str], str] | None = None,
 ) -> dict[str, Any]:
     """Import *source* into a new database and return every answer about it.
 
@@ -34,6 +39,8 @@ def answers_about(
         data: Returns the folder of real transcripts.
         folder: Where the database is made.
         template: A migrated SQLite file.
+        copied_to: Copies events of a database URL to ClickHouse and returns the URL there, where
+            events are then read; None reads all from SQL.
     """
     files = files_of(source, data, folder)
     database = folder / "toolfault.db"
@@ -41,7 +48,8 @@ def answers_about(
     url = f"sqlite:///{database}"
     _run("import", "--project", source, "--database-url", url, str(files))
     link = _run("sign-in-link", "--url", _ORIGIN, "--database-url", url).split()[-1]
-    with TestClient(create_app(Settings(database_url=url)), base_url=_ORIGIN) as client:
+    settings = Settings(database_url=url, events_url=copied_to(url) if copied_to else "")
+    with TestClient(create_app(settings), base_url=_ORIGIN) as client:
         token = link.rpartition("=")[2]
         answer = client.post("/sign-in", data={"token": token}, follow_redirects=False)
         assert answer.status_code == 303, answer.text

@@ -65,8 +65,13 @@ outbox: Final = Table(
     Column("keys", Text, nullable=False),  # JSON: a list of keys, each a list of values
 )
 
+# One row: the number of the newest shipment, and when what was shipped last had been read.
 _shipment: Final = Table(
-    "shipment", _metadata, id_column(), Column("number", BigInteger, nullable=False)
+    "shipment",
+    _metadata,
+    id_column(),
+    Column("number", BigInteger, nullable=False),
+    Column("read_at", BigInteger, nullable=False),
 )
 
 # How far the rows that were stored before are noted, by table; "[]": from the first.
@@ -112,7 +117,7 @@ def install(conn: Connection) -> bool:
     if is_installed(conn):
         return False
     _metadata.create_all(conn)
-    conn.execute(insert(_shipment).values(id=1, number=0))
+    conn.execute(insert(_shipment).values(id=1, number=0, read_at=0))
     for shipped in _with_triggers():
         for statement in _triggers(shipped, sqlite=is_sqlite(conn)):
             conn.exec_driver_sql(statement)
@@ -176,13 +181,25 @@ def oldest(conn: Connection, most_rows: int) -> Iterator[Entry]:
             return
 
 
-def settle(conn: Connection, entries: Iterable[Entry]) -> None:
+def settle(conn: Connection, entries: Iterable[Entry], read_at: int) -> None:
     """Take *entries* out: what they name is shipped. Others, earlier ones too, stay.
 
     On PostgreSQL an entry with a smaller number may be committed later, so no range is removed.
+
+    Args:
+        conn: In a write transaction.
+        entries: Whose rows are shipped.
+        read_at: When these rows were read, in microseconds since the epoch.
     """
+    conn.execute(update(_shipment).values(read_at=read_at))
     ids = [entry.id for entry in entries]
     conn.execute(delete(outbox).where(among(conn, outbox.c.id, ids)))
+
+
+def shipped_until(conn: Connection) -> int | None:
+    """Return since when changes wait, in microseconds since the epoch; None if nothing waits."""
+    waits = select(outbox.c.id).limit(1).exists()
+    return conn.execute(select(_shipment.c.read_at).where(waits)).scalar_one_or_none()
 
 
 def next_number(conn: Connection) -> int:

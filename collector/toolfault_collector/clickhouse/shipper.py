@@ -1,7 +1,7 @@
 """The shipper: copies what the outbox names to ClickHouse, block by block.
 
 One block: take a number, read the rows as they are now, remove there what was removed, insert the
-rows with that number, note the shipment, take the entries out of the outbox. Whatever a crash
+rows with that number, take the entries out of the outbox. Whatever a crash
 leaves undone is done again by the next block, whose number is higher; rows of the same sorting key
 replace each other, so nothing is there twice.
 """
@@ -21,6 +21,7 @@ from toolfault_collector import failpoints
 from toolfault_collector.clickhouse import outbox
 from toolfault_collector.clickhouse.database import client_of
 from toolfault_collector.clickhouse.tables import SHIPPED, VERSION, Shipped
+from toolfault_collector.clickhouse.turns import shipping_turn
 from toolfault_collector.clock import now_us
 from toolfault_collector.storage.database.dialect import among
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
@@ -63,16 +64,19 @@ class Shipper:
         with read_connection(self._engine) as conn:
             entries = list(outbox.oldest(conn, self._block_rows))
             changed, removed = _named(entries)
-            with self._events.connect() as there:
-                for shipped in SHIPPED:
-                    _remove(there, shipped, removed[shipped.table.name])
-                    failpoints.reach("ship_removed")
-                    _insert(there, shipped, number, _stored(conn, shipped, changed))
-                    failpoints.reach("ship_inserted")
-                _note(there, number)
+            read_at = now_us()
+            blocks = [
+                (each, _columns(each, number, _stored(conn, each, changed))) for each in SHIPPED
+            ]
+        with shipping_turn(self._engine), self._events.connect() as there:
+            for shipped, columns in blocks:
+                _remove(there, shipped, removed[shipped.table.name])
+                failpoints.reach("ship_removed")
+                _insert(there, shipped, columns)
+                failpoints.reach("ship_inserted")
         failpoints.reach("shipped")
         with write_transaction(self._engine) as conn:
-            outbox.settle(conn, entries)
+            outbox.settle(conn, entries, read_at)
         return sum(len(entry.keys) for entry in entries)
 
     def ship_all(self) -> int:
@@ -114,20 +118,21 @@ def _stored(
         yield from conn.execute(select(table).where(wanted))
 
 
-def _insert(conn: Connection, shipped: Shipped, number: int, rows: Iterable[Sequence[Any]]) -> None:
+def _columns(shipped: Shipped, number: int, rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
+    """Return *rows* as the columns that ClickHouse takes; none if there is no row."""
     columns = [list(values) for values in zip(*rows, strict=True)]
-    if not columns:
-        return
-    for index, column in enumerate(shipped.table.columns):
-        if isinstance(column.type, JSON):
-            columns[index] = [_json(each) for each in columns[index]]
-    columns.append([number] * len(columns[0]))
-    client_of(conn).insert(
-        shipped.table.name,
-        columns,
-        column_names=[*(column.name for column in shipped.table.columns), VERSION],
-        column_oriented=True,
-    )
+    if columns:
+        for index, column in enumerate(shipped.table.columns):
+            if isinstance(column.type, JSON):
+                columns[index] = [_json(each) for each in columns[index]]
+        columns.append([number] * len(columns[0]))
+    return columns
+
+
+def _insert(conn: Connection, shipped: Shipped, columns: list[list[Any]]) -> None:
+    if columns:
+        names = [*(column.name for column in shipped.table.columns), VERSION]
+        client_of(conn).insert(shipped.table.name, columns, names, column_oriented=True)
 
 
 def _json(value: Any) -> str | None:
@@ -147,7 +152,3 @@ def _remove(conn: Connection, shipped: Shipped, keys: Keys) -> None:
             parameters={"keys": [value for (value,) in some] if one else some},
             settings={"lightweight_deletes_sync": 2},
         )
-
-
-def _note(conn: Connection, number: int) -> None:
-    client_of(conn).insert("shipment", [[number, now_us()]], column_names=["number", "shipped_at"])

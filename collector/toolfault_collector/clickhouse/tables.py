@@ -117,10 +117,5 @@ def _create(shipped: Shipped) -> str:
     )
 
 
-_SHIPMENTS: Final = (
-    "CREATE TABLE IF NOT EXISTS shipment (number UInt64, shipped_at Int64)"
-    " ENGINE = ReplacingMergeTree ORDER BY number"
-)
-
-DDL: Final[Sequence[Sequence[str]]] = ((*(_create(each) for each in SHIPPED), _SHIPMENTS),)
+DDL: Final[Sequence[Sequence[str]]] = (tuple(_create(each) for each in SHIPPED),)
 """The statements of each version of the schema there, the first version first."""

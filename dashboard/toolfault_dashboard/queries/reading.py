@@ -18,6 +18,7 @@ from sqlalchemy.sql import visitors
 
 from toolfault_collector.clickhouse.database import client_of
 from toolfault_collector.clickhouse.tables import SHIPPED, type_of
+from toolfault_collector.clickhouse.turns import reading_turn
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_collector.storage.tables import metadata
 
@@ -44,7 +45,7 @@ def reading(engine: Engine) -> Iterator[Connection]:
         if events is None:
             yield sql
             return
-        with events.connect() as there, there.begin():
+        with reading_turn(sql), events.connect() as there, there.begin():
             yield cast("Connection", _Both(sql, there))
 
 
