@@ -19,6 +19,7 @@ from tests.factories import change, conversation_end, counts, failure, success
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clickhouse import outbox
+from toolfault_collector.clickhouse.comparison import compare
 from toolfault_collector.clickhouse.database import client_of, open_events, prepare_events
 from toolfault_collector.clickhouse.shipper import Shipper
 from toolfault_collector.clickhouse.tables import SHIPPED
@@ -130,6 +131,7 @@ def test_what_is_stored_arrives(engine: Engine, events: Engine, seed: int) -> No
 
 _PROGRAM = """
 import sys
+from toolfault_collector.clickhouse.comparison import compare
 from toolfault_collector.clickhouse.database import open_events, prepare_events
 from toolfault_collector.clickhouse.shipper import Shipper
 from toolfault_collector.storage.database.engine import open_engine
@@ -204,3 +206,33 @@ def test_without_the_outbox_nothing_is_noted(engine: Engine) -> None:
     )
     with read_connection(engine) as conn:
         assert conn.execute(text(left)).scalar_one() == 0
+
+
+def test_the_comparison_finds_what_differs_and_repairs_it(engine: Engine, events: Engine) -> None:
+    """A row that is another, one that is missing and one too many: each is found, and mended."""
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "demo")
+        outbox.install(conn)
+        calls = [failure(session_id=f"c{n}") for n in range(6)]
+        store_events(conn, project, calls, received_at=now_us())
+    shipper = Shipper(engine, events)
+    shipper.ship_all()
+    assert not any(each.different or each.more for each in compare(engine, events, repair=False))
+    with events.connect() as conn:
+        client = client_of(conn)
+        other = "99 AS calls, shipment + 1 AS shipment"
+        client.command(f"INSERT INTO chain SELECT * REPLACE ({other}) FROM chain LIMIT 1")
+        client.command("INSERT INTO tool_call SELECT * REPLACE (99 AS id) FROM tool_call LIMIT 1")
+        client.command("DELETE FROM conversation WHERE session_id = 'c2'")
+
+    found = {
+        each.name: (each.different, each.more) for each in compare(engine, events, repair=True)
+    }
+
+    assert {name: numbers for name, numbers in found.items() if any(numbers)} == {
+        "chain": (1, 0),
+        "tool_call": (0, 1),
+        "conversation": (1, 0),
+    }
+    shipper.ship_all()
+    assert not any(each.different or each.more for each in compare(engine, events, repair=False))

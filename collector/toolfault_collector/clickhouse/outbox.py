@@ -24,6 +24,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    case,
     delete,
     func,
     insert,
@@ -143,14 +144,21 @@ def note_stored(conn: Connection) -> int:
             asked = asked.where(tuple_(*columns) > tuple_(*json.loads(after)))
         keys = [list(key) for key in conn.execute(asked)]
         if keys:
-            noted = insert(outbox).values(
-                name=shipped.table.name, removed=False, keys=json.dumps(keys)
-            )
-            conn.execute(noted)
+            note(conn, shipped, keys, removed=False)
             conn.execute(update(_noted_until).where(mine).values(key=json.dumps(keys[-1])))
             return len(keys)
         conn.execute(update(_noted_until).where(mine).values(done=True))
     return 0
+
+
+def note(
+    conn: Connection, shipped: Shipped, keys: Sequence[Sequence[Any]], *, removed: bool
+) -> None:
+    """Note that the rows of *keys* are to be shipped, or were *removed*, by a call of issues."""
+    name = "tool_call" if shipped.table.name == "issue" else shipped.table.name
+    for start in range(0, len(keys), ROWS_AT_ONCE):
+        text = json.dumps([list(key) for key in keys[start : start + ROWS_AT_ONCE]])
+        conn.execute(insert(outbox).values(name=name, removed=removed, keys=text))
 
 
 def remove(conn: Connection) -> None:
@@ -202,10 +210,15 @@ def shipped_until(conn: Connection) -> int | None:
     return conn.execute(select(_shipment.c.read_at).where(waits)).scalar_one_or_none()
 
 
-def next_number(conn: Connection) -> int:
-    """Return a number that no shipment had; *conn* is in a write transaction."""
-    raised = update(_shipment).values(number=_shipment.c.number + 1).returning(_shipment.c.number)
-    return int(conn.execute(raised).scalar_one())
+def next_number(conn: Connection, now: int) -> int:
+    """Return a number above that of every shipment before; *conn* is in a write transaction.
+
+    It is *now*, in microseconds since the epoch, where that is above: after a backup of SQL was
+    restored the last number is an old one, and what is shipped then has to win over what is there.
+    """
+    after = _shipment.c.number + 1
+    raised = update(_shipment).values(number=case((after > now, after), else_=now))
+    return int(conn.execute(raised.returning(_shipment.c.number)).scalar_one())
 
 
 def _with_triggers() -> Iterator[Shipped]:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import JSON, Connection, Engine, select, tuple_
+from sqlalchemy import JSON, Column, Connection, Engine, select, tuple_
 
 from toolfault_collector import failpoints
 from toolfault_collector.clickhouse import outbox
@@ -26,14 +26,15 @@ from toolfault_collector.clock import now_us
 from toolfault_collector.storage.database.dialect import among
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
 
-__all__ = ["BLOCK_ROWS", "Shipper"]
+__all__ = ["BLOCK_ROWS", "Shipper", "as_shipped", "stored_rows"]
 
 BLOCK_ROWS: Final = 20_000
 """Rows of one block: ClickHouse wants few large inserts, memory holds a block at a time."""
 
 _KEYS_AT_ONCE: Final = 5_000
 
-Keys = set[tuple[Any, ...]]
+Key = tuple[Any, ...]
+Keys = set[Key]
 
 
 class Shipper:
@@ -60,13 +61,21 @@ class Shipper:
                 if not outbox.note_stored(conn):
                     return 0
         with write_transaction(self._engine) as conn:
-            number = outbox.next_number(conn)
+            number = outbox.next_number(conn, now_us())
         with read_connection(self._engine) as conn:
             entries = list(outbox.oldest(conn, self._block_rows))
             changed, removed = _named(entries)
             read_at = now_us()
             blocks = [
-                (each, _columns(each, number, _stored(conn, each, changed))) for each in SHIPPED
+                (
+                    each,
+                    _columns(
+                        each,
+                        number,
+                        stored_rows(conn, each, changed[each.table.name], list(each.table.columns)),
+                    ),
+                )
+                for each in SHIPPED
             ]
         with shipping_turn(self._engine), self._events.connect() as there:
             for shipped, columns in blocks:
@@ -102,20 +111,28 @@ def _named(entries: Iterable[outbox.Entry]) -> tuple[dict[str, Keys], dict[str, 
     return changed, removed
 
 
-def _stored(
-    conn: Connection, shipped: Shipped, changed: dict[str, Keys]
+def stored_rows(
+    conn: Connection, shipped: Shipped, keys: Iterable[Key], columns: Sequence[Column[Any]]
 ) -> Iterator[Sequence[Any]]:
-    """Yield the rows of *shipped* that are stored of those that changed."""
-    table, keys = shipped.table, sorted(changed[shipped.table.name])
-    columns = [table.c[name] for name in shipped.key]
-    for start in range(0, len(keys), _KEYS_AT_ONCE):
-        some = keys[start : start + _KEYS_AT_ONCE]
+    """Yield *columns* of the rows of *keys* that are stored in SQL."""
+    of_key = [shipped.table.c[name] for name in shipped.key]
+    ordered = sorted(keys)
+    for start in range(0, len(ordered), _KEYS_AT_ONCE):
+        some = ordered[start : start + _KEYS_AT_ONCE]
         wanted = (
-            among(conn, columns[0], [value for (value,) in some])
-            if len(columns) == 1
-            else tuple_(*columns).in_(some)
+            among(conn, of_key[0], [value for (value,) in some])
+            if len(of_key) == 1
+            else tuple_(*of_key).in_(some)
         )
-        yield from conn.execute(select(table).where(wanted))
+        yield from conn.execute(select(*columns).where(wanted))
+
+
+def as_shipped(shipped: Shipped, row: Sequence[Any]) -> tuple[Any, ...]:
+    """Return *row* of SQL as ClickHouse has it: JSON is text there."""
+    return tuple(
+        _json(value) if isinstance(column.type, JSON) else value
+        for column, value in zip(shipped.table.columns, row, strict=True)
+    )
 
 
 def _columns(shipped: Shipped, number: int, rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
