@@ -221,8 +221,10 @@ def test_the_comparison_finds_what_differs_and_repairs_it(engine: Engine, events
     with events.connect() as conn:
         client = client_of(conn)
         other = "99 AS calls, shipment + 1 AS shipment"
-        client.command(f"INSERT INTO chain SELECT * REPLACE ({other}) FROM chain LIMIT 1")
-        client.command("INSERT INTO tool_call SELECT * REPLACE (99 AS id) FROM tool_call LIMIT 1")
+        client.command(f"INSERT INTO chain SELECT * REPLACE ({other}) FROM chain FINAL LIMIT 1")
+        client.command(
+            "INSERT INTO tool_call SELECT * REPLACE (99 AS id) FROM tool_call FINAL LIMIT 1"
+        )
         client.command("DELETE FROM conversation WHERE session_id = 'c2'")
 
     found = {
