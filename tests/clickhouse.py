@@ -15,7 +15,7 @@ from toolfault_collector.storage.database.engine import open_engine, write_trans
 
 __all__ = ["copied_to_clickhouse", "empty_clickhouse"]
 
-_URL: Final = "clickhousedb://localhost/{}?interface=chdb"
+_URL: Final = "clickhousedb:///{}?interface=chdb"
 _numbers: Final = count(1)
 
 

@@ -10,7 +10,7 @@ without it, and asks for its readiness without reading every revision again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -126,12 +126,17 @@ def downgrade(engine: Engine, revision: str) -> None:
         command.downgrade(alembic_config(connection), revision)
 
 
-def check(engine: Engine, metadata: MetaData) -> list[str]:
+def check(engine: Engine, metadata: MetaData, *, beside: Collection[str] = ()) -> list[str]:
     """Return what differs between *metadata* and the database, one line each; empty if nothing.
 
     A table, constraint or index whose ``info`` has ``only`` is for the engine of that name alone.
     Of partitions it is compared how their table is divided, not each one: PostgreSQL attaches only
     what has the columns, constraints and indexes of the whole, and all rows come through that.
+
+    Args:
+        engine: The database.
+        metadata: What is expected.
+        beside: Names of tables that may be there, too.
     """
     from alembic.autogenerate import compare_metadata
     from alembic.runtime.migration import MigrationContext
@@ -145,7 +150,7 @@ def check(engine: Engine, metadata: MetaData) -> list[str]:
         parts, divided = _partitions(connection)
 
         def whole(name: str | None, kind: str, _parents: object) -> bool:
-            return kind != "table" or name not in parts
+            return kind != "table" or (name not in parts and name not in beside)
 
         opts = {
             "compare_type": _same_type,

@@ -138,7 +138,7 @@ from toolfault_collector.storage.database.engine import open_engine
 from tests.collector.test_shipping import _shipped, _stored
 
 engine = open_engine(sys.argv[1])
-events = open_events(f"clickhousedb://localhost/default?interface=chdb&path={sys.argv[2]}")
+events = open_events(f"clickhousedb:///default?interface=chdb&path={sys.argv[2]}")
 prepare_events(events)
 Shipper(engine, events, block_rows=30).ship_all()
 assert _shipped(events) == _stored(engine)

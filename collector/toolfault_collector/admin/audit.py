@@ -27,6 +27,7 @@ ACTIONS: Final = (
     "channel_tested",
     "database_restored",
     "database_upgraded",
+    "events_forgotten",
     "exported",
     "fix_picked",
     "fix_unpicked",

@@ -1,6 +1,6 @@
 """ClickHouse: how it is opened, and its schema brought up to date.
 
-``clickhousedb://USER@HOST/NAME`` is a server; ``clickhousedb://localhost/default?interface=chdb``
+``clickhousedb://USER@HOST/NAME`` is a server; ``clickhousedb:///default?interface=chdb``
 is the same engine in this process, in memory or with ``&path=FOLDER`` in files.
 """
 
@@ -11,11 +11,17 @@ from typing import Any
 from sqlalchemy import Connection, Engine, make_url, text
 from sqlalchemy.exc import ArgumentError
 
-from toolfault_collector.clickhouse.tables import DDL
-from toolfault_collector.errors import DatabaseUrlError
+from toolfault_collector.clickhouse.tables import DDL, SHIPPED
+from toolfault_collector.errors import DatabaseUrlError, SchemaTooNew
 from toolfault_collector.storage.database.columnar import open_columnar
 
-__all__ = ["client_of", "open_events", "prepare_events"]
+__all__ = [
+    "client_of",
+    "missing_columns",
+    "open_events",
+    "prepare_events",
+    "schema_of_events",
+]
 
 
 def open_events(url: str) -> Engine:
@@ -42,11 +48,45 @@ def open_events(url: str) -> Engine:
 
 
 def prepare_events(engine: Engine) -> None:
-    """Create what is missing of the schema; doing it again changes nothing."""
+    """Bring the schema there up to the version of this code; doing it again changes nothing.
+
+    Raises:
+        SchemaTooNew: A newer version of this code has been there.
+    """
     with engine.connect() as conn:
-        for version in DDL:
-            for statement in version:
+        found = schema_of_events(conn)
+        if found > len(DDL):
+            raise SchemaTooNew(
+                f"ClickHouse has schema {found}, this version knows {len(DDL)}; install the"
+                " version that made it."
+            )
+        for number, statements in enumerate(DDL[found:], found + 1):
+            for statement in statements:
                 conn.execute(text(statement))
+            client_of(conn).insert("schema_version", [[number]], ["version"])
+
+
+def schema_of_events(conn: Connection) -> int:
+    """Return the version of the schema there, 0 if there is none."""
+    conn.execute(
+        text(
+            "CREATE TABLE IF NOT EXISTS schema_version (version UInt32)"
+            " ENGINE = ReplacingMergeTree ORDER BY version"
+        )
+    )
+    return int(conn.execute(text("SELECT max(version) FROM schema_version")).scalar_one() or 0)
+
+
+def missing_columns(conn: Connection) -> list[str]:
+    """Return the tables and columns that the schema has and ClickHouse lacks."""
+    asked = "SELECT table, name FROM system.columns WHERE database = currentDatabase()"
+    found = {tuple(row) for row in conn.execute(text(asked))}
+    return [
+        f"{each.table.name}.{column.name}"
+        for each in SHIPPED
+        for column in each.table.columns
+        if (each.table.name, column.name) not in found
+    ]
 
 
 def client_of(conn: Connection) -> Any:

@@ -40,6 +40,7 @@ from toolfault_collector.storage.database.engine import is_sqlite
 from toolfault_collector.storage.tables.common import id_column
 
 __all__ = [
+    "TABLES",
     "Entry",
     "count",
     "install",
@@ -83,6 +84,9 @@ _noted_until: Final = Table(
     Column("key", Text, nullable=False),
     Column("done", Boolean, nullable=False),
 )
+
+TABLES: Final = frozenset(_metadata.tables)
+"""What `install` makes, beside the schema of every installation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,13 @@ import typer
 
 from toolfault_dashboard.cli.options import (
     DatabaseOption,
+    EventsOption,
     Failed,
     WronglyUsed,
     actor,
     database_url,
     open_database,
+    open_events_of,
     project_id,
 )
 
@@ -41,6 +43,7 @@ def doctor(
         bool, typer.Option("--repair", help="With --recount: write what was counted.")
     ] = False,
     database_url: DatabaseOption = None,
+    events_url: EventsOption = None,
 ) -> None:
     """Look for what could hurt this installation; exit code 1 if there is a problem."""
     from toolfault_collector.doctor.checks import examine
@@ -52,6 +55,9 @@ def doctor(
         for finding in findings:
             typer.echo(f"{finding.level:8} {finding.name}: {finding.text}")
         right = _recount(engine, repair=repair) if recount else True
+        with open_events_of(events_url) as events:
+            if recount and events is not None:
+                right = _compare(engine, events, repair=repair) and right
     if not right or any(finding.level == "problem" for finding in findings):
         raise Failed("There are problems; see the lines above.")
 
@@ -88,6 +94,21 @@ def _recount(engine: Engine, *, repair: bool) -> bool:
             said = "repaired" if repair else "wrong; --repair writes them anew"
             typer.echo(f"problem  recount: {number} {name} {said}")
     return right or repair
+
+
+def _compare(engine: Engine, events: Engine, *, repair: bool) -> bool:
+    """Compare ClickHouse with the database, and say what differs."""
+    from toolfault_collector.clickhouse.comparison import compare
+
+    found = compare(engine, events, repair=repair)
+    wrong = [each for each in found if each.different or each.more]
+    rows = sum(each.rows for each in found)
+    typer.echo(f"ok       ClickHouse: {rows} rows compared")
+    said = "will be shipped again" if repair else "differ; --repair ships them again"
+    for each in wrong:
+        counts = f"{each.different} of {each.rows} rows of {each.name}, and {each.more} too many,"
+        typer.echo(f"problem  ClickHouse: {counts} {said}")
+    return repair or not wrong
 
 
 def audit(

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolfault_dashboard.cli.care import prune
-from toolfault_dashboard.cli.options import DatabaseOption, Failed, actor, database_url
+from toolfault_dashboard.cli.options import (
+    DatabaseOption,
+    EventsOption,
+    Failed,
+    WronglyUsed,
+    actor,
+    database_url,
+    open_events_of,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -50,6 +58,7 @@ def upgrade(
         bool, typer.Option("--sql", help="Only print the SQL, for somebody else to run.")
     ] = False,
     database_url: DatabaseOption = None,
+    events_url: EventsOption = None,
 ) -> None:
     """Bring the database to the schema of this version (an SQLite file is copied first)."""
     import toolfault_migrations as migrations
@@ -67,6 +76,12 @@ def upgrade(
     else:
         _note(engine, "database_upgraded", schema=after)
         typer.echo(f"Upgraded the schema from {before or 'none'} to {after}.", err=True)
+    with open_events_of(events_url) as events:
+        if events is not None:
+            from toolfault_collector.clickhouse.database import prepare_events
+
+            prepare_events(events)
+            typer.echo("ClickHouse has the schema of this version.", err=True)
 
 
 @_db.command("downgrade")
@@ -86,12 +101,24 @@ def downgrade(
 
 
 @_db.command("current")
-def current(context: typer.Context, database_url: DatabaseOption = None) -> None:
+def current(
+    context: typer.Context,
+    database_url: DatabaseOption = None,
+    events_url: EventsOption = None,
+) -> None:
     """Print the schema of the database and the one this version needs."""
     import toolfault_migrations as migrations
 
     found = migrations.current(_engine(context, database_url))
     typer.echo(f"{found or 'none'} (this version needs {migrations.HEAD})")
+    with open_events_of(events_url) as events:
+        if events is not None:
+            from toolfault_collector.clickhouse.database import schema_of_events
+            from toolfault_collector.clickhouse.tables import DDL
+
+            with events.connect() as conn:
+                there = schema_of_events(conn)
+            typer.echo(f"ClickHouse: {there or 'none'} (this version needs {len(DDL)})")
 
 
 @_db.command("backup")
@@ -127,9 +154,14 @@ def restore(
 
 
 @_db.command("check")
-def check(context: typer.Context, database_url: DatabaseOption = None) -> None:
+def check(
+    context: typer.Context,
+    database_url: DatabaseOption = None,
+    events_url: EventsOption = None,
+) -> None:
     """Say whether the database has exactly the tables this version needs; exit code 1 if not."""
     import toolfault_migrations as migrations
+    from toolfault_collector.clickhouse.outbox import TABLES
     from toolfault_collector.storage.tables import metadata
 
     engine = _engine(context, database_url)
@@ -139,7 +171,62 @@ def check(context: typer.Context, database_url: DatabaseOption = None) -> None:
             f"The database has schema {found or 'none'}, this version needs {wanted};"
             " run `toolfault db upgrade`."
         )
-    differences = migrations.check(engine, metadata)
+    differences = migrations.check(engine, metadata, beside=TABLES)
     if differences:
         raise Failed(f"The database differs from its schema: {'; '.join(differences)}.")
     typer.echo(f"The database has schema {found} and differs in nothing.", err=True)
+    with open_events_of(events_url) as events:
+        if events is not None:
+            from toolfault_collector.clickhouse.database import missing_columns
+
+            with events.connect() as conn:
+                missing = missing_columns(conn)
+            if missing:
+                raise Failed(
+                    f"ClickHouse lacks {', '.join(missing[:5])}; run `toolfault db upgrade`."
+                )
+            typer.echo("ClickHouse has every column.", err=True)
+
+
+@_db.command("copy-events")
+def copy_events(
+    context: typer.Context,
+    database_url: DatabaseOption = None,
+    events_url: EventsOption = None,
+) -> None:
+    """Copy what is stored to ClickHouse; a running server does that too, beside what arrives.
+
+    Stopped and started again, it goes on where it was.
+    """
+    from toolfault_collector.clickhouse import outbox
+    from toolfault_collector.clickhouse.database import prepare_events
+    from toolfault_collector.clickhouse.shipper import Shipper
+    from toolfault_collector.storage.database.engine import write_transaction
+
+    engine = _engine(context, database_url)
+    with open_events_of(events_url) as events:
+        if events is None:
+            raise WronglyUsed("Say where to with --events-url.")
+        prepare_events(events)
+        with write_transaction(engine) as conn:
+            outbox.install(conn)
+        shipper, rows = Shipper(engine, events), 0
+        while part := shipper.ship():
+            rows += part
+            typer.echo(f"{rows:,} rows copied", err=True)
+    typer.echo("Nothing is left to copy.", err=True)
+
+
+@_db.command("forget-events")
+def forget_events(context: typer.Context, database_url: DatabaseOption = None) -> None:
+    """Go back to one database: note nothing for ClickHouse any more. Its tables stay there."""
+    from toolfault_collector.clickhouse import outbox
+    from toolfault_collector.storage.database.engine import write_transaction
+
+    engine = _engine(context, database_url)
+    with write_transaction(engine) as conn:
+        if not outbox.is_installed(conn):
+            raise Failed("Nothing is noted for ClickHouse.")
+        outbox.remove(conn)
+    _note(engine, "events_forgotten")
+    typer.echo("Start the server without TOOLFAULT_EVENTS_URL now.", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "HELP_DATABASE",
     "DatabaseOption",
+    "EventsOption",
     "Failed",
     "ProjectOption",
     "QueryArgument",
@@ -25,6 +27,7 @@ __all__ = [
     "actor",
     "database_url",
     "open_database",
+    "open_events_of",
     "project_id",
     "project_to_fill",
     "reading",
@@ -37,6 +40,14 @@ DEFAULT_PROJECT = "default"
 
 DatabaseOption = Annotated[
     str | None, typer.Option("--database-url", help=HELP_DATABASE, show_default=False)
+]
+EventsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--events-url",
+        help="ClickHouse, if events are read from there [env: TOOLFAULT_EVENTS_URL].",
+        show_default=False,
+    ),
 ]
 ProjectOption = Annotated[
     str | None,
@@ -105,6 +116,22 @@ def open_database(
         yield engine
     finally:
         engine.dispose()
+
+
+@contextmanager
+def open_events_of(own: str | None) -> Iterator[Engine | None]:
+    """Open the ClickHouse of ``--events-url`` or of the environment; None if there is none."""
+    url = own or os.environ.get("TOOLFAULT_EVENTS_URL", "")
+    if not url:
+        yield None
+        return
+    from toolfault_collector.clickhouse.database import open_events
+
+    events = open_events(url)
+    try:
+        yield events
+    finally:
+        events.dispose()
 
 
 def _log_to_stderr() -> None:
