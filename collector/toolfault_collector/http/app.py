@@ -127,7 +127,9 @@ def _readiness(collector: Collector) -> Response:
     if reason is None and not collector.writer.alive:
         reason = "writer"
     if reason is None:
-        return JSONResponse({"status": "ok"})
+        # Events are accepted and kept without ClickHouse, too; pages are behind meanwhile.
+        behind = collector.shipping is not None and collector.shipping.is_failing
+        return JSONResponse({"status": "ok", **({"clickhouse": "unavailable"} if behind else {})})
     return JSONResponse({"status": "unavailable", "reason": reason}, 503, {"Retry-After": "2"})
 
 

@@ -48,6 +48,7 @@ class Shell:
     here: Doc[str, "Path and query of this page, to come back to after a form."]
     version: Doc[str, "Version of the server."]
     refresh: Doc[int, "Seconds after which the page loads again; 0 for never."]
+    as_of: Doc[str, "When the figures were true, where newer events are on their way; else empty."]
 
 
 @dataclass(frozen=True, slots=True)

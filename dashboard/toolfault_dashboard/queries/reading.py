@@ -16,13 +16,14 @@ from weakref import WeakKeyDictionary
 from sqlalchemy import Connection, Engine, Executable, Table, select, text
 from sqlalchemy.sql import visitors
 
+from toolfault_collector.clickhouse import outbox
 from toolfault_collector.clickhouse.database import client_of
 from toolfault_collector.clickhouse.tables import SHIPPED, type_of
 from toolfault_collector.clickhouse.turns import reading_turn
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_collector.storage.tables import metadata
 
-__all__ = ["read_events_from", "reading"]
+__all__ = ["read_events_from", "read_until", "reading"]
 
 _EVENTS: Final[WeakKeyDictionary[Engine, Engine]] = WeakKeyDictionary()
 _SHIPPED: Final = frozenset(each.table.name for each in SHIPPED)
@@ -49,12 +50,21 @@ def reading(engine: Engine) -> Iterator[Connection]:
             yield cast("Connection", _Both(sql, there))
 
 
+def read_until(conn: Connection) -> int | None:
+    """Return when what *conn* reads was true, in microseconds since the epoch.
+
+    None: it reads all that is stored; 0: what was there at first is still being copied.
+    """
+    return conn.until if isinstance(conn, _Both) else None
+
+
 class _Both:
     """A connection to both sides, with what questions use of one."""
 
     def __init__(self, sql: Connection, events: Connection) -> None:
         self._sql, self._events = sql, events
         self._copied: set[str] = set()
+        self.until = outbox.shipped_until(sql)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._events, name)

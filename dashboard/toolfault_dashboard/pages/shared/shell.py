@@ -11,6 +11,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from toolfault_dashboard.access.policy import allows, rule_for
 from toolfault_dashboard.contexts import Link, NavItem, Shell
+from toolfault_dashboard.formats import when
+from toolfault_dashboard.queries.reading import read_until
 from toolfault_dashboard.render import query_string
 
 if TYPE_CHECKING:
@@ -22,6 +24,9 @@ __all__ = ["PATHS", "bare_shell", "clock_of", "shell_of", "theme_of", "zone_of"]
 
 _ZONE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+-]{0,31}(/[A-Za-z0-9_+-]{1,31}){0,2}")
 _UTC_NAMES: Final = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Zulu", "Etc/Zulu"})
+
+# Events on ClickHouse arrive a second or two after they were accepted; only more is worth a word.
+_BEHIND_US: Final = 5_000_000
 
 # Group, and in it: (label, path, icon, key, further paths that belong to it)
 _Entry = tuple[str, str, str, str, tuple[str, ...]]
@@ -145,7 +150,16 @@ def shell_of(ask: Ask, title: str) -> Shell:
         here=ask.here(),
         version=_version(),
         refresh=ask.refresh,
+        as_of=_as_of(ask),
     )
+
+
+def _as_of(ask: Ask) -> str:
+    """Return when the figures were true, if that is a while ago."""
+    behind_since = read_until(ask.conn)
+    if behind_since is None or ask.now - behind_since <= _BEHIND_US:
+        return ""
+    return when(behind_since) if behind_since else "an earlier time: older events are being copied"
 
 
 def bare_shell(request: Request, title: str) -> Shell:
@@ -163,4 +177,5 @@ def bare_shell(request: Request, title: str) -> Shell:
         here=request.url.path,
         version=_version(),
         refresh=0,
+        as_of="",
     )
