@@ -58,7 +58,7 @@ from toolfault_dashboard.queries.counting.deadline import TooSlow
 from toolfault_dashboard.queries.counting.parts import keep_at_most
 from toolfault_dashboard.queries.counting.patience import StillCounting
 from toolfault_dashboard.queries.counting.stored_answers import counting_code
-from toolfault_dashboard.queries.reading import read_events_from
+from toolfault_dashboard.queries.reading import EventsUnavailable, read_events_from
 from toolfault_dashboard.render import PACKAGE
 from toolfault_dashboard.search import QueryError
 from toolfault_dashboard.warming import start_warming
@@ -194,6 +194,7 @@ def _add_layers(app: FastAPI, engine: Engine, clock: Callable[[], int]) -> None:
     app.add_exception_handler(CursorError, _cursor_error)
     app.add_exception_handler(TooSlow, _too_slow)
     app.add_exception_handler(StillCounting, _still_counting)
+    app.add_exception_handler(EventsUnavailable, _no_events)
     # The last one added is the outermost.
     app.add_middleware(PageFaults, error_page=error_page)
     app.add_middleware(Gate, engine=engine, clock=clock, error_page=error_page)
@@ -242,6 +243,10 @@ def _cursor_error(request: Request, error: Exception) -> Response:
 def _too_slow(request: Request, error: Exception) -> Response:
     assert isinstance(error, TooSlow), "registered for TooSlow"
     return too_slow_page(request, error)
+
+
+def _no_events(request: Request, error: Exception) -> Response:
+    return error_page(request, 503, str(error))
 
 
 def _still_counting(request: Request, error: Exception) -> Response:

@@ -15,6 +15,7 @@ from toolfault_collector.http.problems import Problem
 from toolfault_dashboard.exports import MissingParquet
 from toolfault_dashboard.queries import CursorError
 from toolfault_dashboard.queries.counting.deadline import TooSlow
+from toolfault_dashboard.queries.reading import EventsUnavailable
 from toolfault_dashboard.search import QueryError
 
 __all__ = ["RESPONSES", "ProblemDocument", "add_problem_handlers"]
@@ -56,6 +57,7 @@ def add_problem_handlers(app: FastAPI) -> None:
     app.add_exception_handler(QueryError, _query_error)
     app.add_exception_handler(CursorError, _cursor_error)
     app.add_exception_handler(TooSlow, _too_slow)
+    app.add_exception_handler(EventsUnavailable, _no_events)
     app.add_exception_handler(MissingParquet, _missing_parquet)
     app.add_exception_handler(RequestValidationError, _wrong_parameter)
     app.add_exception_handler(HTTPException, _http_error)
@@ -91,6 +93,11 @@ def _fault(request: Request, error: Exception) -> Response:
 
 def _too_slow(request: Request, error: Exception) -> Response:
     problem = Problem(503, "too_slow", str(error), headers={"Retry-After": "60"})
+    return problem_response(request, problem)
+
+
+def _no_events(request: Request, error: Exception) -> Response:
+    problem = Problem(503, "events_unavailable", str(error), headers={"Retry-After": "30"})
     return problem_response(request, problem)
 
 

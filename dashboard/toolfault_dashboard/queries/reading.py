@@ -9,23 +9,27 @@ beside a copy of that table as it is in the reader's snapshot.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Engine, Executable, Table, select, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import visitors
 
 from toolfault_collector.clickhouse import outbox
 from toolfault_collector.clickhouse.database import client_of
 from toolfault_collector.clickhouse.tables import SHIPPED, type_of
 from toolfault_collector.clickhouse.turns import reading_turn
+from toolfault_collector.errors import CollectorError
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_collector.storage.tables import metadata
 
-__all__ = ["read_events_from", "read_until", "reading"]
+__all__ = ["EventsUnavailable", "read_events_from", "read_until", "reading", "sql_of"]
 
 _EVENTS: Final[WeakKeyDictionary[Engine, Engine]] = WeakKeyDictionary()
+_SMALL: Final = frozenset({"kind_state", "project"})
 _SHIPPED: Final = frozenset(each.table.name for each in SHIPPED)
 
 
@@ -34,20 +38,33 @@ def read_events_from(engine: Engine, events: Engine) -> None:
     _EVENTS[engine] = events
 
 
+class EventsUnavailable(CollectorError):  # noqa: N818 - the collector's tree reads as states
+    """ClickHouse does not answer; what arrives is stored all the same."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "ClickHouse does not answer, so there are no figures for now. Events are stored and"
+            " will be copied there; see toolfault_outbox_entries in /metrics."
+        )
+
+
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
     """Yield what all questions of one answer are asked of: one snapshot, or one shipment.
 
     Args:
         engine: The database that accepts events.
+
+    Raises:
+        EventsUnavailable: A question was for ClickHouse, which does not answer.
     """
     events = _EVENTS.get(engine)
     with read_connection(engine) as sql:
         if events is None:
             yield sql
             return
-        with reading_turn(sql), events.connect() as there, there.begin():
-            yield cast("Connection", _Both(sql, there))
+        with reading_turn(sql), ExitStack() as stack:
+            yield cast("Connection", _Both(sql, events, stack))
 
 
 def read_until(conn: Connection) -> int | None:
@@ -55,40 +72,78 @@ def read_until(conn: Connection) -> int | None:
 
     None: it reads all that is stored; 0: what was there at first is still being copied.
     """
-    return conn.until if isinstance(conn, _Both) else None
+    until: int | None = getattr(conn, "until", None)
+    return until
+
+
+def sql_of(conn: Connection) -> Connection:
+    """Return the side of *conn* that accepts events, which knows all projects."""
+    return getattr(conn, "sql", conn)
 
 
 class _Both:
-    """A connection to both sides, with what questions use of one."""
+    """A connection to both sides, with what questions use of one; ClickHouse once it is asked."""
 
-    def __init__(self, sql: Connection, events: Connection) -> None:
-        self._sql, self._events = sql, events
+    def __init__(self, sql: Connection, events: Engine, stack: ExitStack) -> None:
+        self.sql, self._engine, self._stack = sql, events, stack
         self._copied: set[str] = set()
+        self._options: dict[str, Any] = {}
+        self.engine, self.dialect = events, events.dialect
+        self.info: dict[str, Any] = {}
         self.until = outbox.shipped_until(sql)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._events, name)
+    @cached_property
+    def events(self) -> Connection:
+        """The connection to ClickHouse."""
+        try:
+            conn = self._stack.enter_context(self._engine.connect())
+        except DBAPIError:
+            raise EventsUnavailable from None
+        self._stack.enter_context(conn.begin())
+        return conn.execution_options(**self._options)
+
+    @property
+    def connection(self) -> Any:
+        """The driver's connection to ClickHouse."""
+        return self.events.connection
 
     def execute(self, statement: Executable, parameters: Any = None, **more: Any) -> Any:
         """Run *statement* on the side that has its tables."""
         named = _tables_of(statement)
         if not named & _SHIPPED:
-            return self._sql.execute(statement, parameters, **more)
+            return self.sql.execute(statement, parameters, **more)
         for name in named - _SHIPPED - self._copied:
+            assert name in _SMALL, f"{name} is too large to be copied for an answer"
             self._copy(name)
-        return self._events.execute(statement, parameters, **more)
+        return self.events.execute(statement, parameters, **more)
+
+    def execution_options(self, **options: Any) -> _Both:
+        """Set *options* for the statements of both sides."""
+        self._options |= options
+        self.sql.execution_options(**options)
+        if "events" in self.__dict__:
+            self.events.execution_options(**options)
+        return self
+
+    def get_execution_options(self) -> Any:
+        """Return the options of SQL, which say that nothing is written."""
+        return self.sql.get_execution_options()
+
+    def get_transaction(self) -> Any:
+        """Return the transaction of SQL, whose length is that of the answer."""
+        return self.sql.get_transaction()
 
     def _copy(self, name: str) -> None:
         """Make a copy of a small table on ClickHouse, which ends with its session."""
         table = metadata.tables[name]
         made = ", ".join(f"`{each.name}` {type_of(each)}" for each in table.columns)
-        self._events.execute(
+        self.events.execute(
             text(f"CREATE OR REPLACE TEMPORARY TABLE `{name}` ({made}) ENGINE = Memory")
         )
-        rows = self._sql.execute(select(table)).all()
+        rows = self.sql.execute(select(table)).all()
         if rows:
             names = [each.name for each in table.columns]
-            client_of(self._events).insert(name, [tuple(row) for row in rows], column_names=names)
+            client_of(self.events).insert(name, [tuple(row) for row in rows], column_names=names)
         self._copied.add(name)
 
 

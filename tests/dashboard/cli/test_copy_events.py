@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from tests.clickhouse import empty_clickhouse
 from tests.factories import failure
-from toolfault_dashboard.cli.app import run
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
 from toolfault_collector.storage.database.engine import open_engine, write_transaction
 from toolfault_collector.storage.store import store_events
+from toolfault_dashboard.cli.app import run
 
 pytest.importorskip("chdb", reason="chdb, ClickHouse in the process, is not installed")
 

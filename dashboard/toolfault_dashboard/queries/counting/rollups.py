@@ -27,6 +27,7 @@ from sqlalchemy import (
 )
 
 from toolfault_collector.clock import DAY_US
+from toolfault_collector.storage.database.engine import is_columnar
 from toolfault_collector.storage.rollups import HOUR_US, MILLION
 from toolfault_collector.storage.tables import call_counts, failure_counts, issue, tool_call
 from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
@@ -69,6 +70,8 @@ def usable(conn: Connection, scope: Scope, *, keys: frozenset[str] = frozenset()
         scope: What to count.
         keys: Keys that the rollup meant can tell apart, beside time.
     """
+    if is_columnar(conn):  # it has the rows alone, and counts them as fast
+        return False
     asked = {clause.key for clause in scope.query.clauses}
     return asked <= _WINDOW | keys and not has_untimed(conn, scope.project_id)
 
