@@ -29,8 +29,9 @@ ENV PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     LD_LIBRARY_PATH=/opt/toolfault/lib \
     XDG_DATA_HOME=/data
-COPY requirements/server.txt /opt/toolfault/requirements/
-RUN python -m pip install --no-cache-dir --require-hashes -r /opt/toolfault/requirements/server.txt
+COPY requirements/server.txt requirements/clickhouse.txt /opt/toolfault/requirements/
+RUN python -m pip install --no-cache-dir --require-hashes -r /opt/toolfault/requirements/server.txt \
+    -r /opt/toolfault/requirements/clickhouse.txt
 COPY --from=wheels /wheels/ /opt/toolfault/wheels/
 RUN python -m pip install --no-cache-dir --no-deps --no-index /opt/toolfault/wheels/*.whl
 COPY --from=sqlite /src/libsqlite3.so.0 /opt/toolfault/lib/
