@@ -214,7 +214,8 @@ def _rank(order: KindOrder, counted: _Sum, row: Any) -> tuple[float, int, str]:
     if order == "failures":
         return (-counted.failures, -(counted.last or 0), name)
     if order == "calls":
-        return (-counted.spent, -counted.failures, name)
+        # Sums that are equal differ by the order of additions.
+        return (-round(counted.spent, 6), -counted.failures, name)
     moment = counted.last if order == "last" else _first_at(counted, row)
     return (-(moment or 0), -counted.failures, name)
 

@@ -87,11 +87,12 @@ def _summary(found: _Counted) -> Summary:
     all_calls, all_failures = calls.total(), failures.total()
     recovered = chains.chains["recovered"]
     outcomes = {name: amount.whole for name, amount in chains.chains.items()}
+    # Sums that are equal differ by the order of additions.
     names = sorted(
         calls.keys() | failures.keys(),
-        key=lambda name: (-failures[name].weight, -calls[name].weight, name),
+        key=lambda name: (-round(failures[name].weight, 6), -round(calls[name].weight, 6), name),
     )
-    codes = sorted(found.codes.items(), key=lambda item: (-item[1].weight, item[0]))
+    codes = sorted(found.codes.items(), key=lambda item: (-round(item[1].weight, 6), item[0]))
     return Summary(
         conversations=found.conversations,
         calls=all_calls.whole,
@@ -185,7 +186,7 @@ class ToolRates:
 
 
 def rates_by_tool(conn: Connection, scope: Scope) -> dict[str, ToolRates]:
-    """Return the rates of every tool of `summary`."""
+    """Return the rates of every tool of `summary`, by name."""
     found = _counted(conn, scope)
     chains, trips = Amounts(), Amounts()
     for row in combinations(conn, scope, ("tool",)):
@@ -202,18 +203,18 @@ def rates_by_tool(conn: Connection, scope: Scope) -> dict[str, ToolRates]:
                 first,
             ),
         )
-        for name in found.calls.keys() | found.failures.keys()
+        for name in sorted(found.calls.keys() | found.failures.keys())
         for failed, first in [of_calls.of_tool(name)]
     }
 
 
 def rates_by_code(conn: Connection, scope: Scope) -> dict[str, Rate]:
-    """Return the failure rate of every code of `summary`, of all calls."""
+    """Return the failure rate of every code of `summary`, of all calls, by code."""
     found = _counted(conn, scope)
     calls, of_calls = found.calls.total(), clusters.calls_of_conversations(conn, scope)
     return {
         code: weighed_rate(amount, calls, of_calls.of_code(code))
-        for code, amount in found.codes.items()
+        for code, amount in sorted(found.codes.items())
     }
 
 
