@@ -15,7 +15,7 @@ from toolfault_dashboard.analysis.weights import whole
 from toolfault_dashboard.queries.chains.round_trips import CHAIN_GROUPS
 from toolfault_dashboard.queries.chains.spent import calls_spent
 from toolfault_dashboard.queries.conditions import chains_of
-from toolfault_dashboard.queries.counting.weighing import chain_weight, sampling
+from toolfault_dashboard.queries.counting.weighing import chain_weight, sampling, weighed_chains
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.search import arms_of
 from toolfault_dashboard.search.outcomes import outcome_in
@@ -111,7 +111,8 @@ def _sums(conn: Connection, scope: Scope, group: ColumnElement[Any]) -> Select[A
         "chains_timed": func.count(case((timed, 1))),
         "chains_with_tokens": func.count(case((told, 1))),
     }
-    if sampling(conn, scope.project_id).failures:
+    sampled = sampling(conn, scope.project_id).failures
+    if sampled:
         each = chain_weight()
         numbers = {
             "calls_spent": func.sum(each * calls_spent()),
@@ -125,6 +126,7 @@ def _sums(conn: Connection, scope: Scope, group: ColumnElement[Any]) -> Select[A
         }
     return (
         select(key, model, *(number.label(name) for name, number in numbers.items()))
+        .select_from(weighed_chains(sampled=sampled))
         .where(chains_of(scope))
         .group_by(key, model)
     )

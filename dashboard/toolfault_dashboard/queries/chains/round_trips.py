@@ -17,7 +17,7 @@ from toolfault_dashboard.queries.conditions import chains_of
 from toolfault_dashboard.queries.counting.once import once, remember
 from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once
 from toolfault_dashboard.queries.counting.together import Question, ask_together
-from toolfault_dashboard.queries.counting.weighing import chain_weight, sampling
+from toolfault_dashboard.queries.counting.weighing import chain_weight, sampling, weighed_chains
 from toolfault_dashboard.queries.figures.clusters import (
     chain_questions,
     chains_by_key,
@@ -255,6 +255,7 @@ def combined_select(conn: Connection, scope: Scope, keys: tuple[str, ...]) -> Se
             *(chain.c[name] for name in (*_SUMMED, *_COUNTED) if name != "calls_spent"),
             *([chain_weight().label("weight")] if sampled else []),
         )
+        .select_from(weighed_chains(sampled=sampled))
         .where(chains_of(scope))
         .subquery()
     )

@@ -35,7 +35,13 @@ from toolfault_dashboard.analysis.comparisons.sides import SideData, Stratum
 from toolfault_dashboard.queries.conditions import calls_of, chains_of, counts_of, failures_of
 from toolfault_dashboard.queries.counting import weighing
 from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once
-from toolfault_dashboard.queries.counting.weighing import Sampling, chain_weight, sampling, weight
+from toolfault_dashboard.queries.counting.weighing import (
+    Sampling,
+    chain_weight,
+    sampling,
+    weighed_chains,
+    weight,
+)
 from toolfault_dashboard.queries.failures.codes import of_other_issues
 from toolfault_dashboard.queries.projects import has_untimed
 from toolfault_dashboard.queries.scope import Scope
@@ -356,23 +362,27 @@ def _cells(scope: Scope, sampled: Sampling, ends: Sequence[int] = ()) -> Select[
         *([weight().label("weight")] if sampled.calls else []),
     ).where(calls_of(scope))
     of_chain: ColumnElement[float] = chain_weight() if sampled.failures else literal(1.0)
-    of_chains = select(
-        *([_step(chain.c.first_failed_at, ends).label("step")] if ends else []),
-        chain.c.session_id.label("key"),
-        *(func.coalesce(chain.c[name], "").label(name) for name in _STRATUM),
-        none.label("calls"),
-        none.label("failures"),
-        literal(1).label("chains"),
-        none.label("unchained"),
-        chain.c.round_trips,
-        case((chain.c.recovered_at.is_not(None), 1), else_=0).label("recovered"),
-        case((chain.c.settles_at <= scope.now, 1), else_=0).label("closed"),
-        none.label("timed"),
-        chain.c.time_lost_ms,
-        func.coalesce(chain.c.tokens_lost, 0).label("tokens_lost"),
-        case((chain.c.tokens_lost.is_not(None), 1), else_=0).label("told"),
-        *([of_chain.label("weight")] if sampled.calls else []),
-    ).where(chains_of(scope))
+    of_chains = (
+        select(
+            *([_step(chain.c.first_failed_at, ends).label("step")] if ends else []),
+            chain.c.session_id.label("key"),
+            *(func.coalesce(chain.c[name], "").label(name) for name in _STRATUM),
+            none.label("calls"),
+            none.label("failures"),
+            literal(1).label("chains"),
+            none.label("unchained"),
+            chain.c.round_trips,
+            case((chain.c.recovered_at.is_not(None), 1), else_=0).label("recovered"),
+            case((chain.c.settles_at <= scope.now, 1), else_=0).label("closed"),
+            none.label("timed"),
+            chain.c.time_lost_ms,
+            func.coalesce(chain.c.tokens_lost, 0).label("tokens_lost"),
+            case((chain.c.tokens_lost.is_not(None), 1), else_=0).label("told"),
+            *([of_chain.label("weight")] if sampled.calls else []),
+        )
+        .select_from(weighed_chains(sampled=sampled.failures))
+        .where(chains_of(scope))
+    )
     both = union_all(of_calls, of_chains).subquery()
     key = tuple(both.c[name] for name in (*(["step"] if ends else []), "key", *_STRATUM))
     sums = [func.sum(both.c[name]).label(name) for name in _COUNTS]

@@ -16,6 +16,7 @@ from sqlalchemy import (
     FromClause,
     Label,
     Select,
+    and_,
     case,
     func,
     select,
@@ -34,6 +35,7 @@ __all__ = [
     "counted",
     "counted_once",
     "sampling",
+    "weighed_chains",
     "weight",
 ]
 
@@ -61,20 +63,23 @@ def weight() -> ColumnElement[float]:
     return case((rate < LEAST_RATE, 1.0 / LEAST_RATE), else_=1.0 / rate)
 
 
+_OPENED: Final = tool_call.alias("opened")
+
+
 def chain_weight() -> ColumnElement[float]:
-    """Return what a row of ``chain`` stands for: as much as the failure that opened it."""
-    opened = tool_call.alias("opened")
-    rate = opened.c.sample_rate
-    found = (
-        select(case((rate < LEAST_RATE, 1.0 / LEAST_RATE), else_=1.0 / rate))
-        .where(
-            opened.c.project_id == chain.c.project_id,
-            opened.c.event_id == chain.c.chain_id,
-        )
-        .correlate(chain)
-        .scalar_subquery()
+    """Return what a row of `weighed_chains` stands for: as much as the failure behind it."""
+    rate = _OPENED.c.sample_rate
+    return case((rate.is_(None), 1.0), (rate < LEAST_RATE, 1.0 / LEAST_RATE), else_=1.0 / rate)
+
+
+def weighed_chains(*, sampled: bool) -> FromClause:
+    """Return ``chain``; where failures may be *sampled* with what `chain_weight` needs."""
+    if not sampled:
+        return chain
+    opened = and_(
+        _OPENED.c.project_id == chain.c.project_id, _OPENED.c.event_id == chain.c.chain_id
     )
-    return func.coalesce(found, 1.0)
+    return chain.outerjoin(_OPENED, opened)
 
 
 def counted(*, sampled: bool, only: ColumnElement[bool] | None = None) -> list[ColumnElement[Any]]:

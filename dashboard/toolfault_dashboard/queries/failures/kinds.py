@@ -16,7 +16,7 @@ from toolfault_dashboard.queries.buckets import Bucket, bucket_of, bucket_start,
 from toolfault_dashboard.queries.chains.spent import calls_spent
 from toolfault_dashboard.queries.conditions import failures_of
 from toolfault_dashboard.queries.counting.parts import in_parts
-from toolfault_dashboard.queries.counting.weighing import chain_weight, sampling
+from toolfault_dashboard.queries.counting.weighing import sampling, weight
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import seen, sees
 from toolfault_dashboard.queries.windows import window
@@ -170,7 +170,7 @@ def _by_signature(conn: Connection, scope: Scope, sampled: bool) -> _Counted:
         chain.c.project_id == tool_call.c.project_id,
         chain.c.chain_id == tool_call.c.chain_id,
     )
-    spent = chain_weight() * calls_spent() if sampled else calls_spent()
+    spent = weight() * calls_spent() if sampled else calls_spent()
     rows = conn.execute(
         select(
             tool_call.c.signature_id,

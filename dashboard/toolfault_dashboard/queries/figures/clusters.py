@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    FromClause,
     Label,
     Select,
     and_,
@@ -47,7 +48,7 @@ from toolfault_dashboard.queries.conditions import chains_of
 from toolfault_dashboard.queries.counting.once import once, remember
 from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once
 from toolfault_dashboard.queries.counting.together import Question
-from toolfault_dashboard.queries.counting.weighing import chain_weight, sampling
+from toolfault_dashboard.queries.counting.weighing import chain_weight, sampling, weighed_chains
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
 
@@ -420,7 +421,8 @@ def _chains(conn: Connection, scope: Scope, columns: _Names) -> _ChainPart:
 
     kinds = [case((kind, _weight(conn, scope)), else_=0) for kind in _kinds(scope).values()]
     names = [func.coalesce(chain.c[column], "") for column in columns]
-    rows = conn.execute(select(chain.c.session_id, *kinds, *names).where(chains_of(scope))).all()
+    found_chains = select(chain.c.session_id, *kinds, *names).select_from(_weighed(conn, scope))
+    rows = conn.execute(found_chains.where(chains_of(scope))).all()
     talks, *values = columns_of_rows(rows, 1 + len(kinds) + len(names))
     talking, own = Names(), window(scope)
     talk = talking.taking(talks)
@@ -536,6 +538,10 @@ def _weight(conn: Connection, scope: Scope) -> Any:
     return chain_weight() if sampling(conn, scope.project_id).failures else 1
 
 
+def _weighed(conn: Connection, scope: Scope) -> FromClause:
+    return weighed_chains(sampled=sampling(conn, scope.project_id).failures)
+
+
 def _kinds(scope: Scope) -> dict[str, ColumnElement[bool]]:
     """Return which chains are counted and of how many, of both rates."""
     return {
@@ -560,6 +566,7 @@ def _sums(
                 for of, kind in _kinds(scope).items()
             ),
         )
+        .select_from(_weighed(conn, scope))
         .where(chains_of(scope))
         .group_by(*keys, chain.c.session_id)
         .subquery()
