@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, FromClause, and_, exists, literal, not_, o
 
 from toolfault_collector.storage.tables import issue
 from toolfault_dashboard.search.ast import Clause, Pattern
-from toolfault_dashboard.search.sql import json_list_holds, matches_any, patterns_of
+from toolfault_dashboard.search.sql import by_storage, json_list_holds, matches_any, patterns_of
 
 __all__ = [
     "KEYS",
@@ -90,11 +90,15 @@ def none_of(table: FromClause, clauses: Iterable[Clause]) -> _Condition:
 
 
 def _any_issue(table: FromClause, conditions: Sequence[_Condition]) -> _Condition:
-    return exists(
-        select(literal(1))
-        .select_from(issue)
-        .where(issue.c.tool_call_id == table.c.id, or_(*conditions))
-        .correlate(table)
+    found = or_(*conditions)
+    return by_storage(
+        exists(
+            select(literal(1))
+            .select_from(issue)
+            .where(issue.c.tool_call_id == table.c.id, found)
+            .correlate(table)
+        ),
+        table.c.id.in_(select(issue.c.tool_call_id).where(found).correlate(None)),
     )
 
 

@@ -1,24 +1,41 @@
-"""The few text operators that SQLite and PostgreSQL write differently.
+"""The few operators that SQLite, PostgreSQL and ClickHouse write differently.
 
-All of them are case-exact or fold ASCII only, so that the same query finds the same rows on both.
+Those of texts are case-exact or fold ASCII only, so that the same query finds the same rows on all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from sqlalchemy import Boolean, ColumnElement, String, Text, cast, func, literal
+from sqlalchemy import (
+    Boolean,
+    Column,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Label,
+    String,
+    Text,
+    cast,
+    func,
+    literal,
+    select,
+)
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.sql.operators import OperatorType
 
+from toolfault_collector.storage.database.engine import is_columnar
 from toolfault_dashboard.search.ast import Clause, Pattern
 
 __all__ = [
     "arms_match",
+    "by_storage",
     "contains_folded",
     "json_list_holds",
+    "looked_up",
     "matches_any",
     "patterns_of",
     "rare",
@@ -66,6 +83,12 @@ def _instr(element: _Contains, compiler: SQLCompiler, **kw: Any) -> str:
     return f"(instr(lower({column}), {part}) > 0)"
 
 
+@compiles(_Contains, "clickhousedb")
+def _position(element: _Contains, compiler: SQLCompiler, **kw: Any) -> str:
+    column, part = (compiler.process(clause, **kw) for clause in element.clauses)
+    return f"(position(lower({column}), {part}) > 0)"
+
+
 class _ContainsLate(_Contains):
     """The same, looked at in the order of the conditions that look into other tables.
 
@@ -84,6 +107,74 @@ def _strpos_late(element: _ContainsLate, compiler: SQLCompiler, **kw: Any) -> st
 @compiles(_ContainsLate, "sqlite")
 def _instr_late(element: _ContainsLate, compiler: SQLCompiler, **kw: Any) -> str:
     return f"(SELECT {_instr(element, compiler, **kw)})"
+
+
+@compiles(_ContainsLate, "clickhousedb")
+def _position_late(element: _ContainsLate, compiler: SQLCompiler, **kw: Any) -> str:
+    return _position(element, compiler, **kw)
+
+
+class _ByStorage(FunctionElement[bool]):
+    """One of two conditions that say the same: see `by_storage`."""
+
+    name = "toolfault_by_storage"
+    type = Boolean()
+    inherit_cache = True
+
+    def self_group(self, against: OperatorType | None = None) -> Self:
+        """Return the condition as it is: SQLite uses none that is compared with 1."""
+        return self
+
+
+@compiles(_ByStorage)
+def _of_rows(element: _ByStorage, compiler: SQLCompiler, **kw: Any) -> str:
+    rows, _ = element.clauses
+    return f"({compiler.process(rows, **kw)})"
+
+
+@compiles(_ByStorage, "clickhousedb")
+def _of_columns(element: _ByStorage, compiler: SQLCompiler, **kw: Any) -> str:
+    _, columns = element.clauses
+    return f"({compiler.process(columns, **kw)})"
+
+
+def by_storage(rows: ColumnElement[bool], columns: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Return one condition, written in the way that suits the engine.
+
+    Args:
+        rows: For engines that find single rows by an index: looks into another table for each row.
+        columns: The same for ClickHouse, which reads columns whole: is the row among those that a
+            query of its own finds? It must not refer to the statement around it.
+    """
+    return _ByStorage(rows, columns)
+
+
+def looked_up(
+    conn: Connection,
+    source: FromClause,
+    key: ColumnElement[Any],
+    told: Mapping[str, tuple[ColumnElement[Any], Column[Any], Sequence[ColumnElement[bool]]]],
+) -> tuple[FromClause, list[Label[Any]]]:
+    """Return *source* and what rows of other tables tell of each of its few rows.
+
+    Args:
+        conn: Open connection: each is looked up by an index, or all are grouped and joined.
+        source: A table.
+        key: Its key.
+        told: By name: what to add up, the column of that table which is equal to the key, and
+            which of its rows.
+    """
+    found: list[Label[Any]] = []
+    for name, (value, other, where) in told.items():
+        rows = select(value.label("value")).where(*where)
+        if is_columnar(conn):
+            grouped = rows.add_columns(other.label("key")).group_by(other).subquery()
+            source = source.outerjoin(grouped, grouped.c.key == key)
+            found.append(grouped.c.value.label(name))
+        else:
+            own = rows.where(other == key).correlate(source).scalar_subquery()
+            found.append(own.label(name))
+    return source, found
 
 
 class _Rare(FunctionElement[bool]):

@@ -14,6 +14,7 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     FromClause,
+    Select,
     and_,
     case,
     exists,
@@ -21,10 +22,12 @@ from sqlalchemy import (
     literal,
     or_,
     select,
+    tuple_,
 )
 
 from toolfault_collector.clock import DAY_US
 from toolfault_collector.storage.tables import kind_state, project, signature, tool_call
+from toolfault_dashboard.search.sql import by_storage
 
 __all__ = [
     "KIND_STATES",
@@ -76,16 +79,24 @@ def seen_after_fix(table: FromClause = tool_call) -> ColumnElement[bool]:
     before: agents that still run an older release say nothing of the fix.
     """
     older = tool_call.alias("older")
-    known_before = exists(
-        select(literal(1))
-        .select_from(older)
-        .where(
-            older.c.signature_id == signature.c.id,
-            older.c.time_source != "none",
-            older.c.occurred_at <= kind_state.c.fixed_at,
-            older.c.release == table.c.release,
-        )
-        .correlate(signature, kind_state, table)
+    before = (
+        older.c.signature_id == signature.c.id,
+        older.c.time_source != "none",
+        older.c.occurred_at <= kind_state.c.fixed_at,
+    )
+    known_before = by_storage(
+        exists(
+            select(literal(1))
+            .select_from(older)
+            .where(*before, older.c.release == table.c.release)
+            .correlate(signature, kind_state, table)
+        ),
+        tuple_(table.c.signature_id, table.c.release).in_(
+            select(older.c.signature_id, older.c.release)
+            .select_from(kinds_with_state().join(older, before[0]))
+            .where(*before[1:])
+            .correlate(None)
+        ),
     )
     release = kind_state.c.fixed_release
     return and_(
@@ -111,51 +122,77 @@ def _failures_after(table: FromClause, moment: ColumnElement[int]) -> list[Colum
 
 
 def _regressed() -> ColumnElement[bool]:
-    # Newest first: what came back is there, at the end of all failures, and found at once.
-    return (
+    back = seen_after_fix()
+    return by_storage(
+        # Newest first: what came back is there, at the end of all failures, and found at once.
         select(literal(1))
         .select_from(tool_call)
-        .where(seen_after_fix())
+        .where(back)
         .order_by(tool_call.c.occurred_at.desc())
         .limit(1)
         .correlate(signature, kind_state)
         .scalar_subquery()
-        .is_not(None)
+        .is_not(None),
+        signature.c.id.in_(_of_all_kinds().where(kind_state.c.state == "fixed", back)),
     )
+
+
+def _of_all_kinds() -> Select[tuple[int]]:
+    """Return the select of the kind of every failure, which refers to no statement around it."""
+    same = tool_call.c.signature_id == signature.c.id
+    every = kinds_with_state().join(tool_call, same)
+    return select(tool_call.c.signature_id).select_from(every).correlate(None)
 
 
 def _still_ignored(now: int) -> ColumnElement[bool]:
     row = kind_state.c
+    after = _failures_after(tool_call, row.ignored_at)
     further = (
         select(literal(1))
         .select_from(tool_call)
-        .where(*_failures_after(tool_call, row.ignored_at))
+        .where(*after)
         .limit(MOST_IGNORED)
         .correlate(signature, kind_state)
         .subquery()
     )
     seen = select(func.count()).select_from(further).scalar_subquery()
+    over = (
+        _of_all_kinds()
+        .where(row.state == "ignored", *after)
+        .group_by(tool_call.c.signature_id, row.ignored_count)
+        .having(func.count() >= row.ignored_count)
+    )
     return and_(
         or_(row.ignored_until.is_(None), row.ignored_until > now),
-        or_(row.ignored_count.is_(None), seen < row.ignored_count),
+        or_(
+            row.ignored_count.is_(None),
+            by_storage(seen < row.ignored_count, signature.c.id.not_in(over)),
+        ),
     )
 
 
 def _new(now: int) -> ColumnElement[bool]:
-    days = (
-        select(project.c.new_kind_days)
-        .where(project.c.id == signature.c.project_id)
-        .correlate(signature)
-        .scalar_subquery()
-    )
+    days = select(project.c.new_kind_days).where(project.c.id == signature.c.project_id)
+    has_time = tool_call.c.time_source != "none"
     timed = (
         select(literal(1))
         .select_from(tool_call)
-        .where(
-            tool_call.c.signature_id == signature.c.id,
-            tool_call.c.time_source != "none",
-        )
+        .where(tool_call.c.signature_id == signature.c.id, has_time)
         .correlate(signature)
     )
-    length = func.coalesce(days, NEW_DAYS) * literal(DAY_US, BigInteger())
-    return and_(signature.c.first_at > now - length, exists(timed))
+
+    def recent(days: ColumnElement[int]) -> ColumnElement[bool]:
+        length = func.coalesce(days, NEW_DAYS) * literal(DAY_US, BigInteger())
+        return signature.c.first_at > now - length
+
+    own = project.c.id == signature.c.project_id
+    found = select(signature.c.id).select_from(signature.join(project, own)).correlate(None)
+    return by_storage(
+        and_(recent(days.correlate(signature).scalar_subquery()), exists(timed)),
+        signature.c.id.in_(
+            found.where(
+                recent(project.c.new_kind_days),
+                signature.c.id.in_(select(tool_call.c.signature_id).where(has_time)),
+            )
+        ),
+    )

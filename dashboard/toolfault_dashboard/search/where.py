@@ -6,7 +6,7 @@ it can read another project. Every value is a bound parameter; nothing of a quer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from operator import itemgetter
 from typing import Any, Final
 
@@ -41,6 +41,7 @@ from toolfault_dashboard.search.keys import KEYS, TAG_PREFIX
 from toolfault_dashboard.search.outcomes import outcome_in
 from toolfault_dashboard.search.sql import (
     arms_match,
+    by_storage,
     contains_folded,
     matches_any,
     patterns_of,
@@ -151,23 +152,16 @@ def chains_where(project_id: int, query: Query, now: int) -> _Condition:
         elif clause.key == "chain":
             conditions.append(_signed(clause, _outcome(clause, now)))
         elif clause.key == "code":
-            conditions.append(_signed(clause, _code_of_chain(clause)))
+            conditions.append(_signed(clause, _code_of_chain(clause, project_id)))
         else:
             of_opening.append(clause)
     if of_opening:
         opening = tool_call.alias("opening")
-        conditions.append(
-            exists(
-                select(literal(1))
-                .select_from(opening)
-                .where(
-                    opening.c.project_id == project_id,
-                    opening.c.event_id == chain.c.chain_id,
-                    *_call_clauses(of_opening, opening, project_id, now),
-                )
-                .correlate(chain)
-            )
+        found = (
+            opening.c.project_id == project_id,
+            *_call_clauses(of_opening, opening, project_id, now),
         )
+        conditions.append(_of_opening(opening, found))
     return and_(*conditions)
 
 
@@ -265,7 +259,7 @@ def _call_condition(clause: Clause, table: FromClause, project_id: int, now: int
     if key == "duration":
         return _in_range(clause, table.c.duration_ms)
     if key == "chain":
-        return _outcome_of_call(clause, table, now)
+        return _outcome_of_call(clause, table, project_id, now)
     if key == "has":
         return or_(*(_carries(name, table, project_id) for name in _names(clause)))
     if key in _KEPT_APART:
@@ -392,39 +386,49 @@ def _outcome(clause: Clause, now: int) -> _Condition:
     return outcome_in(now, [name for name in _names(clause) if name != "none"])
 
 
-def _code_of_chain(clause: Clause) -> _Condition:
+def _code_of_chain(clause: Clause, project_id: int) -> _Condition:
     """Return the condition for chains whose opening failure, or an issue of it, has a code."""
     opening = tool_call.alias("opening_code")
-    of_issue = exists(
-        select(literal(1))
-        .select_from(opening)
-        .where(
-            opening.c.project_id == chain.c.project_id,
-            opening.c.event_id == chain.c.chain_id,
+    of_issue = _of_opening(
+        opening,
+        [
+            opening.c.project_id == project_id,
             of_issues.condition(opening, "issue", patterns_of(clause)),
-        )
-        .correlate(chain)
+        ],
     )
     return or_(*matches_any(chain.c.first_code, patterns_of(clause)), of_issue)
 
 
-def _outcome_of_call(clause: Clause, table: FromClause, now: int) -> _Condition:
+def _of_opening(opening: FromClause, found: Collection[_Condition]) -> _Condition:
+    """Return the condition for chains of whose opening call, in *opening*, all of *found* holds."""
+    return by_storage(
+        exists(
+            select(literal(1))
+            .select_from(opening)
+            .where(opening.c.event_id == chain.c.chain_id, *found)
+            .correlate(chain)
+        ),
+        chain.c.chain_id.in_(select(opening.c.event_id).where(*found).correlate(None)),
+    )
+
+
+def _outcome_of_call(clause: Clause, table: FromClause, project_id: int, now: int) -> _Condition:
     names = _names(clause)
     found: list[_Condition] = []
     if "none" in names:
         found.append(table.c.chain_id.is_(None))
     wanted = [name for name in names if name != "none"]
     if wanted:
+        in_time = (chain.c.project_id == project_id, outcome_in(now, wanted))
         found.append(
-            exists(
-                select(literal(1))
-                .select_from(chain)
-                .where(
-                    chain.c.project_id == table.c.project_id,
-                    chain.c.chain_id == table.c.chain_id,
-                    outcome_in(now, wanted),
-                )
-                .correlate(table)
+            by_storage(
+                exists(
+                    select(literal(1))
+                    .select_from(chain)
+                    .where(chain.c.chain_id == table.c.chain_id, *in_time)
+                    .correlate(table)
+                ),
+                table.c.chain_id.in_(select(chain.c.chain_id).where(*in_time).correlate(None)),
             )
         )
     return or_(*found)

@@ -35,6 +35,7 @@ from toolfault_collector.errors import DatabaseReplaced, DatabaseUrlError, Schem
 from toolfault_collector.storage.database.cancel import readings_of
 
 __all__ = [
+    "is_columnar",
     "is_replaced",
     "is_sqlite",
     "must_reopen",
@@ -134,8 +135,13 @@ def open_engine(
 
 
 def is_sqlite(target: Engine | Connection) -> bool:
-    """Return whether *target* speaks SQLite (else it is PostgreSQL)."""
+    """Return whether *target* speaks SQLite (else it is PostgreSQL, or to readers ClickHouse)."""
     return target.dialect.name == "sqlite"
+
+
+def is_columnar(target: Engine | Connection) -> bool:
+    """Return whether *target* speaks ClickHouse (`columnar`), which only readers ask."""
+    return target.dialect.name == "clickhousedb"
 
 
 def sqlite_path(engine: Engine) -> Path:
@@ -148,8 +154,13 @@ def read_connection(engine: Engine) -> Iterator[Connection]:
     """Yield a connection inside one read transaction: every query sees the same snapshot.
 
     SQLite's read transactions are like that; of PostgreSQL it must be asked for. There dropping a
-    partition respects no snapshot, so readers keep it off from before theirs is taken.
+    partition respects no snapshot, so readers keep it off from before theirs is taken. ClickHouse
+    has no transactions.
     """
+    if is_columnar(engine):
+        with engine.connect() as conn, conn.begin():
+            yield conn
+        return
     with engine.connect() as conn:
         if not is_sqlite(conn):
             conn.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)

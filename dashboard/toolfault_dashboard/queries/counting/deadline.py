@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DatabaseError
 
-from toolfault_collector.storage.database.engine import is_sqlite
+from toolfault_collector.storage.database.engine import is_columnar, is_sqlite
 
 __all__ = ["SECONDS", "TooSlow", "begin_anew", "deadline", "without_deadline"]
 
@@ -46,11 +46,14 @@ def deadline(conn: Connection, seconds: float | None = None) -> Iterator[None]:
         if is_sqlite(conn):
             with _interrupted(conn, end):
                 yield
+        elif is_columnar(conn):
+            with _limited(conn, seconds):
+                yield
         else:
             # SET takes no bound parameters; the number is our own.
             conn.execute(text(f"SET LOCAL statement_timeout = {int(seconds * 1000)}"))
             yield
-    except OperationalError as error:
+    except DatabaseError as error:
         if end.is_over() or _was_cancelled(error):
             raise TooSlow(seconds) from None
         raise
@@ -72,8 +75,25 @@ def without_deadline(conn: Connection) -> None:
     if is_sqlite(conn):
         driver: Any = conn.connection.driver_connection
         driver.set_progress_handler(None, 0)
+    elif is_columnar(conn):
+        _limit(conn, 0)
     else:
         conn.execute(text("SET LOCAL statement_timeout = 0"))
+
+
+def _limit(conn: Connection, seconds: float) -> None:
+    """Let no statement of ClickHouse on *conn* take longer; 0 is no limit."""
+    driver: Any = conn.connection.driver_connection
+    driver.client.set_client_setting("max_execution_time", seconds)
+
+
+@contextmanager
+def _limited(conn: Connection, seconds: float) -> Iterator[None]:
+    _limit(conn, seconds)
+    try:
+        yield
+    finally:
+        _limit(conn, 0)
 
 
 class _End:
@@ -100,7 +120,7 @@ def _interrupted(conn: Connection, end: _End) -> Iterator[None]:
         info.pop(_KEY, None)
 
 
-def _was_cancelled(error: OperationalError) -> bool:
+def _was_cancelled(error: DatabaseError) -> bool:
     """Return whether somebody else ended the statement: the database, or a server that stops."""
     if isinstance(error.orig, sqlite3.Error):
         return error.orig.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT

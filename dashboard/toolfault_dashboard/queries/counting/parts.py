@@ -35,6 +35,7 @@ from sqlalchemy import Connection, Engine, func, literal_column, select
 
 from toolfault_collector.clock import DAY_US
 from toolfault_collector.storage.cache_versions import EVERY_QUARTER, QUARTER_US
+from toolfault_collector.storage.database.engine import is_columnar
 from toolfault_collector.storage.rollups import HOUR_US
 from toolfault_collector.storage.tables import chain, quarter_version
 from toolfault_dashboard.queries.counting.deadline import begin_anew
@@ -258,7 +259,13 @@ def as_kept(conn: Connection, scopes: Sequence[Scope], ask: Callable[[], _T], *k
 
 
 def _may_keep(conn: Connection) -> bool:
-    """Say whether what *conn* sees is committed: what a transaction wrote may never come to be."""
+    """Say whether what *conn* sees is committed: what a transaction wrote may never come to be.
+
+    Of ClickHouse nothing is kept, nor is a window cut: it counts all of it as fast, and its days
+    have no versions.
+    """
+    if is_columnar(conn):
+        return False
     writes = conn.get_execution_options().get("toolfault_write", False)
     return conn.get_transaction() is not None and not writes
 

@@ -210,9 +210,10 @@ def failure_detail(conn: Connection, scope: Scope, event_id: str) -> FailureDeta
                 *(seen(scope, tool_call, name) for name in _DETAIL_COLUMNS),
                 *(seen(scope, tool_call, name) for name in ("tags", "extra", "flags")),
                 tool_call.c.signature_id,
-                _message(scope).label("message"),
+                (message.c.text if sees(scope, "text_llm") else null()).label("message"),
                 rung(tool_call).label("conversation_rung"),
             )
+            .outerjoin_from(tool_call, message, message.c.id == tool_call.c.message_id)
             .where(tool_call.c.event_id == event_id)
         )
         .mappings()
@@ -282,19 +283,6 @@ def _neighbour(scope: Scope, at: int, row: int, *, newer: bool) -> Select[tuple[
         )
         .order_by(*(column.asc() if newer else column.desc() for column in key))
         .limit(1)
-    )
-
-
-def _message(scope: Scope) -> ColumnElement[Any]:
-    """Return the text that the model was told, of the reader who may see it."""
-    if not sees(scope, "text_llm"):
-        return null()
-    return (
-        select(message.c.text)
-        .where(
-            message.c.project_id == tool_call.c.project_id, message.c.id == tool_call.c.message_id
-        )
-        .scalar_subquery()
     )
 
 

@@ -20,6 +20,7 @@ from toolfault_dashboard.queries.conditions import calls_of, counts_of
 from toolfault_dashboard.queries.counting.weighing import amount, counted, sampling
 from toolfault_dashboard.queries.figures.breakdown import Told, rated_pairs, together
 from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.search.sql import by_storage
 
 __all__ = ["RepeatRow", "repeated_executions"]
 
@@ -59,7 +60,7 @@ def _counted(conn: Connection, scope: Scope) -> Told[bool | None]:
             calls_of(scope),
             call.success,
             or_(call.idempotent.is_(None), ~call.idempotent),
-            or_(call.repeated, _was_executed()),
+            or_(call.repeated, _was_executed(scope)),
         )
         .group_by(*by_call)
     )
@@ -73,21 +74,33 @@ def _counted(conn: Connection, scope: Scope) -> Told[bool | None]:
     return together([found])
 
 
-def _was_executed() -> ColumnElement[bool]:
-    """Return the condition for calls that had a success with the same arguments before them."""
+def _was_executed(scope: Scope) -> ColumnElement[bool]:
+    """Return the condition for successes that had one with the same arguments before them."""
     call, other = tool_call.c, tool_call.alias("executed")
     before = other.c
+    executed = (
+        before.project_id == scope.project_id,
+        # What the index is restricted by.
+        before.args_fingerprint.is_not(None),
+        before.success,
+    )
+    same = (before.session_id, before.tool, before.args_fingerprint)
+    number = func.row_number().over(partition_by=same, order_by=(before.occurred_at, before.id))
+    numbered = (
+        select(before.id, number.label("number"))
+        .where(*executed, before.session_id.is_not(None))
+        .correlate(None)
+        .subquery()
+    )
     return and_(
         call.args_fingerprint.is_not(None),
-        exists().where(
-            before.project_id == call.project_id,
-            before.session_id == call.session_id,
-            before.tool == call.tool,
-            before.args_fingerprint == call.args_fingerprint,
-            # What the index is restricted by.
-            before.args_fingerprint.is_not(None),
-            before.success,
-            before.occurred_at <= call.occurred_at,
-            or_(before.occurred_at < call.occurred_at, before.id < call.id),
+        by_storage(
+            exists().where(
+                *executed,
+                *(each == call[each.name] for each in same),
+                before.occurred_at <= call.occurred_at,
+                or_(before.occurred_at < call.occurred_at, before.id < call.id),
+            ),
+            call.id.in_(select(numbered.c.id).where(numbered.c.number > 1)),
         ),
     )

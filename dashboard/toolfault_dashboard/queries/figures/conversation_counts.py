@@ -36,7 +36,7 @@ from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
 from toolfault_dashboard.search import Clause
 from toolfault_dashboard.search.keys import RESTRICTING_CALLS
-from toolfault_dashboard.search.sql import matches_any, patterns_of
+from toolfault_dashboard.search.sql import by_storage, matches_any, patterns_of
 
 __all__ = ["conversations_in", "count_conversations", "number_of"]
 
@@ -115,12 +115,16 @@ def _with_a_call(scope: Scope, since: int, until: int | None) -> list[ColumnElem
         found.append(talk.first_at < until)
         has_one = [and_(has_one[0], talk.last_at < until)]
     # The calls of the others, which are few, are asked for.
-    call = (
-        calls_of(scope, of_one_conversation=True),
-        tool_call.c.project_id == talk.project_id,
-        tool_call.c.session_id == talk.session_id,
+    call = calls_of(scope, of_one_conversation=True)
+    other = by_storage(
+        exists().where(
+            call,
+            tool_call.c.project_id == talk.project_id,
+            tool_call.c.session_id == talk.session_id,
+        ),
+        talk.session_id.in_(select(tool_call.c.session_id).where(call).correlate(None)),
     )
-    return [*found, or_(*has_one, exists().where(*call))]
+    return [*found, or_(*has_one, other)]
 
 
 def _sessions(

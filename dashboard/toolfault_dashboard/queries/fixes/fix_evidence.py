@@ -9,9 +9,22 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Text, and_, case, cast, func, not_, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Text,
+    and_,
+    case,
+    cast,
+    func,
+    not_,
+    or_,
+    select,
+)
 
 from toolfault_collector.chains.fold import LOOK_BACK, ROUND_TRIP
+from toolfault_collector.storage.database.engine import is_columnar
 from toolfault_collector.storage.tables import chain, issue, tool_call
 from toolfault_dashboard.analysis.fixes.inference import inferred_remedies
 from toolfault_dashboard.analysis.fixes.opportunities import (
@@ -186,7 +199,7 @@ class _Row(NamedTuple):
 
 def _failures(conn: Connection, scope: Scope, most: int | None = None) -> list[FixFailure]:
     issues = _issues(conn, scope, most)
-    rows = (_Row(*row) for row in conn.execute(_rows(scope, most)))
+    rows = (_Row(*row) for row in conn.execute(_rows(conn, scope, most)))
     return [_failure(row, tuple(issues.get(row.id, ()))) for row in rows]
 
 
@@ -236,20 +249,21 @@ def _issue(
     return FixIssue(pattern, name, code, remedies, expected or "")
 
 
-def _rows(scope: Scope, most: int | None) -> Any:
+def _rows(conn: Connection, scope: Scope, most: int | None) -> Any:
     following, beside, joins = next_call()
     answered = following.c.id.is_not(None) & not_(beside)
-    source = tool_call.outerjoin(
+    source: FromClause = tool_call.outerjoin(
         chain,
         and_(
             chain.c.project_id == tool_call.c.project_id,
             chain.c.chain_id == tool_call.c.chain_id,
         ),
     ).outerjoin(following, joins)
+    source, so_far = _trips_so_far(conn, scope, source)
     return (
         select(
             tool_call.c.id,
-            _trips_after().label("calls_after"),
+            _trips_after(so_far).label("calls_after"),
             (tool_call.c.chain_marks.op("&")(ROUND_TRIP) == ROUND_TRIP).label("round_trip"),
             *(tool_call.c[name] for name in ("tool", "code", "reason")),
             func.coalesce(tool_call.c.session_id, tool_call.c.event_id).label("conversation"),
@@ -272,20 +286,30 @@ def _rows(scope: Scope, most: int | None) -> Any:
     )
 
 
-def _trips_after() -> ColumnElement[int]:
-    """Return the round trips of its chain after a failure; 0 after those that are not numbered."""
+def _trips_so_far(
+    conn: Connection, scope: Scope, source: FromClause
+) -> tuple[FromClause, ColumnElement[int]]:
+    """Return *source* and the round trips of its chain up to a failure, if that is numbered."""
     member = tool_call.alias("member")
-    so_far = (
-        select(func.count())
-        .where(
-            member.c.project_id == chain.c.project_id,
-            member.c.chain_id == chain.c.chain_id,
-            member.c.attempt <= tool_call.c.attempt,
-            member.c.chain_marks.op("&")(ROUND_TRIP) == ROUND_TRIP,
-        )
-        .correlate(chain, tool_call)
-        .scalar_subquery()
+    own = member.c
+    is_trip = own.chain_marks.op("&")(ROUND_TRIP) == ROUND_TRIP
+    if is_columnar(conn):
+        trips = func.sum(case((is_trip, 1), else_=0))
+        so_far = trips.over(partition_by=own.chain_id, order_by=own.attempt).label("so_far")
+        of_project = (own.project_id == scope.project_id, own.chain_id.is_not(None))
+        numbered = select(own.id, so_far).where(*of_project).subquery()
+        return source.outerjoin(numbered, numbered.c.id == tool_call.c.id), numbered.c.so_far
+    looked_up = select(func.count()).where(
+        own.project_id == chain.c.project_id,
+        own.chain_id == chain.c.chain_id,
+        own.attempt <= tool_call.c.attempt,
+        is_trip,
     )
+    return source, looked_up.correlate(chain, tool_call).scalar_subquery()
+
+
+def _trips_after(so_far: ColumnElement[int]) -> ColumnElement[int]:
+    """Return the round trips of its chain after a failure; 0 after those that are not numbered."""
     # Its row tells, unless any of its calls was issued beside another.
     alone = chain.c.calls == chain.c.round_trips + 1
     return case(

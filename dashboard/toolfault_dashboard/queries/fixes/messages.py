@@ -19,7 +19,9 @@ from sqlalchemy import (
     Subquery,
     and_,
     case,
+    exists,
     func,
+    literal,
     not_,
     or_,
     select,
@@ -36,6 +38,7 @@ from toolfault_dashboard.queries.counting.weighing import sampling, weight
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.visibility import sees
 from toolfault_dashboard.search import Clause, Pattern, QueryError
+from toolfault_dashboard.search.sql import by_storage
 
 __all__ = [
     "MessageGroup",
@@ -223,16 +226,19 @@ def next_calls(scope: Scope, *, sampled: bool = False) -> Subquery:
     *sampled*.
     """
     following, beside, joins = next_call()
+    of_project = chain.c.project_id == scope.project_id
+    settled = chain.c.settles_at <= scope.now
     # Asked for only where no call followed.
-    over = (
-        select(chain.c.settles_at <= scope.now)
-        .select_from(chain)
-        .where(
-            chain.c.project_id == tool_call.c.project_id,
-            chain.c.chain_id == tool_call.c.chain_id,
-        )
-        .correlate(tool_call)
-        .scalar_subquery()
+    over = by_storage(
+        exists(
+            select(literal(1))
+            .select_from(chain)
+            .where(of_project, chain.c.chain_id == tool_call.c.chain_id, settled)
+            .correlate(tool_call)
+        ),
+        tool_call.c.chain_id.in_(
+            select(chain.c.chain_id).where(of_project, settled).correlate(None)
+        ),
     )
     asked = case(
         (or_(tool_call.c.chain_id.is_(None), tool_call.c.attempt >= LOOK_BACK), 0),

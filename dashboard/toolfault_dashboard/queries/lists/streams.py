@@ -11,7 +11,7 @@ from typing import Any, Final
 from sqlalchemy import Column, ColumnElement, Connection, Label, Select, case, func, null
 
 from toolfault_collector.storage.chains.rungs import rung
-from toolfault_collector.storage.database.engine import is_sqlite
+from toolfault_collector.storage.database.engine import is_columnar, is_sqlite
 from toolfault_collector.storage.tables import chain, issue, message, signature, tool_call
 from toolfault_dashboard.queries.chains.chains import chains_statement
 from toolfault_dashboard.queries.conditions import failures_of
@@ -321,6 +321,10 @@ def _stream(
             packed=_packed(conn, made),
             varied=_VARIED,
         )
+
+    if is_columnar(conn):
+        rows = _rows(conn, made)
+        return RowStream(columns, frozenset(times), rows, kinds, inert, varied=_VARIED)
 
     def lines(guard: Guard | None) -> Iterator[Sequence[bytes]]:
         return read_lines(conn, made, times=frozenset(times), kinds=kinds, inert=inert, guard=guard)
