@@ -134,7 +134,9 @@ def test_each_key_finds_the_same_rows(both: Both) -> None:
             assert _matching(conn, number, each) == _matching(other, number, each), str(each)
 
 
-@pytest.mark.parametrize("number", [pytest.param(300, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "number", [pytest.param(300, marks=[pytest.mark.long, pytest.mark.timeout(1_800)])]
+)
 def test_any_query_finds_and_counts_the_same(both: Both, number: int) -> None:
     """So does any query that can be written, and what hangs on every condition is equal."""
 
@@ -147,6 +149,7 @@ def test_any_query_finds_and_counts_the_same(both: Both, number: int) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("source", REAL)
 def test_real_transcripts_answer_the_same(
     source: str, shared_data: Path, sqlite_engine: Engine
