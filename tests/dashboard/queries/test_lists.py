@@ -133,6 +133,18 @@ def test_neighbours_walk_the_filtered_list(conn: Connection, scope: Scope) -> No
         assert below.newer == newer.event_id
 
 
+def test_a_stream_can_be_restricted_by_a_tag(
+    conn: Connection, scope: Scope, stored: Tables
+) -> None:
+    """An export of the failures with a tag has these failures, newest first."""
+    narrowed = scope.narrowed("tag.team:blue")
+    stream = queries.iter_failures(conn, narrowed)
+    place = stream.columns.index("event_id")
+    wanted = [each["event_id"] for each in stored.failures(narrowed.query, NOW)]
+    assert wanted
+    assert [row[place] for row in stream.rows] == wanted
+
+
 def test_untimed_rows_show_no_time(conn: Connection, scope: Scope) -> None:
     """No row of a source without times carries one, in lists, chains, exports and frequencies."""
     untimed = scope.narrowed("time:none")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import BinaryExpression, Boolean, Engine, create_engine
+from sqlalchemy import Boolean, Engine, create_engine
 from sqlalchemy.sql.compiler import SQLCompiler
 
 __all__ = ["SETTINGS", "open_columnar"]
@@ -27,11 +27,14 @@ SETTINGS: Final = {
 def open_columnar(url: str) -> Engine:
     """Open the ClickHouse of *url*, ``clickhousedb://...``, to read from it.
 
-    ``clickhousedb:///NAME?interface=chdb`` is the engine within this process.
+    ``clickhousedb://localhost/NAME?interface=chdb`` is the engine within this process.
     """
     # The driver knows settings of the server by this prefix.
     settings = {f"ch_{name}": value for name, value in SETTINGS.items()}
-    engine = create_engine(url, hide_parameters=True, connect_args=settings)
+    # Its dialect does not tell SQLAlchemy which tables a join connects, so each looks apart to it.
+    engine = create_engine(
+        url, hide_parameters=True, connect_args=settings, enable_from_linting=False
+    )
     own = engine.dialect.statement_compiler
     engine.dialect.statement_compiler = type("ColumnarCompiler", (_Spelling, own), {})
     return engine
@@ -40,11 +43,11 @@ def open_columnar(url: str) -> Engine:
 class _Spelling(SQLCompiler):
     """Writes what ClickHouse spells differently, or means something else by."""
 
-    def visit_truediv_binary(self, binary: BinaryExpression[Any], _: object, **kw: Any) -> str:
+    def visit_truediv_binary(self, binary: Any, operator: object, **kw: Any) -> str:
         """Divide as floats: the cast that other engines need would halve their digits here."""
         return f"{self.process(binary.left, **kw)} / {self.process(binary.right, **kw)}"
 
-    def visit_floordiv_binary(self, binary: BinaryExpression[Any], _: object, **kw: Any) -> str:
+    def visit_floordiv_binary(self, binary: Any, operator: object, **kw: Any) -> str:
         """Divide whole numbers, towards 0 as the other engines do."""
         return f"intDiv({self.process(binary.left, **kw)}, {self.process(binary.right, **kw)})"
 
@@ -53,11 +56,10 @@ class _Spelling(SQLCompiler):
         if operator.opstring == "&":
             left, right = self.process(element.left, **kw), self.process(element.right, **kw)
             return f"bitAnd({left}, {right})"
-        return super().visit_custom_op_binary(element, operator, **kw)
+        plain: Any = super()
+        return str(plain.visit_custom_op_binary(element, operator, **kw))
 
-    def visit_json_getitem_op_binary(
-        self, binary: BinaryExpression[Any], operator: object, **kw: Any
-    ) -> str:
+    def visit_json_getitem_op_binary(self, binary: Any, operator: object, **kw: Any) -> str:
         """Read a value out of JSON, which is stored as text."""
         kind = "Bool" if isinstance(binary.type, Boolean) else "String"
         name = self.process(binary.right, **kw)

@@ -47,8 +47,8 @@ def deadline(conn: Connection, seconds: float | None = None) -> Iterator[None]:
             with _interrupted(conn, end):
                 yield
         elif is_columnar(conn):
-            _limit(conn, seconds)
-            yield
+            with _limited(conn, seconds):
+                yield
         else:
             # SET takes no bound parameters; the number is our own.
             conn.execute(text(f"SET LOCAL statement_timeout = {int(seconds * 1000)}"))
@@ -82,9 +82,18 @@ def without_deadline(conn: Connection) -> None:
 
 
 def _limit(conn: Connection, seconds: float) -> None:
-    """Let no statement of ClickHouse on *conn* take longer, until somebody says otherwise."""
+    """Let no statement of ClickHouse on *conn* take longer; 0 is no limit."""
     driver: Any = conn.connection.driver_connection
     driver.client.set_client_setting("max_execution_time", seconds)
+
+
+@contextmanager
+def _limited(conn: Connection, seconds: float) -> Iterator[None]:
+    _limit(conn, seconds)
+    try:
+        yield
+    finally:
+        _limit(conn, 0)
 
 
 class _End:

@@ -421,7 +421,7 @@ def _chains(conn: Connection, scope: Scope, columns: _Names) -> _ChainPart:
 
     kinds = [case((kind, _weight(conn, scope)), else_=0) for kind in _kinds(scope).values()]
     names = [func.coalesce(chain.c[column], "") for column in columns]
-    found_chains = select(chain.c.session_id, *kinds, *names).select_from(_chains(conn, scope))
+    found_chains = select(chain.c.session_id, *kinds, *names).select_from(_weighed(conn, scope))
     rows = conn.execute(found_chains.where(chains_of(scope))).all()
     talks, *values = columns_of_rows(rows, 1 + len(kinds) + len(names))
     talking, own = Names(), window(scope)
@@ -538,7 +538,7 @@ def _weight(conn: Connection, scope: Scope) -> Any:
     return chain_weight() if sampling(conn, scope.project_id).failures else 1
 
 
-def _chains(conn: Connection, scope: Scope) -> FromClause:
+def _weighed(conn: Connection, scope: Scope) -> FromClause:
     return weighed_chains(sampled=sampling(conn, scope.project_id).failures)
 
 
@@ -566,7 +566,7 @@ def _sums(
                 for of, kind in _kinds(scope).items()
             ),
         )
-        .select_from(_chains(conn, scope))
+        .select_from(_weighed(conn, scope))
         .where(chains_of(scope))
         .group_by(*keys, chain.c.session_id)
         .subquery()

@@ -87,11 +87,12 @@ def _summary(found: _Counted) -> Summary:
     all_calls, all_failures = calls.total(), failures.total()
     recovered = chains.chains["recovered"]
     outcomes = {name: amount.whole for name, amount in chains.chains.items()}
+    # Sums that are equal differ by the order of additions.
     names = sorted(
         calls.keys() | failures.keys(),
-        key=lambda name: (-failures[name].weight, -calls[name].weight, name),
+        key=lambda name: (-round(failures[name].weight, 6), -round(calls[name].weight, 6), name),
     )
-    codes = sorted(found.codes.items(), key=lambda item: (-item[1].weight, item[0]))
+    codes = sorted(found.codes.items(), key=lambda item: (-round(item[1].weight, 6), item[0]))
     return Summary(
         conversations=found.conversations,
         calls=all_calls.whole,

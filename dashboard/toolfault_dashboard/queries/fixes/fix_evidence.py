@@ -252,7 +252,7 @@ def _issue(
 def _rows(conn: Connection, scope: Scope, most: int | None) -> Any:
     following, beside, joins = next_call()
     answered = following.c.id.is_not(None) & not_(beside)
-    source = tool_call.outerjoin(
+    source: FromClause = tool_call.outerjoin(
         chain,
         and_(
             chain.c.project_id == tool_call.c.project_id,

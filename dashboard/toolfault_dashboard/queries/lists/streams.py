@@ -385,11 +385,17 @@ def _unlabelled(column: ColumnElement[Any]) -> ColumnElement[Any]:
 def _raw_parts(conn: Connection, statement: Select[Any]) -> Iterator[Sequence[Sequence[Any]]]:
     """Yield rows as the driver of SQLite makes them, at half the cost of SQLAlchemy's."""
     compiled = statement.compile(dialect=conn.dialect, compile_kwargs={"render_postcompile": True})
-    names = compiled.positiontup or ()
+    dialect, names = conn.dialect, compiled.positiontup or ()
+    kinds = {name: bind.type.dialect_impl(dialect) for bind, name in compiled.bind_names.items()}
     driver: Any = conn.connection.driver_connection
     cursor = driver.cursor()
     try:
-        cursor.execute(str(compiled), [compiled.params[name] for name in names])
+        bound = []
+        for name in names:
+            processed = kinds[name].bind_processor(dialect) if name in kinds else None
+            value = compiled.params[name]
+            bound.append(value if processed is None else processed(value))
+        cursor.execute(str(compiled), bound)
         while part := cursor.fetchmany(BATCH):
             yield part
     finally:

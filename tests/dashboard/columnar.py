@@ -1,0 +1,251 @@
+"""A copy of a SQLite database in ClickHouse (in this process), and all that readers ask of both."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from functools import partial
+from itertools import islice
+from typing import Any, Final
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Connection,
+    Engine,
+    Float,
+    Integer,
+    inspect,
+    text,
+)
+
+from toolfault_collector.clock import DAY_US
+from toolfault_collector.storage.database.columnar import open_columnar
+from toolfault_collector.storage.database.engine import read_connection
+from toolfault_collector.storage.tables import metadata
+from toolfault_dashboard import queries
+from toolfault_dashboard.queries import Scope
+
+__all__ = ["QUESTIONS", "answer", "copied", "equal"]
+
+Question = Callable[[Connection, Scope], object]
+
+
+def copied(lite: Engine, name: str) -> Engine:
+    """Return a database *name* of ClickHouse with every row of *lite*."""
+    with open_columnar("clickhousedb://localhost/default?interface=chdb").connect() as conn:
+        conn.execute(text(f"CREATE DATABASE {name}"))
+    engine = open_columnar(f"clickhousedb://localhost/{name}?interface=chdb")
+    with engine.connect() as conn, read_connection(lite) as source:
+        found = set(inspect(source).get_table_names())
+        for table in metadata.sorted_tables:
+            if table.name in found:
+                columns = ", ".join(f"`{each.name}` {_type(each)}" for each in table.columns)
+                key = ", ".join(f"`{each.name}`" for each in table.primary_key) or "tuple()"
+                made = f"CREATE TABLE `{table.name}` ({columns})"
+                conn.execute(text(f"{made} ENGINE = MergeTree ORDER BY ({key})"))
+                names = [each.name for each in table.columns]
+                rows = source.exec_driver_sql(f"SELECT {_list(names)} FROM {table.name}").all()
+                if rows:
+                    client: Any = conn.connection.driver_connection
+                    client.client.insert(table.name, [tuple(row) for row in rows], names)
+    return engine
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def _type(column: Column[Any]) -> str:
+    kind = "String"
+    if isinstance(column.type, Boolean):
+        kind = "Bool"
+    elif isinstance(column.type, Integer):
+        kind = "Int64"
+    elif isinstance(column.type, Float):
+        kind = "Float64"
+    return f"Nullable({kind})" if column.nullable else kind
+
+
+def answer(conn: Connection, scope: Scope, name: str) -> object:
+    """Return what the reading function behind the question *name* says of *scope*."""
+    return plain(QUESTIONS[name](conn, scope))
+
+
+def equal(one: object, other: object) -> bool:
+    """Say whether two answers are equal, but for what the order of additions does to fractions."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(equal, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
+    return type(one) is type(other) and one == other
+
+
+def plain(value: object) -> object:
+    """Return *value* as lists, texts and numbers."""
+    if is_dataclass(value) and not isinstance(value, type):
+        named = [[each.name, plain(getattr(value, each.name))] for each in fields(value)]
+        return [type(value).__name__, *named]
+    if isinstance(value, Mapping):
+        return [[plain(key), plain(each)] for key, each in value.items()]
+    if isinstance(value, str | int | float | None):
+        return value
+    if isinstance(value, set | frozenset):
+        return sorted(map(repr, map(plain, value)))
+    if isinstance(value, Iterable):
+        return [plain(each) for each in value]
+    return repr(value)
+
+
+def _first(conn: Connection, scope: Scope) -> tuple[list[str], list[str], list[str]]:
+    """Return the newest failures, chains and conversations of *scope*, a few of each."""
+    failures = queries.failure_list(conn, scope, limit=2).rows
+    chains = queries.chain_list(conn, scope, limit=2).rows
+    talks = [each.conversation for each in failures if each.conversation]
+    return [each.event_id for each in failures], [each.chain_id for each in chains], talks
+
+
+def _pages(ask: Callable[..., Any], conn: Connection, scope: Scope) -> list[object]:
+    """Return the first three pages of a list, and the second again, from the third."""
+    found = [ask(conn, scope, limit=7)]
+    for _ in range(2):
+        if (cursor := found[-1].next_cursor) is not None:
+            found.append(ask(conn, scope, limit=7, cursor=cursor))
+    if len(found) == 3 and (cursor := found[-1].previous_cursor) is not None:
+        found.append(ask(conn, scope, limit=7, cursor=cursor))
+    return [(page.rows, page.total) for page in found]
+
+
+def _chains(conn: Connection, scope: Scope) -> list[object]:
+    found: list[object] = []
+    for name in _first(conn, scope)[1]:
+        detail = queries.chain_detail(conn, scope, name)
+        assert detail is not None
+        found += [detail, queries.calls_beside(conn, scope, detail)]
+    return found
+
+
+def _changes(conn: Connection, scope: Scope) -> list[object]:
+    found: list[object] = []
+    for row in queries.all_changes(conn, scope)[:2]:
+        found += [
+            queries.change(conn, scope, row.event_id),
+            queries.change_comparison(conn, scope, row),
+            queries.change_control(conn, scope, row),
+            queries.change_effect(conn, scope, row),
+        ]
+    return found
+
+
+def _compared(conn: Connection, scope: Scope) -> list[object]:
+    tools = list(queries.rates_by_tool(conn, scope))[:2]
+    sides = [queries.side(scope, f'tool:"{tool}"') for tool in tools if "*" not in tool]
+    if len(sides) < 2:
+        return []
+    return [queries.comparison(conn, *sides), queries.effect(conn, *sides)]
+
+
+def _trials(conn: Connection, scope: Scope) -> list[object]:
+    found: list[object] = [queries.experiments(conn, scope)]
+    prices = queries.prices_of(conn, scope.project_id)
+    for name in list(queries.experiments(conn, scope))[:2]:
+        found += [
+            queries.experiment(conn, scope, name),
+            queries.experiment_looks(conn, scope, name),
+            queries.arm_costs(conn, scope, name, prices),
+        ]
+    return found
+
+
+def _before_recovery(conn: Connection, scope: Scope) -> object:
+    tools = sorted(queries.rates_by_tool(conn, scope))
+    return sorted(queries.calls_before_recovery(conn, scope, tools).items())
+
+
+def _costs(conn: Connection, scope: Scope, by: queries.CostGroup) -> object:
+    return queries.costs(conn, scope, by, queries.prices_of(conn, scope.project_id))
+
+
+def _streamed(ask: Callable[[Connection, Scope], queries.RowStream]) -> Question:
+    def rows(conn: Connection, scope: Scope) -> object:
+        stream = ask(conn, scope)
+        return [stream.columns, *islice(map(_same_flags, stream.rows), 300)]
+
+    return rows
+
+
+def _same_flags(row: Sequence[object]) -> list[object]:
+    """Return a row with flags as numbers and JSON as text: a stream says so of its columns."""
+    return [
+        int(each)
+        if isinstance(each, bool)
+        else json.dumps(each, sort_keys=True)
+        if isinstance(each, list | dict)
+        else _as_json(each)
+        for each in row
+    ]
+
+
+def _as_json(value: object) -> object:
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        with suppress(ValueError):
+            return json.dumps(json.loads(value), sort_keys=True)
+    return value
+
+
+QUESTIONS: Final[dict[str, Question]] = {
+    "summary": queries.summary,
+    "overview": queries.overview,
+    "period_before": queries.period_before,
+    "rates_by_tool": queries.rates_by_tool,
+    "rates_by_code": queries.rates_by_code,
+    "round_trips": queries.round_trips,
+    "chains_by_argument": queries.chains_by_argument,
+    **{f"chains_by {by}": partial(queries.chains_by, by=by) for by in ("tool", "code", "model")},
+    **{f"frequency {by}": partial(queries.frequency, by=by) for by in queries.FREQUENCIES},
+    "new_signatures": lambda conn, scope: queries.new_signatures(
+        conn, scope, scope.now - 14 * DAY_US, limit=20
+    ),
+    "matrix code": partial(queries.matrix, by="code"),
+    "matrix field": partial(queries.matrix, by="field"),
+    **{f"costs {by}": partial(_costs, by=by) for by in queries.COST_GROUPS[:2]},
+    "facets": queries.facets,
+    "values_of": lambda conn, scope: [
+        queries.values_of(conn, scope, key, limit=5) for key in ("code", "tool", "field")
+    ],
+    "message_efficacy": queries.message_efficacy,
+    "silent_successes": queries.silent_successes,
+    "phantom_arguments": queries.phantom_arguments,
+    "repeated_executions": queries.repeated_executions,
+    "fix_next": queries.fix_next,
+    **{f"kinds {by}": partial(queries.kinds, order=by) for by in queries.KIND_ORDERS},
+    "conversation_rungs": queries.conversation_rungs,
+    "count_failures": queries.count_failures,
+    "failures_over_time": queries.failures_over_time,
+    "weekly": queries.weekly,
+    "failure_list": partial(_pages, queries.failure_list),
+    "chain_list": partial(_pages, queries.chain_list),
+    "failure_detail": lambda conn, scope: [
+        queries.failure_detail(conn, scope, each) for each in _first(conn, scope)[0]
+    ],
+    "chain_detail, calls_beside": _chains,
+    "conversation_detail": lambda conn, scope: [
+        queries.conversation_detail(conn, scope, each) for each in _first(conn, scope)[2]
+    ],
+    "calls_before_recovery": _before_recovery,
+    "all_changes": queries.all_changes,
+    "changes": queries.changes,
+    "detected_changes": queries.detected_changes,
+    "change and its effects": _changes,
+    "comparison, effect": _compared,
+    "experiment, experiment_looks, arm_costs": _trials,
+    "iter_failures": _streamed(queries.iter_failures),
+    "iter_chains": _streamed(queries.iter_chains),
+    "iter_issues": _streamed(queries.iter_issues),
+    "projects": lambda conn, scope: queries.projects(conn),
+    "sampling": lambda conn, scope: queries.sampling(conn, scope.project_id),
+}
+"""Every reading function of ``queries`` by name, as questions about a scope."""

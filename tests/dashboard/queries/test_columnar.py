@@ -1,0 +1,206 @@
+"""Readers get from ClickHouse what they get from SQLite, whatever they ask."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Collection, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+import pytest
+from hypothesis import Phase, given, settings
+from sqlalchemy import Connection, Engine, func, select, text
+from sqlalchemy.exc import DatabaseError
+from tests.dashboard.columnar import QUESTIONS, answer, copied, equal
+from tests.dashboard.generated import NOW, PROJECTS
+from tests.dashboard.queries_text import queries
+
+from toolfault_collector.admin.projects import ensure_project, find_project
+from toolfault_collector.importers import import_paths
+from toolfault_collector.storage.database.engine import (
+    open_engine,
+    read_connection,
+    write_transaction,
+)
+from toolfault_collector.storage.tables import call_counts, chain, project, tool_call
+from toolfault_dashboard.queries import Scope
+from toolfault_dashboard.queries.counting.deadline import TooSlow, deadline
+from toolfault_dashboard.queries.counting.parts import cut, is_asked_at_once
+from toolfault_dashboard.search import Query, parse
+from toolfault_dashboard.search.where import (
+    calls_where,
+    chains_where,
+    counts_where,
+    failures_where,
+)
+
+pytest.importorskip("chdb", reason="the engine of ClickHouse (chdb) is not installed")
+pytest.importorskip("clickhouse_connect", reason="clickhouse-connect is not installed")
+pytestmark = pytest.mark.slow
+
+_numbers = count(1)
+
+TEXTS: Final = (
+    "code:wrong_type field:port", "-code:wrong_type", "tool:h*", 'tool:"a*b"', "-state:open",
+    "state:new,regressed", "state:acknowledged,fixed,ignored", "owner:ana", "-has:owner", "port",
+    "first_seen:14d", '"100%"', '"\\\\"', "ÄÖÜ", "since:20d until:3d", "since:2026-11-01",
+    "until:2026-11-10", "chain:recovered,none", "-chain:abandoned", "chain:open", "tag.team:blue",
+    "-tag.x.y:1", 'tag.team:""', "near_miss:any", "-near_miss:bool*", "variant:b=*", 'variant:""',
+    "message:*light*", 'message:""', 'signature:nothing,""', "duration:>500", "attempt:>1",
+    "-conversation:conv-7 since:20d", "conversation:conv-7", "time:none", "-has:issue",
+    "has:field -field_pattern:it*", "-has:issue,near_miss -field:port", "detection:soft*",
+    "side:server", "conversation_rung:explicit,meta", "code:nothing", 'user:u-7 -model:""',
+    "exception:TimeoutError", "audience:user", 'field:""', '-field:"",port -issue:wrong_type -no',
+)  # fmt: skip
+"""One text at least for every way in which a condition is written."""
+
+OF_EVERY_CONDITION: Final = ("count_failures", "failure_list", "kinds failures", "round_trips")
+"""Questions whose answers hang on every condition."""
+
+REAL: Final = ("tau_bench_airline", "agentrx_tau_retail", "claude_code_sessions")
+
+
+class Both:
+    """A SQLite database and its copy in ClickHouse."""
+
+    def __init__(self, lite: Engine) -> None:
+        self.lite, self.columnar = lite, copied(lite, f"copy_{next(_numbers)}")
+
+    def differing(
+        self, name: str, text: str, *, only: Collection[str] = tuple(QUESTIONS)
+    ) -> list[str]:
+        """Return the questions about *text* that have another answer in ClickHouse."""
+        with read_connection(self.lite) as conn, read_connection(self.columnar) as other:
+            number = find_project(conn, name)
+            assert number is not None
+            scope = Scope(number, parse(text), NOW)
+            return [
+                f"{each} of {text!r} in {name}"
+                for each in only
+                if not equal(answer(conn, scope, each), answer(other, scope, each))
+            ]
+
+
+@pytest.fixture(scope="module")
+def both(filled_sqlite: Path) -> Iterator[Both]:
+    """The generated history on both engines."""
+    lite = open_engine(f"sqlite:///{filled_sqlite}")
+    found = Both(lite)
+    yield found
+    found.columnar.dispose()
+    lite.dispose()
+
+
+@pytest.mark.parametrize(
+    ("project", "text"),
+    [
+        ("generated", ""),
+        ("sampled", "code:wrong_type,missing_field since:20d"),
+        *(
+            pytest.param(name, text, marks=pytest.mark.long)
+            for name in PROJECTS
+            for text in ("", *TEXTS)
+        ),
+    ],
+)
+def test_every_reading_function_answers_the_same(both: Both, project: str, text: str) -> None:
+    """Each function of ``queries`` gives equal answers: order, numbers and texts."""
+    assert both.differing(project, text) == []
+
+
+def _matching(conn: Connection, project: int, query: Query) -> list[object]:
+    """Return the failures, chains and calls that *query* is true of."""
+    scope = (project, query, NOW)
+    failures = select(tool_call.c.event_id).where(failures_where(*scope))
+    chains = select(chain.c.chain_id).where(chains_where(*scope))
+    calls = select(func.count()).select_from(tool_call).where(calls_where(*scope))
+    folded = select(func.count()).select_from(call_counts).where(counts_where(*scope))
+    return [
+        sorted(conn.execute(failures).scalars()),
+        sorted(conn.execute(chains).scalars()),
+        conn.execute(calls).scalar_one(),
+        conn.execute(folded).scalar_one(),
+    ]
+
+
+def test_each_key_finds_the_same_rows(both: Both) -> None:
+    """Every text finds the same failures, chains and calls."""
+    with read_connection(both.lite) as conn, read_connection(both.columnar) as other:
+        number = find_project(conn, "generated")
+        assert number is not None
+        for each in map(parse, TEXTS):
+            assert _matching(conn, number, each) == _matching(other, number, each), str(each)
+
+
+@pytest.mark.parametrize(
+    "number", [pytest.param(300, marks=[pytest.mark.long, pytest.mark.timeout(1_800)])]
+)
+def test_any_query_finds_and_counts_the_same(both: Both, number: int) -> None:
+    """So does any query that can be written, and what hangs on every condition is equal."""
+
+    @given(query=queries)
+    @settings(max_examples=number, deadline=None, database=None, phases=[Phase.generate])
+    def run(query: Query) -> None:
+        assert both.differing("generated", str(query), only=OF_EVERY_CONDITION) == []
+
+    run()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("source", REAL)
+def test_real_transcripts_answer_the_same(
+    source: str, shared_data: Path, sqlite_engine: Engine
+) -> None:
+    """Each function gives equal answers about real transcripts."""
+    with write_transaction(sqlite_engine) as conn:
+        number = ensure_project(conn, "real")
+    assert not import_paths(sqlite_engine, number, [shared_data / source]).errors
+    real = Both(sqlite_engine)
+    for asked in ("", "code:not_found", "-chain:recovered", "state:new", "error"):
+        assert real.differing("real", asked) == []
+    real.columnar.dispose()
+
+
+def test_no_window_is_cut(both: Both) -> None:
+    """Nothing is counted in parts, so nothing is kept, stored or warmed, however much there is."""
+    scope = Scope(1, parse("since:20d"), NOW)
+    asked = []
+    for engine in (both.lite, both.columnar):
+        with read_connection(engine) as conn, cut(conn, always=True):
+            asked.append(is_asked_at_once(conn, scope))
+    assert asked == [False, True]
+
+
+def test_a_subquery_about_the_row_around_it_is_refused(both: Both) -> None:
+    """ClickHouse gives wrong numbers for some of them, so it must say of each that it is one."""
+    later = tool_call.alias("later")
+    wrong = select(project.c.id, select(func.count()).select_from(later).where(
+        later.c.project_id == project.c.id
+    ).correlate(project).scalar_subquery())  # fmt: skip
+    with both.columnar.connect() as conn, pytest.raises(DatabaseError):
+        conn.execute(wrong).all()
+
+
+def test_a_statement_that_takes_too_long_is_stopped(both: Both) -> None:
+    """The time of an answer is bounded, and the connection is of use afterwards."""
+    with read_connection(both.columnar) as conn:
+        with pytest.raises(TooSlow), deadline(conn, 0.05):
+            conn.execute(
+                text("SELECT count() FROM numbers(1000000000000) WHERE sipHash64(number) = 1")
+            )
+        with deadline(conn):
+            assert conn.execute(select(func.count()).select_from(project)).scalar_one() > 0
+
+
+def test_nothing_of_clickhouse_is_loaded_without_its_address() -> None:
+    """A server on SQLite loads neither its driver nor its engine."""
+    script = (
+        "import sys, toolfault_dashboard.app, toolfault_dashboard.queries;"
+        "import toolfault_collector.storage.database.columnar;"
+        "print({'chdb', 'clickhouse_connect'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.strip() == "set()", done.stderr
