@@ -12,62 +12,16 @@ from itertools import islice
 from typing import Any, Final
 
 from sqlalchemy import (
-    Boolean,
-    Column,
     Connection,
-    Engine,
-    Float,
-    Integer,
-    inspect,
-    text,
 )
 
 from toolfault_collector.clock import DAY_US
-from toolfault_collector.storage.database.columnar import open_columnar
-from toolfault_collector.storage.database.engine import read_connection
-from toolfault_collector.storage.tables import metadata
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
 
-__all__ = ["QUESTIONS", "answer", "copied", "equal"]
+__all__ = ["QUESTIONS", "answer", "equal"]
 
 Question = Callable[[Connection, Scope], object]
-
-
-def copied(lite: Engine, name: str) -> Engine:
-    """Return a database *name* of ClickHouse with every row of *lite*."""
-    with open_columnar("clickhousedb://localhost/default?interface=chdb").connect() as conn:
-        conn.execute(text(f"CREATE DATABASE {name}"))
-    engine = open_columnar(f"clickhousedb://localhost/{name}?interface=chdb")
-    with engine.connect() as conn, read_connection(lite) as source:
-        found = set(inspect(source).get_table_names())
-        for table in metadata.sorted_tables:
-            if table.name in found:
-                columns = ", ".join(f"`{each.name}` {_type(each)}" for each in table.columns)
-                key = ", ".join(f"`{each.name}`" for each in table.primary_key) or "tuple()"
-                made = f"CREATE TABLE `{table.name}` ({columns})"
-                conn.execute(text(f"{made} ENGINE = MergeTree ORDER BY ({key})"))
-                names = [each.name for each in table.columns]
-                rows = source.exec_driver_sql(f"SELECT {_list(names)} FROM {table.name}").all()
-                if rows:
-                    client: Any = conn.connection.driver_connection
-                    client.client.insert(table.name, [tuple(row) for row in rows], names)
-    return engine
-
-
-def _list(names: list[str]) -> str:
-    return ", ".join(f'"{name}"' for name in names)
-
-
-def _type(column: Column[Any]) -> str:
-    kind = "String"
-    if isinstance(column.type, Boolean):
-        kind = "Bool"
-    elif isinstance(column.type, Integer):
-        kind = "Int64"
-    elif isinstance(column.type, Float):
-        kind = "Float64"
-    return f"Nullable({kind})" if column.nullable else kind
 
 
 def answer(conn: Connection, scope: Scope, name: str) -> object:

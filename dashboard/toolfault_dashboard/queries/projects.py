@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, Row, func, select
+from sqlalchemy import Connection, Row, exists, func, select
 
 from toolfault_collector.storage.tables import (
     api_key,
@@ -17,7 +17,6 @@ from toolfault_collector.storage.tables import (
 from toolfault_dashboard.queries.counting.once import once
 from toolfault_dashboard.queries.reading import sql_of
 from toolfault_dashboard.queries.rows import ProjectRow
-from toolfault_dashboard.search.sql import looked_up
 
 __all__ = [
     "has_ingest_key",
@@ -37,12 +36,12 @@ def projects(conn: Connection) -> tuple[ProjectRow, ...]:
 
 def has_untimed(conn: Connection, project_id: int) -> bool:
     """Say whether any call of the project has no time: it is in no window of the rollups."""
-    return any(row.id == project_id and row.untimed is not None for row in _all(conn))
+    return any(row.id == project_id and bool(row.untimed) for row in _all(conn))
 
 
 def has_ingest_key(conn: Connection, project_id: int) -> bool:
     """Say whether the project ever had a key to send with: else its calls were imported."""
-    return any(row.id == project_id and row.sends is not None for row in _all(conn))
+    return any(row.id == project_id and bool(row.sends) for row in _all(conn))
 
 
 def sampled_code(conn: Connection, project_id: int) -> str | None:
@@ -61,7 +60,7 @@ def token_prices(conn: Connection, project_id: int) -> str | None:
 
 def written(conn: Connection, project_id: int) -> int:
     """Return the sum of the versions of all days of the project."""
-    return next((int(row.written or 0) for row in _all(conn) if row.id == project_id), 0)
+    return next((int(row.written) for row in _all(conn) if row.id == project_id), 0)
 
 
 def project_by_name(conn: Connection, name: str) -> ProjectRow | None:
@@ -71,23 +70,46 @@ def project_by_name(conn: Connection, name: str) -> ProjectRow | None:
 
 @once
 def _all(conn: Connection) -> Sequence[Row[Any]]:
-    call, counts, version = tool_call.c, failure_counts.c, quarter_version.c
-    told: dict[str, tuple[ColumnElement[Any], Column[int], list[ColumnElement[bool]]]] = {
-        "last": (
-            func.max(call.occurred_at),
-            call.project_id,
-            [call.success.is_(False), call.time_source != "none"],
-        ),
-        # Calls without a time are in period 0.
-        "untimed": (
-            func.min(counts.period),
-            counts.project_id,
-            [counts.by == "tool", counts.period == 0],
-        ),
-        "sends": (func.max(api_key.c.id), api_key.c.project_id, [api_key.c.kind == "ingest"]),
-        "sampled": (func.max(counts.name), counts.project_id, [counts.by == "unsent"]),
-        "written": (func.sum(version.version), version.project_id, []),
-    }
-    source, columns = looked_up(conn, project, project.c.id, told)
-    own = (project.c[name] for name in ("id", "name", "created_at", "token_prices"))
-    return conn.execute(select(*own, *columns).select_from(source).order_by(project.c.name)).all()
+    last = (
+        select(func.max(tool_call.c.occurred_at))
+        .where(
+            tool_call.c.project_id == project.c.id,
+            tool_call.c.success.is_(False),
+            tool_call.c.time_source != "none",
+        )
+        .correlate(project)
+        .scalar_subquery()
+    )
+    # Calls without a time are in period 0.
+    counts = failure_counts.c
+    untimed = (
+        exists()
+        .where(counts.project_id == project.c.id, counts.by == "tool", counts.period == 0)
+        .correlate(project)
+    )
+    sends = (
+        exists()
+        .where(api_key.c.project_id == project.c.id, api_key.c.kind == "ingest")
+        .correlate(project)
+    )
+    sampled = (
+        select(func.max(counts.name))
+        .where(counts.project_id == project.c.id, counts.by == "unsent")
+        .correlate(project)
+        .scalar_subquery()
+    )
+    versions = (
+        select(func.coalesce(func.sum(quarter_version.c.version), 0))
+        .where(quarter_version.c.project_id == project.c.id)
+        .correlate(project)
+        .scalar_subquery()
+    )
+    columns = (
+        *(project.c.id, project.c.name, project.c.created_at, last.label("last")),
+        untimed.label("untimed"),
+        sends.label("sends"),
+        sampled.label("sampled"),
+        versions.label("written"),
+        project.c.token_prices,
+    )
+    return sql_of(conn).execute(select(*columns).order_by(project.c.name)).all()

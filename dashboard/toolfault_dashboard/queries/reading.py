@@ -26,7 +26,14 @@ from toolfault_collector.errors import CollectorError
 from toolfault_collector.storage.database.engine import read_connection
 from toolfault_collector.storage.tables import metadata
 
-__all__ = ["EventsUnavailable", "read_events_from", "read_until", "reading", "sql_of"]
+__all__ = [
+    "EventsUnavailable",
+    "limit_statements",
+    "read_events_from",
+    "read_until",
+    "reading",
+    "sql_of",
+]
 
 _EVENTS: Final[WeakKeyDictionary[Engine, Engine]] = WeakKeyDictionary()
 _SMALL: Final = frozenset({"kind_state", "project"})
@@ -81,6 +88,14 @@ def sql_of(conn: Connection) -> Connection:
     return getattr(conn, "sql", conn)
 
 
+def limit_statements(conn: Connection, seconds: float) -> None:
+    """Let no statement of ClickHouse on *conn* take longer than *seconds*; 0 is no limit."""
+    if isinstance(conn, _Both):
+        conn.limit(seconds)
+    else:
+        client_of(conn).set_client_setting("max_execution_time", seconds)
+
+
 class _Both:
     """A connection to both sides, with what questions use of one; ClickHouse once it is asked."""
 
@@ -91,6 +106,7 @@ class _Both:
         self.engine, self.dialect = events, events.dialect
         self.info: dict[str, Any] = {}
         self.until = outbox.shipped_until(sql)
+        self._seconds = 0.0
 
     @cached_property
     def events(self) -> Connection:
@@ -100,7 +116,14 @@ class _Both:
         except DBAPIError:
             raise EventsUnavailable from None
         self._stack.enter_context(conn.begin())
+        limit_statements(conn, self._seconds)
         return conn.execution_options(**self._options)
+
+    def limit(self, seconds: float) -> None:
+        """Let no statement of ClickHouse take longer than *seconds*, once it is asked."""
+        self._seconds = seconds
+        if "events" in self.__dict__:
+            limit_statements(self.events, seconds)
 
     @property
     def connection(self) -> Any:

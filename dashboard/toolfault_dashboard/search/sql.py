@@ -5,29 +5,22 @@ Those of texts are case-exact or fold ASCII only, so that the same query finds t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from sqlalchemy import (
     Boolean,
-    Column,
     ColumnElement,
-    Connection,
-    FromClause,
-    Label,
     String,
     Text,
     cast,
     func,
     literal,
-    select,
 )
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.sql.operators import OperatorType
 
-from toolfault_collector.storage.database.engine import is_columnar
 from toolfault_dashboard.search.ast import Clause, Pattern
 
 __all__ = [
@@ -35,7 +28,6 @@ __all__ = [
     "by_storage",
     "contains_folded",
     "json_list_holds",
-    "looked_up",
     "matches_any",
     "patterns_of",
     "rare",
@@ -147,34 +139,6 @@ def by_storage(rows: ColumnElement[bool], columns: ColumnElement[bool]) -> Colum
             query of its own finds? It must not refer to the statement around it.
     """
     return _ByStorage(rows, columns)
-
-
-def looked_up(
-    conn: Connection,
-    source: FromClause,
-    key: ColumnElement[Any],
-    told: Mapping[str, tuple[ColumnElement[Any], Column[Any], Sequence[ColumnElement[bool]]]],
-) -> tuple[FromClause, list[Label[Any]]]:
-    """Return *source* and what rows of other tables tell of each of its few rows.
-
-    Args:
-        conn: Open connection: each is looked up by an index, or all are grouped and joined.
-        source: A table.
-        key: Its key.
-        told: By name: what to add up, the column of that table which is equal to the key, and
-            which of its rows.
-    """
-    found: list[Label[Any]] = []
-    for name, (value, other, where) in told.items():
-        rows = select(value.label("value")).where(*where)
-        if is_columnar(conn):
-            grouped = rows.add_columns(other.label("key")).group_by(other).subquery()
-            source = source.outerjoin(grouped, grouped.c.key == key)
-            found.append(grouped.c.value.label(name))
-        else:
-            own = rows.where(other == key).correlate(source).scalar_subquery()
-            found.append(own.label(name))
-    return source, found
 
 
 class _Rare(FunctionElement[bool]):

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Collection, Iterator
-from itertools import count
 from pathlib import Path
 from typing import Final
 
 import pytest
 from hypothesis import Phase, given, settings
-from sqlalchemy import Connection, Engine, func, select, text
+from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import DatabaseError
-from tests.dashboard.columnar import QUESTIONS, answer, copied, equal
+from tests.clickhouse import copied_to_clickhouse
+from tests.dashboard.columnar import QUESTIONS, answer, equal
 from tests.dashboard.generated import NOW, PROJECTS
 from tests.dashboard.queries_text import queries
 
 from toolfault_collector.admin.projects import ensure_project, find_project
+from toolfault_collector.clickhouse.database import open_events
 from toolfault_collector.importers import import_paths
 from toolfault_collector.storage.database.engine import (
     open_engine,
     read_connection,
+    sqlite_path,
     write_transaction,
 )
-from toolfault_collector.storage.tables import call_counts, chain, project, tool_call
+from toolfault_collector.storage.tables import call_counts, chain, tool_call
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.counting.deadline import TooSlow, deadline
 from toolfault_dashboard.queries.counting.parts import cut, is_asked_at_once
+from toolfault_dashboard.queries.reading import read_events_from, reading
 from toolfault_dashboard.search import Query, parse
 from toolfault_dashboard.search.where import (
     calls_where,
@@ -39,8 +43,6 @@ from toolfault_dashboard.search.where import (
 pytest.importorskip("chdb", reason="the engine of ClickHouse (chdb) is not installed")
 pytest.importorskip("clickhouse_connect", reason="clickhouse-connect is not installed")
 pytestmark = pytest.mark.slow
-
-_numbers = count(1)
 
 TEXTS: Final = (
     "code:wrong_type field:port", "-code:wrong_type", "tool:h*", 'tool:"a*b"', "-state:open",
@@ -63,16 +65,19 @@ REAL: Final = ("tau_bench_airline", "agentrx_tau_retail", "claude_code_sessions"
 
 
 class Both:
-    """A SQLite database and its copy in ClickHouse."""
+    """A SQLite database, and the same with its events in ClickHouse."""
 
-    def __init__(self, lite: Engine) -> None:
-        self.lite, self.columnar = lite, copied(lite, f"copy_{next(_numbers)}")
+    def __init__(self, path: Path) -> None:
+        url = f"sqlite:///{path}"
+        self.lite, self.other = open_engine(url), open_engine(url)
+        self.columnar = open_events(copied_to_clickhouse(url))
+        read_events_from(self.other, self.columnar)
 
     def differing(
         self, name: str, text: str, *, only: Collection[str] = tuple(QUESTIONS)
     ) -> list[str]:
-        """Return the questions about *text* that have another answer in ClickHouse."""
-        with read_connection(self.lite) as conn, read_connection(self.columnar) as other:
+        """Return the questions about *text* that have another answer with ClickHouse."""
+        with read_connection(self.lite) as conn, reading(self.other) as other:
             number = find_project(conn, name)
             assert number is not None
             scope = Scope(number, parse(text), NOW)
@@ -82,15 +87,20 @@ class Both:
                 if not equal(answer(conn, scope, each), answer(other, scope, each))
             ]
 
+    def close(self) -> None:
+        """Close all."""
+        for each in (self.lite, self.other, self.columnar):
+            each.dispose()
+
 
 @pytest.fixture(scope="module")
-def both(filled_sqlite: Path) -> Iterator[Both]:
+def both(filled_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     """The generated history on both engines."""
-    lite = open_engine(f"sqlite:///{filled_sqlite}")
-    found = Both(lite)
+    path = tmp_path_factory.mktemp("columnar") / "toolfault.db"
+    shutil.copyfile(filled_sqlite, path)
+    found = Both(path)
     yield found
-    found.columnar.dispose()
-    lite.dispose()
+    found.close()
 
 
 @pytest.mark.parametrize(
@@ -127,7 +137,7 @@ def _matching(conn: Connection, project: int, query: Query) -> list[object]:
 
 def test_each_key_finds_the_same_rows(both: Both) -> None:
     """Every text finds the same failures, chains and calls."""
-    with read_connection(both.lite) as conn, read_connection(both.columnar) as other:
+    with read_connection(both.lite) as conn, reading(both.other) as other:
         number = find_project(conn, "generated")
         assert number is not None
         for each in map(parse, TEXTS):
@@ -158,18 +168,18 @@ def test_real_transcripts_answer_the_same(
     with write_transaction(sqlite_engine) as conn:
         number = ensure_project(conn, "real")
     assert not import_paths(sqlite_engine, number, [shared_data / source]).errors
-    real = Both(sqlite_engine)
+    real = Both(sqlite_path(sqlite_engine))
     for asked in ("", "code:not_found", "-chain:recovered", "state:new", "error"):
         assert real.differing("real", asked) == []
-    real.columnar.dispose()
+    real.close()
 
 
 def test_no_window_is_cut(both: Both) -> None:
     """Nothing is counted in parts, so nothing is kept, stored or warmed, however much there is."""
     scope = Scope(1, parse("since:20d"), NOW)
     asked = []
-    for engine in (both.lite, both.columnar):
-        with read_connection(engine) as conn, cut(conn, always=True):
+    for engine in (both.lite, both.other):
+        with reading(engine) as conn, cut(conn, always=True):
             asked.append(is_asked_at_once(conn, scope))
     assert asked == [False, True]
 
@@ -177,22 +187,21 @@ def test_no_window_is_cut(both: Both) -> None:
 def test_a_subquery_about_the_row_around_it_is_refused(both: Both) -> None:
     """ClickHouse gives wrong numbers for some of them, so it must say of each that it is one."""
     later = tool_call.alias("later")
-    wrong = select(project.c.id, select(func.count()).select_from(later).where(
-        later.c.project_id == project.c.id
-    ).correlate(project).scalar_subquery())  # fmt: skip
+    wrong = select(chain.c.id, select(func.count()).select_from(later).where(
+        later.c.session_id == chain.c.session_id
+    ).correlate(chain).scalar_subquery())  # fmt: skip
     with both.columnar.connect() as conn, pytest.raises(DatabaseError):
         conn.execute(wrong).all()
 
 
 def test_a_statement_that_takes_too_long_is_stopped(both: Both) -> None:
     """The time of an answer is bounded, and the connection is of use afterwards."""
-    with read_connection(both.columnar) as conn:
+    with reading(both.other) as conn:
+        slow = select(func.count()).where(func.sleepEachRow(0.3) == 0).select_from(tool_call)
         with pytest.raises(TooSlow), deadline(conn, 0.05):
-            conn.execute(
-                text("SELECT count() FROM numbers(1000000000000) WHERE sipHash64(number) = 1")
-            )
+            conn.execute(slow)
         with deadline(conn):
-            assert conn.execute(select(func.count()).select_from(project)).scalar_one() > 0
+            assert conn.execute(select(func.count()).select_from(tool_call)).scalar_one() > 0
 
 
 def test_nothing_of_clickhouse_is_loaded_without_its_address() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DatabaseError
 
 from toolfault_collector.storage.database.engine import is_columnar, is_sqlite
+from toolfault_dashboard.queries.reading import limit_statements, sql_of
 
 __all__ = ["SECONDS", "TooSlow", "begin_anew", "deadline", "without_deadline"]
 
@@ -76,24 +77,23 @@ def without_deadline(conn: Connection) -> None:
         driver: Any = conn.connection.driver_connection
         driver.set_progress_handler(None, 0)
     elif is_columnar(conn):
-        _limit(conn, 0)
+        limit_statements(conn, 0)
+        if (sql := sql_of(conn)) is not conn:
+            without_deadline(sql)
     else:
         conn.execute(text("SET LOCAL statement_timeout = 0"))
 
 
-def _limit(conn: Connection, seconds: float) -> None:
-    """Let no statement of ClickHouse on *conn* take longer; 0 is no limit."""
-    driver: Any = conn.connection.driver_connection
-    driver.client.set_client_setting("max_execution_time", seconds)
-
-
 @contextmanager
 def _limited(conn: Connection, seconds: float) -> Iterator[None]:
-    _limit(conn, seconds)
-    try:
-        yield
-    finally:
-        _limit(conn, 0)
+    with ExitStack() as stack:
+        if (sql := sql_of(conn)) is not conn:
+            stack.enter_context(deadline(sql, seconds))
+        limit_statements(conn, seconds)
+        try:
+            yield
+        finally:
+            limit_statements(conn, 0)
 
 
 class _End:
