@@ -48,7 +48,6 @@ _BY_ID: Final = ("id",)
 SHIPPED: Final[tuple[Shipped, ...]] = (
     Shipped(tables.message, _BY_ID, ("project_id", "id")),
     Shipped(tables.signature, _BY_ID, ("project_id", "id")),
-    Shipped(tables.change, _BY_ID, ("project_id", "id")),
     Shipped(tables.conversation_end, _BY_ID, ("project_id", "id")),
     Shipped(
         tables.call_counts,

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 _EVENTS: Final[WeakKeyDictionary[Engine, Engine]] = WeakKeyDictionary()
-_SMALL: Final = frozenset({"kind_state", "project"})
+_SMALL: Final = frozenset({"change", "kind_state", "project"})
 _SHIPPED: Final = frozenset(each.table.name for each in SHIPPED)
 
 
