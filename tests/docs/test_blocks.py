@@ -189,6 +189,11 @@ BLOCKS: dict[str, Sequence[Run | str]] = {
     "README.md": [_commands, _program, EXAMPLES, EXAMPLES, _server, _commands],
     "sdk/README.md": [_commands, EXAMPLES, EXAMPLES],
     "docs/alerts.md": [_commands, "a drawing", _webhook],
+    "docs/clickhouse.md": [
+        "a drawing",
+        "needs a server of ClickHouse; tests/dashboard/cli/test_copy_events.py runs the commands",
+        "needs a server of ClickHouse; tests/dashboard/cli/test_copy_events.py runs the commands",
+    ],
     "docs/coding-agents.md": [
         *4 * [_coding_agent],
         "part of an answer, whose form tests/dashboard/mcp/test_untrusted.py holds",

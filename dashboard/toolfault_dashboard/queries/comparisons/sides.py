@@ -136,8 +136,9 @@ def side_part(conn: Connection, scope: Scope, codes: bool, *, whole: bool = Fals
     if whole:
         # Without counters it does not matter what is in them already.
         said = rows[_ENDED] if counted.calls else []
+        width = _width(sampled)  # once: it builds expressions to count them
         of_codes: Sequence[Sequence[Any]] = [
-            (code, talk, *numbers[: _width(sampled)]) for talk, code, _, _, *numbers in rows[_CODE]
+            (code, talk, *numbers[:width]) for talk, code, _, _, *numbers in rows[_CODE]
         ]
     else:  # another part may have some
         said = _ended(conn, scope, frozenset(views[0].names))
