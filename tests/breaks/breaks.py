@@ -2469,6 +2469,14 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="axis-of-failures",
+        promise="A chart over time leaves out the days before the first failure.",
+        file="dashboard/toolfault_dashboard/queries/figures/over_time.py",
+        old="first, last = ends_of_calls(conn, scope)",
+        new="first, last, _ = extent(conn, scope)",
+        found_by=("tests/dashboard/queries/test_recount.py::test_over_time",),
+    ),
+    Break(
         name="part-of-a-day-unmarked",
         promise="A day of which a part is in the window looks like a whole one.",
         file="dashboard/toolfault_dashboard/queries/figures/over_time.py",
