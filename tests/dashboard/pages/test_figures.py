@@ -270,7 +270,7 @@ def are_frequencies(
 
 
 def test_codes_and_fields(read: Reads, conn: Connection, scope: Scope):
-    """Chart, both tables and both maps are those of the queries."""
+    """Chart, tables and maps are those of the queries; maps go by the failures of the tool."""
     page = read("/codes")
     is_over_time(page, "Failures over time", queries.failures_over_time(conn, scope, top=6))
     for title, first in (("Codes", "Code"), ("Fields", "Field")):
@@ -292,6 +292,8 @@ def test_codes_and_fields(read: Reads, conn: Connection, scope: Scope):
         totals = {each.tool: each.failures for each in matrix.tools}
         for row in table.rows:
             assert row["All"].number == totals[row["Tool"].text]
+        shown_totals = [row["All"].number for row in table.rows]
+        assert shown_totals == sorted(shown_totals, reverse=True)
 
 
 def test_maps_say_what_they_leave_out(empty_browser: Browser):
