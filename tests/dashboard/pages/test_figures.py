@@ -344,6 +344,19 @@ def test_long_lists_are_read_page_by_page(empty_browser: Browser, path: str, siz
         assert f"Correct {name} in" in refused.text
 
 
+def test_a_facet_leads_to_the_values_that_it_leaves_out(empty_browser: Browser):
+    """Twelve tools, models and fields: what has no room is one click away, whatever is chosen."""
+    with write_transaction(empty_browser.engine) as conn:
+        project = ensure_project(conn, "demo")
+        calls = [failure(f"tool{n}", model=f"model{n}", field=f"field{n}") for n in range(12)]
+        store_events(conn, project, calls, received_at=now_us())
+    for facet in ("tool", "model", "field"):
+        link = empty_browser.page(f"/failures?q={facet}:{facet}3").main.link("and 2 more values")
+        (table, *_) = empty_browser.page(link).main.tables
+        assert len(table.rows) == 12
+        assert all(facet in row[table.headings[0]].text for row in table.rows)
+
+
 def test_tools(read: Reads, conn: Connection, scope: Scope):
     """Every tool with a call has its counts and its three rates, as the page of the tool has."""
     page = read("/tools?cols=calls,failures,rate,first_try,spent,round_trips,abandoned,recovery")
