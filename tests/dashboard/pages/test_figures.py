@@ -826,9 +826,21 @@ def test_experiments(read: Reads, conn: Connection, scope: Scope):
         assert all(arm in row["Arms"].text for arm in arms)
 
 
+def test_what_is_often_compared_stays_when_it_is_compared(browser: Browser):
+    """Every preset is there beside the result of each, and the one in use is marked."""
+    presets = browser.page("/compare?project=generated").tabs("Often compared")
+    assert len(presets) > 1
+    for preset in presets:
+        shown = browser.page(preset.href).tabs("Often compared")
+        assert [each.href for each in shown] == [each.href for each in presets]
+        assert [each.text for each in shown if each.current] == [preset.text]
+
+
 def test_live(read: Reads, conn: Connection, scope: Scope):
-    """Live begins with the newest failures, each with its second."""
-    rows = read("/live").table("Failure").rows
+    """Live begins with the newest failures, each with its second, and has no window to choose."""
+    page = read("/live")
+    assert not page.labelled("Time window")
+    rows = page.table("Failure").rows
     newest = queries.failure_list(conn, scope, limit=30).rows
     are_failures(rows, newest)
     for row, each in zip(rows, newest, strict=True):

@@ -45,6 +45,7 @@ def test_thousands_are_set_apart(value: int, text: str):
         (0.00123, "0.12%"),
         (0.9999, "100%"),
         (-0.034, "\u22123.4%"),
+        (-0.00001, "0.00%"),
     ],
 )
 def test_percentages_have_the_digits_their_size_needs(value: float | None, text: str):
@@ -106,10 +107,16 @@ def test_the_position_in_a_chain_is_counted_to_64(attempt: int | None, text: str
 
 @pytest.mark.parametrize(
     ("difference", "text"),
-    [(None, "–"), (-0.137, f"\u221213.7{THIN}pp"), (0.0042, f"+0.42{THIN}pp")],
+    [
+        (None, "–"),
+        (-0.137, f"\u221213.7{THIN}pp"),
+        (0.0042, f"+0.42{THIN}pp"),
+        (0.0, f"0.00{THIN}pp"),
+        (-0.00001, f"0.00{THIN}pp"),
+    ],
 )
 def test_differences_are_signed_points(difference: float | None, text: str):
-    """A difference of shares says its direction and is not called a percentage."""
+    """A difference of shares says its direction, zero has none; it is not called a percentage."""
     assert formats.points(difference) == text
 
 
