@@ -120,6 +120,12 @@ def test_differences_are_signed_points(difference: float | None, text: str):
     assert formats.points(difference) == text
 
 
+def test_a_name_breaks_between_its_words_and_no_number_breaks():
+    """A narrow table has places to break a name at, and none within a number or a word."""
+    parts = str(breakable("AskUser/wrong_type 331/11 1.5 2026-11-27")).split("<wbr>")
+    assert parts == ["Ask", "User/", "wrong_", "type 331/11 1.5 2026-11-27"]
+
+
 def test_a_time_says_its_zone_and_carries_its_machine_form():
     """The element holds RFC 3339 in UTC, the text says UTC."""
     cell = Cell(Page(f"<p>{formats.time_tag(1_795_301_585_123_456)}</p>").tag)
