@@ -75,9 +75,12 @@ def ends(scope: Scope) -> Select[Any]:
     return select(*(each.scalar_subquery() for each in looks))
 
 
-def ends_of(row: Iterable[int | None]) -> tuple[int | None, int | None]:
-    """Return the outermost moments of the row of `ends`."""
-    times = [at for at in row if at is not None]
+def ends_of(row: Iterable[Any]) -> tuple[int | None, int | None]:
+    """Return the outermost moments of the row of `ends`.
+
+    PostgreSQL tells them as decimals where a union adds up numbers beside them.
+    """
+    times = [int(at) for at in row if at is not None]
     return min(times, default=None), max(times, default=None)
 
 

@@ -213,7 +213,9 @@ def test_over_time(
     if not asked.query.has("since", "until"):
         calls = stored.denominators(asked.query, NOW)
         times = [
-            c.get("minute", c.get("occurred_at")) for c in calls if c.get("time_source") != "none"
+            int(c["minute"] if "minute" in c else c["occurred_at"])
+            for c in calls
+            if c.get("time_source") != "none"
         ]
         ends = [end(times) // width * width for end in (min, max) if times]
         assert ends == [*found.starts[:1], *found.starts[1:][-1:]]
