@@ -23,9 +23,10 @@ from toolfault_dashboard.queries.buckets import (
 )
 from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
 from toolfault_dashboard.queries.counting import rollups
+from toolfault_dashboard.queries.counting.once import answered
 from toolfault_dashboard.queries.counting.weighing import Sampling, sampling, weight
 from toolfault_dashboard.queries.figures.summaries import calls_per_trial
-from toolfault_dashboard.queries.figures.totals import extent
+from toolfault_dashboard.queries.figures.totals import calls_by, extent
 from toolfault_dashboard.queries.periods import ends_of_calls
 from toolfault_dashboard.queries.rows import FailuresOverTime, Series
 from toolfault_dashboard.queries.scope import Scope
@@ -61,7 +62,9 @@ def failures_over_time(
     quick = rollups.usable(conn, scope, keys=rollups.PAIR_KEYS)
     first: int | None = None
     last: int | None = None
-    if since is None or not is_drawn_whole(since, until or scope.now, bucket):
+    # Where it is known that there is no call, an index need not be read through to find none.
+    none = answered(conn, calls_by, scope, "tool") == {}
+    if not none and (since is None or not is_drawn_whole(since, until or scope.now, bucket)):
         first, last = ends_of_calls(conn, scope)
     begin = since if since is not None else first
     end = until - 1 if until is not None else (scope.now if since is not None else last)
