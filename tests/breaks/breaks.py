@@ -2469,6 +2469,24 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="axis-of-failures",
+        promise="A chart over time leaves out the days before the first failure.",
+        file="dashboard/toolfault_dashboard/queries/figures/over_time.py",
+        old="first, last = ends_of_calls(conn, scope)",
+        new="first, last, _ = extent(conn, scope)",
+        found_by=("tests/dashboard/queries/test_recount.py::test_over_time",),
+    ),
+    Break(
+        name="axis-cut-silently",
+        promise="Hours over a long history are the last thousand of them, and nothing says so.",
+        file="dashboard/toolfault_dashboard/queries/buckets.py",
+        old="if asked is not None and (end - begin) // width > most:",
+        new="if most < 0:",
+        found_by=(
+            "tests/dashboard/pages/test_pages.py::test_a_history_longer_than_an_axis_says_what_is_left_out",
+        ),
+    ),
+    Break(
         name="part-of-a-day-unmarked",
         promise="A day of which a part is in the window looks like a whole one.",
         file="dashboard/toolfault_dashboard/queries/figures/over_time.py",

@@ -270,7 +270,7 @@ def are_frequencies(
 
 
 def test_codes_and_fields(read: Reads, conn: Connection, scope: Scope):
-    """Chart, both tables and both maps are those of the queries."""
+    """Chart, tables and maps are those of the queries; maps go by the failures of the tool."""
     page = read("/codes")
     is_over_time(page, "Failures over time", queries.failures_over_time(conn, scope, top=6))
     for title, first in (("Codes", "Code"), ("Fields", "Field")):
@@ -292,6 +292,8 @@ def test_codes_and_fields(read: Reads, conn: Connection, scope: Scope):
         totals = {each.tool: each.failures for each in matrix.tools}
         for row in table.rows:
             assert row["All"].number == totals[row["Tool"].text]
+        shown_totals = [row["All"].number for row in table.rows]
+        assert shown_totals == sorted(shown_totals, reverse=True)
 
 
 def test_maps_say_what_they_leave_out(empty_browser: Browser):
@@ -307,9 +309,17 @@ def test_maps_say_what_they_leave_out(empty_browser: Browser):
 
 
 @pytest.mark.parametrize(
-    ("path", "size"), [("/tools?", 50), ("/failures?group=kind", 50), ("/messages?", 20)]
+    ("path", "size", "name"),
+    [
+        ("/tools?", 50, "page"),
+        ("/failures?group=kind", 50, "page"),
+        ("/messages?", 20, "page"),
+        ("/breakdown?by=field", 30, "page"),
+        ("/breakdown?by=model", 30, "tools"),
+        ("/codes?", 30, "fields"),
+    ],
 )
-def test_long_lists_are_read_page_by_page(empty_browser: Browser, path: str, size: int):
+def test_long_lists_are_read_page_by_page(empty_browser: Browser, path: str, size: int, name: str):
     """120 tools, each with a kind and a text of its own: each is on one page of the list."""
     with write_transaction(empty_browser.engine) as conn:
         project = ensure_project(conn, "demo")
@@ -319,7 +329,7 @@ def test_long_lists_are_read_page_by_page(empty_browser: Browser, path: str, siz
     def named(page: Page) -> list[str]:
         rows = [row for table in page.main.tables for row in table.rows]
         texts = " ".join(cell.text for row in rows for cell in row.values())
-        return [tool for tool in (f"tool{n}" for n in range(120)) if f"{tool} " in f"{texts} "]
+        return sorted(set(re.findall(r"\btool\d+\b", texts)))
 
     page = empty_browser.page(path)
     seen = named(page)
@@ -328,9 +338,23 @@ def test_long_lists_are_read_page_by_page(empty_browser: Browser, path: str, siz
         page = empty_browser.page(following[0])
         seen += named(page)
     assert sorted(seen) == sorted(f"tool{n}" for n in range(120))
-    assert named(empty_browser.page(f"{path}&page=99")) == named(page)
+    assert named(empty_browser.page(f"{path}&{name}=99")) == named(page)
     for wrong in ("0", "last"):
-        assert "Correct page in" in empty_browser.page(f"{path}&page={wrong}", status=422).text
+        refused = empty_browser.page(f"{path}&{name}={wrong}", status=422)
+        assert f"Correct {name} in" in refused.text
+
+
+def test_a_facet_leads_to_the_values_that_it_leaves_out(empty_browser: Browser):
+    """Twelve tools, models and fields: what has no room is one click away, whatever is chosen."""
+    with write_transaction(empty_browser.engine) as conn:
+        project = ensure_project(conn, "demo")
+        calls = [failure(f"tool{n}", model=f"model{n}", field=f"field{n}") for n in range(12)]
+        store_events(conn, project, calls, received_at=now_us())
+    for facet in ("tool", "model", "field"):
+        link = empty_browser.page(f"/failures?q={facet}:{facet}3").main.link("and 2 more values")
+        (table, *_) = empty_browser.page(link).main.tables
+        assert len(table.rows) == 12
+        assert all(facet in row[table.headings[0]].text for row in table.rows)
 
 
 def test_tools(read: Reads, conn: Connection, scope: Scope):
@@ -802,9 +826,21 @@ def test_experiments(read: Reads, conn: Connection, scope: Scope):
         assert all(arm in row["Arms"].text for arm in arms)
 
 
+def test_what_is_often_compared_stays_when_it_is_compared(browser: Browser):
+    """Every preset is there beside the result of each, and the one in use is marked."""
+    presets = browser.page("/compare?project=generated").tabs("Often compared")
+    assert len(presets) > 1
+    for preset in presets:
+        shown = browser.page(preset.href).tabs("Often compared")
+        assert [each.href for each in shown] == [each.href for each in presets]
+        assert [each.text for each in shown if each.current] == [preset.text]
+
+
 def test_live(read: Reads, conn: Connection, scope: Scope):
-    """Live begins with the newest failures, each with its second."""
-    rows = read("/live").table("Failure").rows
+    """Live begins with the newest failures, each with its second, and has no window to choose."""
+    page = read("/live")
+    assert not page.labelled("Time window")
+    rows = page.table("Failure").rows
     newest = queries.failure_list(conn, scope, limit=30).rows
     are_failures(rows, newest)
     for row, each in zip(rows, newest, strict=True):
