@@ -1864,6 +1864,19 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="fix-next-hides-what-lines-share",
+        promise="A line does not say that some of its failures stand under a better message too.",
+        file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",
+        old="            found[rows[each]][numbers[key]] += failures\n",
+        new="",
+        found_by=(
+            (
+                "tests/dashboard/queries/test_insights.py"
+                "::test_a_better_wording_is_counted_in_failures_chains_and_conversations"
+            ),
+        ),
+    ),
+    Break(
         name="kinds-regress-by-old-news",
         promise="A kind counts as regressed though all its failures happened before its fix.",
         file="dashboard/toolfault_dashboard/search/states.py",

@@ -45,6 +45,8 @@ class FixLine:
     saved: Doc[str, "Calls per week, or in the window where these are few, in words."]
     interval: Doc[str, "Their interval; empty where there is none."]
     since: Doc[str, "What it has saved since a change of its tool; empty without one."]
+    also: Doc[str, "How many of its failures stand in other lines too; empty if none."]
+    others: Doc[tuple[Link, ...], "Those lines by their numbers."]
     spared: Doc[str, "The same without the change's name; empty without one."]
     first: Doc[str, "What the model called before it succeeded, in a sentence; empty if nothing."]
     href: Doc[str, "The failures behind it; empty if no query can name them."]
@@ -58,7 +60,6 @@ class FixNextContext:
 
     view: Doc[View, "The query bar."]
     fixes: Doc[tuple[FixLine, ...], "What to mend, most calls saved first."]
-    first: Doc[int, "The number of the first of them, from 1."]
     rare: Doc[tuple[FixLine, ...], "What was seen once or twice, beside that."]
     covered: Doc[str, "How many of all calls spent the lists cover, as a sentence."]
     ignored: Doc[

@@ -23,7 +23,15 @@ from toolfault_dashboard.mcp.untrusted import bounded
 from toolfault_dashboard.queries import FixList, FixRow, Scope
 from toolfault_dashboard.queries.rows import CalledFirst, ChainDetail, ChainRow
 
-__all__ = ["called_first", "covered", "fixes_json", "fixes_markdown", "gepa_records", "score"]
+__all__ = [
+    "also_under",
+    "called_first",
+    "covered",
+    "fixes_json",
+    "fixes_markdown",
+    "gepa_records",
+    "score",
+]
 
 CHAINS_OF_A_FIX: Final = 20
 """Chains of each fix that become records: its newest."""
@@ -59,7 +67,7 @@ def fixes_markdown(found: FixList, first: Mapping[tuple[str, str], CalledFirst])
         message = row.detail if row.remedy == "reword" else row.told
         parts += [
             f"## {number}. {markdown_text(row.title)}\n",
-            f"{_saved(row)}\n",
+            f"{_saved(row)}{_also(row)}\n",
             *((f"> {markdown_text(bounded(message, _LONGEST))}\n",) if message else ()),
             *((f"{markdown_text(_known(row, first))}\n",) if row.remedy == "open" else ()),
             *(f"{patch.kind}:\n\n{_indented(patch.text)}\n" for patch in patches(row.key)),
@@ -74,6 +82,16 @@ def covered(found: FixList) -> str:
     listed, total = (round(sum(row.cost for row in found.rows)), round(found.cost))
     spent = f"{plural(total, 'call')} spent"
     return f"The problems listed here account for {count(listed)} of {spent}."
+
+
+def also_under(row: FixRow) -> str:
+    """Return the begin of a sentence that ends with the other rows; empty where there are none."""
+    if not row.shared:
+        return ""
+    of_them = f"{count(row.shared)} of" if row.shared < row.failures else "All of"
+    all_of_it = f"{of_them} its {plural(row.failures, 'failure')}"
+    which = all_of_it if row.failures > 1 else "Its failure"
+    return f"{which} also {'stands' if row.shared == 1 else 'stand'} under"
 
 
 def called_first(row: FixRow, first: CalledFirst) -> str:
@@ -171,6 +189,11 @@ def _saved(row: FixRow) -> str:
     if row.per_week is None or row.low is None or row.high is None:
         return f"{number}; not enough data for a week."
     return f"{number}; {row.per_week:.1f} a week (95%: {row.low:.1f} to {row.high:.1f})."
+
+
+def _also(row: FixRow) -> str:
+    numbers = " and ".join(f"number {count(each)}" for each in row.shared_with)
+    return f" {also_under(row)} {numbers}: do not add these up." if numbers else ""
 
 
 def _indented(text: str) -> str:

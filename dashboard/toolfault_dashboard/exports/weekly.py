@@ -118,8 +118,11 @@ def _parts(week: Week, linked: _Links) -> list[_Part]:
             "Fix next"
             if week.fixes_of is None
             else f"Fix next, of the newest {week.fixes_of} failures",
-            ("what to do", "calls per week", "failures"),
-            [(_to_do(row), _per_week(row), row.failures) for row in week.fixes],
+            ("what to do", "number", "calls per week", "failures", "also under"),
+            [
+                (_to_do(row), row.number, _per_week(row), row.failures, _also(row))
+                for row in week.fixes
+            ],
             [linked.rows(row.query) for row in week.fixes],
         ),
         _Part(
@@ -136,6 +139,12 @@ def _to_do(row: FixRow) -> str:
         return f"{row.title} (no known remedy)"
     # Of one tool several messages may want other words.
     return f"{row.title}: {row.detail}" if row.remedy == "reword" else row.title
+
+
+def _also(row: FixRow) -> str:
+    """Say how many failures of *row* stand in rows with other numbers too."""
+    numbers = " and ".join(str(number) for number in row.shared_with)
+    return f"{row.shared} under number {numbers}" if numbers else "–"
 
 
 def _told_apart(part: _Part) -> _Part:

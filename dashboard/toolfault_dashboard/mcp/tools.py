@@ -239,7 +239,9 @@ def _fix_next(conn: Connection, scope: Scope, given: _Paged) -> Answer:
 
 def fix(each: FixRow) -> dict[str, Any]:
     """Return one row of Fix next as an agent reads it."""
+    also = {"failures": each.shared, "numbers": list(each.shared_with)}
     figures = {
+        "number": each.number,
         "remedy": each.remedy,
         "calls_saved": None if each.remedy == "open" else _number(each.saved),
         "calls_spent": _number(each.cost),
@@ -248,6 +250,7 @@ def fix(each: FixRow) -> dict[str, Any]:
         ),
         "estimated": each.estimated or None,
         "failures": each.failures,
+        "also_under": also if each.shared else None,
         "chains": each.chains,
         "abandoned": each.abandoned,
         "last_at": _time(each.last_at),

@@ -21,6 +21,7 @@ from toolfault_collector.storage.database.engine import read_connection, write_t
 from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.exports.comparisons import comparison_markdown
+from toolfault_dashboard.exports.fixes import fixes_markdown
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.comparisons.trials import before_trial
 from toolfault_dashboard.queries.fixes.fix_next import FEW
@@ -418,7 +419,10 @@ def _talk(number: int, texts: str, sender: random.Random) -> list[dict[str, Any]
 def test_a_better_wording_is_counted_in_failures_chains_and_conversations(
     empty_sqlite: Engine,
 ) -> None:
-    """Twelve failures in nine chains are those, and the interval is over the nine conversations."""
+    """Twelve failures in nine chains are those, and the interval is over the nine conversations.
+
+    Each of them also stands, with its cost, in the line of what the call failed with: both say so.
+    """
     sender = random.Random(1)
     talks = ["AAB"] * 3 + ["AB"] * 6 + ["B"] * 3
     with write_transaction(empty_sqlite) as conn:
@@ -440,6 +444,14 @@ def test_a_better_wording_is_counted_in_failures_chains_and_conversations(
     error = (1 / 14) * (13 / 14) / 14
     reach = 1.959964 * math.sqrt(3 * 2**2 + 6 * 1**2 + 12**2 * error)
     assert (row.low, row.high) == pytest.approx((7 * (12 - reach), 7 * (12 + reach)), abs=1e-3)
+    (other,) = (each for each in found.rows if each is not row)
+    assert [(each.failures, each.shared, each.shared_with) for each in (other, row)] == [
+        (24, 12, (row.number,)), (12, 12, (other.number,)),
+    ]  # fmt: skip
+    assert [each.number for each in found.rows] == [1, 2]
+    text = fixes_markdown(found, {})
+    assert f"12 of its 24 failures also stand under number {row.number}: do not add" in text
+    assert f"All of its 12 failures also stand under number {other.number}: do not add" in text
 
 
 def test_tools_that_fail_with_one_text_are_one_thing_to_mend(empty_sqlite: Engine) -> None:

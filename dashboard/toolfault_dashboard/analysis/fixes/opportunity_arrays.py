@@ -8,7 +8,7 @@ window leaves out those that reach beyond a part of it (``queries.fixes.fix_evid
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -263,8 +263,13 @@ class ByFix(Mapping[FixKey, Outline]):
         """Return those of *key* one by one, their conversations and chains named by numbers."""
         return self._one_by_one(key, self._order[self._slices[key]])
 
-    def answered(self, wanted: Collection[Wording]) -> Iterator[tuple[Wording, list[Opportunity]]]:
-        """Yield each wording *wanted* with those that were answered, as if each saved one call."""
+    def answered(
+        self, wanted: Collection[Wording]
+    ) -> Iterator[tuple[Wording, list[Opportunity], Counter[FixKey]]]:
+        """Yield each wording *wanted* with those that were answered, as if each saved one call.
+
+        With them comes how many of them stand under which fix.
+        """
         import numpy as np
 
         wordings, of_sorts = self._found.wordings_of_sorts()
@@ -272,13 +277,15 @@ class ByFix(Mapping[FixKey, Outline]):
         rows = np.flatnonzero(self._found.answer > 0)
         of_each = of_sorts[self._found.sort[rows]]
         for place in places:
-            key = FixKey(wordings[place][0], "", "reword")
+            key, own = FixKey(wordings[place][0], "", "reword"), rows[of_each == place]
+            under = self._found.key[self._found.sort[own]].tolist()
             yield (
                 wordings[place],
                 [
                     each._replace(saved=1.0, cost=0.0, round_trips=0, abandoned=False)
-                    for each in self._one_by_one(key, rows[of_each == place])
+                    for each in self._one_by_one(key, own)
                 ],
+                Counter(self._found.keys[each] for each in under),
             )
 
     def _one_by_one(self, key: FixKey, own: Any) -> list[Opportunity]:

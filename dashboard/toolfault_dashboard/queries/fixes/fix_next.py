@@ -67,8 +67,13 @@ _URGENT_FIRST: Final = ("regressed", "new", "open", "acknowledged", "fixed", "ig
 
 @dataclass(frozen=True, slots=True)
 class FixRow:
-    """One thing to mend, with what it would save and where the evidence is."""
+    """One thing to mend, with what it would save and where the evidence is.
 
+    A failure has its cost in one row. Where another message would help it stands in the row of that
+    message too, which has no cost: both rows say so.
+    """
+
+    number: int  # its place in the whole list, from 1
     tool: str
     field: str  # "" where the tool itself is meant
     remedy: str
@@ -95,6 +100,8 @@ class FixRow:
     saved_since_high: float | None
     told: str  # what its failures told the model most often; "" unless each of them told it a text
     texts: int  # how many texts that were
+    shared: int  # of its failures, those that stand in another row too
+    shared_with: tuple[int, ...]  # the numbers of those rows, most of these failures first
 
     @property
     def key(self) -> FixKey:
@@ -153,7 +160,7 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None, skip: 
         changed = _changed(conn, scope)
     weeks = _weeks(conn, scope, found.first_at)
     since = _savings(conn, scope, found.fixes, changed)
-    reworded = _rewordings(conn, found)
+    reworded, under = _rewordings(conn, found)
     causes = _by_cause(found.fixes)
     # Ranked by what costs little to know: of thousands of fixes a reader sees fifty.
     outlines = {
@@ -164,6 +171,8 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None, skip: 
         **{key: outline(group) for key, group in reworded.items()},
     }
     ranked = sorted(outlines, key=lambda key: _rank(key, outlines[key], changed))
+    numbers = {key: number for number, key in enumerate(ranked, 1)}
+    shared = _shared(under, causes, numbers)
     fixes = [
         fix_of(key, reworded.get(key) or _tallies(found.fixes, causes[key]), weeks=weeks)
         for key in ranked[skip:][:limit]
@@ -173,7 +182,16 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None, skip: 
     texts = texts_of(conn, said)
     return FixList(
         rows=tuple(
-            _row(fix, states, changed, since.get(fix.key), texts, estimated=fix.key in reworded)
+            _row(
+                fix,
+                states,
+                changed,
+                since.get(fix.key),
+                texts,
+                number=numbers[fix.key],
+                shared=shared[fix.key],
+                estimated=fix.key in reworded,
+            )
             for fix in fixes
         ),
         cost=found.ignored.cost + sum(each.cost for each in outlines.values()),
@@ -204,7 +222,10 @@ def costliest_fixes(conn: Connection, scope: Scope, *, limit: int) -> tuple[FixR
     found = evidence(conn, scope, ignored_kinds(conn, scope)).fixes
     ranked = sorted(found, key=lambda key: _rank(key, found[key], {}))
     fixes = [fix_of(key, _tallies(found, [key]), weeks=None) for key in ranked[:limit]]
-    return tuple(_row(fix, {}, {}, None, {}) for fix in fixes)
+    return tuple(
+        _row(fix, {}, {}, None, {}, number=number, shared=Counter())
+        for number, fix in enumerate(fixes, 1)
+    )
 
 
 def one_fix(
@@ -235,7 +256,7 @@ def one_fix(
     wanted = (tool, field, remedy)
     group = _tallies(found.fixes, (key for key in found.fixes if key[:3] == wanted))
     if remedy == "reword":
-        reworded = _rewordings(conn, found)
+        reworded, _ = _rewordings(conn, found)
         group += [each for key, parts in reworded.items() if key[:3] == wanted for each in parts]
     weeks = _weeks(conn, own, found.first_at)
     if not group or weeks is None:
@@ -300,11 +321,16 @@ def _rank(
     return mended, rare, -found.saved, -found.abandoned, -found.failures, key
 
 
-def _rewordings(conn: Connection, found: Evidence) -> dict[FixKey, list[Tallied]]:
+def _rewordings(
+    conn: Connection, found: Evidence
+) -> tuple[dict[FixKey, list[Tallied]], dict[FixKey, Counter[FixKey]]]:
     """Messages after which the model fails again more often than after the others.
 
     What a better wording would save is estimated: its failures would have been fixed by the next
     call as often as all other failures that the model can fix.
+
+    Returns:
+        The fixes, and how many failures of each stand under which other fix, which has their cost.
     """
     # Rows, not what they stand for: a fix is about what was sent.
     of_rows = gains(list(found.wordings.values()))
@@ -315,13 +341,37 @@ def _rewordings(conn: Connection, found: Evidence) -> dict[FixKey, list[Tallied]
     }
     texts = texts_of(conn, (said for *_, said in better))
     reworded: defaultdict[FixKey, list[Tallied]] = defaultdict(list)
-    for wording, those in found.fixes.answered(better.keys()):
+    under: defaultdict[FixKey, Counter[FixKey]] = defaultdict(Counter)
+    for wording, those, keys in found.fixes.answered(better.keys()):
         (tool, _, said), gain = wording, better[wording]
+        key = FixKey(tool, "", "reword", texts[said])
+        under[key] += keys
         for each in tallies(those).values():
-            reworded[FixKey(tool, "", "reword", texts[said])].append(
+            reworded[key].append(
                 Tallied(each.tally, each.total, each.squares, gain.value, gain.error)
             )
-    return reworded
+    return reworded, under
+
+
+def _shared(
+    under: Mapping[FixKey, Counter[FixKey]],
+    causes: Mapping[FixKey, Sequence[FixKey]],
+    numbers: Mapping[FixKey, int],
+) -> defaultdict[FixKey, Counter[int]]:
+    """Return how many failures the row of a fix has in common with which other row.
+
+    Args:
+        under: How many failures of each better wording stand under which fix.
+        causes: The fixes that are one row, see `_by_cause`.
+        numbers: The number of each row.
+    """
+    rows = {each: key for key, own in causes.items() for each in own}
+    found: defaultdict[FixKey, Counter[int]] = defaultdict(Counter)
+    for key, keys in under.items():
+        for each, failures in keys.items():
+            found[key][numbers[rows[each]]] += failures
+            found[rows[each]][numbers[key]] += failures
+    return found
 
 
 def _by_cause(found: ByFix) -> dict[FixKey, list[FixKey]]:
@@ -415,6 +465,8 @@ def _row(
     since: Since | None,
     texts: Mapping[int, str],
     *,
+    number: int,
+    shared: Counter[int],
     estimated: bool = False,
 ) -> FixRow:
     key = fix.key
@@ -427,6 +479,7 @@ def _row(
     said = advice(key)
     change = None if key.others else changed.get(key.tool)
     return FixRow(
+        number=number,
         tool=key.tool,
         field=key.field,
         remedy=key.remedy,
@@ -453,6 +506,8 @@ def _row(
         saved_since_high=since.high if since else None,
         told=told[0][1] if told and is_sure else "",
         texts=len(told) if is_sure else 0,
+        shared=shared.total(),
+        shared_with=tuple(sorted(shared, key=lambda each: (-shared[each], each))),
     )
 
 
