@@ -1864,6 +1864,14 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="fix-next-counts-giving-up-twice",
+        promise="A chain that was abandoned counts under each of its problems.",
+        file="dashboard/toolfault_dashboard/analysis/fixes/opportunities.py",
+        old="failure.abandoned and is_last",
+        new="failure.abandoned",
+        found_by=("tests/dashboard/analysis/test_fixes.py",),
+    ),
+    Break(
         name="fix-next-hides-what-lines-share",
         promise="A line does not say that some of its failures stand under a better message too.",
         file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",

@@ -104,7 +104,7 @@ def fixes(failures: Iterable[Row], members: Mapping[str, Sequence[Row]]) -> dict
                 found[own_key].count(row, spent)
             found[own_key].cost += spent
             found[own_key].round_trips += after - later
-            if row["outcome"] == "abandoned":
+            if row["outcome"] == "abandoned" and row is in_order[-1]:
                 found[own_key].abandoned.add(chain_id)
             named |= patterns
     return dict(found)

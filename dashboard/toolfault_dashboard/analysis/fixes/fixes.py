@@ -50,7 +50,7 @@ class Fix:
     conversations: int = field(default=0)
     cost: float = 0.0  # calls spent that belong to its failures
     round_trips: int = 0  # round trips among them
-    abandoned: int = 0  # chains that were abandoned
+    abandoned: int = 0  # chains that were abandoned after one of its failures
     kinds: frozenset[int] = frozenset()  # numbers of the signatures of its failures
     squares: float = 0.0  # of what each conversation would have saved, added up
     said: Mapping[int | None, int] = field(default_factory=dict)  # see `Tally`
@@ -74,7 +74,7 @@ class Tally:
     Attributes:
         saved: Calls by conversation.
         chains: Chains that have one.
-        abandoned: Those of them that were abandoned.
+        abandoned: Chains that were abandoned after one of the failures, the last of its chain.
         cost: Calls spent that belong to the failures.
         round_trips: Round trips among them.
         kinds: Numbers of the signatures of the failures.
@@ -86,7 +86,7 @@ class Tally:
     round_trips: int = 0
     saved: dict[str, float] = field(default_factory=dict)
     chains: set[str] = field(default_factory=set)
-    abandoned: set[str] = field(default_factory=set)
+    abandoned: int = 0
     kinds: set[int] = field(default_factory=set)
     said: Counter[int | None] = field(default_factory=Counter)
     last_at: int | None = None
@@ -96,12 +96,11 @@ class Tally:
         self.failures += 1
         self.cost += each.cost
         self.round_trips += each.round_trips
+        self.abandoned += each.abandoned
         conversation = each.conversation
         self.saved[conversation] = self.saved.get(conversation, 0.0) + each.saved
         if each.chain_id:
             self.chains.add(each.chain_id)
-            if each.abandoned:
-                self.abandoned.add(each.chain_id)
         if each.kind is not None:
             self.kinds.add(each.kind)
         if each.key.remedy == "open":
@@ -187,7 +186,7 @@ def outline(group: Sequence[Tallied]) -> Outline:
         last_at = _later(last_at, each.tally.last_at)
     return Outline(
         saved=sum(each.total * each.factor for each in group),
-        abandoned=len(set().union(*(each.tally.abandoned for each in group))),
+        abandoned=sum(each.tally.abandoned for each in group),
         failures=sum(each.tally.failures for each in group),
         last_at=last_at,
         cost=sum(each.tally.cost for each in group),

@@ -221,14 +221,13 @@ class ByFix(Mapping[FixKey, Outline]):
         sums = (
             *(
                 np.add.reduceat(each[order], begins, dtype=np.int64)
-                for each in (found.saved, found.cost)
+                for each in (found.saved, found.cost, found.abandoned)
             ),
             failures,
             np.maximum.reduceat(found.occurred_at[order], begins),
-            self._abandoned(begins),
             np.where(low == high, low, _NONE),
         )
-        for saved, cost, number, last_at, abandoned, told in zip(
+        for saved, cost, abandoned, number, last_at, told in zip(
             *(each.tolist() for each in sums), strict=True
         ):
             yield Outline(
@@ -239,16 +238,6 @@ class ByFix(Mapping[FixKey, Outline]):
                 cost=float(cost),
                 told=_known(told),
             )
-
-    def _abandoned(self, begins: Any) -> Any:
-        """Return how many chains of each fix were abandoned."""
-        import numpy as np
-
-        found, order = self._found, self._order
-        fix = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(order))))
-        given_up = (found.abandoned[order] == 1) & (found.chain[order] != _NONE)
-        chains = np.stack([fix, found.conversation[order], found.chain[order]], axis=1)[given_up]
-        return np.bincount(np.unique(chains, axis=0)[:, 0], minlength=len(begins))
 
     def __getitem__(self, key: FixKey) -> Outline:
         return self._outlines[key]

@@ -83,7 +83,7 @@ class FixRow:
     saved: float  # calls, in the window; where the remedy is ``open``, spent
     cost: float  # calls spent after its failures, each of which belongs to one failure
     round_trips: int  # round trips among these; each belongs to the latest failure before it
-    abandoned: int  # chains of its failures that were abandoned
+    abandoned: int  # chains that were abandoned after one of its failures, their last
     failures: int  # avoided in the window; where ``estimated``, those after which it was read
     chains: int
     per_week: float | None
