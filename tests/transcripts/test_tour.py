@@ -143,5 +143,5 @@ def test_the_first_line_of_each_set(name: str, source: str) -> None:
     *totals, title, calls = line.split(" | ")
     assert totals == [count(summary[each]) for each in ("calls", "failures", "calls_spent")]
     assert first["title"] == shortened(title)
-    assert calls == count(round(first["saved"]))
+    assert calls == count(round(first["saved"] if first["saved"] is not None else first["cost"]))
     assert fixes["cost"] == summary["calls_spent"]

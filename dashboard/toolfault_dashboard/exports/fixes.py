@@ -40,7 +40,7 @@ _LONGEST: Final = 600  # bytes of a recorded message
 
 
 def fixes_json(found: FixList) -> str:
-    """Return the list as one JSON array, most calls saved first, each with its patches."""
+    """Return the list as one JSON array in its order, each row with its patches."""
     rows = [
         {**asdict(row), "patches": [asdict(patch) for patch in patches(row.key)]}
         for row in found.rows
@@ -79,7 +79,7 @@ def covered(found: FixList) -> str:
     """Return how many of all calls spent the list accounts for, as a sentence; empty for none."""
     if not found.cost:
         return ""
-    listed, total = (round(sum(row.cost for row in found.rows)), round(found.cost))
+    listed, total = (round(sum(row.cost or 0 for row in found.rows)), round(found.cost))
     spent = f"{plural(total, 'call')} spent"
     return f"The problems listed here account for {count(listed)} of {spent}."
 
@@ -183,12 +183,18 @@ def _quoted(text: str) -> str:
 
 
 def _saved(row: FixRow) -> str:
-    what = "spent" if row.remedy == "open" else "saved"
+    saves = row.saved is not None
+    per_week, low, high = (
+        (row.saved_per_week, row.saved_per_week_low, row.saved_per_week_high)
+        if saves
+        else (row.cost_per_week, row.cost_per_week_low, row.cost_per_week_high)
+    )
     behind = f"{plural(row.failures, 'failure')} in {plural(row.chains, 'chain')}"
-    number = f"{plural(round(row.saved), 'call')} {what} in the window, {behind}"
-    if row.per_week is None or row.low is None or row.high is None:
+    what = "saved" if saves else "spent"
+    number = f"{plural(round(row.calls), 'call')} {what} in the window, {behind}"
+    if per_week is None or low is None or high is None:
         return f"{number}; not enough data for a week."
-    return f"{number}; {row.per_week:.1f} a week (95%: {row.low:.1f} to {row.high:.1f})."
+    return f"{number}; {per_week:.1f} a week (95%: {low:.1f} to {high:.1f})."
 
 
 def _also(row: FixRow) -> str:

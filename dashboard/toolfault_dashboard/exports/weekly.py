@@ -118,9 +118,16 @@ def _parts(week: Week, linked: _Links) -> list[_Part]:
             "Fix next"
             if week.fixes_of is None
             else f"Fix next, of the newest {week.fixes_of} failures",
-            ("what to do", "number", "calls per week", "failures", "also under"),
+            ("what to do", "number", "saved per week", "spent per week", "failures", "also under"),
             [
-                (_to_do(row), row.number, _per_week(row), row.failures, _also(row))
+                (
+                    _to_do(row),
+                    row.number,
+                    _per_week(row, "saved"),
+                    _per_week(row, "cost"),
+                    row.failures,
+                    _also(row),
+                )
                 for row in week.fixes
             ],
             [linked.rows(row.query) for row in week.fixes],
@@ -208,8 +215,9 @@ def _frequencies(title: str, name: str, rows: Sequence[FrequencyRow], linked: _L
     )
 
 
-def _per_week(row: object) -> str:
-    per_week, low, high = (getattr(row, name) for name in ("per_week", "low", "high"))
+def _per_week(row: FixRow, what: str) -> str:
+    names = (f"{what}_per_week{end}" for end in ("", "_low", "_high"))
+    per_week, low, high = (getattr(row, name) for name in names)
     return "–" if per_week is None else f"{per_week:.1f} ({low:.1f} to {high:.1f})"
 
 

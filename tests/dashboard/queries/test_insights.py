@@ -137,16 +137,19 @@ def test_fixes_lead_to_their_evidence(conn: Connection, asked: Scope, stored: Ta
     assert found.failures == len(stored.failures(asked.query, NOW))
     assert found.complete
     open_rows = [row for row in found.rows if row.mended_by is None]
-    ranks = [(row.failures >= FEW, row.saved, row.abandoned, row.failures) for row in open_rows]
+    ranks = [
+        (row.failures >= FEW, row.calls, row.abandoned or 0, row.failures) for row in open_rows
+    ]
     assert ranks == sorted(ranks, reverse=True)
     for row in found.rows:
         shown = stored.failures(asked.narrowed(row.query).query, NOW)
         if row.remedy != "all_at_once":
             assert row.failures <= len(shown), row
-        if row.per_week is not None:
-            assert row.low is not None
-            assert row.high is not None
-            assert row.low <= row.per_week <= row.high
+        assert (row.saved is None) == (row.remedy == "open")
+        if row.saved_per_week is not None:
+            assert row.saved_per_week_low is not None
+            assert row.saved_per_week_high is not None
+            assert row.saved_per_week_low <= row.saved_per_week <= row.saved_per_week_high
 
 
 def test_effect_of_a_change_is_that_of_its_rows(
@@ -438,17 +441,21 @@ def test_a_better_wording_is_counted_in_failures_chains_and_conversations(
     assert (row.detail, row.failures, row.chains) == ("text A", 12, 9)
     assert row.saved == pytest.approx(12.0)
     # The project is a day old, however long the window: a week has seven of them.
-    assert (found.weeks, row.per_week) == pytest.approx((1 / 7, 7 * 12.0))
+    assert (found.weeks, row.saved_per_week) == pytest.approx((1 / 7, 7 * 12.0))
     # None of 12 is fixed: that is known to 1 / 14. As long as it is none, one call follows each
     # failure with the text and one with another, whatever share of these is fixed.
     error = (1 / 14) * (13 / 14) / 14
     reach = 1.959964 * math.sqrt(3 * 2**2 + 6 * 1**2 + 12**2 * error)
-    assert (row.low, row.high) == pytest.approx((7 * (12 - reach), 7 * (12 + reach)), abs=1e-3)
+    assert (row.saved_per_week_low, row.saved_per_week_high) == pytest.approx(
+        (7 * (12 - reach), 7 * (12 + reach)), abs=1e-3
+    )
     (other,) = (each for each in found.rows if each is not row)
     assert [(each.failures, each.shared, each.shared_with) for each in (other, row)] == [
         (24, 12, (row.number,)), (12, 12, (other.number,)),
     ]  # fmt: skip
     assert [each.number for each in found.rows] == [1, 2]
+    assert (row.cost, row.cost_per_week, row.round_trips, row.abandoned) == (None,) * 4
+    assert (other.saved, other.cost) == (None, found.cost)
     text = fixes_markdown(found, {})
     assert f"12 of its 24 failures also stand under number {row.number}: do not add" in text
     assert f"All of its 12 failures also stand under number {other.number}: do not add" in text

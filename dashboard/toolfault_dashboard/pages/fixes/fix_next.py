@@ -173,7 +173,7 @@ def _picked(
     here = (row.tool, row.field, row.remedy)
     place = next(
         (
-            f"number {each.number}: {_saved(each, weekly=weekly)}"
+            f"number {each.number}: {_calls(each, weekly=weekly)}"
             for each in ranked
             if (each.tool, each.field, each.remedy) == here
         ),
@@ -226,9 +226,11 @@ def _line(
     return FixLine(
         row=row,
         patches=patches(row.key),
-        share=row.saved / most if most else 0.0,
-        saved=_saved(row, weekly=weekly),
+        share=row.calls / most if most else 0.0,
+        calls=_calls(row, weekly=weekly),
         interval=_interval(row, weekly=weekly),
+        saved=_over(row.saved, row.saved_per_week, weekly=weekly),
+        spent=_over(row.cost, row.cost_per_week, weekly=weekly),
         since=_since(row, f" since “{row.changed_by}”"),
         also=also_under(row),
         others=tuple(_number(ask, each, page) for each in row.shared_with),
@@ -241,8 +243,8 @@ def _line(
 
 
 def fix_line(ask: Ask, row: FixRow) -> FixLine:
-    """Return *row* by itself, with what it saves in the window."""
-    return _line(ask, row, row.saved, weekly=False)
+    """Return *row* by itself, with its calls in the window."""
+    return _line(ask, row, row.calls, weekly=False)
 
 
 def _number(ask: Ask, number: int, page: int) -> Link:
@@ -270,17 +272,27 @@ def _is_weekly(found: FixList) -> bool:
     return found.weeks is not None and found.most / found.weeks >= 5.0
 
 
-def _saved(row: FixRow, *, weekly: bool) -> str:
-    spent = " spent" if row.remedy == "open" else " saved"
-    if row.per_week is None or not weekly:
-        return f"{plural(round(row.saved), 'call')}{spent} in the window"
-    return f"{decimal(row.per_week, 1)} calls a week{spent}"
+def _calls(row: FixRow, *, weekly: bool) -> str:
+    """Say what the row is ranked by."""
+    if row.saved is None:
+        return _over(row.cost, row.cost_per_week, " spent", weekly=weekly)
+    return _over(row.saved, row.saved_per_week, " saved", weekly=weekly)
+
+
+def _over(calls: float | None, per_week: float | None, how: str = "", *, weekly: bool) -> str:
+    """Say how many calls these are, a week or in the window; nothing where that is unknown."""
+    if calls is None:
+        return ""
+    if per_week is None or not weekly:
+        return f"{plural(round(calls), 'call')}{how} in the window"
+    return f"{decimal(per_week, 1)} calls a week{how}"
 
 
 def _interval(row: FixRow, *, weekly: bool) -> str:
-    if row.low is None or row.high is None or not weekly:
-        return ""
-    return f"95%: {decimal(row.low, 1)} to {decimal(row.high, 1)}"
+    low, high = row.saved_per_week_low, row.saved_per_week_high
+    if row.saved is None:
+        low, high = row.cost_per_week_low, row.cost_per_week_high
+    return f"95%: {decimal(low, 1)} to {decimal(high, 1)}" if weekly and low is not None else ""
 
 
 def _since(row: FixRow, when: str = "") -> str:

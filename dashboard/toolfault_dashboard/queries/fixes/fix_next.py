@@ -71,6 +71,8 @@ class FixRow:
 
     A failure has its cost in one row. Where another message would help it stands in the row of that
     message too, which has no cost: both rows say so.
+
+    What an ``open`` row saves is unknown, and a ``reword`` row has its cost in other rows: None.
     """
 
     number: int  # its place in the whole list, from 1
@@ -80,15 +82,18 @@ class FixRow:
     detail: str
     title: str  # what to do, one sentence
     code: str  # how, as code for the SDK
-    saved: float  # calls, in the window; where the remedy is ``open``, spent
-    cost: float  # calls spent after its failures, each of which belongs to one failure
-    round_trips: int  # round trips among these; each belongs to the latest failure before it
-    abandoned: int  # chains that were abandoned after one of its failures, their last
+    saved: float | None  # calls that the remedy would have saved, in the window
+    saved_per_week: float | None
+    saved_per_week_low: float | None
+    saved_per_week_high: float | None
+    cost: float | None  # calls spent after its failures, each of which belongs to one failure
+    cost_per_week: float | None
+    cost_per_week_low: float | None
+    cost_per_week_high: float | None
+    round_trips: int | None  # among these; each belongs to the latest failure before it
+    abandoned: int | None  # chains that were abandoned after one of its failures, their last
     failures: int  # avoided in the window; where ``estimated``, those after which it was read
     chains: int
-    per_week: float | None
-    low: float | None
-    high: float | None
     estimated: bool  # assumes something beyond the counts (a better wording)
     query: str  # clauses that lead to the failures behind it
     states: str  # of the kinds behind it: "1 regressed, 2 open"
@@ -108,10 +113,17 @@ class FixRow:
         """What would be changed."""
         return FixKey(self.tool, self.field, self.remedy, self.detail)
 
+    @property
+    def calls(self) -> float:
+        """What it is ranked by: calls saved, or spent where no remedy is known."""
+        return (self.cost if self.saved is None else self.saved) or 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class FixList:
-    """What to fix next, most calls saved first; what is mended already comes last.
+    """What to fix next, most calls first; what is mended already comes last.
+
+    These are calls saved or, where no remedy is known, spent.
 
     Failures of kinds that are ignored are in no row. A query that asks for states itself gets what
     it asks for.
@@ -128,7 +140,7 @@ class FixList:
     ignored_failures: int = 0  # their failures
     ignored_cost: float = 0.0  # calls spent after these
     total: int = 0  # rows of the whole list
-    most: float = 0.0  # ``saved`` of the first row of the whole list
+    most: float = 0.0  # ``calls`` of the first row of the whole list
 
 
 _TOGETHER: Final = 20  # windows that one statement counts: SQLite takes a union of 500 selects
@@ -137,8 +149,8 @@ _TOGETHER: Final = 20  # windows that one statement counts: SQLite takes a union
 def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None, skip: int = 0) -> FixList:
     """Rank what to mend by the calls it would have saved, then by the chains given up.
 
-    What has fewer than `FEW` failures comes after what has more: one chain that was long by chance
-    says little about the next one.
+    Where no remedy is known the calls spent count instead. What has fewer than `FEW` failures comes
+    after what has more: one chain that was long by chance says little about the next one.
 
     Args:
         conn: Open connection.
@@ -478,6 +490,7 @@ def _row(
     is_sure = None not in fix.said
     said = advice(key)
     change = None if key.others else changed.get(key.tool)
+    is_open = key.remedy == "open"
     return FixRow(
         number=number,
         tool=key.tool,
@@ -486,15 +499,18 @@ def _row(
         detail=key.detail,
         title=said.title,
         code=said.code,
-        saved=fix.saved,
-        cost=fix.cost,
-        round_trips=fix.round_trips,
-        abandoned=fix.abandoned,
+        saved=None if is_open else fix.saved,
+        saved_per_week=None if is_open else fix.per_week,
+        saved_per_week_low=None if is_open else fix.low,
+        saved_per_week_high=None if is_open else fix.high,
+        cost=None if estimated else fix.cost,
+        cost_per_week=None if estimated else fix.cost_per_week,
+        cost_per_week_low=None if estimated else fix.cost_low,
+        cost_per_week_high=None if estimated else fix.cost_high,
+        round_trips=None if estimated else fix.round_trips,
+        abandoned=None if estimated else fix.abandoned,
         failures=fix.failures,
         chains=fix.chains,
-        per_week=fix.per_week,
-        low=fix.low,
-        high=fix.high,
         estimated=estimated,
         query=_evidence(key),
         states=_in_words(states[kind] for kind in fix.kinds if kind in states),
