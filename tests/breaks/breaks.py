@@ -1872,6 +1872,16 @@ BREAKS: Final = (
         found_by=("tests/dashboard/analysis/test_fixes.py",),
     ),
     Break(
+        name="fix-next-calls-a-cost-saved",
+        promise="What failures without a known remedy cost is shown as saved.",
+        file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",
+        old="        saved=None if is_open else fix.saved,\n",
+        new="        saved=fix.saved,\n",
+        found_by=(
+            "tests/dashboard/queries/test_windows.py::test_fixes_are_those_of_the_naive_rules",
+        ),
+    ),
+    Break(
         name="fix-next-hides-what-lines-share",
         promise="A line does not say that some of its failures stand under a better message too.",
         file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",

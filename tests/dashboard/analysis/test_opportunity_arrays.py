@@ -86,7 +86,9 @@ def test_answers_are_counted_by_wording() -> None:
             more = (each.answer == 2, each.answer > 0, 1)
             expected[wording] = Answers(*map(sum, zip(before, more, strict=True)))
     assert found.wordings() == expected
-    one_by_one = {wording: rest for wording, *rest in ByFix(found).answered(expected.keys())}
+    one_by_one = {
+        wording: (own, under) for wording, own, under in ByFix(found).answered(expected.keys())
+    }
     assert one_by_one.keys() == expected.keys()
     for wording, (own, under) in one_by_one.items():
         assert len(own) == expected[wording].answered

@@ -635,11 +635,13 @@ def test_fix_next(read: Reads, conn: Connection, scope: Scope):
             assert f"(95%: {decimal(low, 1)} to {decimal(high, 1)})" in card.text
         of_saved = (row.saved_per_week, row.saved_per_week_low, row.saved_per_week_high)
         of_cost = (row.cost_per_week, row.cost_per_week_low, row.cost_per_week_high)
-        per_week, low, high = of_cost if row.saved is None else of_saved
+        per_week, least, most = of_cost if row.saved is None else of_saved
+        if row.saved is not None and row.cost is not None:
+            assert f"{plural(round(row.cost), 'call')} spent" in card.text
         if per_week is not None and found.weeks and ranked[0].calls / found.weeks >= 5:
             what = "spent" if row.remedy == "open" else "saved"
             assert f"{decimal(per_week, 1)} calls a week {what}" in card.text
-            assert f"95%: {decimal(low, 1)} to {decimal(high, 1)}" in card.text
+            assert f"95%: {decimal(least, 1)} to {decimal(most, 1)}" in card.text
 
 
 Side = tuple[float | None, int]
