@@ -136,13 +136,16 @@ _EXPERIMENTS: Final = {
 
 _FIXES: Final = {
     "precondition": "Models that recovered had called another tool first: say so, or do it.",
+    "calls saved": "The calls that a remedy would have saved: those after the first failure of a "
+    "chain that it covers. Two remedies may save the same calls, so savings do not add up.",
     "no known remedy": "Nothing that toolfault knows would have made these calls succeed.",
     "assumes a better wording": "Counts what is saved if this text helps as often as the others.",
     "added by hand": "Somebody added it on the page of a failure.",
     "default": "Giving the argument a value where the model leaves it out.",
     "describe": "Saying in the description of the argument that it is required.",
     "all_at_once": "Reporting all problems of a call in one message.",
-    "reword": "Writing a message that says which argument to change, and to what.",
+    "reword": "Writing a message that says which argument to change, and to what. Its failures "
+    "stand in other lines too, with their cost.",
     "expose": "Offering a tool under the name that the model calls.",
 }
 

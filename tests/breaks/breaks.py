@@ -1864,6 +1864,37 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="fix-next-counts-giving-up-twice",
+        promise="A chain that was abandoned counts under each of its problems.",
+        file="dashboard/toolfault_dashboard/analysis/fixes/opportunities.py",
+        old="failure.abandoned and is_last",
+        new="failure.abandoned",
+        found_by=("tests/dashboard/analysis/test_fixes.py",),
+    ),
+    Break(
+        name="fix-next-calls-a-cost-saved",
+        promise="What failures without a known remedy cost is shown as saved.",
+        file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",
+        old="        saved=None if is_open else fix.saved,\n",
+        new="        saved=fix.saved,\n",
+        found_by=(
+            "tests/dashboard/queries/test_windows.py::test_fixes_are_those_of_the_naive_rules",
+        ),
+    ),
+    Break(
+        name="fix-next-hides-what-lines-share",
+        promise="A line does not say that some of its failures stand under a better message too.",
+        file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",
+        old="            found[rows[each]][numbers[key]] += failures\n",
+        new="",
+        found_by=(
+            (
+                "tests/dashboard/queries/test_insights.py"
+                "::test_a_better_wording_is_counted_in_failures_chains_and_conversations"
+            ),
+        ),
+    ),
+    Break(
         name="kinds-regress-by-old-news",
         promise="A kind counts as regressed though all its failures happened before its fix.",
         file="dashboard/toolfault_dashboard/search/states.py",

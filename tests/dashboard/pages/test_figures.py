@@ -612,7 +612,7 @@ def test_every_problem_is_on_a_page_of_fix_next(read: Reads, conn: Connection, s
     """The pages together list what the query ranks, in its order and in one unit."""
     found = queries.fix_next(conn, scope)
     ranked = found.rows
-    a_week = found.weeks is not None and ranked[0].saved / found.weeks >= 5
+    a_week = found.weeks is not None and ranked[0].calls / found.weeks >= 5
     last = max(1, -(-len(ranked) // 50))
     titles: list[str] = []
     for number in range(1, last + 1):
@@ -633,7 +633,7 @@ def test_fix_next(read: Reads, conn: Connection, scope: Scope):
     assert f"from {plural(found.failures, 'failure')} " in page.lead
     ranked = [row for row in found.rows if row.mended_by is None]
     listed = f"{plural(round(found.cost), 'call')} spent"
-    covered = count(round(sum(row.cost for row in found.rows)))
+    covered = count(round(sum(row.cost or 0 for row in found.rows)))
     assert f"The problems listed here account for {covered} of {listed}." in page.lead
     often = [row for row in ranked if row.failures >= 3]
     rare = [row.title.replace("\u200b", "") for row in ranked if row.failures < 3]
@@ -657,9 +657,15 @@ def test_fix_next(read: Reads, conn: Connection, scope: Scope):
             ends = sorted((row.saved_since_low or 0.0, row.saved_since_high or 0.0))
             low, high = ends if row.saved_since >= 0 else (-ends[1], -ends[0])
             assert f"(95%: {decimal(low, 1)} to {decimal(high, 1)})" in card.text
-        if row.per_week is not None and (ranked[0].per_week or 0) >= 5:
-            assert f"{decimal(row.per_week, 1)} calls a week" in card.text
-            assert f"95%: {decimal(row.low, 1)} to {decimal(row.high, 1)}" in card.text
+        of_saved = (row.saved_per_week, row.saved_per_week_low, row.saved_per_week_high)
+        of_cost = (row.cost_per_week, row.cost_per_week_low, row.cost_per_week_high)
+        per_week, least, most = of_cost if row.saved is None else of_saved
+        if row.saved is not None and row.cost is not None:
+            assert f"{plural(round(row.cost), 'call')} spent" in card.text
+        if per_week is not None and found.weeks and ranked[0].calls / found.weeks >= 5:
+            what = "spent" if row.remedy == "open" else "saved"
+            assert f"{decimal(per_week, 1)} calls a week {what}" in card.text
+            assert f"95%: {decimal(least, 1)} to {decimal(most, 1)}" in card.text
 
 
 Side = tuple[float | None, int]
