@@ -2546,6 +2546,14 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="two-servers-on-a-file",
+        promise="Two servers on one SQLite file both copy its log, which may corrupt it.",
+        file="collector/toolfault_collector/storage/database/server_lock.py",
+        old="fcntl.LOCK_EX",
+        new="fcntl.LOCK_SH",
+        found_by=("tests/collector/test_two_collectors.py::test_an_sqlite_file_takes_one_server",),
+    ),
+    Break(
         name="new-kinds-are-all-kinds",
         promise="The list of kinds that are new since yesterday has the others too.",
         file="dashboard/toolfault_dashboard/pages/failures/kinds_table.py",
