@@ -262,7 +262,7 @@ def spent(engine: Engine, scope: Scope) -> Counter[str]:
         rows = queries.fix_next(conn, scope).rows
     found: Counter[str] = Counter()
     for row in rows:
-        if not row.estimated:
+        if row.cost is not None:  # a better wording has its cost in other rows
             found[row.tool] += row.cost
     return found
 

@@ -34,7 +34,7 @@ from toolfault_collector.clock import MINUTE_US, now_us
 from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_dashboard.queries import Scope, failure_list
 from toolfault_dashboard.queries.counting.deadline import TooSlow, deadline
-from toolfault_dashboard.queries.counting.rollups import extent
+from toolfault_dashboard.queries.periods import last_call
 from toolfault_dashboard.search import KEYS, Query, parse
 
 KNOWN: Final = {
@@ -121,7 +121,7 @@ def _in_window(query: Query, window: str) -> Query:
 def _newest(engine: Engine, project: int) -> int:
     everything = Scope(project, parse(""), now_us())
     with read_connection(engine) as conn:
-        return extent(conn, everything)[1] or now_us()
+        return last_call(conn, everything) or now_us()
 
 
 def _ask(engine: Engine, scope: Scope) -> _Asked:

@@ -10,6 +10,7 @@ from toolfault_collector.http.server import serve
 from toolfault_collector.log import configure
 from toolfault_collector.settings import Settings
 from toolfault_collector.storage.database.schema import prepare
+from toolfault_collector.storage.database.server_lock import only_server
 
 
 def main() -> int:
@@ -18,9 +19,11 @@ def main() -> int:
     configure(settings.log_level)
     try:
         app = create_app(settings)
-        # Before the port is taken, so that a database that cannot be used is told in one sentence.
-        prepare(app.state.collector.engine, migrate=settings.migrate)
-        serve(app, settings)
+        engine = app.state.collector.engine
+        with only_server(engine):
+            # Before the port is taken, so that a database of no use is told in one sentence.
+            prepare(engine, migrate=settings.migrate)
+            serve(app, settings)
     except (CollectorError, OSError) as error:
         sys.stderr.write(f"toolfault-collector: {error}\n")
         return 1

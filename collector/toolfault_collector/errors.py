@@ -4,6 +4,7 @@
 
     CollectorError
     ├── BackupError           a backup cannot be made or restored
+    ├── DatabaseInUse         another server process has the SQLite file
     ├── DatabaseReplaced      another file stands where the open one was: open it anew
     ├── DatabaseUrlError      the database URL cannot be used
     ├── OverQuota             a project sent more than its quota: try again later
@@ -21,6 +22,7 @@ from __future__ import annotations
 __all__ = [
     "BackupError",
     "CollectorError",
+    "DatabaseInUse",
     "DatabaseReplaced",
     "DatabaseUrlError",
     "OverQuota",
@@ -40,6 +42,10 @@ class CollectorError(Exception):
 
 class BackupError(CollectorError):
     """A backup cannot be made or restored; the message says why."""
+
+
+class DatabaseInUse(CollectorError):  # noqa: N818
+    """Another server process has the SQLite file; the message says what to do."""
 
 
 class DatabaseReplaced(CollectorError):  # noqa: N818

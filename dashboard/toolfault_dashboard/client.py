@@ -494,7 +494,7 @@ class Reader:
         return Rows(fetch)
 
     def fix_next(self, query: str = "", *, limit: int = 100) -> Rows:
-        """Return what to mend next, most round trips saved first."""
+        """Return what to mend next, most calls saved, or spent where no remedy is known, first."""
         return self._table("/fix-next", "rows", {"q": query, "limit": limit})
 
     def kinds(self, query: str = "", *, order: str = "failures", limit: int = 1_000) -> Rows:

@@ -114,7 +114,12 @@ def decimal(value: float | None, digits: int = 2) -> str:
     if value is None:
         return "–"
     text = f"{abs(value):,.{digits}f}"
-    return f"{_MINUS}{text}" if value < 0 and float(f"{value:.{digits}f}") != 0 else text
+    return f"{_sign(value, text)}{text}"
+
+
+def _sign(value: float, text: str) -> str:
+    """Return the minus of a negative *value*, unless *text* has rounded it to zero."""
+    return _MINUS if value < 0 and text.strip("0.") else ""
 
 
 def percent(value: float | None) -> str:
@@ -123,8 +128,8 @@ def percent(value: float | None) -> str:
         return "–"
     scaled = abs(value) * 100
     digits = 0 if scaled == 0 or scaled >= 99.95 else (2 if scaled < 1 else 1)
-    sign = _MINUS if value < 0 and scaled else ""
-    return f"{sign}{scaled:.{digits}f}%"
+    text = f"{scaled:.{digits}f}"
+    return f"{_sign(value, text)}{text}%"
 
 
 def percent_interval(rate: _Rate) -> str:
@@ -135,12 +140,13 @@ def percent_interval(rate: _Rate) -> str:
 
 
 def points(value: float | None) -> str:
-    """Return a difference of two shares in signed percentage points: ``−3.4 pp``."""
+    """Return a difference of two shares in percentage points: ``−3.4 pp``; zero has no sign."""
     if value is None:
         return "–"
-    scaled = value * 100
-    sign = _MINUS if scaled < 0 else "+"
-    return f"{sign}{abs(scaled):.{1 if abs(scaled) >= 1 else 2}f}{_THIN}pp"
+    scaled = abs(value) * 100
+    text = f"{scaled:.{1 if scaled >= 1 else 2}f}"
+    sign = _sign(value, text) or ("+" if text.strip("0.") else "")
+    return f"{sign}{text}{_THIN}pp"
 
 
 def interval(low: float | None, high: float | None, digits: int = 2) -> str:

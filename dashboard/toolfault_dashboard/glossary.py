@@ -56,6 +56,9 @@ _WORDS: Final = {
     "ignored or regressed.",
     "signature": "The fingerprint of a kind of failure: tool, code, arguments with the codes of "
     "their issues, exception. It holds no values.",
+    "first seen": "When the first failure of a row ended. Of a kind of failure: the first of all "
+    "time. Of a code, a field or another value: the first in the time that the page shows.",
+    "last seen": "When the last failure of a row ended, in the time that the page shows.",
     "derived": "A transcript or a span holds one text. The server chose code and category by a "
     "rule, and made the texts for other audiences: nobody was told these.",
     "detection": "How a failure was recognised: the sender said so, or a rule found it in a text.",
@@ -133,24 +136,27 @@ _EXPERIMENTS: Final = {
 
 _FIXES: Final = {
     "precondition": "Models that recovered had called another tool first: say so, or do it.",
+    "calls saved": "The calls that a remedy would have saved: those after the first failure of a "
+    "chain that it covers. Two remedies may save the same calls, so savings do not add up.",
     "no known remedy": "Nothing that toolfault knows would have made these calls succeed.",
     "assumes a better wording": "Counts what is saved if this text helps as often as the others.",
     "added by hand": "Somebody added it on the page of a failure.",
     "default": "Giving the argument a value where the model leaves it out.",
     "describe": "Saying in the description of the argument that it is required.",
     "all_at_once": "Reporting all problems of a call in one message.",
-    "reword": "Writing a message that says which argument to change, and to what.",
+    "reword": "Writing a message that says which argument to change, and to what. Its failures "
+    "stand in other lines too, with their cost.",
     "expose": "Offering a tool under the name that the model calls.",
 }
 
 _ALERTS: Final = {
     "firing": "The condition of the rule holds, and its message was decided.",
-    "pending": "The condition holds, but not for ten minutes yet.",
-    "quiet": "The condition does not hold.",
+    "pending": "The condition of the rule holds, but not for ten minutes yet.",
+    "quiet": "The condition of the rule does not hold.",
     "snoozed": "The rule says nothing for a while; what still fires afterwards is told then.",
-    "works": "The last message was taken.",
-    "fails": "The last message was not taken; it is tried again.",
-    "not used yet": "Nothing has been sent there.",
+    "works": "The channel took the last message.",
+    "fails": "The channel did not take the last message; toolfault tries again.",
+    "not used yet": "No message has been sent to this channel.",
 }
 
 _SETTINGS: Final = {
@@ -163,7 +169,7 @@ _SETTINGS: Final = {
     "shared": "A view that everybody on this server sees in the list.",
     "kind of change": "What a change is: one that somebody recorded, here or in code (manual), a "
     "release, a model, new arguments of a tool (schema), or a label on calls (variant).",
-    "first seen": "Nobody recorded this change: toolfault saw the model, release, schema or "
+    "toolfault itself": "Nobody recorded this change: toolfault saw the model, release, schema or "
     "variant for the first time then. The very first one is no change: nothing was there before.",
 }
 

@@ -26,6 +26,9 @@ __all__ = ["PACKAGE", "environment", "pretty_json", "query_string", "static_url"
 PACKAGE: Final = "toolfault_dashboard"
 
 
+_BREAKS: Final = re.compile(r"(?<=[_/.-])(?=\w)(?<!\d[/.-](?=\d))|(?<=[a-z])(?=[A-Z])")
+
+
 @lru_cache(maxsize=64)
 def static_url(name: str) -> str:
     """Return the address of a static file; its content's hash makes it cacheable for ever."""
@@ -45,9 +48,12 @@ def pretty_json(value: Any) -> str:
 
 
 def breakable(text: str) -> Markup:
-    """Return *text* with places to break a line after ``_``, ``.``, ``/`` and ``-``."""
+    """Return *text* with places to break a line: after ``_``, ``.``, ``/``, ``-``, in camelCase.
+
+    A number has none within it: 1.5 and 331/11 stay whole.
+    """
     safe = str(escape(formats.visible(text)))
-    return Markup(re.sub(r"([_./-])(?=\w)", r"\1<wbr>", safe))  # noqa: S704 - escaped above
+    return Markup(_BREAKS.sub("<wbr>", safe))  # noqa: S704 - escaped above
 
 
 def ticked(text: str) -> Markup:

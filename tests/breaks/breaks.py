@@ -1864,6 +1864,37 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="fix-next-counts-giving-up-twice",
+        promise="A chain that was abandoned counts under each of its problems.",
+        file="dashboard/toolfault_dashboard/analysis/fixes/opportunities.py",
+        old="failure.abandoned and is_last",
+        new="failure.abandoned",
+        found_by=("tests/dashboard/analysis/test_fixes.py",),
+    ),
+    Break(
+        name="fix-next-calls-a-cost-saved",
+        promise="What failures without a known remedy cost is shown as saved.",
+        file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",
+        old="        saved=None if is_open else fix.saved,\n",
+        new="        saved=fix.saved,\n",
+        found_by=(
+            "tests/dashboard/queries/test_windows.py::test_fixes_are_those_of_the_naive_rules",
+        ),
+    ),
+    Break(
+        name="fix-next-hides-what-lines-share",
+        promise="A line does not say that some of its failures stand under a better message too.",
+        file="dashboard/toolfault_dashboard/queries/fixes/fix_next.py",
+        old="            found[rows[each]][numbers[key]] += failures\n",
+        new="",
+        found_by=(
+            (
+                "tests/dashboard/queries/test_insights.py"
+                "::test_a_better_wording_is_counted_in_failures_chains_and_conversations"
+            ),
+        ),
+    ),
+    Break(
         name="kinds-regress-by-old-news",
         promise="A kind counts as regressed though all its failures happened before its fix.",
         file="dashboard/toolfault_dashboard/search/states.py",
@@ -2469,6 +2500,24 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="axis-of-failures",
+        promise="A chart over time leaves out the days before the first failure.",
+        file="dashboard/toolfault_dashboard/queries/figures/over_time.py",
+        old="first, last = ends_of_calls(conn, scope)",
+        new="first, last, _ = extent(conn, scope)",
+        found_by=("tests/dashboard/queries/test_recount.py::test_over_time",),
+    ),
+    Break(
+        name="axis-cut-silently",
+        promise="Hours over a long history are the last thousand of them, and nothing says so.",
+        file="dashboard/toolfault_dashboard/queries/buckets.py",
+        old="if asked is not None and (end - begin) // width > most:",
+        new="if most < 0:",
+        found_by=(
+            "tests/dashboard/pages/test_pages.py::test_a_history_longer_than_an_axis_says_what_is_left_out",
+        ),
+    ),
+    Break(
         name="part-of-a-day-unmarked",
         promise="A day of which a part is in the window looks like a whole one.",
         file="dashboard/toolfault_dashboard/queries/figures/over_time.py",
@@ -2495,6 +2544,14 @@ BREAKS: Final = (
         found_by=(
             "tests/test_container.py::test_postgresql_refuses_to_start_for_a_server_that_cannot_use_it",
         ),
+    ),
+    Break(
+        name="two-servers-on-a-file",
+        promise="Two servers on one SQLite file both copy its log, which may corrupt it.",
+        file="collector/toolfault_collector/storage/database/server_lock.py",
+        old="fcntl.LOCK_EX",
+        new="fcntl.LOCK_SH",
+        found_by=("tests/collector/test_two_collectors.py::test_an_sqlite_file_takes_one_server",),
     ),
     Break(
         name="new-kinds-are-all-kinds",

@@ -104,7 +104,8 @@ def test_quota_holds_for_all_collectors(engine: Engine) -> None:
 
 
 @pytest.mark.slow
-def test_quota_over_two_collectors(sqlite_url: str, tmp_path: Path) -> None:
+@POSTGRESQL
+def test_quota_over_two_collectors(database_url: str, tmp_path: Path) -> None:
     """Over the quota is 429 with Retry-After, whichever collector let the rest in.
 
     What one let in is missing at the other as soon as that has stored something; another project
@@ -112,10 +113,10 @@ def test_quota_over_two_collectors(sqlite_url: str, tmp_path: Path) -> None:
     """
     settings = {"TOOLFAULT_QUOTA_EVENTS_PER_MINUTE": "10"}
     with (
-        RunningCollector(sqlite_url, folder=tmp_path, **settings) as one,
-        RunningCollector(sqlite_url, folder=tmp_path, **settings) as two,
+        RunningCollector(database_url, folder=tmp_path, **settings) as one,
+        RunningCollector(database_url, folder=tmp_path, **settings) as two,
     ):
-        other = new_key(sqlite_url, project="other")
+        other = new_key(database_url, project="other")
         assert one.post(*[success() for _ in range(10)]).status_code == 200
         assert two.post(*[success() for _ in range(5)]).status_code == 200
 

@@ -1,7 +1,8 @@
-"""Several collector processes on one database end with what one would have stored."""
+"""Several collector processes on one database: on PostgreSQL they add up, SQLite takes one."""
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 from pathlib import Path
@@ -11,6 +12,7 @@ from sqlalchemy import func, select
 from tests.collector.recount import assert_counts_hold
 from tests.factories import conversation_end, counts, event_id, failure, success
 from tests.running import RunningCollector
+from tests.starting import completed
 
 from toolfault_collector.clock import SECOND_US, now_us
 from toolfault_collector.storage.database.engine import open_engine, read_connection
@@ -19,6 +21,7 @@ from toolfault_collector.storage.tables import conversation_end as ends
 
 CONVERSATIONS = 4
 CALLS = 40
+SERVE = "import sys; from toolfault_dashboard.cli.app import run; sys.exit(run(['serve']))"
 
 
 def _conversation(number: int, generator: random.Random) -> list[dict[str, object]]:
@@ -51,12 +54,7 @@ def _send(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "database_url",
-    [
-        pytest.param("postgresql", marks=pytest.mark.postgres),
-        pytest.param("sqlite", marks=pytest.mark.long),
-    ],
-    indirect=True,
+    "database_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True
 )
 def test_same_conversations_through_two_collectors(database_url: str, tmp_path: Path) -> None:
     """Calls of the same conversations, shuffled over two collectors and resent, add up."""
@@ -90,3 +88,15 @@ def test_same_conversations_through_two_collectors(database_url: str, tmp_path: 
         ended = conn.execute(select(func.count()).select_from(ends)).scalar_one()
     engine.dispose()
     assert (calls, folded, ended) == (CONVERSATIONS * CALLS, CONVERSATIONS * 7, CONVERSATIONS)
+
+
+def test_an_sqlite_file_takes_one_server(collector: RunningCollector) -> None:
+    """A second server on a file ends before it listens, with one sentence that names the file."""
+    settings = {"TOOLFAULT_DATABASE_URL": collector.database_url, "TOOLFAULT_PORT": "0"}
+    for program in (["-c", SERVE], ["-m", "toolfault_collector"]):
+        refused = completed(*program, environ={**os.environ, **settings})
+
+        assert (refused.returncode, refused.stdout) == (1, "")
+        (sentence,) = refused.stderr.splitlines()
+        file = collector.database_url.removeprefix("sqlite:///")
+        assert f"another server process is running on {file}" in sentence

@@ -32,7 +32,7 @@ class Found:
     chains: set[str] = field(default_factory=set)
     saved: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     errors: float = 0.0  # of what each failure would have saved, added up
-    cost: float = 0.0  # calls spent that belong to its failures
+    costs: Counter[str] = field(default_factory=Counter)  # calls spent that belong to its failures
     round_trips: int = 0  # those after its failures, each after the latest before it
     abandoned: set[str] = field(default_factory=set)
     times: list[Any] = field(default_factory=list)
@@ -41,6 +41,11 @@ class Found:
     def total(self) -> float:
         """Calls saved in the window."""
         return sum(self.saved.values())
+
+    @property
+    def cost(self) -> int:
+        """Calls spent in the window."""
+        return self.costs.total()
 
     def count(self, row: Row, saved: float) -> None:
         """Take in one failure."""
@@ -102,9 +107,9 @@ def fixes(failures: Iterable[Row], members: Mapping[str, Sequence[Row]]) -> dict
             else:
                 own_key = _open(row)
                 found[own_key].count(row, spent)
-            found[own_key].cost += spent
+            found[own_key].costs[row["conversation"]] += spent
             found[own_key].round_trips += after - later
-            if row["outcome"] == "abandoned":
+            if row["outcome"] == "abandoned" and row is in_order[-1]:
                 found[own_key].abandoned.add(chain_id)
             named |= patterns
     return dict(found)

@@ -107,6 +107,8 @@ def test_what_to_fix(airline: tuple[Connection, Scope]):
     assert second.abandoned == 1
     assert third.remedy == "reword"
     assert _said(f"{third.saved:.0f} calls saved")
+    assert (third.shared_with, second.shared_with) == ((2,), (3,))
+    assert _said(f"Its {third.failures} failures are among the {second.failures} of the second")
 
 
 def test_did_it_help(airline: tuple[Connection, Scope]):
@@ -143,5 +145,5 @@ def test_the_first_line_of_each_set(name: str, source: str) -> None:
     *totals, title, calls = line.split(" | ")
     assert totals == [count(summary[each]) for each in ("calls", "failures", "calls_spent")]
     assert first["title"] == shortened(title)
-    assert calls == count(round(first["saved"]))
+    assert calls == count(round(first["saved"] if first["saved"] is not None else first["cost"]))
     assert fixes["cost"] == summary["calls_spent"]

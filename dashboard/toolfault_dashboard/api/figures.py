@@ -99,7 +99,11 @@ def overview(asked: Asked) -> Any:
 def failures_over_time(
     asked: Asked,
     bucket: Annotated[
-        Bucket | None, Query(description="Length of a step; unless said, by the time shown.")
+        Bucket | None,
+        Query(
+            description="Length of a step; unless said, by the time shown. More than 1,000 steps"
+            " are refused."
+        ),
     ] = None,
     top: Annotated[
         int, Query(ge=1, le=50, description="Most codes; the rest is added up as `other`.")

@@ -14,6 +14,7 @@ from toolfault_collector.http.app import problem_response
 from toolfault_collector.http.problems import Problem
 from toolfault_dashboard.exports import MissingParquet
 from toolfault_dashboard.queries import CursorError
+from toolfault_dashboard.queries.buckets import TooManyBucketsError
 from toolfault_dashboard.queries.counting.deadline import TooSlow
 from toolfault_dashboard.queries.reading import EventsUnavailable
 from toolfault_dashboard.search import QueryError
@@ -56,6 +57,7 @@ def add_problem_handlers(app: FastAPI) -> None:
     app.add_exception_handler(Problem, _problem)
     app.add_exception_handler(QueryError, _query_error)
     app.add_exception_handler(CursorError, _cursor_error)
+    app.add_exception_handler(TooManyBucketsError, _too_many_buckets)
     app.add_exception_handler(TooSlow, _too_slow)
     app.add_exception_handler(EventsUnavailable, _no_events)
     app.add_exception_handler(MissingParquet, _missing_parquet)
@@ -77,6 +79,10 @@ def _query_error(request: Request, error: Exception) -> Response:
 
 def _cursor_error(request: Request, error: Exception) -> Response:
     return problem_response(request, Problem(422, "bad_cursor", str(error)))
+
+
+def _too_many_buckets(request: Request, error: Exception) -> Response:
+    return problem_response(request, Problem(422, "bad_parameter", str(error)))
 
 
 def _missing_parquet(request: Request, error: Exception) -> Response:

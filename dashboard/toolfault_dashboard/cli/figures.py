@@ -30,7 +30,7 @@ _FIRST: dict[str, tuple[str, ...]] = {
     "chains": ("started_at", "tool", "outcome", "failures", "calls_spent", "first_code"),
     "changes": ("occurred_at", "tool", "label", "kind"),
     "kinds": ("state", "owner", "tool", "code", "fields", "failures", "calls_spent"),
-    "fixes": ("title", "saved", "failures", "abandoned", "per_week", "mended_by"),
+    "fixes": ("title", "saved", "cost", "failures", "abandoned", "mended_by"),
     "tools": ("name", "failures", "calls_spent", "round_trips", "abandoned", "rate"),
     "messages": ("tool", "code", "failures", "recovery", "message"),
 }

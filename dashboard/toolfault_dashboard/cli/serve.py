@@ -66,6 +66,7 @@ def serve(
     from toolfault_collector.http.server import serve as run
     from toolfault_collector.runtime import Collector
     from toolfault_collector.storage.database.schema import prepare
+    from toolfault_collector.storage.database.server_lock import only_server
     from toolfault_dashboard.access.signin import create_link, has_account, link_command, own_name
     from toolfault_dashboard.app import create_app, sign_in_url
 
@@ -73,11 +74,6 @@ def serve(
     log.configure(settings.log_level)
     collector = Collector(settings)
     engine = collector.engine
-    # Before the port is taken, so that a database that cannot be used is told at once.
-    prepare(engine, migrate=settings.migrate)
-    if allow_public and not _asks(engine, has_account):
-        # An invitation is what the server asks for before it listens on a public address.
-        create_link(engine, now=now_us())
 
     def say(url: str) -> None:
         address = _reachable(url)
@@ -88,17 +84,20 @@ def serve(
         else:
             typer.echo(f"`{link_command(address, program=own_name())}` prints a new sign-in link.")
 
-    try:
-        run(
-            create_app(settings, collector=collector, ahead=True, alerting=True),
-            settings,
-            on_bound=say,
-        )
-    except OSError as error:
-        raise Failed(
-            f"Cannot listen on {settings.host}:{settings.port}: {error.strerror};"
-            " choose another --port."
-        ) from None
+    with only_server(engine):
+        # Before the port is taken, so that a database that cannot be used is told at once.
+        prepare(engine, migrate=settings.migrate)
+        if allow_public and not _asks(engine, has_account):
+            # An invitation is what the server asks for before it listens on a public address.
+            create_link(engine, now=now_us())
+        app = create_app(settings, collector=collector, ahead=True, alerting=True)
+        try:
+            run(app, settings, on_bound=say)
+        except OSError as error:
+            raise Failed(
+                f"Cannot listen on {settings.host}:{settings.port}: {error.strerror};"
+                " choose another --port."
+            ) from None
 
 
 def _asks(engine: Engine, question: Callable[[Connection], bool]) -> bool:

@@ -41,10 +41,14 @@ class FixLine:
 
     row: Doc[FixRow, "What was found."]
     patches: Doc[tuple[Patch, ...], "Ways to mend it; none where no remedy is known."]
-    share: Doc[float, "The calls it saves as a share of those of the first line, 0 to 1."]
-    saved: Doc[str, "Calls per week, or in the window where these are few, in words."]
+    share: Doc[float, "Its calls as a share of those of the first line, 0 to 1."]
+    calls: Doc[str, "What ranks it: calls saved or, where no remedy is known, spent, in words."]
     interval: Doc[str, "Their interval; empty where there is none."]
+    saved: Doc[str, "Calls saved per week, or in the window where these are few; empty if unknown."]
+    spent: Doc[str, "Calls spent, likewise; empty where other lines have them."]
     since: Doc[str, "What it has saved since a change of its tool; empty without one."]
+    also: Doc[str, "How many of its failures stand in other lines too; empty if none."]
+    others: Doc[tuple[Link, ...], "Those lines by their numbers."]
     spared: Doc[str, "The same without the change's name; empty without one."]
     first: Doc[str, "What the model called before it succeeded, in a sentence; empty if nothing."]
     href: Doc[str, "The failures behind it; empty if no query can name them."]
@@ -57,8 +61,7 @@ class FixNextContext:
     """`fix_next.html`."""
 
     view: Doc[View, "The query bar."]
-    fixes: Doc[tuple[FixLine, ...], "What to mend, most calls saved first."]
-    first: Doc[int, "The number of the first of them, from 1."]
+    fixes: Doc[tuple[FixLine, ...], "What to mend, most calls first."]
     rare: Doc[tuple[FixLine, ...], "What was seen once or twice, beside that."]
     covered: Doc[str, "How many of all calls spent the lists cover, as a sentence."]
     ignored: Doc[

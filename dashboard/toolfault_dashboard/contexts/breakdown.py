@@ -59,5 +59,6 @@ class BreakdownContext:
     columns: Doc[tuple[str, ...], "The values with a column of their own."]
     rows: Doc[tuple[BreakdownRow, ...], "The tools with most failures."]
     groups: Doc[dict[str, int], "How many values and tools there are in all."]
+    pages: Doc[dict[str, dict[str, str]], "Addresses of the pages beside, of values and tools."]
     minimum: Doc[int, "Calls below which a cell is not compared."]
     csv: Doc[str, "The matrix, or the values that failures alone have, as a file."]

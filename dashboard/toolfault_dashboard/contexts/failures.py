@@ -72,6 +72,7 @@ class FacetGroup:
     title: Doc[str, "The key in words."]
     lines: Doc[tuple[FacetLine, ...], "Its most frequent values."]
     more: Doc[int, "Values left out."]
+    all: Doc[str, "Where all values are; empty where no page has them."]
     newest: Doc[int, "Failures, the newest, that it counts; 0 if it counts all of them."]
 
 

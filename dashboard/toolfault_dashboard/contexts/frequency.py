@@ -105,6 +105,7 @@ class CodesContext:
     time: Doc[TimeChart | None, "Failures over time; None when no failure has a time."]
     heats: Doc[tuple[HeatMap, ...], "Tool by code and by field, where there are two of each."]
     groups: Doc[dict[str, int], "How many codes and fields there are in all."]
+    pages: Doc[dict[str, dict[str, str]], "Addresses of the pages beside, of codes and fields."]
     columns: Doc[ColumnChoice, "Columns of both tables."]
     links: Doc[dict[str, str], "Addresses: csv, fields_csv."]
 

@@ -35,6 +35,7 @@ class TimeChart:
     names: Doc[tuple[str, ...], "Codes, in the order of the stack."]
     rows: Doc[tuple[TimeRow, ...], "The table behind the drawing."]
     untimed: Doc[int, "Failures without a time, which no bucket holds."]
+    earlier: Doc[int, "Failures before the first bucket: the time has too many weeks."]
     marks: Doc[
         tuple[tuple[str, str], ...], "Changes in the window, oldest first: label and address."
     ]

@@ -23,7 +23,15 @@ from toolfault_dashboard.mcp.untrusted import bounded
 from toolfault_dashboard.queries import FixList, FixRow, Scope
 from toolfault_dashboard.queries.rows import CalledFirst, ChainDetail, ChainRow
 
-__all__ = ["called_first", "covered", "fixes_json", "fixes_markdown", "gepa_records", "score"]
+__all__ = [
+    "also_under",
+    "called_first",
+    "covered",
+    "fixes_json",
+    "fixes_markdown",
+    "gepa_records",
+    "score",
+]
 
 CHAINS_OF_A_FIX: Final = 20
 """Chains of each fix that become records: its newest."""
@@ -32,7 +40,7 @@ _LONGEST: Final = 600  # bytes of a recorded message
 
 
 def fixes_json(found: FixList) -> str:
-    """Return the list as one JSON array, most calls saved first, each with its patches."""
+    """Return the list as one JSON array in its order, each row with its patches."""
     rows = [
         {**asdict(row), "patches": [asdict(patch) for patch in patches(row.key)]}
         for row in found.rows
@@ -59,7 +67,7 @@ def fixes_markdown(found: FixList, first: Mapping[tuple[str, str], CalledFirst])
         message = row.detail if row.remedy == "reword" else row.told
         parts += [
             f"## {number}. {markdown_text(row.title)}\n",
-            f"{_saved(row)}\n",
+            f"{_saved(row)}{_also(row)}\n",
             *((f"> {markdown_text(bounded(message, _LONGEST))}\n",) if message else ()),
             *((f"{markdown_text(_known(row, first))}\n",) if row.remedy == "open" else ()),
             *(f"{patch.kind}:\n\n{_indented(patch.text)}\n" for patch in patches(row.key)),
@@ -71,9 +79,19 @@ def covered(found: FixList) -> str:
     """Return how many of all calls spent the list accounts for, as a sentence; empty for none."""
     if not found.cost:
         return ""
-    listed, total = (round(sum(row.cost for row in found.rows)), round(found.cost))
+    listed, total = (round(sum(row.cost or 0 for row in found.rows)), round(found.cost))
     spent = f"{plural(total, 'call')} spent"
     return f"The problems listed here account for {count(listed)} of {spent}."
+
+
+def also_under(row: FixRow) -> str:
+    """Return the begin of a sentence that ends with the other rows; empty where there are none."""
+    if not row.shared:
+        return ""
+    of_them = f"{count(row.shared)} of" if row.shared < row.failures else "All of"
+    all_of_it = f"{of_them} its {plural(row.failures, 'failure')}"
+    which = all_of_it if row.failures > 1 else "Its failure"
+    return f"{which} also {'stands' if row.shared == 1 else 'stand'} under"
 
 
 def called_first(row: FixRow, first: CalledFirst) -> str:
@@ -165,12 +183,23 @@ def _quoted(text: str) -> str:
 
 
 def _saved(row: FixRow) -> str:
-    what = "spent" if row.remedy == "open" else "saved"
+    saves = row.saved is not None
+    per_week, low, high = (
+        (row.saved_per_week, row.saved_per_week_low, row.saved_per_week_high)
+        if saves
+        else (row.cost_per_week, row.cost_per_week_low, row.cost_per_week_high)
+    )
     behind = f"{plural(row.failures, 'failure')} in {plural(row.chains, 'chain')}"
-    number = f"{plural(round(row.saved), 'call')} {what} in the window, {behind}"
-    if row.per_week is None or row.low is None or row.high is None:
+    what = "saved" if saves else "spent"
+    number = f"{plural(round(row.calls), 'call')} {what} in the window, {behind}"
+    if per_week is None or low is None or high is None:
         return f"{number}; not enough data for a week."
-    return f"{number}; {row.per_week:.1f} a week (95%: {row.low:.1f} to {row.high:.1f})."
+    return f"{number}; {per_week:.1f} a week (95%: {low:.1f} to {high:.1f})."
+
+
+def _also(row: FixRow) -> str:
+    numbers = " and ".join(f"number {count(each)}" for each in row.shared_with)
+    return f" {also_under(row)} {numbers}: do not add these up." if numbers else ""
 
 
 def _indented(text: str) -> str:

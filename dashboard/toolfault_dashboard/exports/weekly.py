@@ -118,8 +118,18 @@ def _parts(week: Week, linked: _Links) -> list[_Part]:
             "Fix next"
             if week.fixes_of is None
             else f"Fix next, of the newest {week.fixes_of} failures",
-            ("what to do", "calls per week", "failures"),
-            [(_to_do(row), _per_week(row), row.failures) for row in week.fixes],
+            ("what to do", "number", "saved per week", "spent per week", "failures", "also under"),
+            [
+                (
+                    _to_do(row),
+                    row.number,
+                    _per_week(row, "saved"),
+                    _per_week(row, "cost"),
+                    row.failures,
+                    _also(row),
+                )
+                for row in week.fixes
+            ],
             [linked.rows(row.query) for row in week.fixes],
         ),
         _Part(
@@ -136,6 +146,12 @@ def _to_do(row: FixRow) -> str:
         return f"{row.title} (no known remedy)"
     # Of one tool several messages may want other words.
     return f"{row.title}: {row.detail}" if row.remedy == "reword" else row.title
+
+
+def _also(row: FixRow) -> str:
+    """Say how many failures of *row* stand in rows with other numbers too."""
+    numbers = " and ".join(str(number) for number in row.shared_with)
+    return f"{row.shared} under number {numbers}" if numbers else "–"
 
 
 def _told_apart(part: _Part) -> _Part:
@@ -199,8 +215,9 @@ def _frequencies(title: str, name: str, rows: Sequence[FrequencyRow], linked: _L
     )
 
 
-def _per_week(row: object) -> str:
-    per_week, low, high = (getattr(row, name) for name in ("per_week", "low", "high"))
+def _per_week(row: FixRow, what: str) -> str:
+    names = (f"{what}_per_week{end}" for end in ("", "_low", "_high"))
+    per_week, low, high = (getattr(row, name) for name in names)
     return "–" if per_week is None else f"{per_week:.1f} ({low:.1f} to {high:.1f})"
 
 

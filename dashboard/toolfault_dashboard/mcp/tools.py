@@ -239,15 +239,21 @@ def _fix_next(conn: Connection, scope: Scope, given: _Paged) -> Answer:
 
 def fix(each: FixRow) -> dict[str, Any]:
     """Return one row of Fix next as an agent reads it."""
+    also = {"failures": each.shared, "numbers": list(each.shared_with)}
     figures = {
+        "number": each.number,
         "remedy": each.remedy,
-        "calls_saved": None if each.remedy == "open" else _number(each.saved),
-        "calls_spent": _number(each.cost),
-        "spent_per_week" if each.remedy == "open" else "saved_per_week": _interval(
-            each.per_week, each.low, each.high
+        "calls_saved": _number(each.saved),
+        "saved_per_week": _interval(
+            each.saved_per_week, each.saved_per_week_low, each.saved_per_week_high
         ),
+        "calls_spent": _number(each.cost),
+        "spent_per_week": None
+        if each.saved is not None
+        else _interval(each.cost_per_week, each.cost_per_week_low, each.cost_per_week_high),
         "estimated": each.estimated or None,
         "failures": each.failures,
+        "also_under": also if each.shared else None,
         "chains": each.chains,
         "abandoned": each.abandoned,
         "last_at": _time(each.last_at),

@@ -9,9 +9,11 @@ from sqlalchemy import ColumnElement, literal
 from toolfault_collector.clock import DAY_US, MINUTE_US
 
 __all__ = [
+    "MOST",
     "WEEK_OFFSET",
     "WIDTH",
     "Bucket",
+    "TooManyBucketsError",
     "bucket_of",
     "bucket_start",
     "buckets",
@@ -23,16 +25,27 @@ Bucket = Literal["hour", "day", "week"]
 WIDTH: Final[dict[Bucket, int]] = {"hour": 60 * MINUTE_US, "day": DAY_US, "week": 7 * DAY_US}
 """Microseconds of each bucket."""
 WEEK_OFFSET: Final = 4 * DAY_US  # 5 January 1970 was a Monday (ISO 8601 weeks)
-_MOST: Final = 1_000
+MOST: Final = 1_000
+"""Buckets that an axis has at most."""
 
 
-def is_drawn_whole(begin: int, end: int) -> bool:
+class TooManyBucketsError(ValueError):
+    """A width was asked for that would make more than `MOST` buckets; says what to ask for."""
+
+
+def is_drawn_whole(begin: int, end: int, bucket: Bucket | None) -> bool:
     """Say whether an axis from *begin* to *end* has no more buckets than are drawn."""
-    return (end - begin) // WIDTH["hour"] <= _MOST
+    return (end - begin) // WIDTH[bucket or _fitting(begin, end)] <= MOST
 
 
 def buckets(
-    begin: int, end: int, bucket: Bucket | None, *, first: int | None, last: int | None
+    begin: int,
+    end: int,
+    bucket: Bucket | None,
+    *,
+    first: int | None,
+    last: int | None,
+    most: int | None = MOST,
 ) -> tuple[Bucket, tuple[int, ...]]:
     """Return the width of the buckets between two moments, and the start of each.
 
@@ -42,16 +55,36 @@ def buckets(
         bucket: The width; None picks one that fits.
         first: The first row, where the axis may be cut to it.
         last: The last row.
+        most: How many buckets there may be; None for any number. Where the width was picked and
+            there are more, even by the week, the last ones are returned.
+
+    Raises:
+        TooManyBucketsError: The width was asked for and there would be more than *most*.
     """
-    if bucket is None:
-        days = (end - begin) / DAY_US
-        bucket = "hour" if days <= 3 else "day" if days <= 120 else "week"
+    asked, bucket = bucket, bucket or _fitting(begin, end)
     width = WIDTH[bucket]
-    if (end - begin) // width > _MOST:  # a window far wider than the data
+    if most is not None and (end - begin) // width > most:  # a window far wider than the data
         begin = max(begin, first if first is not None else end)
         end = min(end, last if last is not None else begin)
-        begin = max(begin, end - _MOST * width)
+        if asked is not None and (end - begin) // width > most:
+            raise TooManyBucketsError(_advice(asked, end - begin, most))
+        begin = max(begin, end - most * width)
     return bucket, tuple(range(start_of(begin, bucket), end + 1, width))
+
+
+def _fitting(begin: int, end: int) -> Bucket:
+    days = (end - begin) / DAY_US
+    return "hour" if days <= 3 else "day" if days <= 120 else "week"
+
+
+def _advice(asked: Bucket, length: int, most: int) -> str:
+    """Say what to ask for instead of buckets of which there are too many."""
+    fits = [each for each, width in WIDTH.items() if length // width <= most]
+    instead = f"Ask with bucket={fits[0]}, or for a" if fits else "Ask for a"
+    return (
+        f"{instead} shorter window (since:, until:): the time asked for has"
+        f" {length // WIDTH[asked] + 1:,} {asked}s, and one answer holds {most:,}."
+    )
 
 
 def start_of(at: int, bucket: Bucket) -> int:

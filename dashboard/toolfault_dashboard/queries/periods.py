@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, asc, desc, false, func, select, true, union_all
+from sqlalchemy import Connection, Select, asc, desc, false, func, select, true, union_all
 
 from toolfault_collector.storage.tables import call_counts, tool_call
+from toolfault_dashboard.queries.conditions import calls_of, counts_of
+from toolfault_dashboard.queries.counting.once import once
 from toolfault_dashboard.queries.projects import has_untimed
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import between, window
 
-__all__ = ["Period", "first_call", "last_call", "period_before"]
+__all__ = ["Period", "ends", "ends_of", "ends_of_calls", "first_call", "last_call", "period_before"]
 
 
 class Period(NamedTuple):
@@ -40,6 +42,46 @@ def period_before(conn: Connection, scope: Scope) -> Period | None:
     if length <= 0 or first_at is None or first_at > since - length:
         return None
     return Period(between(scope, since - length, since), length)
+
+
+@once
+def ends_of_calls(conn: Connection, scope: Scope) -> tuple[int | None, int | None]:
+    """Return when the first and the last call of *scope* ended, failed or not.
+
+    Microseconds; None where no call has a time.
+    """
+    return ends_of(conn.execute(ends(scope)).one())
+
+
+def ends(scope: Scope) -> Select[Any]:
+    """Return the select of what `ends_of_calls` looks up.
+
+    Each is a look at one end of an index, which is why successes and failures are asked for apart:
+    the index begins with that.
+    """
+    looks = []
+    for end in (func.min, func.max):
+        looks += [
+            select(end(tool_call.c.occurred_at)).where(
+                calls_of(scope), tool_call.c.success == success, tool_call.c.time_source != "none"
+            )
+            for success in (false(), true())
+        ]
+        looks.append(
+            select(end(call_counts.c.minute)).where(
+                counts_of(scope), call_counts.c.tool.is_not(None)
+            )
+        )
+    return select(*(each.scalar_subquery() for each in looks))
+
+
+def ends_of(row: Iterable[Any]) -> tuple[int | None, int | None]:
+    """Return the outermost moments of the row of `ends`.
+
+    PostgreSQL tells them as decimals where a union adds up numbers beside them.
+    """
+    times = [int(at) for at in row if at is not None]
+    return min(times, default=None), max(times, default=None)
 
 
 def first_call(conn: Connection, scope: Scope) -> int | None:

@@ -149,7 +149,7 @@ def test_what_has_no_remedy_is_listed_with_its_cost() -> None:
 def test_every_call_spent_belongs_to_one_failure() -> None:
     """The costs of all failures add up to the calls spent of their chain, whatever covers them.
 
-    Calls of other tools belong to the failure that opened it.
+    Calls of other tools belong to the failure that opened it, giving up to the last one.
     """
     bad = issue("port", "wrong_type", "int_from_string")
     chain = [
@@ -157,10 +157,12 @@ def test_every_call_spent_belongs_to_one_failure() -> None:
         failure(code="timeout", attempt=2, after=3),
         failure(bad, attempt=4, after=1),
     ]
+    chain = [each._replace(abandoned=True) for each in chain]
     found = opportunities(chain)
     assert [each.cost for each in found] == [6.0, 2.0, 1.0]
     assert [each.round_trips for each in found] == [1, 2, 1]
     assert [each.saved for each in found] == [9.0, 2.0, 0.0]
+    assert [each.abandoned for each in found] == [False, False, True]
 
 
 def test_problems_told_one_after_the_other() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from random import Random
 
@@ -85,8 +86,15 @@ def test_answers_are_counted_by_wording() -> None:
             more = (each.answer == 2, each.answer > 0, 1)
             expected[wording] = Answers(*map(sum, zip(before, more, strict=True)))
     assert found.wordings() == expected
-    one_by_one = dict(ByFix(found).answered(expected.keys()))
+    one_by_one = {
+        wording: (own, under) for wording, own, under in ByFix(found).answered(expected.keys())
+    }
     assert one_by_one.keys() == expected.keys()
-    for wording, own in one_by_one.items():
+    for wording, (own, under) in one_by_one.items():
         assert len(own) == expected[wording].answered
+        assert under == Counter(
+            each.key
+            for each in WHOLE
+            if each.answer and each.chain_id and (each.key.tool, each.code, each.said) == wording
+        )
         assert {(each.key.remedy, each.saved, each.cost) for each in own} == {("reword", 1.0, 0.0)}

@@ -43,7 +43,7 @@ def _rows(url: str, name: TableName) -> list[dict[str, Any]]:
 
 def _steady(row: dict[str, Any]) -> dict[str, Any]:
     """A row without what depends on the moment: savings a week, and since a change."""
-    moving = ("per_week", "low", "high", "saved_since")
+    moving = ("saved_per_week", "cost_per_week", "saved_since")
     return {name: value for name, value in row.items() if not name.startswith(moving)}
 
 

@@ -270,7 +270,7 @@ def are_frequencies(
 
 
 def test_codes_and_fields(read: Reads, conn: Connection, scope: Scope):
-    """Chart, both tables and both maps are those of the queries."""
+    """Chart, tables and maps are those of the queries; maps go by the failures of the tool."""
     page = read("/codes")
     is_over_time(page, "Failures over time", queries.failures_over_time(conn, scope, top=6))
     for title, first in (("Codes", "Code"), ("Fields", "Field")):
@@ -292,6 +292,8 @@ def test_codes_and_fields(read: Reads, conn: Connection, scope: Scope):
         totals = {each.tool: each.failures for each in matrix.tools}
         for row in table.rows:
             assert row["All"].number == totals[row["Tool"].text]
+        shown_totals = [row["All"].number for row in table.rows]
+        assert shown_totals == sorted(shown_totals, reverse=True)
 
 
 def test_maps_say_what_they_leave_out(empty_browser: Browser):
@@ -307,9 +309,17 @@ def test_maps_say_what_they_leave_out(empty_browser: Browser):
 
 
 @pytest.mark.parametrize(
-    ("path", "size"), [("/tools?", 50), ("/failures?group=kind", 50), ("/messages?", 20)]
+    ("path", "size", "name"),
+    [
+        ("/tools?", 50, "page"),
+        ("/failures?group=kind", 50, "page"),
+        ("/messages?", 20, "page"),
+        ("/breakdown?by=field", 30, "page"),
+        ("/breakdown?by=model", 30, "tools"),
+        ("/codes?", 30, "fields"),
+    ],
 )
-def test_long_lists_are_read_page_by_page(empty_browser: Browser, path: str, size: int):
+def test_long_lists_are_read_page_by_page(empty_browser: Browser, path: str, size: int, name: str):
     """120 tools, each with a kind and a text of its own: each is on one page of the list."""
     with write_transaction(empty_browser.engine) as conn:
         project = ensure_project(conn, "demo")
@@ -319,7 +329,7 @@ def test_long_lists_are_read_page_by_page(empty_browser: Browser, path: str, siz
     def named(page: Page) -> list[str]:
         rows = [row for table in page.main.tables for row in table.rows]
         texts = " ".join(cell.text for row in rows for cell in row.values())
-        return [tool for tool in (f"tool{n}" for n in range(120)) if f"{tool} " in f"{texts} "]
+        return sorted(set(re.findall(r"\btool\d+\b", texts)))
 
     page = empty_browser.page(path)
     seen = named(page)
@@ -328,9 +338,23 @@ def test_long_lists_are_read_page_by_page(empty_browser: Browser, path: str, siz
         page = empty_browser.page(following[0])
         seen += named(page)
     assert sorted(seen) == sorted(f"tool{n}" for n in range(120))
-    assert named(empty_browser.page(f"{path}&page=99")) == named(page)
+    assert named(empty_browser.page(f"{path}&{name}=99")) == named(page)
     for wrong in ("0", "last"):
-        assert "Correct page in" in empty_browser.page(f"{path}&page={wrong}", status=422).text
+        refused = empty_browser.page(f"{path}&{name}={wrong}", status=422)
+        assert f"Correct {name} in" in refused.text
+
+
+def test_a_facet_leads_to_the_values_that_it_leaves_out(empty_browser: Browser):
+    """Twelve tools, models and fields: what has no room is one click away, whatever is chosen."""
+    with write_transaction(empty_browser.engine) as conn:
+        project = ensure_project(conn, "demo")
+        calls = [failure(f"tool{n}", model=f"model{n}", field=f"field{n}") for n in range(12)]
+        store_events(conn, project, calls, received_at=now_us())
+    for facet in ("tool", "model", "field"):
+        link = empty_browser.page(f"/failures?q={facet}:{facet}3").main.link("and 2 more values")
+        (table, *_) = empty_browser.page(link).main.tables
+        assert len(table.rows) == 12
+        assert all(facet in row[table.headings[0]].text for row in table.rows)
 
 
 def test_tools(read: Reads, conn: Connection, scope: Scope):
@@ -588,7 +612,7 @@ def test_every_problem_is_on_a_page_of_fix_next(read: Reads, conn: Connection, s
     """The pages together list what the query ranks, in its order and in one unit."""
     found = queries.fix_next(conn, scope)
     ranked = found.rows
-    a_week = found.weeks is not None and ranked[0].saved / found.weeks >= 5
+    a_week = found.weeks is not None and ranked[0].calls / found.weeks >= 5
     last = max(1, -(-len(ranked) // 50))
     titles: list[str] = []
     for number in range(1, last + 1):
@@ -609,7 +633,7 @@ def test_fix_next(read: Reads, conn: Connection, scope: Scope):
     assert f"from {plural(found.failures, 'failure')} " in page.lead
     ranked = [row for row in found.rows if row.mended_by is None]
     listed = f"{plural(round(found.cost), 'call')} spent"
-    covered = count(round(sum(row.cost for row in found.rows)))
+    covered = count(round(sum(row.cost or 0 for row in found.rows)))
     assert f"The problems listed here account for {covered} of {listed}." in page.lead
     often = [row for row in ranked if row.failures >= 3]
     rare = [row.title.replace("\u200b", "") for row in ranked if row.failures < 3]
@@ -633,9 +657,15 @@ def test_fix_next(read: Reads, conn: Connection, scope: Scope):
             ends = sorted((row.saved_since_low or 0.0, row.saved_since_high or 0.0))
             low, high = ends if row.saved_since >= 0 else (-ends[1], -ends[0])
             assert f"(95%: {decimal(low, 1)} to {decimal(high, 1)})" in card.text
-        if row.per_week is not None and (ranked[0].per_week or 0) >= 5:
-            assert f"{decimal(row.per_week, 1)} calls a week" in card.text
-            assert f"95%: {decimal(row.low, 1)} to {decimal(row.high, 1)}" in card.text
+        of_saved = (row.saved_per_week, row.saved_per_week_low, row.saved_per_week_high)
+        of_cost = (row.cost_per_week, row.cost_per_week_low, row.cost_per_week_high)
+        per_week, least, most = of_cost if row.saved is None else of_saved
+        if row.saved is not None and row.cost is not None:
+            assert f"{plural(round(row.cost), 'call')} spent" in card.text
+        if per_week is not None and found.weeks and ranked[0].calls / found.weeks >= 5:
+            what = "spent" if row.remedy == "open" else "saved"
+            assert f"{decimal(per_week, 1)} calls a week {what}" in card.text
+            assert f"95%: {decimal(least, 1)} to {decimal(most, 1)}" in card.text
 
 
 Side = tuple[float | None, int]
@@ -802,9 +832,21 @@ def test_experiments(read: Reads, conn: Connection, scope: Scope):
         assert all(arm in row["Arms"].text for arm in arms)
 
 
+def test_what_is_often_compared_stays_when_it_is_compared(browser: Browser):
+    """Every preset is there beside the result of each, and the one in use is marked."""
+    presets = browser.page("/compare?project=generated").tabs("Often compared")
+    assert len(presets) > 1
+    for preset in presets:
+        shown = browser.page(preset.href).tabs("Often compared")
+        assert [each.href for each in shown] == [each.href for each in presets]
+        assert [each.text for each in shown if each.current] == [preset.text]
+
+
 def test_live(read: Reads, conn: Connection, scope: Scope):
-    """Live begins with the newest failures, each with its second."""
-    rows = read("/live").table("Failure").rows
+    """Live begins with the newest failures, each with its second, and has no window to choose."""
+    page = read("/live")
+    assert not page.labelled("Time window")
+    rows = page.table("Failure").rows
     newest = queries.failure_list(conn, scope, limit=30).rows
     are_failures(rows, newest)
     for row, each in zip(rows, newest, strict=True):

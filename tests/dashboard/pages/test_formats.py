@@ -45,6 +45,7 @@ def test_thousands_are_set_apart(value: int, text: str):
         (0.00123, "0.12%"),
         (0.9999, "100%"),
         (-0.034, "\u22123.4%"),
+        (-0.00001, "0.00%"),
     ],
 )
 def test_percentages_have_the_digits_their_size_needs(value: float | None, text: str):
@@ -106,11 +107,23 @@ def test_the_position_in_a_chain_is_counted_to_64(attempt: int | None, text: str
 
 @pytest.mark.parametrize(
     ("difference", "text"),
-    [(None, "–"), (-0.137, f"\u221213.7{THIN}pp"), (0.0042, f"+0.42{THIN}pp")],
+    [
+        (None, "–"),
+        (-0.137, f"\u221213.7{THIN}pp"),
+        (0.0042, f"+0.42{THIN}pp"),
+        (0.0, f"0.00{THIN}pp"),
+        (-0.00001, f"0.00{THIN}pp"),
+    ],
 )
 def test_differences_are_signed_points(difference: float | None, text: str):
-    """A difference of shares says its direction and is not called a percentage."""
+    """A difference of shares says its direction, zero has none; it is not called a percentage."""
     assert formats.points(difference) == text
+
+
+def test_a_name_breaks_between_its_words_and_no_number_breaks():
+    """A narrow table has places to break a name at, and none within a number or a word."""
+    parts = str(breakable("AskUser/wrong_type 331/11 1.5 2026-11-27")).split("<wbr>")
+    assert parts == ["Ask", "User/", "wrong_", "type 331/11 1.5 2026-11-27"]
 
 
 def test_a_time_says_its_zone_and_carries_its_machine_form():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections import defaultdict
 from collections.abc import Iterable
@@ -15,9 +17,10 @@ from tests.dashboard.generated import NOW
 from tests.dashboard.pages.conftest import Browser, open_browser
 from tests.dashboard.pages.places import GENERATED, details, generated, scope_of, variants
 from tests.dashboard.reading import Page
-from tests.factories import failure
+from tests.factories import failure, success
 
 from toolfault_collector.admin.projects import ensure_project
+from toolfault_collector.clock import DAY_US
 from toolfault_collector.storage.database.engine import (
     open_engine,
     read_connection,
@@ -405,6 +408,26 @@ def test_an_empty_project_leads_to_sending_data(own_browser: Browser):
         ensure_project(conn, "bare")
     link = own_browser.page("/failures?project=bare").main.link("Send data")
     assert "2. Over HTTP" in own_browser.page(link).headings
+
+
+def test_a_history_longer_than_an_axis_says_what_is_left_out(own_browser: Browser):
+    """A chart names the failures before it, the file has them, and the API refuses such steps."""
+    with write_transaction(own_browser.engine) as conn:
+        project = ensure_project(conn, "long")
+        sent = [failure(at=NOW - year * 365 * DAY_US) for year in (50, 30, 1)]
+        sent.append(success(at=NOW - DAY_US))
+        store_events(conn, project, sent, received_at=NOW, time_policy="import")
+    asked = "project=long&window=all"
+    chart = own_browser.page(f"/?{asked}").section("Failures over time")
+    assert "2 failures before the first week are not drawn" in chart.text
+    rows = list(csv.DictReader(io.StringIO(own_browser.get(f"/over-time.csv?{asked}").text)))
+    assert sum(int(row["failures"]) for row in rows) == 3
+    assert [float(row["failure_rate"]) for row in rows] == [1.0] * 3 + [0.0]
+    for more, instead in (("week", "Ask for a shorter"), ("hour&q=since:400d", "with bucket=day")):
+        path = f"/api/v1/failures-over-time?project=long&bucket={more}"
+        refused = own_browser.get(path)
+        assert (refused.status_code, refused.json()["code"]) == (422, "bad_parameter")
+        assert instead in refused.json()["detail"]
 
 
 @pytest.mark.parametrize(

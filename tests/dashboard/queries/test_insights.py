@@ -21,6 +21,7 @@ from toolfault_collector.storage.database.engine import read_connection, write_t
 from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.exports.comparisons import comparison_markdown
+from toolfault_dashboard.exports.fixes import fixes_markdown
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.comparisons.trials import before_trial
 from toolfault_dashboard.queries.fixes.fix_next import FEW
@@ -136,16 +137,19 @@ def test_fixes_lead_to_their_evidence(conn: Connection, asked: Scope, stored: Ta
     assert found.failures == len(stored.failures(asked.query, NOW))
     assert found.complete
     open_rows = [row for row in found.rows if row.mended_by is None]
-    ranks = [(row.failures >= FEW, row.saved, row.abandoned, row.failures) for row in open_rows]
+    ranks = [
+        (row.failures >= FEW, row.calls, row.abandoned or 0, row.failures) for row in open_rows
+    ]
     assert ranks == sorted(ranks, reverse=True)
     for row in found.rows:
         shown = stored.failures(asked.narrowed(row.query).query, NOW)
         if row.remedy != "all_at_once":
             assert row.failures <= len(shown), row
-        if row.per_week is not None:
-            assert row.low is not None
-            assert row.high is not None
-            assert row.low <= row.per_week <= row.high
+        assert (row.saved is None) == (row.remedy == "open")
+        if row.saved_per_week is not None:
+            assert row.saved_per_week_low is not None
+            assert row.saved_per_week_high is not None
+            assert row.saved_per_week_low <= row.saved_per_week <= row.saved_per_week_high
 
 
 def test_effect_of_a_change_is_that_of_its_rows(
@@ -418,7 +422,10 @@ def _talk(number: int, texts: str, sender: random.Random) -> list[dict[str, Any]
 def test_a_better_wording_is_counted_in_failures_chains_and_conversations(
     empty_sqlite: Engine,
 ) -> None:
-    """Twelve failures in nine chains are those, and the interval is over the nine conversations."""
+    """Twelve failures in nine chains are those, and the interval is over the nine conversations.
+
+    Each of them also stands, with its cost, in the line of what the call failed with: both say so.
+    """
     sender = random.Random(1)
     talks = ["AAB"] * 3 + ["AB"] * 6 + ["B"] * 3
     with write_transaction(empty_sqlite) as conn:
@@ -434,12 +441,24 @@ def test_a_better_wording_is_counted_in_failures_chains_and_conversations(
     assert (row.detail, row.failures, row.chains) == ("text A", 12, 9)
     assert row.saved == pytest.approx(12.0)
     # The project is a day old, however long the window: a week has seven of them.
-    assert (found.weeks, row.per_week) == pytest.approx((1 / 7, 7 * 12.0))
+    assert (found.weeks, row.saved_per_week) == pytest.approx((1 / 7, 7 * 12.0))
     # None of 12 is fixed: that is known to 1 / 14. As long as it is none, one call follows each
     # failure with the text and one with another, whatever share of these is fixed.
     error = (1 / 14) * (13 / 14) / 14
     reach = 1.959964 * math.sqrt(3 * 2**2 + 6 * 1**2 + 12**2 * error)
-    assert (row.low, row.high) == pytest.approx((7 * (12 - reach), 7 * (12 + reach)), abs=1e-3)
+    assert (row.saved_per_week_low, row.saved_per_week_high) == pytest.approx(
+        (7 * (12 - reach), 7 * (12 + reach)), abs=1e-3
+    )
+    (other,) = (each for each in found.rows if each is not row)
+    assert [(each.failures, each.shared, each.shared_with) for each in (other, row)] == [
+        (24, 12, (row.number,)), (12, 12, (other.number,)),
+    ]  # fmt: skip
+    assert [each.number for each in found.rows] == [1, 2]
+    assert (row.cost, row.cost_per_week, row.round_trips, row.abandoned) == (None,) * 4
+    assert (other.saved, other.cost) == (None, found.cost)
+    text = fixes_markdown(found, {})
+    assert f"12 of its 24 failures also stand under number {row.number}: do not add" in text
+    assert f"All of its 12 failures also stand under number {other.number}: do not add" in text
 
 
 def test_tools_that_fail_with_one_text_are_one_thing_to_mend(empty_sqlite: Engine) -> None:

@@ -200,7 +200,7 @@ def _interval(chains: list[dict[str, Any]]) -> tuple[float, float] | tuple[None,
 def test_over_time(
     conn: Connection, asked: Scope, stored: Tables, bucket: queries.Bucket, width: int
 ) -> None:
-    """Buckets have no gaps, hold every timed failure once, and no untimed one."""
+    """Buckets have no gaps, begin and end with a call, hold each timed failure once, no other."""
     found = queries.failures_over_time(conn, asked, bucket=bucket, top=2)
     failures = stored.failures(asked.query, NOW)
     timed = [c for c in failures if c["time_source"] != "none"]
@@ -209,6 +209,16 @@ def test_over_time(
     assert sum(line.total for line in lines) == len(timed)
     assert len(found.series) <= 2
     assert all(b - a == width for a, b in zip(found.starts, found.starts[1:], strict=False))
+    assert found.earlier == 0
+    if not asked.query.has("since", "until"):
+        calls = stored.denominators(asked.query, NOW)
+        times = [
+            int(c["minute"] if "minute" in c else c["occurred_at"])
+            for c in calls
+            if c.get("time_source") != "none"
+        ]
+        ends = [end(times) // width * width for end in (min, max) if times]
+        assert ends == [*found.starts[:1], *found.starts[1:][-1:]]
     expected = Counter((c["code"], c["occurred_at"] // width * width) for c in timed)
     for line in found.series:
         for start, count in zip(found.starts, line.counts, strict=True):

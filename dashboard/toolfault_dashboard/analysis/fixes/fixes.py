@@ -49,8 +49,11 @@ class Fix:
     last_at: int | None  # newest failure it covers
     conversations: int = field(default=0)
     cost: float = 0.0  # calls spent that belong to its failures
+    cost_per_week: float | None = None
+    cost_low: float | None = None
+    cost_high: float | None = None
     round_trips: int = 0  # round trips among them
-    abandoned: int = 0  # chains that were abandoned
+    abandoned: int = 0  # chains that were abandoned after one of its failures
     kinds: frozenset[int] = frozenset()  # numbers of the signatures of its failures
     squares: float = 0.0  # of what each conversation would have saved, added up
     said: Mapping[int | None, int] = field(default_factory=dict)  # see `Tally`
@@ -74,19 +77,19 @@ class Tally:
     Attributes:
         saved: Calls by conversation.
         chains: Chains that have one.
-        abandoned: Those of them that were abandoned.
-        cost: Calls spent that belong to the failures.
+        abandoned: Chains that were abandoned after one of the failures, the last of its chain.
+        costs: Calls spent that belong to the failures, by conversation.
         round_trips: Round trips among them.
         kinds: Numbers of the signatures of the failures.
         said: What the failures said (`FixFailure.said`) and how many said it, where they are open.
     """
 
     failures: int = 0
-    cost: float = 0.0
     round_trips: int = 0
     saved: dict[str, float] = field(default_factory=dict)
+    costs: dict[str, float] = field(default_factory=dict)
     chains: set[str] = field(default_factory=set)
-    abandoned: set[str] = field(default_factory=set)
+    abandoned: int = 0
     kinds: set[int] = field(default_factory=set)
     said: Counter[int | None] = field(default_factory=Counter)
     last_at: int | None = None
@@ -94,14 +97,13 @@ class Tally:
     def count(self, each: Opportunity) -> None:
         """Take in one more opportunity."""
         self.failures += 1
-        self.cost += each.cost
         self.round_trips += each.round_trips
+        self.abandoned += each.abandoned
         conversation = each.conversation
         self.saved[conversation] = self.saved.get(conversation, 0.0) + each.saved
+        self.costs[conversation] = self.costs.get(conversation, 0.0) + each.cost
         if each.chain_id:
             self.chains.add(each.chain_id)
-            if each.abandoned:
-                self.abandoned.add(each.chain_id)
         if each.kind is not None:
             self.kinds.add(each.kind)
         if each.key.remedy == "open":
@@ -187,10 +189,10 @@ def outline(group: Sequence[Tallied]) -> Outline:
         last_at = _later(last_at, each.tally.last_at)
     return Outline(
         saved=sum(each.total * each.factor for each in group),
-        abandoned=len(set().union(*(each.tally.abandoned for each in group))),
+        abandoned=sum(each.tally.abandoned for each in group),
         failures=sum(each.tally.failures for each in group),
         last_at=last_at,
-        cost=sum(each.tally.cost for each in group),
+        cost=sum(sum(each.tally.costs.values()) for each in group),
     )
 
 
@@ -257,24 +259,42 @@ def fix_of(
     total, abandoned, failures, last_at, cost, _ = outline(group)
     # Of a product of two independent estimates: how many, and what each would have saved.
     squares += sum(each.total * each.error for each in group) ** 2
-    spread = critical_value(confidence) * sqrt(squares)
+    per_week, low, high = _per_week(total, squares, weeks, confidence)
+    costs: defaultdict[str, float] = defaultdict(float)
+    for each in group:
+        for conversation, part in each.tally.costs.items():
+            costs[conversation] += part
+    of_cost = _per_week(cost, sum(part * part for part in costs.values()), weeks, confidence)
     return Fix(
         key=key,
         saved=total,
         failures=failures,
         chains=len(chains) + sum(chain not in chains for chain in further),
-        per_week=None if weeks is None else total / weeks,
-        low=None if weeks is None else max(0.0, total - spread) / weeks,
-        high=None if weeks is None else (total + spread) / weeks,
+        per_week=per_week,
+        low=low,
+        high=high,
         last_at=last_at,
         conversations=len(saved) + sum(name not in saved for name in more),
         cost=cost,
+        cost_per_week=of_cost[0],
+        cost_low=of_cost[1],
+        cost_high=of_cost[2],
         round_trips=sum(each.tally.round_trips for each in group),
         abandoned=abandoned,
         kinds=frozenset().union(*(each.tally.kinds for each in group)),
         squares=squares,
         said=_said_by(group),
     )
+
+
+def _per_week(
+    total: float, squares: float, weeks: float | None, confidence: float
+) -> tuple[float, float, float] | tuple[None, None, None]:
+    """Return calls a week and the ends of their interval (see the module)."""
+    if weeks is None:
+        return None, None, None
+    reach = critical_value(confidence) * sqrt(squares)
+    return total / weeks, max(0.0, total - reach) / weeks, (total + reach) / weeks
 
 
 def _said_by(group: Iterable[Tallied]) -> Mapping[int | None, int]:

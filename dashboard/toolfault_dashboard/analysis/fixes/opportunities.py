@@ -8,7 +8,8 @@ under its tool and code, with the remedy ``open``: it costs all the same.
 
 Every call spent belongs to one failure: a round trip to the latest one before it that is looked at,
 calls of other tools to the one that opened the chain. So the costs add up to the calls spent of the
-chains as far as all their failures are looked at.
+chains as far as all their failures are looked at. A chain that was abandoned counts once, too:
+under the last of its failures that is looked at, after which the model gave up.
 
 What there is one of per failure is a named tuple: of two weeks there may be 200,000.
 """
@@ -72,7 +73,7 @@ class Opportunity(NamedTuple):
         occurred_at: End of the call, microseconds; None where its source has no times.
         cost: Calls spent that belong to the failure.
         round_trips: Round trips among them.
-        abandoned: Whether its chain was abandoned.
+        abandoned: Whether its chain was abandoned after it, the last of its failures.
         kind: Number of the failure's signature.
         said: What it said, see `FixFailure`.
         code: The failure's.
@@ -119,14 +120,14 @@ def _of_chain(members: Sequence[FixFailure]) -> list[Opportunity]:
     counted: set[FixKey] = set()
     one_at_a_time = _one_at_a_time(members)
     for place, failure in enumerate(members):
-        following = members[place + 1].calls_after if place + 1 < len(members) else 0
-        trips = failure.calls_after - following
+        is_last = place + 1 == len(members)
+        trips = failure.calls_after - (0 if is_last else members[place + 1].calls_after)
         key = _covering(failure)
         if key is None and place in one_at_a_time:
             key = FixKey(failure.tool, "", "all_at_once")
-            found.append(_opportunity(failure, key, trips)._replace(saved=1.0))
+            found.append(_opportunity(failure, key, trips, is_last=is_last)._replace(saved=1.0))
             continue
-        each = _opportunity(failure, key or _open(failure), trips)
+        each = _opportunity(failure, key or _open(failure), trips, is_last=is_last)
         # The first covered failure already saves all that came after it.
         saved = 0.0 if key is not None and key in counted else each.saved
         if key is not None:
@@ -135,7 +136,9 @@ def _of_chain(members: Sequence[FixFailure]) -> list[Opportunity]:
     return found
 
 
-def _opportunity(failure: FixFailure, key: FixKey, trips: int) -> Opportunity:
+def _opportunity(
+    failure: FixFailure, key: FixKey, trips: int, *, is_last: bool = True
+) -> Opportunity:
     cost = float(trips + failure.other_calls)
     return Opportunity(
         key,
@@ -145,7 +148,7 @@ def _opportunity(failure: FixFailure, key: FixKey, trips: int) -> Opportunity:
         failure.occurred_at,
         cost,
         trips,
-        failure.abandoned,
+        failure.abandoned and is_last,
         failure.kind,
         failure.said,
         failure.code,

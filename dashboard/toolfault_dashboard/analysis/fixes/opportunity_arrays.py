@@ -8,7 +8,7 @@ window leaves out those that reach beyond a part of it (``queries.fixes.fix_evid
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -221,14 +221,13 @@ class ByFix(Mapping[FixKey, Outline]):
         sums = (
             *(
                 np.add.reduceat(each[order], begins, dtype=np.int64)
-                for each in (found.saved, found.cost)
+                for each in (found.saved, found.cost, found.abandoned)
             ),
             failures,
             np.maximum.reduceat(found.occurred_at[order], begins),
-            self._abandoned(begins),
             np.where(low == high, low, _NONE),
         )
-        for saved, cost, number, last_at, abandoned, told in zip(
+        for saved, cost, abandoned, number, last_at, told in zip(
             *(each.tolist() for each in sums), strict=True
         ):
             yield Outline(
@@ -239,16 +238,6 @@ class ByFix(Mapping[FixKey, Outline]):
                 cost=float(cost),
                 told=_known(told),
             )
-
-    def _abandoned(self, begins: Any) -> Any:
-        """Return how many chains of each fix were abandoned."""
-        import numpy as np
-
-        found, order = self._found, self._order
-        fix = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(order))))
-        given_up = (found.abandoned[order] == 1) & (found.chain[order] != _NONE)
-        chains = np.stack([fix, found.conversation[order], found.chain[order]], axis=1)[given_up]
-        return np.bincount(np.unique(chains, axis=0)[:, 0], minlength=len(begins))
 
     def __getitem__(self, key: FixKey) -> Outline:
         return self._outlines[key]
@@ -263,8 +252,13 @@ class ByFix(Mapping[FixKey, Outline]):
         """Return those of *key* one by one, their conversations and chains named by numbers."""
         return self._one_by_one(key, self._order[self._slices[key]])
 
-    def answered(self, wanted: Collection[Wording]) -> Iterator[tuple[Wording, list[Opportunity]]]:
-        """Yield each wording *wanted* with those that were answered, as if each saved one call."""
+    def answered(
+        self, wanted: Collection[Wording]
+    ) -> Iterator[tuple[Wording, list[Opportunity], Counter[FixKey]]]:
+        """Yield each wording *wanted* with those that were answered, as if each saved one call.
+
+        With them comes how many of them stand under which fix.
+        """
         import numpy as np
 
         wordings, of_sorts = self._found.wordings_of_sorts()
@@ -272,13 +266,15 @@ class ByFix(Mapping[FixKey, Outline]):
         rows = np.flatnonzero(self._found.answer > 0)
         of_each = of_sorts[self._found.sort[rows]]
         for place in places:
-            key = FixKey(wordings[place][0], "", "reword")
+            key, own = FixKey(wordings[place][0], "", "reword"), rows[of_each == place]
+            under = self._found.key[self._found.sort[own]].tolist()
             yield (
                 wordings[place],
                 [
                     each._replace(saved=1.0, cost=0.0, round_trips=0, abandoned=False)
-                    for each in self._one_by_one(key, rows[of_each == place])
+                    for each in self._one_by_one(key, own)
                 ],
+                Counter(self._found.keys[each] for each in under),
             )
 
     def _one_by_one(self, key: FixKey, own: Any) -> list[Opportunity]:

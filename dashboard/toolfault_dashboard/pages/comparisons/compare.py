@@ -107,8 +107,7 @@ def _links(ask: Ask, found: Comparison | None, before: str, after: str) -> dict[
 def _presets(ask: Ask) -> tuple[Link, ...]:
     """Return the last week against the one before, and the two newest releases."""
     pairs = [("This week against the week before", "since:14d until:7d", "since:7d")]
-    # Once two queries are compared the page has said what else it can do.
-    newest = [name for name in _releases(ask) if name][:2] if not any(_sides(ask)) else []
+    newest = [name for name in _releases(ask) if name][:2]
     if len(newest) == 2:
         after, before = newest
         texts = [str(Clause("release", (Pattern((name,)),))) for name in (before, after)]

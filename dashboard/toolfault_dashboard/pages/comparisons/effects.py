@@ -56,10 +56,11 @@ def shown_value(metric: str, value: float | None) -> str:
 
 
 def shown_difference(metric: str, value: float | None) -> str:
-    """Return a difference of *metric* as a page shows it, with its sign."""
+    """Return a difference of *metric* as a page shows it, with its sign; zero has none."""
     if metric in SHARES:
         return points(value)
-    return decimal(value) if value is None or value < 0 else f"+{decimal(value)}"
+    text = decimal(value)
+    return f"+{text}" if value is not None and value > 0 and text.strip("0.,") else text
 
 
 def counted(number: int, unit: str) -> str:

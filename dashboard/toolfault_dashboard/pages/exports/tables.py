@@ -51,6 +51,7 @@ from toolfault_dashboard.queries.rows import (
     FrequencyRow,
     Funnel,
     RoundTripBin,
+    Series,
 )
 from toolfault_dashboard.search import parse
 from toolfault_dashboard.writes.picked_fixes import PickedFix, picked_fixes
@@ -277,20 +278,29 @@ def issues(ask: Ask) -> RowStream:
 
 @_serve("over-time")
 def over_time(ask: Ask) -> RowStream:
-    """Write failures by bucket of time and code, and the calls of each bucket."""
-    found = queries.failures_over_time(ask.conn, ask.scope, top=_ALL)
+    """Write failures by bucket of time and code, and beside each code the figures of its bucket.
+
+    A bucket without a failure is one row without a code, as its calls and its rate are worth one.
+    """
+    found = queries.failures_over_time(ask.conn, ask.scope, top=_ALL, most=None)
     rows = (
-        (start, line.name, line.counts[index], found.calls[index])
-        for index, start in enumerate(found.starts)
-        for line in found.series
-        if line.counts[index]
+        (start, name, failures, each.count, found.calls[index], *_rate_cells(each))
+        for index, (start, each) in enumerate(zip(found.starts, found.rates, strict=True))
+        if found.calls[index] or each.count
+        for name, failures in _codes_at(found.series, index) or [("", 0)]
     )
+    rate_columns = _rate_columns("failure_rate")
     return _table(
-        ("from_at", "code", "failures", "calls"),
+        ("from_at", "code", "failures", "all_failures", "calls", *rate_columns),
         rows,
         times=("from_at",),
-        integers=("failures", "calls"),
+        numbers=rate_columns[:3],
+        integers=("failures", "all_failures", "calls", rate_columns[3]),
     )
+
+
+def _codes_at(series: Sequence[Series], index: int) -> list[tuple[str, int]]:
+    return [(line.name, line.counts[index]) for line in series if line.counts[index]]
 
 
 @_serve("chain-lengths")

@@ -18,6 +18,7 @@ from toolfault_dashboard.pages.failures.kinds_table import (
     kind_tabs,
     kinds_table,
 )
+from toolfault_dashboard.pages.figures.breakdown import PROPERTIES
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.columns import (
     Columns,
@@ -164,8 +165,17 @@ def _facet(ask: Ask, facet: Facet) -> FacetGroup:
         title=_TITLES.get(facet.key, facet.key),
         lines=lines,
         more=max(0, facet.distinct - len(lines)),
+        all=_all_of(ask, facet.key),
         newest=0 if facet.exact else facet.counted,
     )
+
+
+def _all_of(ask: Ask, key: str) -> str:
+    """Return the page of all values of a facet; like the facet it ignores what is chosen of it."""
+    rest = Query(tuple(each for each in ask.query.clauses if each.key != key or each.negated))
+    if key == "tool":
+        return ask.link("/tools", rest)
+    return ask.link("/breakdown", rest, by=key) if key in PROPERTIES else ""
 
 
 def _single(query: Query, key: str) -> str:

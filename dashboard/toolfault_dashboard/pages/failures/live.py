@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncIterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final
 
 import anyio
@@ -14,12 +15,14 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from toolfault_dashboard import queries
+from toolfault_dashboard.contexts import Link, View
 from toolfault_dashboard.contexts.live import LiveContext
 from toolfault_dashboard.formats import plural, shown_in, time_tag, timestamp, visible
 from toolfault_dashboard.glossary import meaning
 from toolfault_dashboard.pages.shared.ask import Ask, Asked, open_ask
 from toolfault_dashboard.pages.shared.lines import failure_line
 from toolfault_dashboard.pages.shared.shell import clock_of
+from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.rows import FailureRow
 from toolfault_dashboard.search import QueryError
 
@@ -39,15 +42,28 @@ _RETRY_MILLISECONDS: Final = 1_000
 @router.get("/live", name="live")
 def live(ask: Asked) -> Response:
     """Render the newest failures; a little script adds those that follow."""
-    page = queries.failure_list(ask.conn, ask.scope, limit=ROWS, total=0)
+    page = queries.failure_list(ask.conn, _scope(ask), limit=ROWS, total=0)
     context = LiveContext(
-        view=ask.view("/live"),
+        view=_view(ask),
         rows=tuple(failure_line(ask, row) for row in page.rows),
         events=ask.link("/live/events"),
         again=ask.link("/live"),
         most=ROWS,
     )
     return ask.render("live.html", context, title="Live")
+
+
+def _scope(ask: Ask) -> Scope:
+    """Return the failures of any window: the newest ones are the same in all of them."""
+    return ask.scope_of(ask.query)
+
+
+def _view(ask: Ask) -> View:
+    """Return the query bar without what chooses a window or loads the page again."""
+    view = replace(ask.view("/live"), windows=(), window="", copies=())
+    if not ask.query.clauses:
+        return view
+    return replace(view, advice=Link("Remove the filter", ask.link("/live", ""), current=False))
 
 
 @router.get("/live/events", name="live_events", response_class=EventSourceResponse)
@@ -83,7 +99,7 @@ def _newest(request: Request) -> list[tuple[str, dict[str, str]]]:
     """Return the newest failures of the view, newest first; none where the query is none."""
     with contextmanager(open_ask)(request) as ask:
         try:
-            page = queries.failure_list(ask.conn, ask.scope, limit=ROWS, total=0)
+            page = queries.failure_list(ask.conn, _scope(ask), limit=ROWS, total=0)
         except QueryError:
             return []
         return [(row.event_id, _data(ask, row)) for row in page.rows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -23,6 +23,7 @@ from toolfault_dashboard.formats import count, percent_interval, plural
 from toolfault_dashboard.glossary import CODES
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.lines import NONE, exactly, frequency_lines, rate_scale
+from toolfault_dashboard.pages.shared.numbered import Number, one_page
 from toolfault_dashboard.queries.figures.breakdown import (
     BREAKDOWNS,
     MINIMUM_CALLS,
@@ -34,7 +35,7 @@ from toolfault_dashboard.queries.figures.breakdown import (
 )
 from toolfault_dashboard.queries.visibility import sees
 
-__all__ = ["chosen_key", "chosen_kind", "lines_of", "router"]
+__all__ = ["PROPERTIES", "chosen_key", "chosen_kind", "lines_of", "router"]
 
 router = APIRouter()
 
@@ -51,22 +52,28 @@ KINDS: Final[Mapping[str, queries.Dimension]] = {
 }
 """What failures alone have; a success has none of it to divide by. Kinds have their own page."""
 
+PROPERTIES: Final = frozenset((*BREAKDOWNS, *KINDS.values()))
+"""Everything that the address may break down by."""
+
 
 @router.get("/breakdown", name="breakdown")
-def breakdown_page(ask: Asked) -> Response:
-    """Render the page."""
+def breakdown_page(ask: Asked, page: Number = 1, tools: Number = 1) -> Response:
+    """Render one page of the values, and one of the tools by them."""
     kind = chosen_kind(ask)
     if kind is not None:
-        return _page(ask, _of_failures(ask, *kind))
+        return _page(ask, _of_failures(ask, *kind, page))
     by = chosen_key(ask)
     found = breakdown(ask.conn, ask.scope, by)
     columns = tuple(group.name for group in found.groups[:COLUMNS])
+    groups, of_groups = one_page(ask, page, found.groups, LINES)
+    named, of_tools = one_page(ask, tools, found.tools, TOOLS, name="tools", at="matrix-title")
     context = replace(
         _empty(ask, by, "" if by == BREAKDOWNS[0] else by),
-        lines=lines_of(ask, found.groups[:LINES], by),
+        lines=lines_of(ask, groups, by),
         columns=tuple(name or NONE for name in columns),
-        rows=_rows(ask, found, columns),
+        rows=_rows(ask, found, named, columns),
         groups={"values": len(found.groups), "tools": len(found.tools)},
+        pages={"values": of_groups, "tools": of_tools},
     )
     return _page(ask, context)
 
@@ -75,14 +82,16 @@ def _page(ask: Ask, context: BreakdownContext) -> Response:
     return ask.render("breakdown.html", context, title="Break down")
 
 
-def _of_failures(ask: Ask, name: str, kind: queries.Dimension) -> BreakdownContext:
+def _of_failures(ask: Ask, name: str, kind: queries.Dimension, page: int) -> BreakdownContext:
     """Return the page of what failures alone have."""
-    found = queries.frequency(ask.conn, ask.scope, kind, limit=LINES)
+    found = queries.frequency(ask.conn, ask.scope, kind)
+    rows, pages = one_page(ask, page, found.rows, LINES)
     return replace(
         _empty(ask, name, kind),
-        kinds=frequency_lines(ask, found, CODES if kind == "code" else None),
+        kinds=frequency_lines(ask, replace(found, rows=rows), CODES if kind == "code" else None),
         denominator=found.denominator,
         groups={"values": found.groups, "tools": 0},
+        pages={"values": pages, "tools": {}},
     )
 
 
@@ -104,6 +113,7 @@ def _empty(ask: Ask, name: str, wanted: str) -> BreakdownContext:
         columns=(),
         rows=(),
         groups={},
+        pages={},
         minimum=MINIMUM_CALLS,
         csv=ask.export("/breakdown.csv", by=wanted),
     )
@@ -143,7 +153,9 @@ def lines_of(
     )
 
 
-def _rows(ask: Ask, found: Breakdown, columns: tuple[str, ...]) -> tuple[BreakdownRow, ...]:
+def _rows(
+    ask: Ask, found: Breakdown, tools: Sequence[str], columns: Sequence[str]
+) -> tuple[BreakdownRow, ...]:
     cells = {(cell.tool, cell.name): cell for cell in found.cells}
     compared = [cell for cell in found.cells if cell.rate.n >= MINIMUM_CALLS]
     highest = max((cell.rate.value or 0.0 for cell in compared), default=0.0)
@@ -169,7 +181,7 @@ def _rows(ask: Ask, found: Breakdown, columns: tuple[str, ...]) -> tuple[Breakdo
             cells=tuple(cell(tool, name) for name in columns),
             worst=worst[tool] or NONE if tool in worst else "",
         )
-        for tool in found.tools[:TOOLS]
+        for tool in tools
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, Literal
 
 from fastapi import APIRouter
@@ -14,6 +15,7 @@ from toolfault_dashboard.glossary import CODES
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.columns import Columns, choice, kept_columns, redirected
 from toolfault_dashboard.pages.shared.lines import exactly, frequency_lines
+from toolfault_dashboard.pages.shared.numbered import Number, one_page
 from toolfault_dashboard.pages.shared.over_time import TOP_CODES, time_chart
 from toolfault_dashboard.queries.figures.matrices import matrix
 from toolfault_dashboard.queries.figures.totals import totals
@@ -43,18 +45,22 @@ COLUMNS: Final = Columns(
 
 
 @router.get("/codes", name="codes")
-def codes(ask: Asked) -> Response:
-    """Render the page."""
+def codes(ask: Asked, page: Number = 1, fields: Number = 1) -> Response:
+    """Render one page of the codes, and one of the fields."""
     if (answer := redirected(ask, "/codes", {"": COLUMNS})) is not None:
         return answer
     totals(ask.conn, ask.scope)  # by one statement what the tables, maps and chart below share
-    by_code = queries.frequency(ask.conn, ask.scope, "code", limit=ROWS)
-    by_field = queries.frequency(ask.conn, ask.scope, "field", limit=ROWS)
+    by_code = queries.frequency(ask.conn, ask.scope, "code")
+    by_field = queries.frequency(ask.conn, ask.scope, "field")
+    code_rows, of_codes = one_page(ask, page, by_code.rows, ROWS, at="codes-title")
+    field_rows, of_fields = one_page(
+        ask, fields, by_field.rows, ROWS, name="fields", at="fields-title"
+    )
     context = CodesContext(
         view=ask.view("/codes", **kept_columns(ask, COLUMNS)),
         failures=by_code.failures,
-        codes=frequency_lines(ask, by_code, CODES),
-        fields=frequency_lines(ask, by_field),
+        codes=frequency_lines(ask, replace(by_code, rows=code_rows), CODES),
+        fields=frequency_lines(ask, replace(by_field, rows=field_rows)),
         denominator=by_code.denominator,
         fields_denominator=by_field.denominator,
         time=time_chart(
@@ -64,6 +70,7 @@ def codes(ask: Asked) -> Response:
         ),
         heats=tuple(map_ for by in _MAPS if (map_ := _heat(ask, by)) is not None),
         groups={"codes": by_code.groups, "fields": by_field.groups},
+        pages={"codes": of_codes, "fields": of_fields},
         columns=choice(ask, COLUMNS),
         links={
             "csv": ask.export("/codes.csv"),

@@ -31,7 +31,7 @@ from toolfault_dashboard.pages.shared.lines import (
     rate_scale,
     tool_lines,
 )
-from toolfault_dashboard.pages.shared.numbered import Number, numbered
+from toolfault_dashboard.pages.shared.numbered import Number, one_page
 from toolfault_dashboard.pages.shared.over_time import TOP_CODES, peak_words, time_chart
 from toolfault_dashboard.pages.shared.tiles import overview_tiles
 from toolfault_dashboard.queries.chains.round_trips import read_chains
@@ -114,10 +114,10 @@ def tools(ask: Asked, page: Number = 1) -> Response:
     shown = choice(ask, COLUMNS, **kept_sort)
     trends = trends_by_tool(ask.conn, ask.scope) if "trend" in shown.shown else None
     ranked = sorted(by_name, key=_SORTS[column], reverse=chosen.startswith("-"))
-    page, pages = numbered(ask, page, len(ranked), PAGE_ROWS)
+    shown_tools, pages = one_page(ask, page, ranked, PAGE_ROWS)
     context = ToolsContext(
         view=ask.view("/tools", **kept_sort, **kept),
-        tools=tuple(ranked[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]),
+        tools=shown_tools,
         total=len(ranked),
         pages=pages,
         sorts={name: _sort(ask, name, chosen, **kept) for name in _SORTS},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from fastapi import APIRouter, HTTPException
@@ -15,7 +15,7 @@ from toolfault_dashboard.analysis.fixes.patches import patches
 from toolfault_dashboard.analysis.fixes.remedies import advice
 from toolfault_dashboard.contexts import Link
 from toolfault_dashboard.contexts.advice import FixLine, FixNextContext, PickedLine
-from toolfault_dashboard.exports.fixes import called_first, covered
+from toolfault_dashboard.exports.fixes import also_under, called_first, covered
 from toolfault_dashboard.formats import count, decimal, plural
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.forms import Submitted
@@ -61,6 +61,7 @@ def fix_next(ask: Asked, page: Number = 1) -> Response:
                 added=added.get((row.tool, row.field, row.remedy), ""),
                 first=first.get((row.tool, row.detail)) if row.remedy == "open" else None,
                 weekly=weekly,
+                page=page,
             ),
         )
         for row in found.rows
@@ -68,11 +69,10 @@ def fix_next(ask: Asked, page: Number = 1) -> Response:
     unmended = tuple(line for row, line in lines if row.mended_by is None)
     often = tuple(line for line in unmended if line.row.failures >= FEW)
     shown = often or (() if skip else unmended)
-    ranked = dict(enumerate((line.row for line in shown), skip + 1))
+    ranked = [line.row for line in shown]
     context = FixNextContext(
         view=ask.view("/fix-next"),
         fixes=shown,
-        first=skip + 1,
         rare=tuple(line for line in unmended if line not in shown),
         covered=covered(found),
         total=found.total,
@@ -167,14 +167,14 @@ def near_misses(detail: FailureDetail) -> tuple[NearMiss, ...]:
 
 
 def _picked(
-    ask: Ask, found: Outcome, ranked: Mapping[int, FixRow], total: int, *, weekly: bool
+    ask: Ask, found: Outcome, ranked: Sequence[FixRow], total: int, *, weekly: bool
 ) -> PickedLine:
     row = found.picked
     here = (row.tool, row.field, row.remedy)
     place = next(
         (
-            f"number {number}: {_saved(each, weekly=weekly)}"
-            for number, each in ranked.items()
+            f"number {each.number}: {_calls(each, weekly=weekly)}"
+            for each in ranked
             if (each.tool, each.field, each.remedy) == here
         ),
         f"not in the ranking of this {'view' if total <= ROWS else 'page'}",
@@ -221,14 +221,19 @@ def _line(
     weekly: bool,
     added: str = "",
     first: CalledFirst | None = None,
+    page: int = 1,
 ) -> FixLine:
     return FixLine(
         row=row,
         patches=patches(row.key),
-        share=row.saved / most if most else 0.0,
-        saved=_saved(row, weekly=weekly),
+        share=row.calls / most if most else 0.0,
+        calls=_calls(row, weekly=weekly),
         interval=_interval(row, weekly=weekly),
+        saved=_over(row.saved, row.saved_per_week, weekly=weekly),
+        spent=_over(row.cost, row.cost_per_week, weekly=weekly),
         since=_since(row, f" since “{row.changed_by}”"),
+        also=also_under(row),
+        others=tuple(_number(ask, each, page) for each in row.shared_with),
         spared=_since(row),
         first=called_first(row, first) if first else "",
         href=rows_behind(ask, row.query),
@@ -238,8 +243,15 @@ def _line(
 
 
 def fix_line(ask: Ask, row: FixRow) -> FixLine:
-    """Return *row* by itself, with what it saves in the window."""
-    return _line(ask, row, row.saved, weekly=False)
+    """Return *row* by itself, with its calls in the window."""
+    return _line(ask, row, row.calls, weekly=False)
+
+
+def _number(ask: Ask, number: int, page: int) -> Link:
+    """Return the link from *page* of the list to the line with *number*."""
+    of_it = 1 + (number - 1) // ROWS
+    there = "" if of_it == page else ask.here(page=str(of_it), done="")
+    return Link(f"number {count(number)}", f"{there}#fix-{number}", current=False)
 
 
 def _ignored(ask: Ask, found: FixList) -> Link | None:
@@ -260,17 +272,27 @@ def _is_weekly(found: FixList) -> bool:
     return found.weeks is not None and found.most / found.weeks >= 5.0
 
 
-def _saved(row: FixRow, *, weekly: bool) -> str:
-    spent = " spent" if row.remedy == "open" else " saved"
-    if row.per_week is None or not weekly:
-        return f"{plural(round(row.saved), 'call')}{spent} in the window"
-    return f"{decimal(row.per_week, 1)} calls a week{spent}"
+def _calls(row: FixRow, *, weekly: bool) -> str:
+    """Say what the row is ranked by."""
+    if row.saved is None:
+        return _over(row.cost, row.cost_per_week, " spent", weekly=weekly)
+    return _over(row.saved, row.saved_per_week, " saved", weekly=weekly)
+
+
+def _over(calls: float | None, per_week: float | None, how: str = "", *, weekly: bool) -> str:
+    """Say how many calls these are, a week or in the window; nothing where that is unknown."""
+    if calls is None:
+        return ""
+    if per_week is None or not weekly:
+        return f"{plural(round(calls), 'call')}{how} in the window"
+    return f"{decimal(per_week, 1)} calls a week{how}"
 
 
 def _interval(row: FixRow, *, weekly: bool) -> str:
-    if row.low is None or row.high is None or not weekly:
-        return ""
-    return f"95%: {decimal(row.low, 1)} to {decimal(row.high, 1)}"
+    low, high = row.saved_per_week_low, row.saved_per_week_high
+    if row.saved is None:
+        low, high = row.cost_per_week_low, row.cost_per_week_high
+    return f"95%: {decimal(low, 1)} to {decimal(high, 1)}" if weekly and low is not None else ""
 
 
 def _since(row: FixRow, when: str = "") -> str:

@@ -108,6 +108,7 @@ def time_chart(
         names=tuple(line.name or "no code" for line in series),
         rows=_rows(found, series, links, ask.now),
         untimed=found.untimed,
+        earlier=found.earlier,
         marks=tuple(
             (each.label, ask.link(f"/changes/{each.event_id}", "", window="")) for each in marked
         ),

@@ -44,7 +44,6 @@ __all__ = [
     "PAIR_KEYS",
     "call_selects",
     "calls_per_day",
-    "extent",
     "failures_by_field",
     "failures_by_pair",
     "failures_per_bucket",
@@ -74,16 +73,6 @@ def usable(conn: Connection, scope: Scope, *, keys: frozenset[str] = frozenset()
         return False
     asked = {clause.key for clause in scope.query.clauses}
     return asked <= _WINDOW | keys and not has_untimed(conn, scope.project_id)
-
-
-def extent(conn: Connection, scope: Scope) -> tuple[int | None, int | None]:
-    """Return the times of the first and the last failure, each by one look into an index."""
-    at = tool_call.c.occurred_at
-    first, last = (
-        select(end(at)).where(failures_of(scope)).scalar_subquery() for end in (func.min, func.max)
-    )
-    row = conn.execute(select(first, last)).one()
-    return row[0], row[1]
 
 
 def failures_per_bucket(

@@ -310,10 +310,12 @@ def _moments_of(views: Sequence[Columns], codes: CodeColumns) -> list[CallCluste
 def reaching_out(conn: Connection, scope: Scope, names: Sequence[str]) -> dict[str, _Span]:
     """Return the conversations among *names* that reach beyond the window of *scope*."""
     talk = conversation.c
-    found = select(talk.session_id, *_ends_of(talk)).where(_reaches_out(scope, talk))
+    found = select(talk.session_id, *_ends_of(talk))
     if _is_of_days(scope):
-        rows = conn.execute(found.where(OVERNIGHT)).all()
+        rows = conn.execute(found.where(_reaches_out(scope, talk.last_at), OVERNIGHT)).all()
     else:
+        # An index of the last call would be read from the beginning of the window up to now.
+        found = found.where(_reaches_out(scope, talk.last_at + 0))
         portions = (names[at : at + _FEW] for at in range(0, len(names), _FEW))
         rows = [
             row
@@ -336,13 +338,16 @@ def _ends_of(talk: Any) -> tuple[ColumnElement[int], ColumnElement[int]]:
     )
 
 
-def _reaches_out(scope: Scope, talk: Any) -> ColumnElement[bool]:
-    """Return the condition on *talk*: has calls in the window of *scope* and is not all in it."""
-    since, until = window(scope)
+def _reaches_out(scope: Scope, last_at: ColumnElement[int]) -> ColumnElement[bool]:
+    """Return the condition on conversations: calls in the window of *scope*, and not all in it.
+
+    *last_at* is compared with the window's beginning.
+    """
+    talk, (since, until) = conversation.c, window(scope)
     beyond: list[ColumnElement[bool]] = []
     touches: list[ColumnElement[bool]] = [talk.project_id == scope.project_id]
     if since is not None:
-        touches.append(talk.last_at >= since)
+        touches.append(last_at >= since)
         beyond += [talk.first_at < since, talk.ended_at < since]
     if until is not None:
         touches.append(talk.first_at < until)

@@ -75,7 +75,9 @@ def matrix(
     for (tool, column), failures in counts.items():
         per_tool.add(tool, failures)
         per_column.add(column, failures)
-    shown_tools = _most(per_tool)[:tools]
+    totals = _failures_by_tool(conn, scope)
+    # By what a line says of its tool: a failure with two codes is in two cells, and counts once.
+    shown_tools = _most(Amounts({tool: totals[tool] for tool in per_tool}))[:tools]
     shown_columns = _most(per_column)[:columns]
     cells = tuple(
         MatrixCell(tool, column, failures.whole, weighed_rate(failures, calls[tool]))
@@ -88,7 +90,6 @@ def matrix(
         for (tool, column), failures in counts.items()
         if tool in shown_tools and column in shown_columns
     )
-    totals = _failures_by_tool(conn, scope)
     return Matrix(
         by=by,
         tools=tuple(

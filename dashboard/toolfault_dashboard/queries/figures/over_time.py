@@ -11,6 +11,7 @@ from toolfault_collector.clock import DAY_US
 from toolfault_collector.storage.tables import call_counts, tool_call
 from toolfault_dashboard.analysis.weights import rate_within, whole
 from toolfault_dashboard.queries.buckets import (
+    MOST,
     WEEK_OFFSET,
     WIDTH,
     Bucket,
@@ -22,9 +23,11 @@ from toolfault_dashboard.queries.buckets import (
 )
 from toolfault_dashboard.queries.conditions import calls_of, counts_of, failures_of
 from toolfault_dashboard.queries.counting import rollups
+from toolfault_dashboard.queries.counting.once import answered
 from toolfault_dashboard.queries.counting.weighing import Sampling, sampling, weight
 from toolfault_dashboard.queries.figures.summaries import calls_per_trial
-from toolfault_dashboard.queries.figures.totals import extent
+from toolfault_dashboard.queries.figures.totals import calls_by, extent
+from toolfault_dashboard.queries.periods import ends_of_calls
 from toolfault_dashboard.queries.rows import FailuresOverTime, Series
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
@@ -33,35 +36,43 @@ __all__ = ["Bucket", "failures_over_time"]
 
 
 def failures_over_time(
-    conn: Connection, scope: Scope, *, bucket: Bucket | None = None, top: int = 8
+    conn: Connection,
+    scope: Scope,
+    *,
+    bucket: Bucket | None = None,
+    top: int = 8,
+    most: int | None = MOST,
 ) -> FailuresOverTime:
     """Count failures by code and time bucket (UTC), and the calls beside them.
 
-    Failures whose source has no times are in no bucket; ``untimed`` counts them.
+    Failures whose source has no times are in no bucket; ``untimed`` counts them. Where the window
+    is open the buckets go from the first call to the last, whether they failed or not.
 
     Args:
         conn: Open connection.
         scope: What to count.
         bucket: Width of a bucket; None picks one that fits the window.
         top: Codes with a line of their own; all others are added up as ``other``.
+        most: How many buckets there may be; None for any number.
+
+    Raises:
+        TooManyBucketsError: *bucket* is given and there would be more than *most*.
     """
     since, until = window(scope)
     quick = rollups.usable(conn, scope, keys=rollups.PAIR_KEYS)
-    first: int | None
-    last: int | None
-    untimed: int | None
-    if since is not None and is_drawn_whole(since, until or scope.now):
-        first, last, untimed = None, None, None  # the query says where the axis begins and ends
-    elif quick:
-        first, last, untimed = *rollups.extent(conn, scope), 0
-    else:
-        first, last, untimed = extent(conn, scope)
+    first: int | None = None
+    last: int | None = None
+    # Where it is known that there is no call, an index need not be read through to find none.
+    none = answered(conn, calls_by, scope, "tool") == {}
+    if not none and (since is None or not is_drawn_whole(since, until or scope.now, bucket)):
+        first, last = ends_of_calls(conn, scope)
     begin = since if since is not None else first
     end = until - 1 if until is not None else (scope.now if since is not None else last)
     if begin is None or end is None or end < begin:
-        untimed = extent(conn, scope).untimed if untimed is None else untimed
-        return FailuresOverTime(bucket or "day", (), (), (), None, untimed)
-    bucket, starts = buckets(begin, end, bucket, first=first, last=last)
+        return FailuresOverTime(
+            bucket or "day", (), (), (), None, 0 if quick else extent(conn, scope).untimed
+        )
+    bucket, starts = buckets(begin, end, bucket, first=first, last=last, most=most)
     sampled = sampling(conn, scope.project_id)
     # Of sampled failures the rollups have days and tools, not hours.
     if quick and not sampled.failures and (bucket != "hour" or rollups.usable(conn, scope)):
@@ -86,6 +97,9 @@ def failures_over_time(
             for start in starts
         ),
         cut=_cut(starts, WIDTH[bucket], since, min(scope.now, until or scope.now)),
+        earlier=whole(
+            sum(n for each in counts.values() for at, n in each.items() if at < starts[0])
+        ),
     )
 
 

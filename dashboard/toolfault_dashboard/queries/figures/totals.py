@@ -30,7 +30,9 @@ from toolfault_dashboard.queries.figures.conversation_counts import (
     count_conversations,
     number_of,
 )
+from toolfault_dashboard.queries.periods import ends, ends_of, ends_of_calls
 from toolfault_dashboard.queries.scope import Scope
+from toolfault_dashboard.queries.windows import window
 
 __all__ = [
     "Extent",
@@ -105,7 +107,13 @@ def totals(conn: Connection, scope: Scope) -> Totals:
         Question(conversations_in(conn, scope), 0),
     )
     by_tool = call_questions(conn, scope)
-    of_issues, talks, *rest = ask_together(conn, [by_issue, talked, *by_pair, *by_tool])
+    # Where the window has no beginning a chart begins with the first call.
+    axis = [Question(ends(scope), 0)] if window(scope)[0] is None else []
+    asked = [by_issue, talked, *axis, *by_pair, *by_tool]
+    of_issues, talks, *rest = ask_together(conn, asked)
+    if axis:
+        (outermost,), *rest = rest
+        remember(conn, ends_of_calls, ends_of(outermost), scope)
     found = Totals(
         _pairs_of(conn, scope, [row for rows in rest[: len(by_pair)] for row in rows]),
         of_issue_codes(of_issues),

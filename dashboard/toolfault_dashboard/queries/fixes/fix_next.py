@@ -67,23 +67,33 @@ _URGENT_FIRST: Final = ("regressed", "new", "open", "acknowledged", "fixed", "ig
 
 @dataclass(frozen=True, slots=True)
 class FixRow:
-    """One thing to mend, with what it would save and where the evidence is."""
+    """One thing to mend, with what it would save and where the evidence is.
 
+    A failure has its cost in one row. Where another message would help it stands in the row of that
+    message too, which has no cost: both rows say so.
+
+    What an ``open`` row saves is unknown, and a ``reword`` row has its cost in other rows: None.
+    """
+
+    number: int  # its place in the whole list, from 1
     tool: str
     field: str  # "" where the tool itself is meant
     remedy: str
     detail: str
     title: str  # what to do, one sentence
     code: str  # how, as code for the SDK
-    saved: float  # calls, in the window; where the remedy is ``open``, spent
-    cost: float  # calls spent after its failures, each of which belongs to one failure
-    round_trips: int  # round trips among these; each belongs to the latest failure before it
-    abandoned: int  # chains of its failures that were abandoned
+    saved: float | None  # calls that the remedy would have saved, in the window
+    saved_per_week: float | None
+    saved_per_week_low: float | None
+    saved_per_week_high: float | None
+    cost: float | None  # calls spent after its failures, each of which belongs to one failure
+    cost_per_week: float | None
+    cost_per_week_low: float | None
+    cost_per_week_high: float | None
+    round_trips: int | None  # among these; each belongs to the latest failure before it
+    abandoned: int | None  # chains that were abandoned after one of its failures, their last
     failures: int  # avoided in the window; where ``estimated``, those after which it was read
     chains: int
-    per_week: float | None
-    low: float | None
-    high: float | None
     estimated: bool  # assumes something beyond the counts (a better wording)
     query: str  # clauses that lead to the failures behind it
     states: str  # of the kinds behind it: "1 regressed, 2 open"
@@ -95,16 +105,25 @@ class FixRow:
     saved_since_high: float | None
     told: str  # what its failures told the model most often; "" unless each of them told it a text
     texts: int  # how many texts that were
+    shared: int  # of its failures, those that stand in another row too
+    shared_with: tuple[int, ...]  # the numbers of those rows, most of these failures first
 
     @property
     def key(self) -> FixKey:
         """What would be changed."""
         return FixKey(self.tool, self.field, self.remedy, self.detail)
 
+    @property
+    def calls(self) -> float:
+        """What it is ranked by: calls saved, or spent where no remedy is known."""
+        return (self.cost if self.saved is None else self.saved) or 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class FixList:
-    """What to fix next, most calls saved first; what is mended already comes last.
+    """What to fix next, most calls first; what is mended already comes last.
+
+    These are calls saved or, where no remedy is known, spent.
 
     Failures of kinds that are ignored are in no row. A query that asks for states itself gets what
     it asks for.
@@ -121,7 +140,7 @@ class FixList:
     ignored_failures: int = 0  # their failures
     ignored_cost: float = 0.0  # calls spent after these
     total: int = 0  # rows of the whole list
-    most: float = 0.0  # ``saved`` of the first row of the whole list
+    most: float = 0.0  # ``calls`` of the first row of the whole list
 
 
 _TOGETHER: Final = 20  # windows that one statement counts: SQLite takes a union of 500 selects
@@ -130,8 +149,8 @@ _TOGETHER: Final = 20  # windows that one statement counts: SQLite takes a union
 def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None, skip: int = 0) -> FixList:
     """Rank what to mend by the calls it would have saved, then by the chains given up.
 
-    What has fewer than `FEW` failures comes after what has more: one chain that was long by chance
-    says little about the next one.
+    Where no remedy is known the calls spent count instead. What has fewer than `FEW` failures comes
+    after what has more: one chain that was long by chance says little about the next one.
 
     Args:
         conn: Open connection.
@@ -153,7 +172,7 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None, skip: 
         changed = _changed(conn, scope)
     weeks = _weeks(conn, scope, found.first_at)
     since = _savings(conn, scope, found.fixes, changed)
-    reworded = _rewordings(conn, found)
+    reworded, under = _rewordings(conn, found)
     causes = _by_cause(found.fixes)
     # Ranked by what costs little to know: of thousands of fixes a reader sees fifty.
     outlines = {
@@ -164,6 +183,8 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None, skip: 
         **{key: outline(group) for key, group in reworded.items()},
     }
     ranked = sorted(outlines, key=lambda key: _rank(key, outlines[key], changed))
+    numbers = {key: number for number, key in enumerate(ranked, 1)}
+    shared = _shared(under, causes, numbers)
     fixes = [
         fix_of(key, reworded.get(key) or _tallies(found.fixes, causes[key]), weeks=weeks)
         for key in ranked[skip:][:limit]
@@ -173,7 +194,16 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None, skip: 
     texts = texts_of(conn, said)
     return FixList(
         rows=tuple(
-            _row(fix, states, changed, since.get(fix.key), texts, estimated=fix.key in reworded)
+            _row(
+                fix,
+                states,
+                changed,
+                since.get(fix.key),
+                texts,
+                number=numbers[fix.key],
+                shared=shared[fix.key],
+                estimated=fix.key in reworded,
+            )
             for fix in fixes
         ),
         cost=found.ignored.cost + sum(each.cost for each in outlines.values()),
@@ -204,7 +234,10 @@ def costliest_fixes(conn: Connection, scope: Scope, *, limit: int) -> tuple[FixR
     found = evidence(conn, scope, ignored_kinds(conn, scope)).fixes
     ranked = sorted(found, key=lambda key: _rank(key, found[key], {}))
     fixes = [fix_of(key, _tallies(found, [key]), weeks=None) for key in ranked[:limit]]
-    return tuple(_row(fix, {}, {}, None, {}) for fix in fixes)
+    return tuple(
+        _row(fix, {}, {}, None, {}, number=number, shared=Counter())
+        for number, fix in enumerate(fixes, 1)
+    )
 
 
 def one_fix(
@@ -235,7 +268,7 @@ def one_fix(
     wanted = (tool, field, remedy)
     group = _tallies(found.fixes, (key for key in found.fixes if key[:3] == wanted))
     if remedy == "reword":
-        reworded = _rewordings(conn, found)
+        reworded, _ = _rewordings(conn, found)
         group += [each for key, parts in reworded.items() if key[:3] == wanted for each in parts]
     weeks = _weeks(conn, own, found.first_at)
     if not group or weeks is None:
@@ -300,11 +333,16 @@ def _rank(
     return mended, rare, -found.saved, -found.abandoned, -found.failures, key
 
 
-def _rewordings(conn: Connection, found: Evidence) -> dict[FixKey, list[Tallied]]:
+def _rewordings(
+    conn: Connection, found: Evidence
+) -> tuple[dict[FixKey, list[Tallied]], dict[FixKey, Counter[FixKey]]]:
     """Messages after which the model fails again more often than after the others.
 
     What a better wording would save is estimated: its failures would have been fixed by the next
     call as often as all other failures that the model can fix.
+
+    Returns:
+        The fixes, and how many failures of each stand under which other fix, which has their cost.
     """
     # Rows, not what they stand for: a fix is about what was sent.
     of_rows = gains(list(found.wordings.values()))
@@ -315,13 +353,37 @@ def _rewordings(conn: Connection, found: Evidence) -> dict[FixKey, list[Tallied]
     }
     texts = texts_of(conn, (said for *_, said in better))
     reworded: defaultdict[FixKey, list[Tallied]] = defaultdict(list)
-    for wording, those in found.fixes.answered(better.keys()):
+    under: defaultdict[FixKey, Counter[FixKey]] = defaultdict(Counter)
+    for wording, those, keys in found.fixes.answered(better.keys()):
         (tool, _, said), gain = wording, better[wording]
+        key = FixKey(tool, "", "reword", texts[said])
+        under[key] += keys
         for each in tallies(those).values():
-            reworded[FixKey(tool, "", "reword", texts[said])].append(
+            reworded[key].append(
                 Tallied(each.tally, each.total, each.squares, gain.value, gain.error)
             )
-    return reworded
+    return reworded, under
+
+
+def _shared(
+    under: Mapping[FixKey, Counter[FixKey]],
+    causes: Mapping[FixKey, Sequence[FixKey]],
+    numbers: Mapping[FixKey, int],
+) -> defaultdict[FixKey, Counter[int]]:
+    """Return how many failures the row of a fix has in common with which other row.
+
+    Args:
+        under: How many failures of each better wording stand under which fix.
+        causes: The fixes that are one row, see `_by_cause`.
+        numbers: The number of each row.
+    """
+    rows = {each: key for key, own in causes.items() for each in own}
+    found: defaultdict[FixKey, Counter[int]] = defaultdict(Counter)
+    for key, keys in under.items():
+        for each, failures in keys.items():
+            found[key][numbers[rows[each]]] += failures
+            found[rows[each]][numbers[key]] += failures
+    return found
 
 
 def _by_cause(found: ByFix) -> dict[FixKey, list[FixKey]]:
@@ -415,6 +477,8 @@ def _row(
     since: Since | None,
     texts: Mapping[int, str],
     *,
+    number: int,
+    shared: Counter[int],
     estimated: bool = False,
 ) -> FixRow:
     key = fix.key
@@ -426,22 +490,27 @@ def _row(
     is_sure = None not in fix.said
     said = advice(key)
     change = None if key.others else changed.get(key.tool)
+    is_open = key.remedy == "open"
     return FixRow(
+        number=number,
         tool=key.tool,
         field=key.field,
         remedy=key.remedy,
         detail=key.detail,
         title=said.title,
         code=said.code,
-        saved=fix.saved,
-        cost=fix.cost,
-        round_trips=fix.round_trips,
-        abandoned=fix.abandoned,
+        saved=None if is_open else fix.saved,
+        saved_per_week=None if is_open else fix.per_week,
+        saved_per_week_low=None if is_open else fix.low,
+        saved_per_week_high=None if is_open else fix.high,
+        cost=None if estimated else fix.cost,
+        cost_per_week=None if estimated else fix.cost_per_week,
+        cost_per_week_low=None if estimated else fix.cost_low,
+        cost_per_week_high=None if estimated else fix.cost_high,
+        round_trips=None if estimated else fix.round_trips,
+        abandoned=None if estimated else fix.abandoned,
         failures=fix.failures,
         chains=fix.chains,
-        per_week=fix.per_week,
-        low=fix.low,
-        high=fix.high,
         estimated=estimated,
         query=_evidence(key),
         states=_in_words(states[kind] for kind in fix.kinds if kind in states),
@@ -453,6 +522,8 @@ def _row(
         saved_since_high=since.high if since else None,
         told=told[0][1] if told and is_sure else "",
         texts=len(told) if is_sure else 0,
+        shared=shared.total(),
+        shared_with=tuple(sorted(shared, key=lambda each: (-shared[each], each))),
     )
 
 

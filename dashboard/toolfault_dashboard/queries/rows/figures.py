@@ -91,6 +91,7 @@ class FailuresOverTime:
     untimed: int
     rates: tuple[Rate, ...] = ()  # failures of the calls of each bucket
     cut: tuple[int, ...] = ()  # places of buckets that the window, or now, cuts short
+    earlier: int = 0  # failures before the first bucket, where the time has more than 1,000 weeks
 
 
 @dataclass(frozen=True, slots=True)
