@@ -49,7 +49,11 @@ class Collector:
         self.quota = Quota(settings.quota_events_per_minute)
         self.writer = Writer(self.engine, settings=settings, metrics=self.metrics, quota=self.quota)
         self.maintenance = Maintenance(self.engine, settings, metrics=self.metrics)
-        self.events = open_events(settings.events_url) if settings.events_url else None
+        self.events = (
+            open_events(settings.events_url, settings.events_password)
+            if settings.events_url
+            else None
+        )
         self.shipping = (
             None
             if self.events is None

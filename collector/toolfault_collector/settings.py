@@ -46,6 +46,10 @@ class Settings(BaseSettings):
     database above, which is enough for some 10 million failures; either way that one accepts
     them."""
 
+    events_password: str = Field(default="", repr=False)
+    """Password of the address above, so that it need not stand in an address, which programs like
+    to show."""
+
     host: str = "127.0.0.1"
     """Address to listen on. Loopback, since nobody should be served before there is a user."""
 

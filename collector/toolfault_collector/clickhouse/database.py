@@ -24,8 +24,8 @@ __all__ = [
 ]
 
 
-def open_events(url: str) -> Engine:
-    """Open the ClickHouse of *url*.
+def open_events(url: str, password: str = "") -> Engine:
+    """Open the ClickHouse of *url*, with a *password* that the URL need not hold.
 
     Raises:
         DatabaseUrlError: The URL cannot be read, names another engine, or the extra is missing.
@@ -41,7 +41,8 @@ def open_events(url: str) -> Engine:
             "events can be kept on ClickHouse alone: clickhousedb://USER@HOST/NAME"
         )
     try:
-        return open_columnar(url)
+        with_password = parsed.set(password=password) if password else parsed
+        return open_columnar(with_password.render_as_string(hide_password=False))
     except ImportError:
         message = 'ClickHouse needs its driver: pip install "toolfault-server[clickhouse]"'
         raise DatabaseUrlError(message) from None

@@ -127,7 +127,7 @@ def open_events_of(own: str | None) -> Iterator[Engine | None]:
         return
     from toolfault_collector.clickhouse.database import open_events
 
-    events = open_events(url)
+    events = open_events(url, os.environ.get("TOOLFAULT_EVENTS_PASSWORD", ""))
     try:
         yield events
     finally:

@@ -90,8 +90,9 @@ def sql_of(conn: Connection) -> Connection:
 
 def limit_statements(conn: Connection, seconds: float) -> None:
     """Let no statement of ClickHouse on *conn* take longer than *seconds*; 0 is no limit."""
-    if isinstance(conn, _Both):
-        conn.limit(seconds)
+    both: object = conn
+    if isinstance(both, _Both):
+        both.limit(seconds)
     else:
         client_of(conn).set_client_setting("max_execution_time", seconds)
 
