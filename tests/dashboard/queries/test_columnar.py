@@ -107,7 +107,7 @@ def both(filled_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     ("project", "text"),
     [
         ("generated", ""),
-        ("sampled", "code:wrong_type,missing_field since:20d"),
+        pytest.param("sampled", "code:wrong_type,missing_field since:20d", marks=pytest.mark.long),
         *(pytest.param(name, "", marks=pytest.mark.long) for name in PROJECTS),
         *(pytest.param("generated", text, marks=pytest.mark.long) for text in TEXTS),
     ],
@@ -194,7 +194,7 @@ def test_a_subquery_about_the_row_around_it_is_refused(both: Both) -> None:
 def test_a_statement_that_takes_too_long_is_stopped(both: Both) -> None:
     """The time of an answer is bounded, and the connection is of use afterwards."""
     with reading(both.other) as conn:
-        slow = select(func.count()).where(func.sleepEachRow(0.3) == 0).select_from(tool_call)
+        slow = select(func.count()).where(func.sleepEachRow(0.0005) == 0).select_from(tool_call)
         with pytest.raises(TooSlow), deadline(conn, 0.05):
             conn.execute(slow)
         with deadline(conn):
