@@ -23,7 +23,7 @@ from toolfault_collector.clickhouse.comparison import compare
 from toolfault_collector.clickhouse.database import client_of, open_events, prepare_events
 from toolfault_collector.clickhouse.shipper import Shipper
 from toolfault_collector.clickhouse.tables import SHIPPED
-from toolfault_collector.clock import MINUTE_US, now_us
+from toolfault_collector.clock import DAY_US, MINUTE_US, now_us
 from toolfault_collector.failpoints import SHIPPING_POINTS
 from toolfault_collector.retention.policy import prune
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
@@ -177,6 +177,17 @@ def test_a_kill_loses_and_doubles_nothing(
     prune(sqlite_engine, max_calls=20, force=True)
     assert _run(sqlite_url, tmp_path / "events", failpoint) == -signal.SIGKILL
     assert _run(sqlite_url, tmp_path / "events", "") == 0
+
+
+def test_decades_arrive_in_one_block(sqlite_engine: Engine, events: Engine) -> None:
+    """An import of more months than ClickHouse takes at once by default is shipped like any."""
+    calls = [failure(at=now_us() - n * 31 * DAY_US) for n in range(1, 120)]
+    with write_transaction(sqlite_engine) as conn:
+        outbox.install(conn)
+        project = ensure_project(conn, "demo")
+        store_events(conn, project, calls, received_at=now_us(), time_policy="import")
+    Shipper(sqlite_engine, events).ship_all()
+    assert _shipped(events) == _stored(sqlite_engine)
 
 
 def test_a_transaction_that_is_rolled_back_ships_nothing(engine: Engine, events: Engine) -> None:

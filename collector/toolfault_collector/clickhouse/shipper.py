@@ -149,7 +149,14 @@ def _columns(shipped: Shipped, number: int, rows: Iterable[Sequence[Any]]) -> li
 def _insert(conn: Connection, shipped: Shipped, columns: list[list[Any]]) -> None:
     if columns:
         names = [*(column.name for column in shipped.table.columns), VERSION]
-        client_of(conn).insert(shipped.table.name, columns, names, column_oriented=True)
+        client_of(conn).insert(
+            shipped.table.name,
+            columns,
+            names,
+            column_oriented=True,
+            # Months of one block: an import may bring those of decades.
+            settings={"max_partitions_per_insert_block": 0},
+        )
 
 
 def _json(value: Any) -> str | None:
