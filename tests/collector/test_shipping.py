@@ -249,3 +249,27 @@ def test_the_comparison_finds_what_differs_and_repairs_it(engine: Engine, events
     }
     shipper.ship_all()
     assert not any(each.different or each.more for each in compare(engine, events, repair=False))
+
+
+def test_a_number_given_to_another_row_is_repaired(sqlite_engine: Engine, events: Engine) -> None:
+    """After a backup was restored a call gets the number of a lost one: repaired, one is left."""
+    with write_transaction(sqlite_engine) as conn:
+        project = ensure_project(conn, "demo")
+        outbox.install(conn)
+        store_events(conn, project, [failure(), failure()], received_at=now_us())
+    shipper = Shipper(sqlite_engine, events)
+    shipper.ship_all()
+    with events.connect() as conn:
+        for table, key in (("tool_call", "id"), ("issue", "tool_call_id")):
+            lost = "occurred_at - 86400000000 AS occurred_at"
+            client_of(conn).command(
+                f"INSERT INTO {table} SELECT * REPLACE ({lost}) FROM {table} FINAL"
+            )
+            client_of(conn).command(
+                f"DELETE FROM {table} WHERE {key} = 2 AND occurred_at ="
+                f" (SELECT max(occurred_at) FROM {table} WHERE {key} = 2)"
+            )
+    found = compare(sqlite_engine, events, repair=True)
+    assert {each.name for each in found if each.different and each.more} == {"tool_call", "issue"}
+    shipper.ship_all()
+    assert _shipped(events) == _stored(sqlite_engine)

@@ -1,8 +1,8 @@
 """The schema on ClickHouse: which tables of SQL are shipped, and how they lie there.
 
 A row is shipped again whenever it changes, with a higher ``version``; of rows with one sorting key
-`ReplacingMergeTree` keeps the last, and the setting ``final`` makes reading do so before it merged them. So a
-sorting key may only have columns that never change of a row.
+`ReplacingMergeTree` keeps the last, and the setting ``final`` makes reading do so before it merged
+them. So a sorting key may only have columns that never change of a row.
 """
 
 from __future__ import annotations
