@@ -27,8 +27,10 @@ from toolfault_collector.clock import DAY_US, MINUTE_US, now_us
 from toolfault_collector.failpoints import SHIPPING_POINTS
 from toolfault_collector.retention.policy import prune
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.schema import prepare
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import chain, tool_call
+from toolfault_migrations import downgrade
 
 pytest.importorskip(
     "chdb", reason="chdb, the engine of ClickHouse in the process, is not installed"
@@ -273,3 +275,34 @@ def test_a_number_given_to_another_row_is_repaired(sqlite_engine: Engine, events
     assert {each.name for each in found if each.different and each.more} == {"tool_call", "issue"}
     shipper.ship_all()
     assert _shipped(events) == _stored(sqlite_engine)
+
+
+def test_of_two_shipments_the_older_settles_nothing(engine: Engine) -> None:
+    """A command that copies beside a server may ship older rows last: it ends no entries."""
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "demo")
+        outbox.install(conn)
+        store_events(conn, project, [failure()], received_at=now_us())
+        entries = list(outbox.oldest(conn, 1_000))
+        older, newer = outbox.next_number(conn, 1), outbox.next_number(conn, 1)
+        assert not outbox.settle(conn, entries, number=older, read_at=1)
+        assert outbox.count(conn) == len(entries)
+        assert outbox.settle(conn, entries, number=newer, read_at=1)
+        assert outbox.count(conn) == 0
+
+
+def test_tables_that_were_made_anew_are_watched_again(engine: Engine, events: Engine) -> None:
+    """After the schema was taken back and made again, the next start notes all that is stored."""
+    with write_transaction(engine) as conn:
+        outbox.install(conn)
+    downgrade(engine, "base")
+    prepare(engine, migrate=True)
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "demo")
+        store_events(conn, project, [failure()], received_at=now_us())
+    with write_transaction(engine) as conn:
+        assert outbox.install(conn)
+        assert not outbox.install(conn)
+        store_events(conn, project, [failure()], received_at=now_us())
+    Shipper(engine, events).ship_all()
+    assert _shipped(events) == _stored(engine)

@@ -1,9 +1,9 @@
 """The shipper: copies what the outbox names to ClickHouse, block by block.
 
 One block: take a number, read the rows as they are now, remove there what was removed, insert the
-rows with that number, take the entries out of the outbox. Whatever a crash
-leaves undone is done again by the next block, whose number is higher; rows of the same sorting key
-replace each other, so nothing is there twice.
+rows with that number, take the entries out of the outbox unless a newer number was taken since.
+Whatever a crash leaves undone is done again by the next block, whose number is higher; rows of the
+same sorting key replace each other, so nothing is there twice.
 """
 
 # ruff: noqa: S608 - only names of this code are put into statements
@@ -23,6 +23,7 @@ from toolfault_collector.clickhouse.database import client_of
 from toolfault_collector.clickhouse.tables import SHIPPED, VERSION, Shipped
 from toolfault_collector.clickhouse.turns import shipping_turn
 from toolfault_collector.clock import now_us
+from toolfault_collector.errors import AnotherShips
 from toolfault_collector.storage.database.dialect import among
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
 
@@ -53,6 +54,9 @@ class Shipper:
         """Ship one block; return the rows that the outbox named in it, 0 if nothing waits.
 
         What was stored before the outbox was there is copied when nothing newer waits.
+
+        Raises:
+            AnotherShips: Another shipment began meanwhile, so this one is made again later.
         """
         with read_connection(self._engine) as conn:
             nothing_new = not any(True for _ in outbox.oldest(conn, 1))
@@ -85,7 +89,12 @@ class Shipper:
                 failpoints.reach("ship_inserted")
         failpoints.reach("shipped")
         with write_transaction(self._engine) as conn:
-            outbox.settle(conn, entries, read_at)
+            settled = outbox.settle(conn, entries, number=number, read_at=read_at)
+            if not settled:  # the other may have shipped new rows of what was just removed
+                for each in SHIPPED:
+                    outbox.note(conn, each, list(removed[each.table.name]), removed=True)
+        if not settled:
+            raise AnotherShips
         return sum(len(entry.keys) for entry in entries)
 
     def ship_all(self) -> int:
