@@ -24,6 +24,7 @@ from toolfault_collector.clickhouse.database import client_of, open_events, prep
 from toolfault_collector.clickhouse.shipper import Shipper
 from toolfault_collector.clickhouse.tables import SHIPPED
 from toolfault_collector.clock import DAY_US, MINUTE_US, now_us
+from toolfault_collector.errors import DatabaseUrlError
 from toolfault_collector.failpoints import SHIPPING_POINTS
 from toolfault_collector.retention.policy import prune
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
@@ -306,3 +307,13 @@ def test_tables_that_were_made_anew_are_watched_again(engine: Engine, events: En
         store_events(conn, project, [failure()], received_at=now_us())
     Shipper(engine, events).ship_all()
     assert _shipped(events) == _stored(engine)
+
+
+@pytest.mark.parametrize(
+    "url", ["clickhousedb://u:secret@host:secret/x", "clickhousedb+secret://h/x", "secret"]
+)
+def test_an_address_that_is_wrong_is_not_repeated(url: str) -> None:
+    """What is said of it says what to write, and nothing of what was written."""
+    with pytest.raises(DatabaseUrlError, match="clickhousedb://USER@HOST/NAME") as raised:
+        open_events(url)
+    assert "secret" not in str(raised.value)
