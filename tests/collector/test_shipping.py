@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -317,3 +318,22 @@ def test_an_address_that_is_wrong_is_not_repeated(url: str) -> None:
     with pytest.raises(DatabaseUrlError, match="clickhousedb://USER@HOST/NAME") as raised:
         open_events(url)
     assert "secret" not in str(raised.value)
+
+
+def test_servers_start_together_while_others_write(engine: Engine) -> None:
+    """One installs the outbox, the others find it, and nobody is stopped by a deadlock."""
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "demo")
+
+    def write(name: str) -> None:
+        for number in range(30):
+            batch = [failure(session_id=f"{name}{number}"), counts(), conversation_end(name)]
+            with write_transaction(engine) as conn:
+                store_events(conn, project, batch, received_at=now_us())
+
+    with ThreadPoolExecutor(6) as pool:
+        writing = [pool.submit(write, name) for name in "abc"]
+        starting = [pool.submit(outbox.install_beside_writers, engine) for _ in range(3)]
+        assert sum(each.result() for each in starting) == 1
+        for each in writing:
+            each.result()

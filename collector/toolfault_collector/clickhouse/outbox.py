@@ -20,6 +20,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     Connection,
+    Engine,
     MetaData,
     String,
     Table,
@@ -44,6 +45,7 @@ __all__ = [
     "Entry",
     "count",
     "install",
+    "install_beside_writers",
     "is_installed",
     "next_number",
     "note_stored",
@@ -120,6 +122,19 @@ def _has_triggers(conn: Connection) -> bool:
     )
     found = set(conn.exec_driver_sql(asked).scalars())
     return all(found.issuperset(_names(shipped)) for shipped in _with_triggers())
+
+
+def install_beside_writers(engine: Engine) -> bool:
+    """`install` in a transaction of its own, while others write.
+
+    On PostgreSQL every writer looks at the schema's version first. Who locks that waits for those
+    that are at work, and holds nothing that one of them may want.
+    """
+    anyhow = engine.connect().execution_options(toolfault_write=True, toolfault_any_schema=True)
+    with anyhow as conn, conn.begin():
+        if not is_sqlite(conn):
+            conn.exec_driver_sql("LOCK TABLE alembic_version IN ACCESS EXCLUSIVE MODE")
+        return install(conn)
 
 
 def install(conn: Connection) -> bool:
