@@ -22,7 +22,7 @@ from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clickhouse import outbox
 from toolfault_collector.clickhouse.comparison import compare
 from toolfault_collector.clickhouse.database import client_of, open_events, prepare_events
-from toolfault_collector.clickhouse.shipper import Shipper
+from toolfault_collector.clickhouse.shipper import Shipper, parts
 from toolfault_collector.clickhouse.tables import SHIPPED
 from toolfault_collector.clock import DAY_US, MINUTE_US, now_us
 from toolfault_collector.errors import DatabaseUrlError
@@ -337,3 +337,11 @@ def test_servers_start_together_while_others_write(engine: Engine) -> None:
         assert sum(each.result() for each in starting) == 1
         for each in writing:
             each.result()
+
+
+def test_keys_go_in_parts_that_a_server_takes() -> None:
+    """No part is as long as the longest parameter (128 KiB), and none of the keys is left out."""
+    keys = {(1, f"{'ü' * 200}{number}") for number in range(2_000)}
+    found = list(parts(keys))
+    assert [key for part in found for key in part] == sorted(keys)
+    assert max(len(str(part).encode()) for part in found) < 128 * 1024

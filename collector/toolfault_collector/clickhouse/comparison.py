@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, select
 
 from toolfault_collector.clickhouse import outbox
 from toolfault_collector.clickhouse.database import client_of
-from toolfault_collector.clickhouse.shipper import as_shipped, stored_rows
+from toolfault_collector.clickhouse.shipper import as_shipped, parts, stored_rows
 from toolfault_collector.clickhouse.tables import SHIPPED, Shipped
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
 
@@ -79,7 +79,11 @@ def _different(
     quoted = ", ".join(f"`{name}`" for name in names)
     for part in conn.execute(asked).partitions():
         wanted = [(tuple(row[place] for place in places), as_shipped(shipped, row)) for row in part]
-        stored = set(_query(there, shipped, quoted, sorted({key for key, _ in wanted})))
+        stored = {
+            row
+            for keys in parts({key for key, _ in wanted})
+            for row in _query(there, shipped, quoted, keys)
+        }
         yield len(wanted), [key for key, row in wanted if row not in stored]
 
 

@@ -27,12 +27,15 @@ from toolfault_collector.errors import AnotherShips
 from toolfault_collector.storage.database.dialect import among
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
 
-__all__ = ["BLOCK_ROWS", "Shipper", "as_shipped", "stored_rows"]
+__all__ = ["BLOCK_ROWS", "Shipper", "as_shipped", "parts", "stored_rows"]
 
 BLOCK_ROWS: Final = 20_000
 """Rows of one block: ClickHouse wants few large inserts, memory holds a block at a time."""
 
 _KEYS_AT_ONCE: Final = 5_000
+
+_KEY_BYTES_AT_ONCE: Final = 60_000
+"""A server of ClickHouse refuses a parameter of 128 KiB (``http_max_field_value_size``)."""
 
 Key = tuple[Any, ...]
 Keys = set[Key]
@@ -174,14 +177,24 @@ def _json(value: Any) -> str | None:
 
 def _remove(conn: Connection, shipped: Shipped, keys: Keys) -> None:
     """Remove the rows of *keys*: a number may be given to another row afterwards (SQLite)."""
-    table = shipped.table.name
-    ordered = sorted(keys)
-    for start in range(0, len(ordered), _KEYS_AT_ONCE):
-        some = ordered[start : start + _KEYS_AT_ONCE]
-        one = len(shipped.key) == 1
+    one = len(shipped.key) == 1
+    for some in parts(keys):
         client_of(conn).command(
-            f"DELETE FROM `{table}` WHERE ({', '.join(shipped.key)}) IN {{keys:Array("
+            f"DELETE FROM `{shipped.table.name}` WHERE ({', '.join(shipped.key)}) IN {{keys:Array("
             f"{'Int64' if one else 'Tuple(Int64, String)'})}}",
             parameters={"keys": [value for (value,) in some] if one else some},
             settings={"lightweight_deletes_sync": 2},
         )
+
+
+def parts(keys: Iterable[Key]) -> Iterator[list[Key]]:
+    """Yield *keys* in order, in parts that a server of ClickHouse takes as a parameter."""
+    part, size = list[Key](), 0
+    for key in sorted(keys):
+        size += len(msgspec.json.encode(key))
+        if part and size > _KEY_BYTES_AT_ONCE:
+            yield part
+            part, size = [], len(msgspec.json.encode(key))
+        part.append(key)
+    if part:
+        yield part
