@@ -3,6 +3,7 @@
 ::
 
     CollectorError
+    ├── AnotherShips          another process copies events to ClickHouse at the same time
     ├── BackupError           a backup cannot be made or restored
     ├── DatabaseInUse         another server process has the SQLite file
     ├── DatabaseReplaced      another file stands where the open one was: open it anew
@@ -20,6 +21,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "AnotherShips",
     "BackupError",
     "CollectorError",
     "DatabaseInUse",
@@ -38,6 +40,16 @@ __all__ = [
 
 class CollectorError(Exception):
     """Base of every error the collector raises on purpose."""
+
+
+class AnotherShips(CollectorError):  # noqa: N818
+    """Another process copies events to ClickHouse from the same database."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Another process copies events to ClickHouse, as a running server does: leave it to"
+            " that one."
+        )
 
 
 class BackupError(CollectorError):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 import time
 
+import structlog
 from sqlalchemy import Engine
 
 from toolfault_collector.admin.keys import KeyCache
+from toolfault_collector.clickhouse import outbox
 from toolfault_collector.clickhouse.database import open_events
 from toolfault_collector.clickhouse.shipping import Shipping
 from toolfault_collector.metrics import Metrics
@@ -16,10 +18,12 @@ from toolfault_collector.pipeline.writer import Writer
 from toolfault_collector.retention.schedule import Maintenance
 from toolfault_collector.settings import Settings
 from toolfault_collector.storage.database.cancel import readings_of
-from toolfault_collector.storage.database.engine import open_engine
+from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_collector.storage.database.schema import prepare
 
 __all__ = ["Collector"]
+
+_log = structlog.get_logger(__name__)
 
 
 class Collector:
@@ -71,6 +75,14 @@ class Collector:
         self.maintenance.start()
         if self.shipping is not None:
             self.shipping.start()
+        else:
+            self._say_if_unshipped()
+
+    def _say_if_unshipped(self) -> None:
+        with read_connection(self.engine) as conn:
+            if outbox.is_installed(conn):
+                advice = "set TOOLFAULT_EVENTS_URL, or run `toolfault db forget-events`"
+                _log.warning("outbox_grows", waiting=outbox.count(conn), advice=advice)
 
     def begin_stop(self) -> None:
         """Let requests finish, but none so long that the stop would take more than it may."""

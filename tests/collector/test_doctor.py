@@ -15,6 +15,7 @@ from tests.running import RunningCollector
 
 import toolfault_migrations as migrations
 from toolfault_collector.admin.projects import ensure_project
+from toolfault_collector.clickhouse import outbox
 from toolfault_collector.clock import DAY_US, now_us
 from toolfault_collector.doctor import checks as doctor
 from toolfault_collector.doctor.checks import Finding, examine
@@ -198,3 +199,12 @@ def test_file_that_cannot_be_written(sqlite_url: str) -> None:
 
     assert _found(engine, "file").level == "problem"
     engine.dispose()
+
+
+def test_an_outbox_that_nobody_empties_is_a_warning(engine: Engine) -> None:
+    """Changes are noted for ClickHouse and nobody ships them: the doctor says what to do."""
+    with write_transaction(engine) as conn:
+        outbox.install(conn)
+    assert "forget-events" in _found(engine, "outbox").text
+    shipped = examine(Settings(events_url="clickhousedb://localhost/x"), engine)
+    assert "outbox" not in {finding.name for finding in shipped}

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,17 @@ from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clickhouse import outbox
 from toolfault_collector.clickhouse.comparison import compare
 from toolfault_collector.clickhouse.database import client_of, open_events, prepare_events
-from toolfault_collector.clickhouse.shipper import Shipper
+from toolfault_collector.clickhouse.shipper import Shipper, parts
 from toolfault_collector.clickhouse.tables import SHIPPED
-from toolfault_collector.clock import MINUTE_US, now_us
+from toolfault_collector.clock import DAY_US, MINUTE_US, now_us
+from toolfault_collector.errors import DatabaseUrlError
 from toolfault_collector.failpoints import SHIPPING_POINTS
 from toolfault_collector.retention.policy import prune
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.schema import prepare
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import chain, tool_call
+from toolfault_migrations import downgrade
 
 pytest.importorskip(
     "chdb", reason="chdb, the engine of ClickHouse in the process, is not installed"
@@ -179,6 +183,17 @@ def test_a_kill_loses_and_doubles_nothing(
     assert _run(sqlite_url, tmp_path / "events", "") == 0
 
 
+def test_decades_arrive_in_one_block(sqlite_engine: Engine, events: Engine) -> None:
+    """An import of more months than ClickHouse takes at once by default is shipped like any."""
+    calls = [failure(at=now_us() - n * 31 * DAY_US) for n in range(1, 120)]
+    with write_transaction(sqlite_engine) as conn:
+        outbox.install(conn)
+        project = ensure_project(conn, "demo")
+        store_events(conn, project, calls, received_at=now_us(), time_policy="import")
+    Shipper(sqlite_engine, events).ship_all()
+    assert _shipped(events) == _stored(sqlite_engine)
+
+
 def test_a_transaction_that_is_rolled_back_ships_nothing(engine: Engine, events: Engine) -> None:
     """Who ships between two commits never sees what is not committed."""
     with write_transaction(engine) as conn:
@@ -238,3 +253,95 @@ def test_the_comparison_finds_what_differs_and_repairs_it(engine: Engine, events
     }
     shipper.ship_all()
     assert not any(each.different or each.more for each in compare(engine, events, repair=False))
+
+
+def test_a_number_given_to_another_row_is_repaired(sqlite_engine: Engine, events: Engine) -> None:
+    """After a backup was restored a call gets the number of a lost one: repaired, one is left."""
+    with write_transaction(sqlite_engine) as conn:
+        project = ensure_project(conn, "demo")
+        outbox.install(conn)
+        store_events(conn, project, [failure(), failure()], received_at=now_us())
+    shipper = Shipper(sqlite_engine, events)
+    shipper.ship_all()
+    with events.connect() as conn:
+        for table, key in (("tool_call", "id"), ("issue", "tool_call_id")):
+            lost = "occurred_at - 86400000000 AS occurred_at"
+            client_of(conn).command(
+                f"INSERT INTO {table} SELECT * REPLACE ({lost}) FROM {table} FINAL"
+            )
+            client_of(conn).command(
+                f"DELETE FROM {table} WHERE {key} = 2 AND occurred_at ="
+                f" (SELECT max(occurred_at) FROM {table} WHERE {key} = 2)"
+            )
+    found = compare(sqlite_engine, events, repair=True)
+    assert {each.name for each in found if each.different and each.more} == {"tool_call", "issue"}
+    shipper.ship_all()
+    assert _shipped(events) == _stored(sqlite_engine)
+
+
+def test_of_two_shipments_the_older_settles_nothing(engine: Engine) -> None:
+    """A command that copies beside a server may ship older rows last: it ends no entries."""
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "demo")
+        outbox.install(conn)
+        store_events(conn, project, [failure()], received_at=now_us())
+        entries = list(outbox.oldest(conn, 1_000))
+        older, newer = outbox.next_number(conn, 1), outbox.next_number(conn, 1)
+        assert not outbox.settle(conn, entries, number=older, read_at=1)
+        assert outbox.count(conn) == len(entries)
+        assert outbox.settle(conn, entries, number=newer, read_at=1)
+        assert outbox.count(conn) == 0
+
+
+def test_tables_that_were_made_anew_are_watched_again(engine: Engine, events: Engine) -> None:
+    """After the schema was taken back and made again, the next start notes all that is stored."""
+    with write_transaction(engine) as conn:
+        outbox.install(conn)
+    downgrade(engine, "base")
+    prepare(engine, migrate=True)
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "demo")
+        store_events(conn, project, [failure()], received_at=now_us())
+    with write_transaction(engine) as conn:
+        assert outbox.install(conn)
+        assert not outbox.install(conn)
+        store_events(conn, project, [failure()], received_at=now_us())
+    Shipper(engine, events).ship_all()
+    assert _shipped(events) == _stored(engine)
+
+
+@pytest.mark.parametrize(
+    "url", ["clickhousedb://u:secret@host:secret/x", "clickhousedb+secret://h/x", "secret"]
+)
+def test_an_address_that_is_wrong_is_not_repeated(url: str) -> None:
+    """What is said of it says what to write, and nothing of what was written."""
+    with pytest.raises(DatabaseUrlError, match="clickhousedb://USER@HOST/NAME") as raised:
+        open_events(url)
+    assert "secret" not in str(raised.value)
+
+
+def test_servers_start_together_while_others_write(engine: Engine) -> None:
+    """One installs the outbox, the others find it, and nobody is stopped by a deadlock."""
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "demo")
+
+    def write(name: str) -> None:
+        for number in range(30):
+            batch = [failure(session_id=f"{name}{number}"), counts(), conversation_end(name)]
+            with write_transaction(engine) as conn:
+                store_events(conn, project, batch, received_at=now_us())
+
+    with ThreadPoolExecutor(6) as pool:
+        writing = [pool.submit(write, name) for name in "abc"]
+        starting = [pool.submit(outbox.install_beside_writers, engine) for _ in range(3)]
+        assert sum(each.result() for each in starting) == 1
+        for each in writing:
+            each.result()
+
+
+def test_keys_go_in_parts_that_a_server_takes() -> None:
+    """No part is as long as the longest parameter (128 KiB), and none of the keys is left out."""
+    keys = {(1, f"{'ü' * 200}{number}") for number in range(2_000)}
+    found = list(parts(keys))
+    assert [key for part in found for key in part] == sorted(keys)
+    assert max(len(str(part).encode()) for part in found) < 128 * 1024

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,7 +11,7 @@ from sqlalchemy import Connection, Engine, select
 
 from toolfault_collector.clickhouse import outbox
 from toolfault_collector.clickhouse.database import client_of
-from toolfault_collector.clickhouse.shipper import as_shipped, stored_rows
+from toolfault_collector.clickhouse.shipper import as_shipped, parts, stored_rows
 from toolfault_collector.clickhouse.tables import SHIPPED, Shipped
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
 
@@ -29,7 +30,7 @@ class Compared:
         name: The table.
         rows: Its rows in SQL.
         different: Of these, rows that are another or missing on ClickHouse.
-        more: Rows that only ClickHouse has, by their keys.
+        more: Keys of which ClickHouse has rows and SQL none, or fewer.
     """
 
     name: str
@@ -61,7 +62,8 @@ def compare(
         found.append(Compared(shipped.table.name, rows, len(different), len(more)))
         if repair and (different or more):
             with write_transaction(engine) as conn:
-                outbox.note(conn, shipped, different, removed=False)
+                # Removed first: the other row of that key may have another sorting key there.
+                outbox.note(conn, shipped, different, removed=True)
                 outbox.note(conn, shipped, more, removed=True)
     return found
 
@@ -77,19 +79,24 @@ def _different(
     quoted = ", ".join(f"`{name}`" for name in names)
     for part in conn.execute(asked).partitions():
         wanted = [(tuple(row[place] for place in places), as_shipped(shipped, row)) for row in part]
-        stored = set(_query(there, shipped, quoted, sorted({key for key, _ in wanted})))
+        stored = {
+            row
+            for keys in parts({key for key, _ in wanted})
+            for row in _query(there, shipped, quoted, keys)
+        }
         yield len(wanted), [key for key, row in wanted if row not in stored]
 
 
 def _more(conn: Connection, there: Connection, shipped: Shipped) -> Iterator[Key]:
-    """Yield the keys that only ClickHouse has."""
+    """Yield the keys of which ClickHouse has more rows than SQL."""
     names = ", ".join(shipped.key)
-    asked = f"SELECT DISTINCT {names} FROM `{shipped.table.name}` FINAL"  # noqa: S608
+    asked = f"SELECT {names}, count() FROM `{shipped.table.name}` FINAL GROUP BY {names}"  # noqa: S608
+    columns = [shipped.table.c[name] for name in shipped.key]
     with client_of(there).query_row_block_stream(asked) as blocks:
         for block in blocks:
-            keys = {tuple(row) for row in block}
-            columns = [shipped.table.c[name] for name in shipped.key]
-            yield from keys - {tuple(row) for row in stored_rows(conn, shipped, keys, columns)}
+            rows = {tuple(key): number for *key, number in block}
+            stored = Counter(tuple(row) for row in stored_rows(conn, shipped, rows, columns))
+            yield from (key for key, number in rows.items() if number > stored[key])
 
 
 def _query(

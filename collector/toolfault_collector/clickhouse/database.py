@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import Connection, Engine, make_url, text
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from toolfault_collector.clickhouse.tables import DDL, SHIPPED
 from toolfault_collector.errors import DatabaseUrlError, SchemaTooNew
@@ -32,7 +32,7 @@ def open_events(url: str, password: str = "") -> Engine:
     """
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # of a port that is no number
         # The text is not repeated: it may hold a password.
         message = "the address of events cannot be read; write clickhousedb://USER@HOST/NAME"
         raise DatabaseUrlError(message) from None
@@ -43,6 +43,9 @@ def open_events(url: str, password: str = "") -> Engine:
     try:
         with_password = parsed.set(password=password) if password else parsed
         return open_columnar(with_password.render_as_string(hide_password=False))
+    except NoSuchModuleError:
+        message = "events can be kept on ClickHouse alone: clickhousedb://USER@HOST/NAME"
+        raise DatabaseUrlError(message) from None
     except ImportError:
         message = 'ClickHouse needs its driver: pip install "toolfault-server[clickhouse]"'
         raise DatabaseUrlError(message) from None

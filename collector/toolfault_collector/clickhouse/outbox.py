@@ -20,6 +20,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     Connection,
+    Engine,
     MetaData,
     String,
     Table,
@@ -44,6 +45,7 @@ __all__ = [
     "Entry",
     "count",
     "install",
+    "install_beside_writers",
     "is_installed",
     "next_number",
     "note_stored",
@@ -107,20 +109,47 @@ class Entry:
 
 
 def is_installed(conn: Connection) -> bool:
-    """Return whether changes are noted."""
+    """Return whether there is an outbox."""
     return inspect(conn).has_table(outbox.name)
+
+
+def _has_triggers(conn: Connection) -> bool:
+    """Return whether every change is noted; a table that was made anew has no triggers."""
+    asked = (
+        "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+        if is_sqlite(conn)
+        else "SELECT tgname FROM pg_trigger WHERE tgparentid = 0"
+    )
+    found = set(conn.exec_driver_sql(asked).scalars())
+    return all(found.issuperset(_names(shipped)) for shipped in _with_triggers())
+
+
+def install_beside_writers(engine: Engine) -> bool:
+    """`install` in a transaction of its own, while others write.
+
+    On PostgreSQL every writer looks at the schema's version first. Who locks that waits for those
+    that are at work, and holds nothing that one of them may want.
+    """
+    anyhow = engine.connect().execution_options(toolfault_write=True, toolfault_any_schema=True)
+    with anyhow as conn, conn.begin():
+        if not is_sqlite(conn):
+            conn.exec_driver_sql("LOCK TABLE alembic_version IN ACCESS EXCLUSIVE MODE")
+        return install(conn)
 
 
 def install(conn: Connection) -> bool:
     """Note what changes from now on; return whether that is new.
 
-    What is stored already is noted step by step by `note_stored`.
+    What is stored already is noted step by step by `note_stored`. If tables were made anew since,
+    as `db downgrade` does, all of that begins again.
 
     Args:
         conn: In a write transaction, which PostgreSQL makes wait for those that are running.
     """
     if is_installed(conn):
-        return False
+        if _has_triggers(conn):
+            return False
+        remove(conn)
     _metadata.create_all(conn)
     conn.execute(insert(_shipment).values(id=1, number=0, read_at=0))
     for shipped in _with_triggers():
@@ -193,19 +222,26 @@ def oldest(conn: Connection, most_rows: int) -> Iterator[Entry]:
             return
 
 
-def settle(conn: Connection, entries: Iterable[Entry], read_at: int) -> None:
+def settle(conn: Connection, entries: Iterable[Entry], *, number: int, read_at: int) -> bool:
     """Take *entries* out: what they name is shipped. Others, earlier ones too, stay.
+
+    Nothing is taken out, and False returned, if another shipment began meanwhile: it may have read
+    older rows and shipped them with the higher number.
 
     On PostgreSQL an entry with a smaller number may be committed later, so no range is removed.
 
     Args:
         conn: In a write transaction.
         entries: Whose rows are shipped.
+        number: Of the shipment.
         read_at: When these rows were read, in microseconds since the epoch.
     """
-    conn.execute(update(_shipment).values(read_at=read_at))
+    newest = update(_shipment).where(_shipment.c.number == number)
+    if not conn.execute(newest.values(read_at=read_at)).rowcount:
+        return False
     ids = [entry.id for entry in entries]
     conn.execute(delete(outbox).where(among(conn, outbox.c.id, ids)))
+    return True
 
 
 def shipped_until(conn: Connection) -> int | None:

@@ -1,9 +1,9 @@
 """The shipper: copies what the outbox names to ClickHouse, block by block.
 
 One block: take a number, read the rows as they are now, remove there what was removed, insert the
-rows with that number, take the entries out of the outbox. Whatever a crash
-leaves undone is done again by the next block, whose number is higher; rows of the same sorting key
-replace each other, so nothing is there twice.
+rows with that number, take the entries out of the outbox unless a newer number was taken since.
+Whatever a crash leaves undone is done again by the next block, whose number is higher; rows of the
+same sorting key replace each other, so nothing is there twice.
 """
 
 # ruff: noqa: S608 - only names of this code are put into statements
@@ -23,15 +23,19 @@ from toolfault_collector.clickhouse.database import client_of
 from toolfault_collector.clickhouse.tables import SHIPPED, VERSION, Shipped
 from toolfault_collector.clickhouse.turns import shipping_turn
 from toolfault_collector.clock import now_us
+from toolfault_collector.errors import AnotherShips
 from toolfault_collector.storage.database.dialect import among
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
 
-__all__ = ["BLOCK_ROWS", "Shipper", "as_shipped", "stored_rows"]
+__all__ = ["BLOCK_ROWS", "Shipper", "as_shipped", "parts", "stored_rows"]
 
 BLOCK_ROWS: Final = 20_000
 """Rows of one block: ClickHouse wants few large inserts, memory holds a block at a time."""
 
 _KEYS_AT_ONCE: Final = 5_000
+
+_KEY_BYTES_AT_ONCE: Final = 60_000
+"""A server of ClickHouse refuses a parameter of 128 KiB (``http_max_field_value_size``)."""
 
 Key = tuple[Any, ...]
 Keys = set[Key]
@@ -53,6 +57,9 @@ class Shipper:
         """Ship one block; return the rows that the outbox named in it, 0 if nothing waits.
 
         What was stored before the outbox was there is copied when nothing newer waits.
+
+        Raises:
+            AnotherShips: Another shipment began meanwhile, so this one is made again later.
         """
         with read_connection(self._engine) as conn:
             nothing_new = not any(True for _ in outbox.oldest(conn, 1))
@@ -85,7 +92,12 @@ class Shipper:
                 failpoints.reach("ship_inserted")
         failpoints.reach("shipped")
         with write_transaction(self._engine) as conn:
-            outbox.settle(conn, entries, read_at)
+            settled = outbox.settle(conn, entries, number=number, read_at=read_at)
+            if not settled:  # the other may have shipped new rows of what was just removed
+                for each in SHIPPED:
+                    outbox.note(conn, each, list(removed[each.table.name]), removed=True)
+        if not settled:
+            raise AnotherShips
         return sum(len(entry.keys) for entry in entries)
 
     def ship_all(self) -> int:
@@ -149,7 +161,14 @@ def _columns(shipped: Shipped, number: int, rows: Iterable[Sequence[Any]]) -> li
 def _insert(conn: Connection, shipped: Shipped, columns: list[list[Any]]) -> None:
     if columns:
         names = [*(column.name for column in shipped.table.columns), VERSION]
-        client_of(conn).insert(shipped.table.name, columns, names, column_oriented=True)
+        client_of(conn).insert(
+            shipped.table.name,
+            columns,
+            names,
+            column_oriented=True,
+            # Months of one block: an import may bring those of decades.
+            settings={"max_partitions_per_insert_block": 0},
+        )
 
 
 def _json(value: Any) -> str | None:
@@ -158,14 +177,24 @@ def _json(value: Any) -> str | None:
 
 def _remove(conn: Connection, shipped: Shipped, keys: Keys) -> None:
     """Remove the rows of *keys*: a number may be given to another row afterwards (SQLite)."""
-    table = shipped.table.name
-    ordered = sorted(keys)
-    for start in range(0, len(ordered), _KEYS_AT_ONCE):
-        some = ordered[start : start + _KEYS_AT_ONCE]
-        one = len(shipped.key) == 1
+    one = len(shipped.key) == 1
+    for some in parts(keys):
         client_of(conn).command(
-            f"DELETE FROM `{table}` WHERE ({', '.join(shipped.key)}) IN {{keys:Array("
+            f"DELETE FROM `{shipped.table.name}` WHERE ({', '.join(shipped.key)}) IN {{keys:Array("
             f"{'Int64' if one else 'Tuple(Int64, String)'})}}",
             parameters={"keys": [value for (value,) in some] if one else some},
             settings={"lightweight_deletes_sync": 2},
         )
+
+
+def parts(keys: Iterable[Key]) -> Iterator[list[Key]]:
+    """Yield *keys* in order, in parts that a server of ClickHouse takes as a parameter."""
+    part, size = list[Key](), 0
+    for key in sorted(keys):
+        size += len(msgspec.json.encode(key))
+        if part and size > _KEY_BYTES_AT_ONCE:
+            yield part
+            part, size = [], len(msgspec.json.encode(key))
+        part.append(key)
+    if part:
+        yield part

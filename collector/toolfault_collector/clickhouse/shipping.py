@@ -16,7 +16,7 @@ from toolfault_collector.clickhouse.database import prepare_events
 from toolfault_collector.clickhouse.shipper import Shipper
 from toolfault_collector.metrics import Metrics
 from toolfault_collector.storage.database.alone import alone
-from toolfault_collector.storage.database.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import read_connection
 
 __all__ = ["Shipping"]
 
@@ -47,9 +47,7 @@ class Shipping:
 
     def start(self) -> None:
         """Note what changes from now on, and begin to ship."""
-        with write_transaction(self._engine) as conn:
-            is_new = outbox.install(conn)
-        if is_new:
+        if outbox.install_beside_writers(self._engine):
             _log.info("outbox_installed")
         self._metrics.watch_outbox(self._waiting)
         self._thread.start()

@@ -1,8 +1,8 @@
 """The schema on ClickHouse: which tables of SQL are shipped, and how they lie there.
 
 A row is shipped again whenever it changes, with a higher ``version``; of rows with one sorting key
-`ReplacingMergeTree` keeps the last, and ``final`` makes reading do so before it merged them. So a
-sorting key may only have columns that never change of a row.
+`ReplacingMergeTree` keeps the last, and the setting ``final`` makes reading do so before it merged
+them. So a sorting key may only have columns that never change of a row.
 """
 
 from __future__ import annotations
@@ -106,13 +106,12 @@ def type_of(column: Column[object]) -> str:
 def _create(shipped: Shipped) -> str:
     made = [f"`{each.name}` {type_of(each)}" for each in shipped.table.columns]
     made.append(f"`{VERSION}` UInt64")
-    month = f" PARTITION BY toYYYYMM(fromUnixTimestamp64Micro({shipped.month}))"
+    month = f" PARTITION BY toYYYYMM(fromUnixTimestamp64Micro({shipped.month}, 'UTC'))"
     return (
         f"CREATE TABLE IF NOT EXISTS `{shipped.table.name}` ({', '.join(made)})"
         f" ENGINE = ReplacingMergeTree({VERSION})"
         f"{month if shipped.month else ''}"
         f" ORDER BY ({', '.join(shipped.order)})"
-        " SETTINGS do_not_merge_across_partitions_select_final = 1"
     )
 
 

@@ -7,7 +7,9 @@ database keeps the turns of all servers; an SQLite file has one server, which ke
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -23,6 +25,9 @@ __all__ = ["reading_turn", "shipping_turn"]
 LONGEST_WAIT_SECONDS: Final = 12.0
 """How long the shipper waits for readers: longer than any page may take."""
 
+_IMPATIENT_SECONDS: Final = 0.1
+"""How long it waits on PostgreSQL while one reads that took longer, as a download may."""
+
 _LOCK: Final = 7_061_746_664  # any number will do as long as all servers take the same
 
 
@@ -33,12 +38,8 @@ def reading_turn(conn: Connection) -> Iterator[None]:
         conn.execute(select(func.pg_advisory_xact_lock_shared(_LOCK)))
         yield  # the lock ends with the transaction
         return
-    turns = _turns_of(conn.engine)
-    turns.begin_reading()
-    try:
+    with _turns_of(conn.engine).reading():
         yield
-    finally:
-        turns.end_reading()
 
 
 @contextmanager
@@ -46,19 +47,22 @@ def shipping_turn(engine: Engine) -> Iterator[None]:
     """Keep readers waiting for the length of the block, once those that read are done.
 
     One that reads for longer than `LONGEST_WAIT_SECONDS` is not waited for: it may see the half of
-    a shipment, and everybody else goes on.
+    a shipment, and everybody else goes on. PostgreSQL does not tell who reads for so long, so until
+    that one is done others may see it, too; else each block would keep all of them waiting.
     """
+    turns = _turns_of(engine)
     if is_sqlite(engine):
-        with _turns_of(engine).shipping():
+        with turns.shipping():
             yield
         return
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
-        conn.execute(text(f"SET lock_timeout = {int(LONGEST_WAIT_SECONDS * 1_000)}"))
+        conn.execute(text(f"SET lock_timeout = {int(turns.patience * 1_000)}"))
         try:
             conn.execute(select(func.pg_advisory_lock(_LOCK)))
             has_turn = True
         except DBAPIError:
             has_turn = False
+        turns.patience = LONGEST_WAIT_SECONDS if has_turn else _IMPATIENT_SECONDS
         try:
             yield
         finally:
@@ -71,31 +75,41 @@ class _Turns:
     """The turns within one process; who ships comes before readers that began to wait later."""
 
     def __init__(self) -> None:
+        self.patience = LONGEST_WAIT_SECONDS
         self._changed = threading.Condition()
-        self._readers = 0
+        self._began: dict[object, float] = {}  # of those that read
         self._is_shipping = False
 
-    def begin_reading(self) -> None:
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        reader = object()
         with self._changed:
             self._changed.wait_for(lambda: not self._is_shipping, LONGEST_WAIT_SECONDS)
-            self._readers += 1
-
-    def end_reading(self) -> None:
-        with self._changed:
-            self._readers -= 1
-            self._changed.notify_all()
+            self._began[reader] = time.monotonic()
+        try:
+            yield
+        finally:
+            with self._changed:
+                del self._began[reader]
+                self._changed.notify_all()
 
     @contextmanager
     def shipping(self) -> Iterator[None]:
         with self._changed:
             self._is_shipping = True
-            self._changed.wait_for(lambda: not self._readers, LONGEST_WAIT_SECONDS)
+            while (left := self._longest_wait()) > 0:
+                self._changed.wait(left)
         try:
             yield
         finally:
             with self._changed:
                 self._is_shipping = False
                 self._changed.notify_all()
+
+    def _longest_wait(self) -> float:
+        """Return until when the last reader is done or not waited for, in seconds from now."""
+        newest = max(self._began.values(), default=-math.inf)
+        return newest + LONGEST_WAIT_SECONDS - time.monotonic()
 
 
 _OF_ENGINES: Final[WeakKeyDictionary[Engine, _Turns]] = WeakKeyDictionary()

@@ -16,6 +16,7 @@ from sqlalchemy import Engine, case, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 import toolfault_migrations as migrations
+from toolfault_collector.clickhouse import outbox
 from toolfault_collector.clock import MINUTE_US, format_time, now_us
 from toolfault_collector.errors import SchemaError
 from toolfault_collector.retention.policy import limits_of, why_doubted, why_refused
@@ -51,11 +52,27 @@ def examine(
 ) -> list[Finding]:
     """Return what was found about the installation of *settings*, the worst first."""
     findings = [*_schema(engine), *_clock(engine, settings, clock()), *_exposure(settings, engine)]
-    findings += _names(engine, settings)
+    findings += [*_names(engine, settings), *_outbox(settings, engine)]
     if is_sqlite(engine):
         findings += [*_sqlite(engine, settings), *_file(sqlite_path(engine))]
     order = {"problem": 0, "warning": 1, "ok": 2}
     return sorted(findings, key=lambda finding: order[finding.level])
+
+
+def _outbox(settings: Settings, engine: Engine) -> Iterator[Finding]:
+    try:
+        with read_connection(engine) as conn:
+            if settings.events_url or not outbox.is_installed(conn):
+                return
+            waiting = outbox.count(conn)
+    except SQLAlchemyError:
+        return  # said already
+    yield Finding(
+        "outbox",
+        "warning",
+        f"changes are noted for ClickHouse ({waiting} wait) and TOOLFAULT_EVENTS_URL is not set:"
+        " set it, or run `toolfault db forget-events`; else the outbox grows",
+    )
 
 
 def _schema(engine: Engine) -> Iterator[Finding]:

@@ -201,15 +201,13 @@ def copy_events(
     from toolfault_collector.clickhouse import outbox
     from toolfault_collector.clickhouse.database import prepare_events
     from toolfault_collector.clickhouse.shipper import Shipper
-    from toolfault_collector.storage.database.engine import write_transaction
 
     engine = _engine(context, database_url)
     with open_events_of(events_url) as events:
         if events is None:
             raise WronglyUsed("Say where to with --events-url.")
         prepare_events(events)
-        with write_transaction(engine) as conn:
-            outbox.install(conn)
+        outbox.install_beside_writers(engine)
         shipper, rows = Shipper(engine, events), 0
         while part := shipper.ship():
             rows += part

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Engine, Executable, Table, select, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.sql import visitors
 
 from toolfault_collector.clickhouse import outbox
@@ -136,10 +136,13 @@ class _Both:
         named = _tables_of(statement)
         if not named & _SHIPPED:
             return self.sql.execute(statement, parameters, **more)
-        for name in named - _SHIPPED - self._copied:
-            assert name in _SMALL, f"{name} is too large to be copied for an answer"
-            self._copy(name)
-        return self.events.execute(statement, parameters, **more)
+        try:
+            for name in named - _SHIPPED - self._copied:
+                assert name in _SMALL, f"{name} is too large to be copied for an answer"
+                self._copy(name)
+            return self.events.execute(statement, parameters, **more)
+        except OperationalError:  # it went away after a pooled connection was opened
+            raise EventsUnavailable from None
 
     def execution_options(self, **options: Any) -> _Both:
         """Set *options* for the statements of both sides."""

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import Engine
+from sqlalchemy import Engine, func, select, update
 from tests.clickhouse import copied_to_clickhouse
 from tests.factories import failure
 
@@ -18,8 +18,10 @@ from toolfault_collector.clock import SECOND_US, now_us
 from toolfault_collector.settings import Settings
 from toolfault_collector.storage.database.engine import write_transaction
 from toolfault_collector.storage.store import store_events
+from toolfault_collector.storage.tables import tool_call
 from toolfault_dashboard.access import signin
 from toolfault_dashboard.app import create_app
+from toolfault_dashboard.queries.reading import read_events_from, reading
 
 pytest.importorskip("chdb", reason="chdb, ClickHouse in the process, is not installed")
 
@@ -69,6 +71,20 @@ def test_a_page_that_is_behind_says_as_of_when(sqlite_engine: Engine) -> None:
     assert _failures(client) == 5
     assert "Figures as of" not in client.get("/failures?window=all").text
     app.state.collector.events.dispose()
+
+
+def test_a_row_that_was_shipped_twice_counts_once(sqlite_engine: Engine) -> None:
+    """A call that changed after it was shipped, as a finished chain does, is one failure still."""
+    _store(sqlite_engine, 3)
+    url = copied_to_clickhouse(sqlite_engine.url.render_as_string(hide_password=False))
+    with write_transaction(sqlite_engine) as conn:
+        conn.execute(update(tool_call).values(attempt=tool_call.c.attempt))
+    events = open_events(url)
+    assert Shipper(sqlite_engine, events).ship_all() >= 3
+    read_events_from(sqlite_engine, events)
+    with reading(sqlite_engine) as conn:
+        assert conn.execute(select(func.count()).select_from(tool_call)).scalar_one() == 3
+    events.dispose()
 
 
 def test_without_clickhouse_events_are_stored_and_pages_say_why(sqlite_url: str) -> None:

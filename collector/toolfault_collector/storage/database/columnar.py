@@ -18,6 +18,8 @@ SETTINGS: Final = {
     "join_use_nulls": 1,  # what an outer join does not find is null, not 0 or ""
     "aggregate_functions_null_for_empty": 1,  # so are the sum and the least of no rows
     "cast_keep_nullable": 1,
+    "final": 1,  # of a row that came twice the last counts, before ClickHouse has merged them
+    "do_not_merge_across_partitions_select_final": 1,  # a row never changes its partition
     # They are new there, and some of them gave wrong numbers: whoever writes one is told.
     "allow_experimental_correlated_subqueries": 0,
 }
