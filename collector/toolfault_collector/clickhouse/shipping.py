@@ -14,6 +14,7 @@ from sqlalchemy import Engine
 from toolfault_collector.clickhouse import outbox
 from toolfault_collector.clickhouse.database import prepare_events
 from toolfault_collector.clickhouse.shipper import Shipper
+from toolfault_collector.errors import CollectorError
 from toolfault_collector.metrics import Metrics
 from toolfault_collector.storage.database.alone import alone
 from toolfault_collector.storage.database.engine import read_connection
@@ -74,7 +75,9 @@ class Shipping:
                 self._ship_alone()
             except Exception as error:  # noqa: BLE001 - must not end the thread
                 if not self._failing:
-                    _log.warning("shipping_failed", error=type(error).__name__)
+                    # Only the product's own texts are known to quote no row and no password.
+                    said = str(error) if isinstance(error, CollectorError) else ""
+                    _log.warning("shipping_failed", error=type(error).__name__, reason=said)
                 self._failing = True
                 pause = min(_LONGEST_PAUSE_SECONDS, max(PAUSE_SECONDS, 2 * pause))
             else:

@@ -140,7 +140,7 @@ def _stream(
     services: Services = request.app.state.services
     running: Running = request.app.state.running
     try:
-        with reading(services.engine) as conn:
+        with reading(services.engine, takes_turn=False) as conn:
             scope = read_from(conn, reader, text, project, services.clock())
             stream = rows(conn, scope)
             note_export(

@@ -9,7 +9,7 @@ beside a copy of that table as it is in the reader's snapshot.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cached_property
 from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
@@ -56,11 +56,13 @@ class EventsUnavailable(CollectorError):  # noqa: N818 - the collector's tree re
 
 
 @contextmanager
-def reading(engine: Engine) -> Iterator[Connection]:
+def reading(engine: Engine, *, takes_turn: bool = True) -> Iterator[Connection]:
     """Yield what all questions of one answer are asked of: one snapshot, or one shipment.
 
     Args:
         engine: The database that accepts events.
+        takes_turn: Whether a shipment waits for the answer. A download keeps none waiting: its rows
+            are one statement, which ClickHouse answers from one state, however long that takes.
 
     Raises:
         EventsUnavailable: A question was for ClickHouse, which does not answer.
@@ -70,7 +72,7 @@ def reading(engine: Engine) -> Iterator[Connection]:
         if events is None:
             yield sql
             return
-        with reading_turn(sql), ExitStack() as stack:
+        with reading_turn(sql) if takes_turn else nullcontext(), ExitStack() as stack:
             yield cast("Connection", _Both(sql, events, stack))
 
 
