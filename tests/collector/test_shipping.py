@@ -129,6 +129,9 @@ def test_what_is_stored_arrives(engine: Engine, events: Engine, seed: int) -> No
                 newest = select(tool_call.c.id).order_by(tool_call.c.id.desc()).limit(2)
                 conn.execute(delete(tool_call).where(tool_call.c.id.in_(newest.scalar_subquery())))
     shipper.ship_all()
+    with write_transaction(engine) as conn:  # a row that nothing but its change tells of
+        conn.execute(update(chain).values(calls=chain.c.calls + 1))
+    shipper.ship_all()
     assert _shipped(events) == _stored(engine)
     assert shipper.ship() == 0
 
