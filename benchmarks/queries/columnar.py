@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from fill import TIMES
 from reads import QUESTIONS
 from sqlalchemy import Connection, Engine, event, text
 
@@ -58,21 +59,6 @@ MORE: Final[dict[str, tuple[Ask, str]]] = {
 
 # Columns that are moved on in a copy: ids by a multiple, times by minutes, names by a suffix.
 _IDS: Final = frozenset({"id", "tool_call_id"})
-_TIMES: Final = frozenset(
-    [
-        "first_at",
-        "last_at",
-        "ended_at",
-        "received_at",
-        "occurred_at",
-        "started_at",
-        "first_failed_at",
-        "last_started_at",
-        "failed_until",
-        "recovered_at",
-        "minute",
-    ]
-)
 _NAMES: Final = frozenset({"event_id", "session_id", "chain_id", "end_event_id", "last_event_id"})
 _COPIED: Final = frozenset(
     {"tool_call", "issue", "chain", "conversation", "conversation_end", "call_counts"}
@@ -142,7 +128,7 @@ def _copy(table: str, names: list[str], copy: int) -> str:
     for name in names:
         if name in _IDS:
             moved.append(f"{name} + {copy} * 1000000000")
-        elif name in _TIMES:
+        elif name in TIMES:
             moved.append(f"{name} + {copy * 7 % 1_440 * MINUTE_US}")
         elif name == "settles_at":
             moved.append(f"if({name} > 0, {name} + {copy * 7 % 1_440 * MINUTE_US}, 0)")

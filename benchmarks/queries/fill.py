@@ -40,7 +40,7 @@ from toolfault_collector.storage.tables import (
 )
 from toolfault_dashboard.storing import Storing
 
-__all__ = ["PROJECT", "fill"]
+__all__ = ["PROJECT", "TIMES", "fill"]
 
 PROJECT: Final = "shop"
 DAYS: Final = 90
@@ -50,7 +50,7 @@ _RELEASES: Final = 8
 
 _COPIED: Final = (conversation, conversation_end, tool_call, issue, chain, call_counts)
 _KEYS: Final = "INSERT INTO event_key SELECT project_id, event_id FROM tool_call"
-_TIMES: Final = frozenset(
+TIMES: Final = frozenset(
     [
         "first_at",
         "last_at",
@@ -65,6 +65,7 @@ _TIMES: Final = frozenset(
         "minute",
     ]
 )
+"""Columns that are moments, which a copy has later."""
 _EVENT_IDS: Final = frozenset(["event_id", "end_event_id", "chain_id", "last_event_id"])
 
 
@@ -185,7 +186,7 @@ def _changer(
         of_calls = next(each for key, each in _FIRST_PARTS.items() if key[1] == "tool_call")
         beyond = copy * of_calls[-1][0]
         return lambda value: value + beyond
-    if name in _TIMES:
+    if name in TIMES:
         return lambda value: value + by
     if name == "settles_at":
         return lambda value: value and value + by

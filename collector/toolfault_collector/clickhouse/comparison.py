@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -39,20 +39,16 @@ class Compared:
     more: int
 
 
-def compare(
-    engine: Engine, events: Engine, *, repair: bool, said: Callable[[str], None] = lambda _: None
-) -> list[Compared]:
+def compare(engine: Engine, events: Engine, *, repair: bool) -> list[Compared]:
     """Compare every row of every table that is shipped; changes that wait are differences, too.
 
     Args:
         engine: The database that accepts events.
         events: ClickHouse.
         repair: Let the next shipment bring what differs, and remove what is too much.
-        said: Is told the name of each table that is about to be compared.
     """
     found = []
     for shipped in SHIPPED:
-        said(shipped.table.name)
         with read_connection(engine) as conn, events.connect() as there:
             rows, different = 0, list[Key]()
             for part, keys in _different(conn, there, shipped):

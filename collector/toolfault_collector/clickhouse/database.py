@@ -11,9 +11,9 @@ from typing import Any
 from sqlalchemy import Connection, Engine, make_url, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
+from toolfault_collector.clickhouse.dialect import open_columnar
 from toolfault_collector.clickhouse.tables import DDL, SHIPPED
 from toolfault_collector.errors import DatabaseUrlError, SchemaTooNew
-from toolfault_collector.storage.database.columnar import open_columnar
 
 __all__ = [
     "client_of",

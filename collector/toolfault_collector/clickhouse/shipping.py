@@ -71,19 +71,24 @@ class Shipping:
     def _run(self) -> None:
         pause = 0.0
         while not self._stopping.wait(pause):
-            try:
-                self._ship_alone()
-            except Exception as error:  # noqa: BLE001 - must not end the thread
-                if not self._failing:
-                    # Only the product's own texts are known to quote no row and no password.
-                    said = str(error) if isinstance(error, CollectorError) else ""
-                    _log.warning("shipping_failed", error=type(error).__name__, reason=said)
-                self._failing = True
-                pause = min(_LONGEST_PAUSE_SECONDS, max(PAUSE_SECONDS, 2 * pause))
-            else:
-                if self._failing:
-                    _log.info("shipping_resumed")
-                self._failing, pause = False, PAUSE_SECONDS
+            self.run_once()
+            longer = min(_LONGEST_PAUSE_SECONDS, max(PAUSE_SECONDS, 2 * pause))
+            pause = longer if self._failing else PAUSE_SECONDS
+
+    def run_once(self) -> None:
+        """Ship until nothing waits; what fails is logged and tried again next time."""
+        try:
+            self._ship_alone()
+        except Exception as error:  # noqa: BLE001 - must not end the thread
+            if not self._failing:
+                # Only the product's own texts are known to quote no row and no password.
+                said = str(error) if isinstance(error, CollectorError) else ""
+                _log.warning("shipping_failed", error=type(error).__name__, reason=said)
+            self._failing = True
+        else:
+            if self._failing:
+                _log.info("shipping_resumed")
+            self._failing = False
 
     def _ship_alone(self) -> None:
         with alone(self._engine, _WORK) as is_alone:

@@ -7,15 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from sqlalchemy import (
-    Boolean,
-    ColumnElement,
-    String,
-    Text,
-    cast,
-    func,
-    literal,
-)
+from sqlalchemy import Boolean, ColumnElement, String, Text, cast, func, literal
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement

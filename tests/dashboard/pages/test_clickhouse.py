@@ -108,6 +108,9 @@ def test_without_clickhouse_events_are_stored_and_pages_say_why(sqlite_url: str)
         assert "ClickHouse does not answer" in page.text
         assert client.get("/api/v1/overview").json()["code"] == "events_unavailable"
         assert client.get("/settings").status_code == 200
+        app.state.collector.shipping.run_once()
+        ready = client.get("/readyz")
+        assert (ready.status_code, ready.json()["clickhouse"]) == (200, "unavailable")
         entries = re.search(r"^toolfault_outbox_entries (\S+)", client.get("/metrics").text, re.M)
         assert entries is not None
         assert float(entries[1]) > 0

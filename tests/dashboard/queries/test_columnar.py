@@ -205,7 +205,7 @@ def test_nothing_of_clickhouse_is_loaded_without_its_address() -> None:
     """A server on SQLite loads neither its driver nor its engine."""
     script = (
         "import sys, toolfault_dashboard.app, toolfault_dashboard.queries;"
-        "import toolfault_collector.storage.database.columnar;"
+        "import toolfault_collector.clickhouse.dialect;"
         "print({'chdb', 'clickhouse_connect'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

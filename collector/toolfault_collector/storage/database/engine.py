@@ -140,7 +140,7 @@ def is_sqlite(target: Engine | Connection) -> bool:
 
 
 def is_columnar(target: Engine | Connection) -> bool:
-    """Return whether *target* speaks ClickHouse (`columnar`), which only readers ask."""
+    """Return whether *target* speaks ClickHouse, which only readers ask."""
     return target.dialect.name == "clickhousedb"
 
 
@@ -154,13 +154,8 @@ def read_connection(engine: Engine) -> Iterator[Connection]:
     """Yield a connection inside one read transaction: every query sees the same snapshot.
 
     SQLite's read transactions are like that; of PostgreSQL it must be asked for. There dropping a
-    partition respects no snapshot, so readers keep it off from before theirs is taken. ClickHouse
-    has no transactions.
+    partition respects no snapshot, so readers keep it off from before theirs is taken.
     """
-    if is_columnar(engine):
-        with engine.connect() as conn, conn.begin():
-            yield conn
-        return
     with engine.connect() as conn:
         if not is_sqlite(conn):
             conn.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)

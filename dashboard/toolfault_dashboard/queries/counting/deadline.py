@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any, Final
 
 from sqlalchemy import Connection, text
@@ -78,17 +78,14 @@ def without_deadline(conn: Connection) -> None:
         driver.set_progress_handler(None, 0)
     elif is_columnar(conn):
         limit_statements(conn, 0)
-        if (sql := sql_of(conn)) is not conn:
-            without_deadline(sql)
+        without_deadline(sql_of(conn))
     else:
         conn.execute(text("SET LOCAL statement_timeout = 0"))
 
 
 @contextmanager
 def _limited(conn: Connection, seconds: float) -> Iterator[None]:
-    with ExitStack() as stack:
-        if (sql := sql_of(conn)) is not conn:
-            stack.enter_context(deadline(sql, seconds))
+    with deadline(sql_of(conn), seconds):
         limit_statements(conn, seconds)
         try:
             yield

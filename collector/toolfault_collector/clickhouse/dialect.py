@@ -29,7 +29,7 @@ SETTINGS: Final = {
 def open_columnar(url: str) -> Engine:
     """Open the ClickHouse of *url*, ``clickhousedb://...``, to read from it.
 
-    ``clickhousedb://localhost/NAME?interface=chdb`` is the engine within this process.
+    ``clickhousedb:///NAME?interface=chdb`` is the engine within this process.
     """
     # The driver knows settings of the server by this prefix.
     settings = {f"ch_{name}": value for name, value in SETTINGS.items()}
