@@ -313,6 +313,29 @@ def test_postgresql_refuses_to_start_for_a_server_that_cannot_use_it(
     assert said in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"CLICKHOUSE_PASSWORD": "chosen"}, "set TOOLFAULT_EVENTS_URL=clickhousedb://"),
+        ({"TOOLFAULT_EVENTS_URL": "clickhousedb://toolfault@clickhouse"}, "choose a password"),
+    ],
+)
+def test_clickhouse_refuses_to_start_for_nobody_and_without_a_password(
+    given: dict[str, str], said: str
+):
+    """Its own command says which variable to set."""
+    command = [shell(word) for word in compose()["services"]["clickhouse"]["entrypoint"]]
+    done = subprocess.run(
+        command,
+        env={"PATH": os.environ["PATH"], **given},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert said in done.stderr
+
+
 @pytest.mark.slow
 def test_the_migrate_service_brings_a_database_to_the_newest_schema(
     installed: Path, tmp_path: Path

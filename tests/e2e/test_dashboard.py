@@ -138,6 +138,18 @@ def test_the_head_of_a_long_list_stays_in_sight(scripted: Visit):
         expect(table.get_by_role("columnheader").first).to_be_in_viewport()
 
 
+def test_facets_that_leave_values_out_fit_a_phone(scripted: Visit):
+    """The link to the values that a facet leaves out makes no page wider, hidden words included."""
+    calls = [failure(f"tool{n}", agent=f"agent{n}", model=f"model{n}") for n in range(20)]
+    own, _ = scripted.project(*calls)
+    scripted.page.set_viewport_size(PHONE)
+    page = scripted.go("/failures", own)
+    expect(page.get_by_role("link", name=re.compile("more value")).first).to_be_attached()
+    beyond = _beyond(page)
+    scripted.page.set_viewport_size(WIDE)
+    assert beyond == []
+
+
 def test_names_as_long_as_they_may_be_fit_a_phone(scripted: Visit):
     """Codes, tools and arguments of 128 letters without a break make no page wider than a phone."""
     tool, code, field = (letter * 127 for letter in "tcf")
