@@ -1330,6 +1330,14 @@ BREAKS: Final = (
         found_by=("tests/sdk/telemetry/test_gevent.py",),
     ),
     Break(
+        name="sdk-dead-sender-takes-its-batch-along",
+        promise="What a sender that died had in its hands is sent by the next one.",
+        file="sdk/toolfault/telemetry/_sender.py",
+        old="[item for item in self._batch if not item.is_settled] or self._next_batch()\n",
+        new="self._next_batch()\n",
+        found_by=("tests/sdk/telemetry/test_exit.py",),
+    ),
+    Break(
         name="integrations-two-events-for-one-call",
         promise="A decorated tool inside a framework is counted twice.",
         file="sdk/toolfault/tools/_call.py",

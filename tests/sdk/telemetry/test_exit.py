@@ -45,10 +45,14 @@ ENDINGS = {
     "closed twice": ("toolfault.close(); toolfault.close()", 0),
     "sender thread dead": (
         (
-            "import ctypes, threading; "
-            "(thread,) = (t for t in threading.enumerate() if t.name == 'toolfault-sender'); "
-            "kill = ctypes.pythonapi.PyThreadState_SetAsyncExc; "
-            "kill(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit)); thread.join(0.3)"
+            "import socket, threading\n"
+            "died, connect = threading.Event(), socket.create_connection\n"
+            "def die(*address):\n"
+            "    socket.create_connection = connect\n"
+            "    died.set()\n"
+            "    raise SystemExit\n"
+            "socket.create_connection = die\n"
+            "while not died.is_set(): toolfault.flush(0.05)"
         ),
         0,
     ),
