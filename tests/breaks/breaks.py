@@ -1330,6 +1330,14 @@ BREAKS: Final = (
         found_by=("tests/sdk/telemetry/test_gevent.py",),
     ),
     Break(
+        name="columnar-tools-that-were-only-named-are-forgotten",
+        promise="On ClickHouse calls that a conversation only named do not count in intervals.",
+        file="dashboard/toolfault_dashboard/queries/figures/clusters_on_clickhouse.py",
+        old='            (total * is_whole).label("of_talk"),\n',
+        new='            (named * is_whole).label("of_talk"),\n',
+        found_by=("tests/dashboard/queries/test_columnar.py",),
+    ),
+    Break(
         name="sdk-dead-sender-takes-its-batch-along",
         promise="What a sender that died had in its hands is sent by the next one.",
         file="sdk/toolfault/telemetry/_sender.py",

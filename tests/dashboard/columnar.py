@@ -30,11 +30,15 @@ def answer(conn: Connection, scope: Scope, name: str) -> object:
 
 
 def equal(one: object, other: object) -> bool:
-    """Say whether two answers are equal, but for what the order of additions does to fractions."""
+    """Say whether two answers are equal, but for the last digits of fractions.
+
+    What sampled calls stand for is kept in millionths by SQL's counters; ClickHouse has no counters
+    and adds up the calls themselves.
+    """
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(equal, one, other))
     if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
+        return math.isclose(one, other, rel_tol=1e-5, abs_tol=1e-9)
     return type(one) is type(other) and one == other
 
 

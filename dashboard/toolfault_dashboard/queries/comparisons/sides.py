@@ -53,7 +53,18 @@ if TYPE_CHECKING:
     from toolfault_dashboard.analysis.comparisons.columns import CodeColumns
     from toolfault_dashboard.queries.comparisons.side_parts import Counted, Part
 
-__all__ = ["TIMED", "growing_sides", "side_of", "side_part", "side_with_codes", "sides_of"]
+__all__ = [
+    "TIMED",
+    "cells_of",
+    "counts_of_senders",
+    "failures_by_code",
+    "growing_sides",
+    "said_by",
+    "side_of",
+    "side_part",
+    "side_with_codes",
+    "sides_of",
+]
 
 TIMED: Final = Clause("time", (Pattern(("none",)),), negated=True)
 """Calls whose source has times."""
@@ -142,7 +153,7 @@ def side_part(conn: Connection, scope: Scope, codes: bool, *, whole: bool = Fals
         ]
     else:  # another part may have some
         said = _ended(conn, scope, frozenset(views[0].names))
-        of_codes = conn.execute(_failures_by_code(scope, sampled)).all() if codes else ()
+        of_codes = conn.execute(failures_by_code(scope, sampled)).all() if codes else ()
     ended = ended_of(said, views[0])
     return Part(
         views=views,
@@ -178,7 +189,7 @@ def _part_of_rows(conn: Connection, scope: Scope, *, codes: bool) -> Part:
         views=(cells,),
         ended=ended,
         more=more_calls(cells, ended),
-        counted=_counted(conn.execute(_counts(scope)).all(), of_tools=scope.query.has("tool")),
+        counted=counts_of_senders(conn, scope),
         codes=code_part_of_rows(calls, further, cells) if codes else None,
     )
 
@@ -323,7 +334,7 @@ def _step(column: ColumnElement[int], ends: Sequence[int]) -> ColumnElement[int]
     )
 
 
-def _failures_by_code(scope: Scope, sampled: Sampling) -> Select[Any]:
+def failures_by_code(scope: Scope, sampled: Sampling) -> Select[Any]:
     """Count failures by code and conversation: each under its own code and those of its issues."""
     key = func.coalesce(tool_call.c.session_id, tool_call.c.event_id).label("talk")
     # As an expression, or SQLite reads all of an index that is sorted by it.
@@ -338,7 +349,7 @@ def _failures_by_code(scope: Scope, sampled: Sampling) -> Select[Any]:
     return select(*pair, *sums).group_by(*pair)
 
 
-def _cells(scope: Scope, sampled: Sampling, ends: Sequence[int] = ()) -> Select[Any]:
+def cells_of(scope: Scope, sampled: Sampling, ends: Sequence[int] = ()) -> Select[Any]:
     """Return one row per conversation and stratum; a call outside is a conversation of its own.
 
     Where there are *ends*, the number of the first that comes after it is before each row.
@@ -401,17 +412,17 @@ def _statement(
     ended: bool = False,
     codes: bool = False,
 ) -> CompoundSelect[Any]:
-    """Return the rows of `_cells` and those of `_counts`, each with its kind before it.
+    """Return the rows of `cells_of` and those of `_counts`, each with its kind before it.
 
     With *ended* also the conversations of the scope that said what they called, and what; with
     *codes* its failures by conversation and code.
     """
-    cells = _cells(scope, sampled, ends).subquery()
+    cells = cells_of(scope, sampled, ends).subquery()
     others = {_COUNTED: _counts(scope, ends).subquery()}
     if ended:
-        others[_ENDED] = _said(scope, step=bool(ends)).subquery()
+        others[_ENDED] = said_by(scope, step=bool(ends)).subquery()
     if codes:
-        found = _failures_by_code(scope, sampled).subquery().c
+        found = failures_by_code(scope, sampled).subquery().c
         code, talk, *numbers = found
         others[_CODE] = select(talk, code, literal(""), literal(""), *numbers).subquery()
     return union_all(
@@ -423,7 +434,7 @@ def _statement(
     )
 
 
-def _said(scope: Scope, *, step: bool) -> Select[Any]:
+def said_by(scope: Scope, *, step: bool) -> Select[Any]:
     """Return the conversations with a call or chain of the scope, and what they said at the end."""
     own = union(
         select(tool_call.c.session_id).where(calls_of(scope)),
@@ -458,6 +469,11 @@ def _counts(scope: Scope, ends: Sequence[int] = ()) -> Select[Any]:
     rows = each.subquery().c
     key = [rows[name.name] for name in names]
     return select(*key, *(func.sum(rows[name]).label(name) for name in numbers)).group_by(*key)
+
+
+def counts_of_senders(conn: Connection, scope: Scope) -> Counted:
+    """Return what senders counted of *scope*."""
+    return _counted(conn.execute(_counts(scope)).all(), of_tools=scope.query.has("tool"))
 
 
 def _counted(rows: Iterable[Sequence[Any]], *, of_tools: bool) -> Counted:

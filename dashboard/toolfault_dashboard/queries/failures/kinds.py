@@ -82,6 +82,9 @@ class _Sum(NamedTuple):
     spent: float = 0.0
 
 
+_MANY: Final = 10_000
+"""Kinds that are looked up at once: less than a driver takes as parameters (32,766)."""
+
 _Counted = dict[int | None, _Sum]  # by the signature's id
 
 
@@ -123,8 +126,8 @@ def states_of(conn: Connection, scope: Scope, numbers: Collection[int]) -> dict[
     """Return the state of each of some kinds, by the number of its signature."""
     wanted = sorted(numbers)
     found: dict[int, str] = {}
-    for start in range(0, len(wanted), 500):
-        found |= _states(conn, scope, signature.c.id.in_(wanted[start : start + 500]))
+    for start in range(0, len(wanted), _MANY):
+        found |= _states(conn, scope, signature.c.id.in_(wanted[start : start + _MANY]))
     return found
 
 

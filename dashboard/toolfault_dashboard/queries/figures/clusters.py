@@ -34,6 +34,7 @@ from sqlalchemy import (
 )
 
 from toolfault_collector.clock import DAY_US
+from toolfault_collector.storage.database.engine import is_columnar
 from toolfault_collector.storage.tables import OVERNIGHT, chain, conversation
 from toolfault_dashboard.analysis.clusters import (
     NO_MOMENTS,
@@ -43,12 +44,13 @@ from toolfault_dashboard.analysis.clusters import (
 )
 from toolfault_dashboard.analysis.comparisons.metrics import METRICS
 from toolfault_dashboard.queries.columns import columns_of_rows
-from toolfault_dashboard.queries.comparisons.sides import side_part
+from toolfault_dashboard.queries.comparisons.sides import counts_of_senders, side_part
 from toolfault_dashboard.queries.conditions import chains_of
 from toolfault_dashboard.queries.counting.once import once, remember
 from toolfault_dashboard.queries.counting.parts import in_parts, is_asked_at_once
 from toolfault_dashboard.queries.counting.together import Question
 from toolfault_dashboard.queries.counting.weighing import chain_weight, sampling, weighed_chains
+from toolfault_dashboard.queries.figures.clusters_on_clickhouse import call_sums
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
 
@@ -184,7 +186,9 @@ def calls_of_conversations(conn: Connection, scope: Scope) -> CallClusters:
     from toolfault_dashboard.queries.comparisons.side_data import beyond_rows
 
     of_tools = scope.query.has("tool")
-    if is_asked_at_once(conn, scope, many=MANY):
+    if is_columnar(conn):
+        found, counted = _on_clickhouse(conn, scope)
+    elif is_asked_at_once(conn, scope, many=MANY):
         part = side_part(conn, scope, True, whole=True)
         found, counted = _settled(part, window(scope), of_tools=of_tools), part.counted
     else:
@@ -200,6 +204,17 @@ def calls_of_conversations(conn: Connection, scope: Scope) -> CallClusters:
     all_tools = Moments(rest.conversations, 0.0, 0.0, rest.calls_squared)
     by_tool = {tool: Moments(n, 0.0, 0.0, squared) for tool, (n, squared) in rest.of_tools.items()}
     return found.named + CallClusters(all_tools, all_tools, by_tool, by_tool)
+
+
+def _on_clickhouse(conn: Connection, scope: Scope) -> tuple[_Settled, Counted]:
+    counted = counts_of_senders(conn, scope)
+    sums = call_sums(conn, scope, named=bool(counted.calls))
+    failures, first_try_failures = (
+        {tool: moments[place] for tool, moments in sums.of_tools.items() if moments[place].clusters}
+        for place in (0, 1)
+    )
+    found = CallClusters(*sums.of_all, failures, first_try_failures, sums.by_code)
+    return _Settled(found, found, sums.told), counted
 
 
 def _calls(conn: Connection, scope: Scope, of_tools: bool) -> _CallPart:
