@@ -23,7 +23,8 @@ from toolfault_dashboard.queries.counting import deadline, parts, patience
 pytestmark = pytest.mark.slow
 
 PAGES = (
-    "/",
+    "/?window=7d",
+    pytest.param("/", marks=pytest.mark.long),
     pytest.param("/round-trips?by=argument", marks=pytest.mark.long),
     pytest.param("/codes?cols=first,last", marks=pytest.mark.long),
     "/compare?before=until:7d&after=since:7d",
@@ -31,6 +32,7 @@ PAGES = (
     pytest.param("/fix-next", marks=pytest.mark.long),
     pytest.param("/experiment?name=b", marks=pytest.mark.long),
 )
+_WEEK = "project=generated&window=7d"
 STEPS = re.compile(r"Question (\d+) of this page(?:: (\d+) of (\d+) days? counted)?\.")
 
 
@@ -92,9 +94,9 @@ def test_files_and_programs_wait_for_the_whole_answer(impatient: Browser):
     """Half an answer is none: what is no page of a browser is counted to its end."""
     for path in ("/codes.csv", "/fix-next.ndjson", "/report.html", "/api/v1/failures"):
         _forget(impatient)
-        assert _opened(impatient, generated(path)).status_code == 200, path
+        assert _opened(impatient, f"{path}?{_WEEK}").status_code == 200, path
     _forget(impatient)
-    assert impatient.get(generated("/fix-next")).status_code == 200
+    assert impatient.get(f"/fix-next?{_WEEK}").status_code == 200
 
 
 def test_what_is_forgotten_as_fast_as_it_is_counted_comes_nevertheless(impatient: Browser):
@@ -102,11 +104,11 @@ def test_what_is_forgotten_as_fast_as_it_is_counted_comes_nevertheless(impatient
     statuses: list[int] = []
     while 200 not in statuses and len(statuses) < 1_000:
         _forget(impatient)
-        statuses.append(_opened(impatient, generated("/tools?cols=calls")).status_code)
+        statuses.append(_opened(impatient, f"/tools?cols=calls&{_WEEK}").status_code)
     assert statuses[-1] == 200
     assert len(statuses) > 2
     _forget(impatient)
-    assert _opened(impatient, generated("/tools?cols=calls")).status_code == 202
+    assert _opened(impatient, f"/tools?cols=calls&{_WEEK}").status_code == 202
 
 
 class _Watchful(sqlite3.Connection):
