@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, delete, event, func, insert, select, update
+from tests.dashboard.conftest import grow
 from tests.dashboard.generated import NOW
 from tests.factories import failure
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import DAY_US
-from toolfault_collector.storage.database.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import (
+    open_engine,
+    read_connection,
+    write_transaction,
+)
 from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import quarter_version, stored_answer
 from toolfault_dashboard import queries
@@ -56,14 +63,40 @@ def _stored(engine: Engine) -> int:
         return int(conn.execute(select(func.count()).select_from(stored_answer)).scalar_one())
 
 
-def test_a_server_that_starts_counts_fewer_days(opened: Opened) -> None:
+@pytest.fixture(scope="module")
+def _stored_once(filled_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("stored") / "toolfault.db"
+    shutil.copyfile(filled_sqlite, path)
+    engine = open_engine(f"sqlite:///{path}")
+    grow(engine, "generated")
+    assert Storing(engine, _DAYS).store(NOW, lambda: False) > 50
+    engine.dispose()
+    return path
+
+
+@pytest.fixture
+def restarted(_stored_once: Path, tmp_path: Path) -> Iterator[Opened]:
+    """A function that opens a history of which answers are stored, as a server that starts does."""
+    path = tmp_path / "stored.db"
+    shutil.copyfile(_stored_once, path)
+    engines: list[Engine] = []
+
+    def open_again() -> Engine:
+        engines.append(open_engine(f"sqlite:///{path}"))
+        return engines[-1]
+
+    yield open_again
+    for engine in engines:
+        engine.dispose()
+
+
+def test_a_server_that_starts_counts_fewer_days(opened: Opened, restarted: Opened) -> None:
     """After a start the days that are stored are not counted again, nor stored again."""
     told, cold = _overview(opened())
-    assert Storing(opened(), _DAYS).store(NOW, lambda: False) > 50
-    again, statements = _overview(opened())
+    again, statements = _overview(restarted())
     assert again == told
     assert statements < 0.7 * cold
-    assert Storing(opened(), _DAYS).store(NOW, lambda: False) == 0
+    assert Storing(restarted(), _DAYS).store(NOW, lambda: False) == 0
 
 
 def test_a_server_that_stops_stores_no_more(opened: Opened) -> None:
@@ -77,30 +110,29 @@ class _Harmful:
         return exec, ("raise SystemExit",)
 
 
-def test_an_answer_that_holds_more_than_counts_is_counted_anew(opened: Opened) -> None:
+def test_an_answer_that_holds_more_than_counts_is_counted_anew(restarted: Opened) -> None:
     """Nothing that a stored answer names is run; what cannot be read is counted from the rows."""
-    engine = opened()
-    Storing(engine, _DAYS).store(NOW, lambda: False)
-    told, few = _overview(opened())
+    engine = restarted()
+    told, few = _overview(restarted())
     for packed in (zlib.compress(pickle.dumps(_Harmful())), b"broken", zlib.compress(b"broken")):
         with write_transaction(engine) as conn:
             conn.execute(update(stored_answer).values(answer=packed))
-        again, many = _overview(opened())
+        again, many = _overview(restarted())
         assert again == told
         assert many > few
 
 
-def test_answers_of_other_code_are_forgotten(opened: Opened) -> None:
+def test_answers_of_other_code_are_forgotten(restarted: Opened) -> None:
     """What yesterday's code counted is counted anew, and its answers go."""
-    engine = opened()
-    stored = Storing(engine, _DAYS).store(NOW, lambda: False)
-    told, few = _overview(opened())
+    engine = restarted()
+    stored = _stored(engine)
+    told, few = _overview(restarted())
     with write_transaction(engine) as conn:
         conn.execute(update(stored_answer).values(counted_by="yesterday"))
-    again, many = _overview(opened())
+    again, many = _overview(restarted())
     assert again == told
     assert many > few
-    assert Storing(opened(), _DAYS).store(NOW, lambda: False) == stored == _stored(engine)
+    assert Storing(restarted(), _DAYS).store(NOW, lambda: False) == stored == _stored(engine)
 
 
 def _late(engine: Engine, days: int) -> int:
@@ -115,15 +147,15 @@ def _late(engine: Engine, days: int) -> int:
 
 def test_what_another_audience_was_told_does_not_come_back(opened: Opened) -> None:
     """Of answers that are remembered beside each other the one of today's rows is stored, once."""
-    engine = opened()
-    asked: list[tuple[int, Audience]] = [(3, "user"), (3, "user"), (5, "llm"), (5, "llm")]
+    engine, most = opened(), 4
+    asked: list[tuple[int, Audience]] = [(2, "user"), (2, "user"), (3, "llm"), (3, "llm")]
     for days, audience in asked:
         project = _late(engine, days)
         with read_connection(engine) as conn:
             scope = Scope(project, parse("since:14d"), NOW)
             queries.overview(conn, replace(scope, audience=audience))
-        Storing(engine, _DAYS).store(NOW, lambda: False)
-        assert Storing(engine, _DAYS).store(NOW, lambda: False) == 0
+        Storing(engine, most).store(NOW, lambda: False)
+        assert Storing(engine, most).store(NOW, lambda: False) == 0
         with read_connection(engine) as conn:
             versions = versions_of_quarters(conn, project)
             stored = conn.execute(select(stored_answer)).all()
@@ -136,20 +168,19 @@ def test_without_memory_nothing_is_stored_and_the_round_ends(opened: Opened) -> 
     """Where no answer may be remembered, asking for them would bring none to store."""
     engine = opened()
     keep_at_most(engine, 0)
-    assert Storing(engine, _DAYS).store(NOW, lambda: False) == _stored(engine) == 0
+    assert Storing(engine, 2).store(NOW, lambda: False) == _stored(engine) == 0
 
 
-def test_answers_that_are_true_no_more_or_old_go(opened: Opened) -> None:
+def test_answers_that_are_true_no_more_or_old_go(restarted: Opened) -> None:
     """Also of a project of which nothing has to be asked any more."""
-    engine = opened()
-    assert Storing(engine, _DAYS).store(NOW, lambda: False) == _stored(engine)
-    assert Storing(opened(), 4).store(NOW, lambda: False) == 0
+    engine = restarted()
+    assert Storing(restarted(), 4).store(NOW, lambda: False) == 0
     with read_connection(engine) as conn:
         oldest = conn.execute(select(func.min(stored_answer.c.starts_at))).scalar_one()
     assert oldest >= NOW // DAY_US * DAY_US - 4 * DAY_US
     with write_transaction(engine) as conn:  # as if it were a small one
         conn.execute(update(quarter_version).values(version=1))
-    assert Storing(opened(), 4).store(NOW, lambda: False) == 0
+    assert Storing(restarted(), 4).store(NOW, lambda: False) == 0
     with read_connection(engine) as conn:
         left = conn.execute(select(stored_answer.c.version)).scalars().all()
     assert not any(left)  # of quarters in which nothing was

@@ -87,11 +87,18 @@ class Office:
             return list(conn.execute(select(alert_message).order_by(alert_message.c.id)))
 
 
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    """A receiver of webhooks on this machine."""
+@pytest.fixture(scope="session")
+def _receiving() -> Iterator[Receiver]:
     with receiving() as running:
         yield running
+
+
+@pytest.fixture
+def receiver(_receiving: Receiver) -> Receiver:
+    """A receiver of webhooks on this machine to which nothing was sent yet."""
+    _receiving.deliveries.clear()
+    _receiving.status, _receiving.location = 204, ""
+    return _receiving
 
 
 @pytest.fixture

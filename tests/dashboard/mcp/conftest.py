@@ -1,4 +1,4 @@
-"""The generated history, and an empty database for a whole module."""
+"""The generated history for a whole module."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from sqlalchemy import Engine
 
 from toolfault_collector.storage.database.engine import open_engine
-from toolfault_collector.storage.database.schema import prepare
 
 
 @pytest.fixture(scope="module")
@@ -19,14 +18,5 @@ def history(filled_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> It
     path = tmp_path_factory.mktemp("mcp") / "toolfault.db"
     shutil.copyfile(filled_sqlite, path)
     engine = open_engine(f"sqlite:///{path}")
-    yield engine
-    engine.dispose()
-
-
-@pytest.fixture(scope="module")
-def module_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    """An empty database."""
-    engine = open_engine(f"sqlite:///{tmp_path_factory.mktemp('empty') / 'toolfault.db'}")
-    prepare(engine, migrate=True)
     yield engine
     engine.dispose()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -20,6 +18,7 @@ from tests.dashboard.generated import NOW
 from tests.dashboard.mcp.asking import text_of
 from tests.live_server import LiveServer, live_server, served
 from tests.running import new_key
+from tests.starting import completed
 
 from toolfault_collector.admin.projects import find_project
 from toolfault_collector.storage.database.engine import open_engine, read_connection
@@ -215,7 +214,7 @@ def test_which_names_and_origins_are_known():
 def test_a_server_that_no_agent_asks_does_not_load_the_sdk():
     """The application is made without the SDK, so that no start waits for it."""
     code = "import sys, toolfault_dashboard.app; sys.exit('mcp' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    assert completed("-c", code).returncode == 0
 
 
 def _key(url: str) -> str:

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import unicodedata
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 from tests.dashboard.generated import NOW
 from tests.dashboard.hostile import hostile_events
 from tests.dashboard.mcp.asking import everything, pages
 from tests.dashboard.mcp.injections import injections
 
 from toolfault_collector.admin.projects import ensure_project
-from toolfault_collector.storage.database.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import (
+    open_engine,
+    read_connection,
+    write_transaction,
+)
 from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.mcp.tools import refusal
@@ -35,16 +41,22 @@ OURS = re.compile(
 KEYS = re.compile(r"[a-z_]{1,30}")
 
 
-@pytest.fixture(scope="module")
-def attacked(module_engine: Engine) -> Iterator[tuple[Connection, int]]:
-    """A project in which each of the injections stands wherever a text can stand."""
-    with write_transaction(module_engine) as conn:
+@pytest.fixture(scope="module", params=[7, pytest.param(1, marks=pytest.mark.long)])
+def attacked(
+    request: pytest.FixtureRequest, sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Connection, int]]:
+    """A project in which each of the injections, or a part, stands wherever a text can stand."""
+    path = tmp_path_factory.mktemp("attacked") / "toolfault.db"
+    shutil.copyfile(sqlite_template, path)
+    engine = open_engine(f"sqlite:///{path}")
+    with write_transaction(engine) as conn:
         project = ensure_project(conn, "attacked")
-        for text in injections():
+        for text in injections()[:: request.param]:
             events = hostile_events(text[:400])
             store_events(conn, project, events, received_at=NOW, time_policy="import")
-    with read_connection(module_engine) as conn:
+    with read_connection(engine) as conn:
         yield conn, project
+    engine.dispose()
 
 
 def _strings(value: Any, *, marked: bool = False) -> Iterator[tuple[str, bool]]:
@@ -61,7 +73,9 @@ def _strings(value: Any, *, marked: bool = False) -> Iterator[tuple[str, bool]]:
                 yield from _strings(each, marked=marked or name == "untrusted")
 
 
-def test_three_hundred_injections_come_out_as_marked_data(attacked: tuple[Connection, int]):
+def test_three_hundred_injections_come_out_as_marked_data(
+    attacked: tuple[Connection, int], request: pytest.FixtureRequest
+):
     """Outside the marks stand words, numbers and ids of ours; inside, nothing can end its mark."""
     conn, project = attacked
     assert len(injections()) == 300
@@ -77,7 +91,7 @@ def test_three_hundred_injections_come_out_as_marked_data(attacked: tuple[Connec
     scope = Scope(project, parse(""), NOW, "llm")
     recorded = queries.failure_list(conn, scope, limit=500).rows
     told = {each.text for each in recorded if each.text}
-    assert len(told) >= 250
+    assert len(told) >= 250 // request.node.callspec.params["attacked"]
     assert {bounded(each, LONGEST["message_to_model"]) for each in told} <= seen
 
 

@@ -74,6 +74,11 @@ class Browser:
         """The SELECTs that one request for *path* needs."""
         self.statements.clear()
         assert self.client.get(path).status_code == 200, path
+        return self.selects
+
+    @property
+    def selects(self) -> list[str]:
+        """The SELECTs among the statements that were sent."""
         return [each for each in self.statements if re.match(r"\s*(SELECT|WITH)", each)]
 
 

@@ -191,16 +191,19 @@ EXPORTS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.long)])
 def test_three_hundred_payloads(every: int, sqlite_template: Path, tmp_path: Path):
     """All at once, in every field: pages hold no element, attribute or address that is not ours."""
     payloads = three_hundred()[::every]
-    assert len(payloads) == 300 // every
+    assert len(payloads) == -(-300 // every)
     plain, hostile = tmp_path / "plain", tmp_path / "hostile"
     plain.mkdir()
     hostile.mkdir()
     allowed: dict[str, set[str]] = {}
-    for folder, texts in ((plain, [f"{HARMLESS} {n}" for n in range(300)]), (hostile, payloads)):
+    for folder, texts in (
+        (plain, [f"{HARMLESS} {n}" for n, _ in enumerate(payloads)]),
+        (hostile, payloads),
+    ):
         engine = _engine(sqlite_template, folder, HARMLESS)
         _store_many(engine, texts)
         with read_connection(engine) as conn:
@@ -223,7 +226,7 @@ def test_three_hundred_payloads(every: int, sqlite_template: Path, tmp_path: Pat
                 for address in _addresses(answer.text):
                     assert address.startswith(("/", "#", "?")), f"{path}: {address}"
                     assert not address.startswith("//"), f"{path}: {address}"
-            for path in EXPORTS:
+            for path in EXPORTS if folder is hostile else ():
                 answer = browser.client.get(
                     path, params={"window": "all"} if "api" not in path else {}
                 )

@@ -6,11 +6,12 @@ import csv
 import io
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from urllib.parse import urlencode
 
 import pytest
+from httpx2 import Response
 from sqlalchemy import Engine
 from tests.dashboard.addresses import LISTS
 from tests.dashboard.generated import NOW
@@ -43,36 +44,53 @@ MOST_OF = {
 """Pages that need more; the name of one ends with a slash where an id follows."""
 
 
+@pytest.fixture(scope="module")
+def loaded(engine: Engine) -> Mapping[str, tuple[Response, Sequence[str]]]:
+    """Every list and a page of each detail, loaded once: the answer and the SELECTs it needed."""
+    found: dict[str, tuple[Response, Sequence[str]]] = {}
+    for browser in open_browser(engine):
+        for path in map(generated, (*LISTS, *details(engine))):
+            browser.statements.clear()
+            found[path] = browser.get(path), browser.selects
+    return found
+
+
+@pytest.fixture(scope="module")
+def pages(loaded: Mapping[str, tuple[Response, Sequence[str]]]) -> Mapping[str, Page]:
+    """The same, read."""
+    assert {answer.status_code for answer, _ in loaded.values()} == {200}
+    return {path: Page(answer.text) for path, (answer, _) in loaded.items()}
+
+
 @pytest.mark.parametrize("path", LISTS)
-def test_every_list_page_has_one_heading_and_a_title(browser: Browser, path: str):
+def test_every_list_page_has_one_heading_and_a_title(
+    browser: Browser, loaded: Mapping[str, tuple[Response, Sequence[str]]], path: str
+):
     """A page has exactly one h1, a title and its navigation entry marked; it loads 100 KB."""
-    answer = browser.get(f"{path}?{GENERATED}")
+    answer, _ = loaded[generated(path)]
     page = Page(answer.text)
     assert page.heading
     assert "toolfault" in page.title
     assert len([each for each in page.tabs("Main") if each.current]) == 1
     files = re.findall(r'(?:href|src)="(/static/[^"]+)"', answer.text)
     assert len(files) >= 3
-    loaded = (answer, *map(browser.get, files))
-    assert sum(each.num_bytes_downloaded for each in loaded) <= FIRST_LOAD
+    received = (answer, *map(browser.get, files))
+    assert sum(each.num_bytes_downloaded for each in received) <= FIRST_LOAD
 
 
-def test_every_detail_page_answers(browser: Browser):
+def test_every_detail_page_answers(engine: Engine, pages: Mapping[str, Page]):
     """A failure, a chain, a tool, an experiment, a comparison and a change each have a page."""
-    for path in details(browser.engine):
-        assert browser.page(generated(path)).heading
+    for path in details(engine):
+        assert pages[generated(path)].heading
 
 
-def test_what_a_term_means_is_one_pointer_away(browser: Browser):
+def test_what_a_term_means_is_one_pointer_away(pages: Mapping[str, Page]):
     """Badges and columns with a name of their own explain it, by the words of Help."""
-    known = {*browser.page("/help").section("Words").figures.values()}
-    said: set[str] = set()
-    for path in map(generated, (*LISTS, *details(browser.engine))):
-        page = browser.page(path).main
-        said |= {words for _, words in page.badges}
+    known = {*pages[generated("/help")].section("Words").figures.values()}
+    said = {words for page in pages.values() for _, words in page.main.badges}
     assert len(said) > 10
     assert said <= known
-    columns = browser.page(generated("/round-trips")).main.table("First code").meanings
+    columns = pages[generated("/round-trips")].main.table("First code").meanings
     assert {"First code", "Outcome", "Round trips", "Remarkable"} <= set(columns)
     assert set(columns.values()) <= known
 
@@ -108,9 +126,8 @@ def _kind(address: str) -> str:
     return path if path.count("/") < 2 else path[: path.index("/", 1) + 1]
 
 
-def _too_many(browser: Browser, addresses: Iterable[str]) -> dict[str, list[str]]:
+def _too_many(needed: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     """The SELECTs of those addresses that need more than they may."""
-    needed = {address: browser.count(address) for address in addresses}
     return {
         address: sent
         for address, sent in needed.items()
@@ -118,14 +135,18 @@ def _too_many(browser: Browser, addresses: Iterable[str]) -> dict[str, list[str]
     }
 
 
-def test_no_page_asks_the_database_often(browser: Browser):
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
+def test_no_page_asks_the_database_often(
+    browser: Browser, loaded: Mapping[str, tuple[Response, Sequence[str]]], every: int
+):
     """A page needs at most eight SELECTs, whatever its address asks for; a few need some more.
 
     All of a request count, those for its session and its project too. The history is one that is
     counted at once: of a large one each day that is not known yet is a statement of its own.
     """
-    paths = (*LISTS, *details(browser.engine), *variants(browser.engine))
-    assert _too_many(browser, map(generated, paths)) == {}
+    assert _too_many({path: selects for path, (_, selects) in loaded.items()}) == {}
+    more = map(generated, variants(browser.engine)[::every])
+    assert _too_many({path: browser.count(path) for path in more}) == {}
 
 
 @pytest.mark.postgres
@@ -133,7 +154,8 @@ def test_every_page_and_a_file_on_postgres(filled_postgres: str, browser: Browse
     """On PostgreSQL every page answers with few statements, and list and file are SQLite's."""
     engine = open_engine(filled_postgres)
     with contextmanager(open_browser)(engine) as other:
-        assert _too_many(other, map(generated, (*LISTS, *details(engine)))) == {}
+        paths = map(generated, (*LISTS, *details(engine)))
+        assert _too_many({path: other.count(path) for path in paths}) == {}
         # PostgreSQL itself refuses this character.
         assert other.get(generated("/conversation?name=a%00b")).status_code == 404
         for path in ("/failures", "/tools", "/failures?group=kind"):
@@ -234,13 +256,13 @@ def test_pages_of_failures_hold_every_failure_once(browser: Browser):
     assert before[-1]["Failure"].href.split("?")[0] in seen[: -len(page.table("Failure").rows)]
 
 
-def test_every_link_of_every_page_leads_somewhere(browser: Browser):
+def test_every_link_of_every_page_leads_somewhere(browser: Browser, pages: Mapping[str, Page]):
     """No page links to an address that is not there, or to a query that cannot be read."""
     links: set[str] = set()
-    for path in map(generated, (*LISTS, *details(browser.engine))):
+    for page in pages.values():
         # A few of each kind say what all say.
         by_kind: dict[str, list[str]] = defaultdict(list)
-        for link in sorted({each.href for each in browser.page(path).links}):
+        for link in sorted({each.href for each in page.links}):
             if link.startswith("/"):
                 by_kind[link.split("?")[0].rsplit("/", 1)[0]].append(link)
         links |= {link for group in by_kind.values() for link in group[:3]}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -13,7 +15,22 @@ from sqlalchemy import Engine
 from starlette.routing import Mount
 from tests.dashboard.pages.conftest import Browser, open_browser
 
+from toolfault_collector.admin.projects import ensure_project
+from toolfault_collector.storage.database.engine import open_engine, write_transaction
 from toolfault_dashboard.access.policy import POLICY, ROLES, Role, Rule, allows, rule_for
+
+
+@pytest.fixture(scope="module")
+def engine(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """A project without a call: who is let in hangs on no figure."""
+    path = tmp_path_factory.mktemp("policy") / "toolfault.db"
+    shutil.copyfile(sqlite_template, path)
+    engine = open_engine(f"sqlite:///{path}")
+    with write_transaction(engine) as conn:
+        ensure_project(conn, "bare")
+    yield engine
+    engine.dispose()
+
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final
@@ -17,6 +15,7 @@ from tests.clickhouse import copied_to_clickhouse
 from tests.dashboard.columnar import QUESTIONS, answer, equal
 from tests.dashboard.generated import NOW, PROJECTS
 from tests.dashboard.queries_text import queries
+from tests.starting import completed
 
 from toolfault_collector.admin.projects import ensure_project, find_project
 from toolfault_collector.clickhouse.database import open_events
@@ -208,5 +207,5 @@ def test_nothing_of_clickhouse_is_loaded_without_its_address() -> None:
         "import toolfault_collector.clickhouse.dialect;"
         "print({'chdb', 'clickhouse_connect'} & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    done = completed("-c", script)
     assert done.stdout.strip() == "set()", done.stderr

@@ -61,6 +61,12 @@ def test_the_overlap_is_the_calls_that_both_sides_match(
     _check(history, before, after, window)
 
 
+@pytest.mark.parametrize(
+    "large_url",
+    ["sqlite", pytest.param("postgresql", marks=[pytest.mark.long, pytest.mark.postgres])],
+    indirect=True,
+    scope="session",
+)
 @PAIRS
 def test_the_overlap_of_large_windows_is_the_same(
     large: Engine, before: str, after: str, window: tuple[int, int] | None

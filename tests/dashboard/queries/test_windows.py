@@ -27,6 +27,7 @@ from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import FixList, Scope
 from toolfault_dashboard.queries.comparisons.sides import side_of
+from toolfault_dashboard.queries.fixes.fix_evidence import MOST_FAILURES
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.search import parse
 
@@ -256,33 +257,41 @@ def test_calls_of_one_turn_are_saved_once(engine: Engine) -> None:
     _is_ranking(found, stored, Scope(project, parse(""), NOW))
 
 
-def _failures_without_end(conn: Connection, project: int) -> None:
-    """Store more failures than are looked at, four weeks ago, each a little older than the last."""
+def _failures_without_end(conn: Connection, project: int, number: int) -> None:
+    """Store *number* failures, four weeks ago, each a little older than the last."""
     conn.execute(
         statement(
-            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200000)"
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :number)"
             " INSERT INTO tool_call (project_id, event_id, event_type, tool, success, started_at,"
             " occurred_at, received_at, code, category) SELECT :project,"
             " printf('%08x-0000-7000-8000-000000000000', i), 'tool_error', 'endless', 0,"
-            " :newest - i * 500000, :newest - i * 500000, :newest, 'timeout', 'internal' FROM n"
+            " :newest - i * :apart, :newest - i * :apart, :newest, 'timeout', 'internal' FROM n"
         ),
-        {"project": project, "newest": NOW - 25 * DAY_US},
+        {
+            "project": project,
+            "number": number,
+            "apart": DAY_US // number,
+            "newest": NOW - 25 * DAY_US,
+        },
     )
 
 
 @pytest.mark.slow
-def test_a_part_of_the_failures_is_a_shorter_window(filled_sqlite: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("most", [20_000, pytest.param(MOST_FAILURES, marks=pytest.mark.long)])
+def test_a_part_of_the_failures_is_a_shorter_window(
+    filled_sqlite: Path, tmp_path: Path, most: int
+) -> None:
     """Where only the newest failures are looked at, a week is counted over their time alone."""
     shutil.copyfile(filled_sqlite, tmp_path / "toolfault.db")
     engine = open_engine(f"sqlite:///{tmp_path / 'toolfault.db'}")
     with write_transaction(engine) as conn:
         project = ensure_project(conn, "generated")
         stored = load(conn, project, NOW)
-        _failures_without_end(conn, project)
+        _failures_without_end(conn, project, most)
     timed = Scope(project, parse("since:28d -time:none"), NOW)
     with read_connection(engine) as conn:
-        part = queries.fix_next(conn, timed)
-        assert (part.complete, part.failures) == (False, 200_000)
+        part = queries.fix_next(conn, timed, most=most)
+        assert (part.complete, part.failures) == (False, most)
         endless = [row for row in part.rows if row.tool == "endless"]
         assert [(row.remedy, row.detail, row.cost) for row in endless] == [("open", "timeout", 0.0)]
         part = replace(part, rows=tuple(row for row in part.rows if row not in endless))

@@ -38,7 +38,7 @@ from toolfault_dashboard.queries.counting.weighing import sampling
 from toolfault_dashboard.queries.failures.kinds import ignored_kinds, states_of
 from toolfault_dashboard.queries.figures.summaries import chain_totals
 from toolfault_dashboard.queries.figures.totals import call_questions, calls_by, remember_calls
-from toolfault_dashboard.queries.fixes.fix_evidence import Evidence, evidence
+from toolfault_dashboard.queries.fixes.fix_evidence import MOST_FAILURES, Evidence, evidence
 from toolfault_dashboard.queries.fixes.messages import texts_of
 from toolfault_dashboard.queries.periods import first_call
 from toolfault_dashboard.queries.rows import ChangeRow
@@ -146,7 +146,14 @@ class FixList:
 _TOGETHER: Final = 20  # windows that one statement counts: SQLite takes a union of 500 selects
 
 
-def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None, skip: int = 0) -> FixList:
+def fix_next(
+    conn: Connection,
+    scope: Scope,
+    *,
+    limit: int | None = None,
+    skip: int = 0,
+    most: int = MOST_FAILURES,
+) -> FixList:
     """Rank what to mend by the calls it would have saved, then by the chains given up.
 
     Where no remedy is known the calls spent count instead. What has fewer than `FEW` failures comes
@@ -157,6 +164,7 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None, skip: 
         scope: Which failures.
         limit: Most rows; None for all.
         skip: How many to leave out before them.
+        most: How many failures are looked at, the newest.
 
     Raises:
         QueryError: The reader may not see which remedies would have helped.
@@ -165,7 +173,7 @@ def fix_next(conn: Connection, scope: Scope, *, limit: int | None = None, skip: 
         raise QueryError("Your role may not see what would have been accepted.")
     changed = _changed(conn, scope)
     ignored = ignored_kinds(conn, scope)
-    found = evidence(conn, scope, ignored)
+    found = evidence(conn, scope, ignored, most=most)
     if not found.complete and found.first_at is not None:
         # What was not looked at must not make a week look calm: the window is the shorter one.
         scope = _from(scope, found.first_at)
