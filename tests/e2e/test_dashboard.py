@@ -39,10 +39,30 @@ PAGES = (
     "/experiment?name=b&days=1",
 )
 # Between them they have every colour of the themes.
-COLOURFUL = ("/", "/failures?group=kind", "/codes", "/fix-next", COMPARED, "/settings")
+COLOURFUL = ("/", "/failures?group=kind", "/codes", "/fix-next", COMPARED, "/settings", "/help")
 AXE = Axe()
-CONTRAST = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
-ALL_BUT_CONTRAST = {"rules": {"color-contrast": {"enabled": False}}}
+OF_COLOURS = ("color-contrast", "link-in-text-block")
+COLOURS = {"runOnly": {"type": "rule", "values": OF_COLOURS}}
+ALL_BUT_COLOURS = {"rules": {rule: {"enabled": False} for rule in OF_COLOURS}}
+# One element of each look: what has text, with its own style and the styles of all around it.
+LOOKS = """() => {
+  const found = new Map();
+  for (const each of document.body.querySelectorAll("*")) {
+    if (![...each.childNodes].some(one => one.nodeType == 3 && one.data.trim())) continue;
+    if (!each.checkVisibility({visibilityProperty: true})) continue;
+    const own = getComputedStyle(each);
+    const look = [each.localName, own.fontSize, own.fontWeight, own.textDecorationLine,
+      own.color, getComputedStyle(each.parentElement).color, each.getAttribute("aria-disabled")];
+    for (let one = each; one; one = one.parentElement) {
+      const {backgroundColor, backgroundImage, opacity} = getComputedStyle(one);
+      const behind = [backgroundColor, backgroundImage, opacity].join();
+      if (behind !== "rgba(0, 0, 0, 0),none,1") look.push(behind);
+    }
+    const key = look.join();
+    found.has(key) || found.set(key, each);
+  }
+  return [...found.values()];
+}"""
 WIDE: ViewportSize = {"width": 1280, "height": 720}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 EVERYWHERE = pytest.mark.parametrize(
@@ -75,12 +95,14 @@ def test_from_the_overview_to_a_failure_to_its_chain_to_a_csv(reader: Visit):
     assert steps.count() >= 2
 
 
-def _violations(page: Page, rules: dict[str, Any] | None = None) -> list[str]:
+def _violations(
+    page: Page, rules: dict[str, Any] | None = None, where: str = "() => document"
+) -> list[str]:
     """The rules of axe that the page breaks, of all or of some, with the first places where."""
     options = {"resultTypes": ["violations"], **(rules or {})}
     if not page.evaluate("'axe' in window"):  # half a megabyte, once for a page
         page.evaluate(AXE.axe_script)
-    found = page.evaluate("rules => axe.run(document, rules)", options)["violations"]
+    found = page.evaluate(f"rules => axe.run(({where})(), rules)", options)["violations"]
     return [
         f"{rule['id']}: {rule['help']}: {[str(node['target']) for node in rule['nodes'][:3]]}"
         for rule in found
@@ -113,12 +135,12 @@ def test_no_page_breaks_the_accessibility_rules(scripted: Visit):
     found: dict[str, list[str]] = {}
     for path in (*PAGES, *scripted.details(own)):
         page = _open(scripted, path, own)
-        # Contrast takes as long as all other rules, so it is looked at where the colours are.
-        broken = [*_violations(page, ALL_BUT_CONTRAST), *_beyond(page)]
+        # Colours take longer than all other rules, so they are looked at where they are, once each.
+        broken = [*_violations(page, ALL_BUT_COLOURS), *_beyond(page)]
         if path in COLOURFUL or path.startswith("/failures/"):
-            broken += _violations(page, CONTRAST)
+            broken += _violations(page, COLOURS, LOOKS)
             page.emulate_media(color_scheme="dark")
-            broken += [f"dark: {each}" for each in _violations(page, CONTRAST)]
+            broken += [f"dark: {each}" for each in _violations(page, COLOURS, LOOKS)]
             page.emulate_media(color_scheme="light")
         page.set_viewport_size(PHONE)
         broken += [f"phone: {each}" for each in _beyond(page)]
