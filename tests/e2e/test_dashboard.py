@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, Route, ViewportSize, expect
 from tests.dashboard.addresses import COMPARED, LISTS
 from tests.dashboard.generated import events
+from tests.e2e.accessibility import all_violations, off_colours, violations
 from tests.e2e.browsing import (
     Visit,
     chips,
@@ -40,29 +39,6 @@ PAGES = (
 )
 # Between them they have every colour of the themes.
 COLOURFUL = ("/", "/failures?group=kind", "/codes", "/fix-next", COMPARED, "/settings", "/help")
-AXE = Axe()
-OF_COLOURS = ("color-contrast", "link-in-text-block")
-COLOURS = {"runOnly": {"type": "rule", "values": OF_COLOURS}}
-ALL_BUT_COLOURS = {"rules": {rule: {"enabled": False} for rule in OF_COLOURS}}
-# One element of each look: what has text, with its own style and the styles of all around it.
-LOOKS = """() => {
-  const found = new Map();
-  for (const each of document.body.querySelectorAll("*")) {
-    if (![...each.childNodes].some(one => one.nodeType == 3 && one.data.trim())) continue;
-    if (!each.checkVisibility({visibilityProperty: true})) continue;
-    const own = getComputedStyle(each);
-    const look = [each.localName, own.fontSize, own.fontWeight, own.textDecorationLine,
-      own.color, getComputedStyle(each.parentElement).color, each.getAttribute("aria-disabled")];
-    for (let one = each; one; one = one.parentElement) {
-      const {backgroundColor, backgroundImage, opacity} = getComputedStyle(one);
-      const behind = [backgroundColor, backgroundImage, opacity].join();
-      if (behind !== "rgba(0, 0, 0, 0),none,1") look.push(behind);
-    }
-    const key = look.join();
-    found.has(key) || found.set(key, each);
-  }
-  return [...found.values()];
-}"""
 WIDE: ViewportSize = {"width": 1280, "height": 720}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 EVERYWHERE = pytest.mark.parametrize(
@@ -95,20 +71,6 @@ def test_from_the_overview_to_a_failure_to_its_chain_to_a_csv(reader: Visit):
     assert steps.count() >= 2
 
 
-def _violations(
-    page: Page, rules: dict[str, Any] | None = None, where: str = "() => document"
-) -> list[str]:
-    """The rules of axe that the page breaks, of all or of some, with the first places where."""
-    options = {"resultTypes": ["violations"], **(rules or {})}
-    if not page.evaluate("'axe' in window"):  # half a megabyte, once for a page
-        page.evaluate(AXE.axe_script)
-    found = page.evaluate(f"rules => axe.run(({where})(), rules)", options)["violations"]
-    return [
-        f"{rule['id']}: {rule['help']}: {[str(node['target']) for node in rule['nodes'][:3]]}"
-        for rule in found
-    ]
-
-
 def _open(visit: Visit, path: str, project: str = "generated") -> Page:
     path = path.replace("project=generated", f"project={project}")
     if "project=" not in path:
@@ -135,12 +97,11 @@ def test_no_page_breaks_the_accessibility_rules(scripted: Visit):
     found: dict[str, list[str]] = {}
     for path in (*PAGES, *scripted.details(own)):
         page = _open(scripted, path, own)
-        # Colours take longer than all other rules, so they are looked at where they are, once each.
-        broken = [*_violations(page, ALL_BUT_COLOURS), *_beyond(page)]
+        broken = [*violations(page), *_beyond(page)]
         if path in COLOURFUL or path.startswith("/failures/"):
-            broken += _violations(page, COLOURS, LOOKS)
+            broken += off_colours(page)
             page.emulate_media(color_scheme="dark")
-            broken += [f"dark: {each}" for each in _violations(page, COLOURS, LOOKS)]
+            broken += [f"dark: {each}" for each in off_colours(page)]
             page.emulate_media(color_scheme="light")
         page.set_viewport_size(PHONE)
         broken += [f"phone: {each}" for each in _beyond(page)]
@@ -228,7 +189,7 @@ def test_every_rule_of_axe_in_both_themes_and_sizes(own_window, scheme: str, siz
     """Each page, loaded in each theme and size, breaks no rule of axe."""
     visit = own_window(color_scheme=scheme, viewport=size)
     paths = (*PAGES, *visit.details())
-    assert {path: bad for path in paths if (bad := _violations(_open(visit, path)))} == {}
+    assert {path: bad for path in paths if (bad := all_violations(_open(visit, path)))} == {}
 
 
 @pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.long), 1000])
@@ -257,9 +218,9 @@ def test_pages_without_a_session_and_errors_are_accessible(scripted: Visit):
     """Sign-in, not found and a query that cannot be read pass axe too, and fit a phone."""
     scripted.page.set_viewport_size(PHONE)
     for path in ("/nothing", "/failures?q=tol:x"):
-        assert _violations(scripted.go(path)) + _beyond(scripted.page) == []
+        assert all_violations(scripted.go(path)) + _beyond(scripted.page) == []
     scripted.context.clear_cookies()
-    assert _violations(scripted.go("/")) + _beyond(scripted.page) == []
+    assert all_violations(scripted.go("/")) + _beyond(scripted.page) == []
     scripted.page.set_viewport_size(WIDE)
     scripted.refused(404, 400)
 
