@@ -25,6 +25,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from tests.live_server import served
 from tests.starting import completed
 
 from toolfault_dashboard.cli.app import run
@@ -383,11 +384,17 @@ def _command(pid: int) -> bytes:
     return path.read_bytes() if path.exists() else b""
 
 
+async def _ready(scope: Any, receive: Any, send: Any) -> None:
+    """Another server, which answers everything with 200."""
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
 def test_a_demo_that_cannot_listen_says_so(tmp_path: Path):
-    """A taken port ends the demo with the server's own words and status 1."""
+    """A port that another server has ends the demo with its own server's words and status 1."""
     command = str(Path(sys.executable).with_name("toolfault"))
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
+    with served(_ready, lifespan="off") as address:
+        port = address.rpartition(":")[2]
         done = completed(command, "demo", "--port", port, environ=_environ(tmp_path))
 
     assert done.returncode == 1
