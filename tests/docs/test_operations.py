@@ -9,7 +9,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
 
 import httpx2
 import pytest
@@ -17,6 +20,7 @@ import yaml
 from sqlalchemy import make_url
 from tests.factories import failure, success
 from tests.live_server import LiveServer, live_server
+from tests.starting import completed
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
@@ -25,25 +29,68 @@ BLOCKS = [(match[1], match[2]) for match in _BLOCK.finditer(PAGE)]
 PROJECT = "travel"
 
 
+# The command, for the shell: it hands its arguments to the test and waits for what they did.
+_COMMAND = """toolfault() {
+  local call code
+  call=$(mktemp -d -p "$CALLS")
+  mkfifo "$call/code"
+  printf '%s\\0' "$@" > "$call/arguments"
+  echo "$call" > "$CALLS/asked"
+  read -r code < "$call/code"
+  cat "$call/out"
+  cat "$call/errors" >&2
+  return "$code"
+}
+"""
+
+
+@contextmanager
+def _answering(calls: Path, environ: dict[str, str], folder: Path) -> Iterator[None]:
+    """Run what a shell asks for as copies of a process that has imported it (`tests.starting`)."""
+    command = str(Path(sys.executable).with_name("toolfault"))
+    asked = calls / "asked"
+    os.mkfifo(asked)
+
+    def answer() -> None:
+        while said := asked.read_text("utf-8").strip():
+            call = Path(said)
+            arguments = (call / "arguments").read_text("utf-8").split("\0")[:-1]
+            done = completed(command, *arguments, environ=environ, folder=folder)
+            (call / "out").write_text(done.stdout, "utf-8")
+            (call / "errors").write_text(done.stderr, "utf-8")
+            (call / "code").write_text(f"{done.returncode}\n", "utf-8")
+
+    answering = Thread(target=answer, daemon=True)
+    answering.start()
+    try:
+        yield
+    finally:
+        if answering.is_alive():
+            asked.write_text("\n", "utf-8")
+        answering.join()
+
+
 def _run(server: LiveServer, block: str, **variables: str) -> str:
     """Run *block* with a shell that stops at the first command that fails."""
-    bin_folder = Path(sys.executable).parent
-    done = subprocess.run(
-        ["/bin/bash", "-euo", "pipefail", "-c", block],
-        cwd=server.cwd,
-        env={
+    with TemporaryDirectory(dir=server.cwd) as calls:
+        environ = {
             **server.environment,
-            "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
             "TOOLFAULT_DATABASE_URL": server.database_url,
             "SERVER": server.address,
             "PROJECT": PROJECT,
+            "CALLS": calls,
             **variables,
-        },
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+        }
+        with _answering(Path(calls), environ, server.cwd):
+            done = subprocess.run(
+                ["/bin/bash", "-euo", "pipefail", "-c", _COMMAND + block],
+                cwd=server.cwd,
+                env=environ,
+                capture_output=True,
+                text=True,
+                timeout=240,
+                check=False,
+            )
     assert done.returncode == 0, f"{block}\n{done.stdout}{done.stderr}"
     return done.stdout
 
@@ -110,8 +157,8 @@ def test_the_drill_on_postgres(postgres_url: str, postgres_template: str, tmp_pa
         with live_server(tmp_path, database_url=url) as server:
             _fill(server)
             (block,) = (block for kind, block in BLOCKS if kind.endswith("on PostgreSQL"))
-            path = f"{tools}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}"
-            said = _run(server, block, DRILL_URL=drill, PATH=path + os.environ["PATH"])
+            path = f"{tools}{os.pathsep}{os.environ['PATH']}"
+            said = _run(server, block, DRILL_URL=drill, PATH=path)
     finally:
         with psycopg.connect(postgres_url, autocommit=True) as conn:
             conn.execute("DROP DATABASE IF EXISTS toolfault_drill WITH (FORCE)")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 from tests.dashboard.alerts.conftest import Office
+from tests.e2e.accessibility import all_violations
 from tests.e2e.browsing import Reader, Visit, chips, cookies_of, downloaded, rows_of, said
 from tests.e2e.conftest import EACH_WAY
 from tests.factories import failure
@@ -35,9 +34,7 @@ BEYOND = """() => [innerWidth, document.documentElement.scrollWidth - innerWidth
 
 def _fits(page: Page) -> list[str]:
     """The rules of axe that the page breaks; whether it, or a cell of it, is too narrow."""
-    options = {"resultTypes": ["violations"]}
-    found: list[Any] = Axe().run(page, options=options).response["violations"]
-    broken = [rule["id"] for rule in found]
+    broken = all_violations(page)
     for size in (PHONE, WIDE):
         page.set_viewport_size(size)
         width, pixels, *cells = page.evaluate(BEYOND)

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, Route, ViewportSize, expect
 from tests.dashboard.addresses import COMPARED, LISTS
 from tests.dashboard.generated import events
+from tests.e2e.accessibility import all_violations, off_colours, violations
 from tests.e2e.browsing import (
     Visit,
     chips,
@@ -39,10 +38,7 @@ PAGES = (
     "/experiment?name=b&days=1",
 )
 # Between them they have every colour of the themes.
-COLOURFUL = ("/", "/failures?group=kind", "/codes", "/fix-next", COMPARED, "/settings")
-AXE = Axe()
-CONTRAST = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
-ALL_BUT_CONTRAST = {"rules": {"color-contrast": {"enabled": False}}}
+COLOURFUL = ("/", "/failures?group=kind", "/codes", "/fix-next", COMPARED, "/settings", "/help")
 WIDE: ViewportSize = {"width": 1280, "height": 720}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 EVERYWHERE = pytest.mark.parametrize(
@@ -75,18 +71,6 @@ def test_from_the_overview_to_a_failure_to_its_chain_to_a_csv(reader: Visit):
     assert steps.count() >= 2
 
 
-def _violations(page: Page, rules: dict[str, Any] | None = None) -> list[str]:
-    """The rules of axe that the page breaks, of all or of some, with the first places where."""
-    options = {"resultTypes": ["violations"], **(rules or {})}
-    if not page.evaluate("'axe' in window"):  # half a megabyte, once for a page
-        page.evaluate(AXE.axe_script)
-    found = page.evaluate("rules => axe.run(document, rules)", options)["violations"]
-    return [
-        f"{rule['id']}: {rule['help']}: {[str(node['target']) for node in rule['nodes'][:3]]}"
-        for rule in found
-    ]
-
-
 def _open(visit: Visit, path: str, project: str = "generated") -> Page:
     path = path.replace("project=generated", f"project={project}")
     if "project=" not in path:
@@ -113,12 +97,11 @@ def test_no_page_breaks_the_accessibility_rules(scripted: Visit):
     found: dict[str, list[str]] = {}
     for path in (*PAGES, *scripted.details(own)):
         page = _open(scripted, path, own)
-        # Contrast takes as long as all other rules, so it is looked at where the colours are.
-        broken = [*_violations(page, ALL_BUT_CONTRAST), *_beyond(page)]
+        broken = [*violations(page), *_beyond(page)]
         if path in COLOURFUL or path.startswith("/failures/"):
-            broken += _violations(page, CONTRAST)
+            broken += off_colours(page)
             page.emulate_media(color_scheme="dark")
-            broken += [f"dark: {each}" for each in _violations(page, CONTRAST)]
+            broken += [f"dark: {each}" for each in off_colours(page)]
             page.emulate_media(color_scheme="light")
         page.set_viewport_size(PHONE)
         broken += [f"phone: {each}" for each in _beyond(page)]
@@ -206,7 +189,7 @@ def test_every_rule_of_axe_in_both_themes_and_sizes(own_window, scheme: str, siz
     """Each page, loaded in each theme and size, breaks no rule of axe."""
     visit = own_window(color_scheme=scheme, viewport=size)
     paths = (*PAGES, *visit.details())
-    assert {path: bad for path in paths if (bad := _violations(_open(visit, path)))} == {}
+    assert {path: bad for path in paths if (bad := all_violations(_open(visit, path)))} == {}
 
 
 @pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.long), 1000])
@@ -235,9 +218,9 @@ def test_pages_without_a_session_and_errors_are_accessible(scripted: Visit):
     """Sign-in, not found and a query that cannot be read pass axe too, and fit a phone."""
     scripted.page.set_viewport_size(PHONE)
     for path in ("/nothing", "/failures?q=tol:x"):
-        assert _violations(scripted.go(path)) + _beyond(scripted.page) == []
+        assert all_violations(scripted.go(path)) + _beyond(scripted.page) == []
     scripted.context.clear_cookies()
-    assert _violations(scripted.go("/")) + _beyond(scripted.page) == []
+    assert all_violations(scripted.go("/")) + _beyond(scripted.page) == []
     scripted.page.set_viewport_size(WIDE)
     scripted.refused(404, 400)
 

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import select
 import shlex
 import signal
 import socket
@@ -24,6 +25,8 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from tests.live_server import served
+from tests.starting import completed
 
 from toolfault_dashboard.cli.app import run
 from toolfault_dashboard.demo.chance import SimulatedPace
@@ -105,9 +108,9 @@ def test_the_server_counts_what_the_agents_did_again(said: Said, last_monday: fl
 @pytest.fixture(
     scope="module", params=[SEED, pytest.param(1, marks=LONG), pytest.param(2, marks=LONG)]
 )
-def two_weeks(request: pytest.FixtureRequest) -> Ledger:
+def two_weeks(request: pytest.FixtureRequest, last_monday: float) -> Ledger:
     """The simulation's own count of two weeks, always the same days of the week."""
-    return lived(seed=request.param, until=1_794_000_000.0, days=14)
+    return lived(seed=request.param, until=last_monday, days=14)
 
 
 def test_the_planted_problems_rank_as_documented(two_weeks: Ledger):
@@ -222,6 +225,11 @@ def test_the_predicted_saving_comes_true(said: Said, last_monday: float):
     assert saved - reach < truth < saved + reach
 
 
+def _environ(folder: Path) -> dict[str, str]:
+    """The environment of a demo that makes its files in *folder*."""
+    return {**os.environ, "TMPDIR": str(folder), "COLUMNS": "200", "NO_COLOR": "1"}
+
+
 class Demo:
     """``toolfault demo`` as a person starts it, and what it says."""
 
@@ -232,7 +240,7 @@ class Demo:
         self.process = subprocess.Popen(
             command,
             cwd=folder,
-            env={**os.environ, "TMPDIR": str(folder), "COLUMNS": "200", "NO_COLOR": "1"},
+            env=_environ(folder),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -319,7 +327,8 @@ def test_the_command_serves_pages_that_grow_and_leaves_nothing_behind(
         return int(json.loads(capfd.readouterr().out)["calls"])
 
     while stored() < calls + 3:
-        assert demo.process.poll() is None
+        with pytest.raises(subprocess.TimeoutExpired):  # it goes on, with all of the machine
+            demo.process.wait(0.2)
 
     assert demo.stop() == 0
     assert list(tmp_path.iterdir()) == []
@@ -343,19 +352,25 @@ def test_a_second_ctrl_c_ends_the_demo_at_once(demo: Demo, tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_agents_end_with_a_demo_that_is_killed(demo: Demo):
+def test_agents_end_with_a_demo_that_is_killed(tmp_path: Path):
     """Nobody is there to stop them, and they go on for nobody."""
-    demo.wait_for("[0-9,]+ calls, [0-9,]+ of them failed")
-    started: list[int] = []
-    while len(started) < len(FLEET):
-        assert demo.process.poll() is None
-        started = [pid for pid in _children(demo.process.pid) if b"spawn_main" in _command(pid)]
-    (server,) = [pid for pid in _children(demo.process.pid) if b"serve" in _command(pid)]
-    demo.process.kill()
-    demo.process.wait()
-    os.kill(server, signal.SIGKILL)  # it is in a session of its own
-    while any(map(_command, started)):
-        pass
+    source = (
+        "from threading import Event\n"
+        "from toolfault_dashboard.demo.live import agents_at_work\n"
+        "if __name__ == '__main__':\n"
+        "    with agents_at_work(dsn='http://key@127.0.0.1:1', seed=7, hurry=Event()):\n"
+        "        Event().wait()\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", source], cwd=tmp_path) as demo:
+        started: list[int] = []
+        while len(started) < len(FLEET):
+            assert demo.poll() is None
+            started = [pid for pid in _children(demo.pid) if b"spawn_main" in _command(pid)]
+        ends = [os.pidfd_open(pid) for pid in started]
+        demo.kill()
+    for end in ends:
+        select.select([end], [], [])
+        os.close(end)
 
 
 def _children(pid: int) -> list[int]:
@@ -369,15 +384,19 @@ def _command(pid: int) -> bytes:
     return path.read_bytes() if path.exists() else b""
 
 
-def test_a_demo_that_cannot_listen_says_so(tmp_path: Path):
-    """A taken port ends the demo with the server's own words and status 1."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        demo = Demo(tmp_path, "--port", str(taken.getsockname()[1]))
-        try:
-            assert demo.process.wait(60) == 1
-        finally:
-            said = "".join(demo.rest())
-            demo.close()
+async def _ready(scope: Any, receive: Any, send: Any) -> None:
+    """Another server, which answers everything with 200."""
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
 
-    assert "did not start" in said
-    assert "choose another --port" in said
+
+def test_a_demo_that_cannot_listen_says_so(tmp_path: Path):
+    """A port that another server has ends the demo with its own server's words and status 1."""
+    command = str(Path(sys.executable).with_name("toolfault"))
+    with served(_ready, lifespan="off") as address:
+        port = address.rpartition(":")[2]
+        done = completed(command, "demo", "--port", port, environ=_environ(tmp_path))
+
+    assert done.returncode == 1
+    assert "did not start" in done.stdout
+    assert "choose another --port" in done.stdout
