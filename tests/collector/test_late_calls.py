@@ -124,8 +124,8 @@ def _batches(
 @pytest.mark.parametrize(
     ("database_url", "examples"),
     [
-        ("sqlite", 150),
-        pytest.param("postgresql", 25, marks=pytest.mark.postgres),
+        ("sqlite", 60),
+        pytest.param("postgresql", 10, marks=pytest.mark.postgres),
         pytest.param("sqlite", 10_000, marks=[pytest.mark.long, pytest.mark.timeout(7_200)]),
         pytest.param(
             "postgresql",
