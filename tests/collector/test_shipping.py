@@ -142,12 +142,12 @@ from toolfault_collector.clickhouse.comparison import compare
 from toolfault_collector.clickhouse.database import open_events, prepare_events
 from toolfault_collector.clickhouse.shipper import Shipper
 from toolfault_collector.storage.database.engine import open_engine
-from tests.collector.test_shipping import _shipped, _stored
 
 engine = open_engine(sys.argv[1])
 events = open_events(f"clickhousedb:///default?interface=chdb&path={sys.argv[2]}")
 prepare_events(events)
 Shipper(engine, events, block_rows=30).ship_all()
+from tests.collector.test_shipping import _shipped, _stored  # whoever is killed needs it not
 assert _shipped(events) == _stored(engine)
 """
 
