@@ -103,7 +103,7 @@ def _batch(draw: random.Random, sent: list[dict[str, Any]]) -> list[dict[str, An
 def test_what_is_stored_arrives(engine: Engine, events: Engine, seed: int) -> None:
     """Both sides have the same rows: old, new, changed, repaired, none that was removed."""
     draw, sent = random.Random(seed), list[dict[str, Any]]()
-    shipper = Shipper(engine, events, block_rows=draw.choice((3, 50, 20_000)))
+    shipper = Shipper(engine, events, block_rows=draw.choice((12, 50, 20_000)))
 
     def store() -> None:
         batch = _batch(draw, sent)
@@ -188,7 +188,7 @@ def test_a_kill_loses_and_doubles_nothing(
 
 def test_decades_arrive_in_one_block(sqlite_engine: Engine, events: Engine) -> None:
     """An import of more months than ClickHouse takes at once by default is shipped like any."""
-    calls = [failure(at=now_us() - n * 31 * DAY_US) for n in range(1, 120)]
+    calls = [failure(at=now_us() - n * 31 * DAY_US) for n in range(1, 106)]
     with write_transaction(sqlite_engine) as conn:
         outbox.install(conn)
         project = ensure_project(conn, "demo")
