@@ -140,8 +140,9 @@ def _as_calls(events: Sequence[dict[str, Any]]) -> dict[str, dict[str, list[Call
 @pytest.mark.parametrize(
     ("database_url", "examples"),
     [
-        ("sqlite", 60),
-        pytest.param("postgresql", 15, marks=pytest.mark.postgres),
+        ("sqlite", 25),
+        pytest.param("postgresql", 6, marks=pytest.mark.postgres),
+        pytest.param("sqlite", 1_000, marks=pytest.mark.long),
         pytest.param("postgresql", 200, marks=[pytest.mark.long, pytest.mark.postgres]),
     ],
     indirect=["database_url"],

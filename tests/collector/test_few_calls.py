@@ -131,9 +131,9 @@ def _naive(drawn: Sequence[dict[str, Any]], look_back: int) -> list[tuple[int | 
 @pytest.mark.parametrize(
     ("database_url", "look_back", "examples"),
     [
-        ("sqlite", chains.LOOK_BACK, 20),
-        ("sqlite", 1, 8),
-        pytest.param("postgresql", chains.LOOK_BACK, 5, marks=pytest.mark.postgres),
+        ("sqlite", chains.LOOK_BACK, 10),
+        ("sqlite", 1, 4),
+        pytest.param("postgresql", chains.LOOK_BACK, 3, marks=pytest.mark.postgres),
         pytest.param(
             "sqlite",
             chains.LOOK_BACK,

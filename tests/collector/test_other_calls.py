@@ -29,9 +29,10 @@ def _call(tool: str, at: float, *, ok: bool = True, **members: Any) -> dict[str,
 
 def _stored(engine: Engine, *batches: list[dict[str, Any]]) -> dict[str, int]:
     """The other calls of the chains of each tool, after *batches* came one by one."""
-    for batch in batches:
-        with write_transaction(engine) as conn:
-            store_events(conn, ensure_project(conn, "demo"), batch, received_at=now_us())
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "demo")
+        for batch in batches:
+            store_events(conn, project, batch, received_at=now_us())
     assert recount(engine).right
     with read_connection(engine) as conn:
         found = conn.execute(select(chain.c.tool, chain.c.other_calls).order_by(chain.c.started_at))

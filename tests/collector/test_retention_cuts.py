@@ -64,11 +64,10 @@ def test_a_conversation_that_goes_on_for_ever_is_cut(engine: Engine) -> None:
     for day in range(30, -1, -1):
         for hour in (3, 2, 1):
             at = _ago(day + hour / 24)
-            _store(engine, success("read", session_id="main", at=at), at=at)
-            _store(engine, failure("search", session_id="main", at=at), at=at + 1)
-            _store(
-                engine, success("search", session_id="main", at=at + MINUTE_US), at=at + MINUTE_US
-            )
+            read = success("read", session_id="main", at=at)
+            failed = failure("search", session_id="main", at=at)
+            fixed = success("search", session_id="main", at=at + MINUTE_US)
+            _store(engine, read, failed, fixed, at=at + MINUTE_US)
     found = []
     for later in (0, 0.5, 1, 3):
         now = NOW + int(later * DAY_US)
@@ -140,7 +139,7 @@ PRUNE = """
 import sys
 from toolfault_collector.storage.database.engine import open_engine
 from toolfault_collector.retention.policy import prune
-print(prune(open_engine(sys.argv[1]), days=10).calls)
+prune(open_engine(sys.argv[1]), days=10)
 """
 
 
@@ -157,11 +156,14 @@ def test_killed_while_it_cuts(engine: Engine) -> None:
         _store(engine, *batch, conversation_end("main", at=times[-1] + 1), at=times[-1] + 1)
     url = engine.url.render_as_string(hide_password=False)
     kept = []
-    for point in ("removed:1", "removal_committed:1", "removed:2", "none"):
+    for point in ("removed:1", "removal_committed:1", "removed:2"):
         ended = completed("-c", PRUNE, url, environ={**os.environ, "TOOLFAULT_FAILPOINT": point})
-        assert ended.returncode == (0 if point == "none" else -signal.SIGKILL), ended.stderr
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
         kept.append(len(_calls(engine)))
         assert _right(engine)
+    prune(engine, days=10)
+    kept.append(len(_calls(engine)))
+    assert _right(engine)
 
     assert kept[0] == 1_600 > kept[1] > kept[2] > kept[3]
     assert 10 * 40 <= kept[3] <= 11 * 40
@@ -305,7 +307,7 @@ def _random_history(generator: random.Random) -> list[tuple[float, list[dict[str
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 40))]
+    "seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 40))]
 )
 def test_whatever_came_is_cut_right(engine: Engine, seed: int) -> None:
     """Over random histories: counts stay right, what is young stays, and little that is old."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, Table, event, insert
+from sqlalchemy import Connection, Engine, Table, event, insert, literal, select
 from tests.factories import counts, failure
 
 from toolfault_collector.admin.project_settings import ProjectSettings, change_settings
@@ -40,20 +40,24 @@ SMALL = re.compile(
 LARGE = {"tool_call_0", "conversation", "call_counts"}
 
 
-def _fill(conn: Connection, name: str) -> int:
-    """Fill a project with conversations of four calls, calls alone, and counts, over 40 days."""
-    project_id = ensure_project(conn, name)
+def _fill(conn: Connection) -> list[int]:
+    """Fill three projects with conversations of four calls, calls alone, and counts, over 40 days.
+
+    The database copies the first to the others.
+    """
+    ids = [ensure_project(conn, name) for name in ("kept", "limited", "large")]
+    project_id, *others = ids
     rows: dict[Table, list[dict[str, Any]]] = {tool_call: [], conversation: [], call_counts: []}
     for number in range(TALKS):
         at = NOW - DAYS * DAY_US + number * (DAYS * DAY_US // TALKS)
         # One of a hundred goes on for ever.
-        session = f"{name}-{number if number % 100 else 'main'}"
+        session = f"c-{number if number % 100 else 'main'}"
         for place in range(6):
             alone = place > 3
             rows[tool_call].append(
                 {
                     "project_id": project_id,
-                    "event_id": f"{name}-{number}-{place}",
+                    "event_id": f"{number}-{place}",
                     "event_type": "tool_call",
                     "session_id": None if alone else session,
                     "tool": f"t{place % 3}",
@@ -73,12 +77,17 @@ def _fill(conn: Connection, name: str) -> int:
             }
         )  # fmt: skip
     forever = {"first_at": NOW - DAYS * DAY_US, "last_at": NOW, "received_at": NOW}
-    rows[conversation].append({"project_id": project_id, "session_id": f"{name}-main", **forever})
+    rows[conversation].append({"project_id": project_id, "session_id": "c-main", **forever})
     for table, values in rows.items():
         conn.execute(insert(table), values)
-    of_project = {"project_id": project_id, "by": "tool", "period": 0, "tool": "", "name": "t1"}
-    conn.execute(insert(failure_counts).values(**of_project, failures=0, calls=6 * TALKS))
-    return project_id
+        for other in others:
+            columns = [table.c[name] for name in values[0] if name != "project_id"]
+            same = select(literal(other), *columns).where(table.c.project_id == project_id)
+            conn.execute(insert(table).from_select([table.c.project_id, *columns], same))
+    of_project = {"by": "tool", "period": 0, "tool": "", "name": "t1", "failures": 0}
+    counted = [{**of_project, "project_id": each, "calls": 6 * TALKS} for each in ids]
+    conn.execute(insert(failure_counts), counted)
+    return ids
 
 
 @pytest.fixture
@@ -86,7 +95,7 @@ def filled(database_url: str) -> Iterator[tuple[Engine, list[int]]]:
     """A database with a project that has limits, and two that keep everything."""
     engine = open_engine(database_url)
     with write_transaction(engine) as conn:
-        ids = [_fill(conn, name) for name in ("kept", "limited", "large")]
+        ids = _fill(conn)
         for number in (ids[0], ids[2]):
             stored = ProjectSettings(retention_days=0, retention_calls=0)
             change_settings(conn, number, stored, actor="ada")
@@ -175,10 +184,12 @@ def test_a_round_of_retention_reads_by_index(filled: tuple[Engine, list[int]]) -
     assert wrong == {}
 
 
-def test_the_first_event_of_a_project_reads_no_history(filled: tuple[Engine, list[int]]) -> None:
+def test_the_first_event_of_a_project_reads_no_history(engine: Engine) -> None:
     """The names a project has used are those of its rollups."""
-    engine, (_, limited, _) = filled
-    batch = read_events([failure(tool="t1"), counts("t2")], Context(limited, NOW))
+    with write_transaction(engine) as conn:
+        batch = read_events(
+            [failure(tool="t1"), counts("t2")], Context(ensure_project(conn, "demo"), NOW)
+        )
     call, folded = batch.records
     with _asked(engine) as asked, read_connection(engine) as conn:
         NameLimits().apply(conn, [call], [folded], [], Counter())  # type: ignore[list-item]

@@ -136,45 +136,57 @@ def stored(collector: RunningCollector) -> Iterator[Engine]:
     engine.dispose()
 
 
-@settings(max_examples=200, suppress_health_check=list(HealthCheck))
-@given(st.data())
+@pytest.mark.parametrize("examples", [80, pytest.param(2_000, marks=pytest.mark.long)])
 def test_an_event_is_stored_as_sent_or_says_what_was_changed(
-    collector: RunningCollector, stored: Engine, data: st.DataObject
+    collector: RunningCollector, stored: Engine, examples: int
 ) -> None:
     """Each member of a damaged event is in its column, or named by a flag, or it is refused."""
-    makers = (full_failure, failure, success, tool_error)
-    events = data.draw(st.lists(_mutated(*makers), min_size=1, max_size=5))
-    resource = data.draw(st.dictionaries(st.sampled_from(("agent", "user")), st.sampled_from(ODD)))
 
-    for event in _send(collector, data, events=events, resource=resource):
-        _must_be_honest(stored, event, resource)
+    @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def explore(data: st.DataObject) -> None:
+        makers = (full_failure, failure, success, tool_error)
+        events = data.draw(st.lists(_mutated(*makers), min_size=1, max_size=5))
+        resource = data.draw(
+            st.dictionaries(st.sampled_from(("agent", "user")), st.sampled_from(ODD))
+        )
+
+        for event in _send(collector, data, events=events, resource=resource):
+            _must_be_honest(stored, event, resource)
+
+    explore()
 
 
-@settings(max_examples=100, suppress_health_check=list(HealthCheck))
-@given(st.data())
+@pytest.mark.parametrize("examples", [40, pytest.param(1_000, marks=pytest.mark.long)])
 def test_so_is_an_event_that_is_no_call(
-    collector: RunningCollector, stored: Engine, data: st.DataObject
+    collector: RunningCollector, stored: Engine, examples: int
 ) -> None:
     """Counts, ends and changes too; they have no room for members that nobody knows."""
-    makers = (counts, conversation_end, change)
-    events = data.draw(st.lists(_mutated(*makers), min_size=1, max_size=5))
 
-    for event in _send(collector, data, events=events):
-        table, times = OTHERS[event["type"]]
-        with read_connection(stored) as conn:
-            query = select(table).where(table.c.event_id == event["event_id"].lower())
-            row = dict(conn.execute(query).mappings().one())
-        flags = row["flags"] or []
-        if AGAIN in json.dumps(event, ensure_ascii=False):
-            assert "duplicate_key" in flags
-            continue
-        for column, (path, value) in _columns(event).items():
-            if column == times:
-                at = parse_time(value)
-                value = at - at % (MINUTE_US if column == "minute" else 1)
-                path = "occurred_at"
-            if _plain(value) != _plain(row.get(column)):
-                assert any(_names(flag, path) for flag in flags), (path, value, row)
+    @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def explore(data: st.DataObject) -> None:
+        makers = (counts, conversation_end, change)
+        events = data.draw(st.lists(_mutated(*makers), min_size=1, max_size=5))
+
+        for event in _send(collector, data, events=events):
+            table, times = OTHERS[event["type"]]
+            with read_connection(stored) as conn:
+                query = select(table).where(table.c.event_id == event["event_id"].lower())
+                row = dict(conn.execute(query).mappings().one())
+            flags = row["flags"] or []
+            if AGAIN in json.dumps(event, ensure_ascii=False):
+                assert "duplicate_key" in flags
+                continue
+            for column, (path, value) in _columns(event).items():
+                if column == times:
+                    at = parse_time(value)
+                    value = at - at % (MINUTE_US if column == "minute" else 1)
+                    path = "occurred_at"
+                if _plain(value) != _plain(row.get(column)):
+                    assert any(_names(flag, path) for flag in flags), (path, value, row)
+
+    explore()
 
 
 # The table of each type, and its column of time.

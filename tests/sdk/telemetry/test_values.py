@@ -181,26 +181,35 @@ def holds(text: str) -> bool:
     return MARK in text or str(NUMBER) in text
 
 
-@settings(max_examples=20, deadline=None)
-@given(given=arguments)
-def test_no_value_leaves_unless_it_is_asked_for(given: dict[str, Any]) -> None:
+@pytest.mark.parametrize("examples", [8, pytest.param(200, marks=pytest.mark.long)])
+def test_no_value_leaves_unless_it_is_asked_for(examples: int) -> None:
     """By default no request holds a value from any place; what models are told holds them."""
-    for asked in (False, True):
-        transport = Bytes()
-        with capture_events() as put_back:  # the client of other tests comes back
-            client = toolfault.init(
-                transport=transport, successes="all", capture_values=asked, agent="a", release="r"
-            )
-            assert client is not None
-            with toolfault.conversation("c"):
-                told = call_all(given)
-            assert client.flush(20)
-            toolfault.close(0.0)
-        assert put_back == []
-        assert len(transport.events) >= 3 * len(TOOLS)
-        sent = transport.sent.decode()
-        assert holds(sent) == (asked and holds(json.dumps(given))), sent
-        assert holds(told) == holds(json.dumps(given))
+
+    @settings(max_examples=examples, deadline=None)
+    @given(given=arguments)
+    def explore(given: dict[str, Any]) -> None:
+        for asked in (False, True):
+            transport = Bytes()
+            with capture_events() as put_back:  # the client of other tests comes back
+                client = toolfault.init(
+                    transport=transport,
+                    successes="all",
+                    capture_values=asked,
+                    agent="a",
+                    release="r",
+                )
+                assert client is not None
+                with toolfault.conversation("c"):
+                    told = call_all(given)
+                assert client.flush(20)
+                toolfault.close(0.0)
+            assert put_back == []
+            assert len(transport.events) >= 3 * len(TOOLS)
+            sent = transport.sent.decode()
+            assert holds(sent) == (asked and holds(json.dumps(given))), sent
+            assert holds(told) == holds(json.dumps(given))
+
+    explore()
 
 
 def test_no_value_reaches_the_disk(make_client: MakeClient, tmp_path: Path) -> None:
