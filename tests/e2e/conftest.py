@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 from tests.conftest import MakeFile
-from tests.dashboard.alerts.conftest import office, receiver  # noqa: F401
+from tests.dashboard.alerts.conftest import office, receiver, running_receiver  # noqa: F401
 from tests.dashboard.conftest import copied_database, filled_sqlite, filled_template  # noqa: F401
 from tests.e2e.browsing import Visit, chromium_path, cookies_of, dsn_of, launched, lived_through
 from tests.live_server import LiveServer, live_server

@@ -88,17 +88,17 @@ class Office:
 
 
 @pytest.fixture(scope="session")
-def _receiving() -> Iterator[Receiver]:
+def running_receiver() -> Iterator[Receiver]:
     with receiving() as running:
         yield running
 
 
 @pytest.fixture
-def receiver(_receiving: Receiver) -> Receiver:
+def receiver(running_receiver: Receiver) -> Receiver:
     """A receiver of webhooks on this machine to which nothing was sent yet."""
-    _receiving.deliveries.clear()
-    _receiving.status, _receiving.location = 204, ""
-    return _receiving
+    running_receiver.deliveries.clear()
+    running_receiver.status, running_receiver.location = 204, ""
+    return running_receiver
 
 
 @pytest.fixture
