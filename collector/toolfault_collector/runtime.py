@@ -16,7 +16,7 @@ from toolfault_collector.metrics import Metrics
 from toolfault_collector.pipeline.quota import Quota
 from toolfault_collector.pipeline.writer import Writer
 from toolfault_collector.retention.schedule import Maintenance
-from toolfault_collector.settings import Settings
+from toolfault_collector.settings import MIB, Settings
 from toolfault_collector.storage.database.cancel import readings_of
 from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_collector.storage.database.schema import prepare
@@ -61,7 +61,12 @@ class Collector:
         self.shipping = (
             None
             if self.events is None
-            else Shipping(self.engine, self.events, metrics=self.metrics)
+            else Shipping(
+                self.engine,
+                self.events,
+                metrics=self.metrics,
+                most_bytes=settings.outbox_mib * MIB,
+            )
         )
 
     def start(self) -> None:

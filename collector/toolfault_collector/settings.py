@@ -50,6 +50,10 @@ class Settings(BaseSettings):
     """Password of the address above, so that it need not stand in an address, which programs like
     to show."""
 
+    outbox_mib: int = Field(default=1_024, ge=1)
+    """Most MiB of changes that wait in the database above while ClickHouse is away. Beyond, they
+    are forgotten, and everything is copied anew once it answers."""
+
     host: str = "127.0.0.1"
     """Address to listen on. Loopback, since nobody should be served before there is a user."""
 

@@ -23,10 +23,12 @@ from toolfault_collector.clickhouse import outbox
 from toolfault_collector.clickhouse.comparison import compare
 from toolfault_collector.clickhouse.database import client_of, open_events, prepare_events
 from toolfault_collector.clickhouse.shipper import Shipper, parts
+from toolfault_collector.clickhouse.shipping import Shipping
 from toolfault_collector.clickhouse.tables import SHIPPED
 from toolfault_collector.clock import DAY_US, MINUTE_US, now_us
 from toolfault_collector.errors import DatabaseUrlError
 from toolfault_collector.failpoints import SHIPPING_POINTS
+from toolfault_collector.metrics import Metrics
 from toolfault_collector.retention.policy import prune
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.database.schema import prepare
@@ -297,9 +299,12 @@ def test_of_two_shipments_the_older_settles_nothing(engine: Engine) -> None:
 
 
 def test_tables_that_were_made_anew_are_watched_again(engine: Engine, events: Engine) -> None:
-    """After the schema was taken back and made again, the next start notes all that is stored."""
+    """After the schema was taken back and made again, only what is stored then is there."""
     with write_transaction(engine) as conn:
         outbox.install(conn)
+        project = ensure_project(conn, "demo")
+        store_events(conn, project, [failure(), failure()], received_at=now_us())
+    Shipper(engine, events).ship_all()
     downgrade(engine, "base")
     prepare(engine, migrate=True)
     with write_transaction(engine) as conn:
@@ -311,6 +316,56 @@ def test_tables_that_were_made_anew_are_watched_again(engine: Engine, events: En
         store_events(conn, project, [failure()], received_at=now_us())
     Shipper(engine, events).ship_all()
     assert _shipped(events) == _stored(engine)
+
+
+def test_while_history_is_copied_no_moment_is_whole(engine: Engine, events: Engine) -> None:
+    """Between two blocks nothing waits, and still readers are told that older events come."""
+    with write_transaction(engine) as conn:
+        project = ensure_project(conn, "demo")
+        store_events(conn, project, [failure(), conversation_end("c1")], received_at=now_us())
+        outbox.install(conn)
+    shipper, blocks = Shipper(engine, events), 0
+    while shipper.ship():
+        blocks += 1
+        with read_connection(engine) as conn:
+            assert outbox.shipped_until(conn) == 0
+    assert blocks > 1
+    with read_connection(engine) as conn:
+        assert outbox.shipped_until(conn) is None
+
+
+def test_beyond_its_bound_the_outbox_is_forgotten_and_all_is_copied_anew(
+    engine: Engine, events: Engine
+) -> None:
+    """However long ClickHouse is away, the outbox has a bound, and both sides end equal."""
+
+    def store(*calls: dict[str, Any]) -> None:
+        with write_transaction(engine) as conn:
+            store_events(conn, ensure_project(conn, "demo"), list(calls), received_at=now_us())
+
+    def shipping(to: Engine) -> Shipping:
+        return Shipping(engine, to, metrics=Metrics(), most_bytes=1)
+
+    store(failure(session_id="c1"), failure(session_id="c2"))
+    back = shipping(events)
+    back.run_once()
+    assert _shipped(events) == _stored(engine)
+    store(failure(session_id="c1"))
+    away = open_events("clickhousedb://localhost:1/default?connect_timeout=1")
+    shipping(away).run_once()
+    away.dispose()
+    with read_connection(engine) as conn:
+        assert not outbox.is_noting(conn)
+        assert outbox.shipped_until(conn)
+    store(success(session_id="c2"))
+    prune(engine, max_calls=2, force=True)
+    with read_connection(engine) as conn:
+        assert outbox.count(conn) == 1
+    back.run_once()
+    assert _shipped(events) == _stored(engine)
+    with read_connection(engine) as conn:
+        assert outbox.is_noting(conn)
+        assert outbox.shipped_until(conn) is None
 
 
 @pytest.mark.parametrize(

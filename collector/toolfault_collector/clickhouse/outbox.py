@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -30,6 +31,7 @@ from sqlalchemy import (
     func,
     insert,
     inspect,
+    or_,
     select,
     tuple_,
     update,
@@ -44,14 +46,20 @@ __all__ = [
     "TABLES",
     "Entry",
     "count",
+    "emptied",
+    "give_up",
     "install",
     "install_beside_writers",
     "is_installed",
+    "is_noting",
+    "is_stale",
     "next_number",
     "note_stored",
     "oldest",
     "remove",
     "settle",
+    "shipped_until",
+    "size",
 ]
 
 ROWS_AT_ONCE: Final = 10_000
@@ -78,7 +86,8 @@ _shipment: Final = Table(
     Column("read_at", BigInteger, nullable=False),
 )
 
-# How far the rows that were stored before are noted, by table; "[]": from the first.
+# How far the rows that were stored before are noted, by table; "[]": from the first. The row "" is
+# done once nothing of before is on ClickHouse any more.
 _noted_until: Final = Table(
     "outbox_noted_until",
     _metadata,
@@ -86,6 +95,10 @@ _noted_until: Final = Table(
     Column("key", Text, nullable=False),
     Column("done", Boolean, nullable=False),
 )
+
+_ALL: Final = ""
+
+_SAMPLE: Final = 100  # entries whose length tells how long all are
 
 TABLES: Final = frozenset(_metadata.tables)
 """What `install` makes, beside the schema of every installation."""
@@ -113,8 +126,12 @@ def is_installed(conn: Connection) -> bool:
     return inspect(conn).has_table(outbox.name)
 
 
+def is_noting(conn: Connection) -> bool:
+    """Return whether every change is noted: not after `give_up`, nor in tables made anew."""
+    return is_installed(conn) and _has_triggers(conn)
+
+
 def _has_triggers(conn: Connection) -> bool:
-    """Return whether every change is noted; a table that was made anew has no triggers."""
     asked = (
         "SELECT name FROM sqlite_master WHERE type = 'trigger'"
         if is_sqlite(conn)
@@ -125,7 +142,14 @@ def _has_triggers(conn: Connection) -> bool:
 
 
 def install_beside_writers(engine: Engine) -> bool:
-    """`install` in a transaction of its own, while others write.
+    """`install` in a transaction of its own, while others write."""
+    with _beside_writers(engine) as conn:
+        return install(conn)
+
+
+@contextmanager
+def _beside_writers(engine: Engine) -> Iterator[Connection]:
+    """Yield a connection in a transaction that may add triggers and take them away.
 
     On PostgreSQL every writer looks at the schema's version first. Who locks that waits for those
     that are at work, and holds nothing that one of them may want.
@@ -134,14 +158,15 @@ def install_beside_writers(engine: Engine) -> bool:
     with anyhow as conn, conn.begin():
         if not is_sqlite(conn):
             conn.exec_driver_sql("LOCK TABLE alembic_version IN ACCESS EXCLUSIVE MODE")
-        return install(conn)
+        yield conn
 
 
 def install(conn: Connection) -> bool:
     """Note what changes from now on; return whether that is new.
 
-    What is stored already is noted step by step by `note_stored`. If tables were made anew since,
-    as `db downgrade` does, all of that begins again.
+    What is stored already is noted step by step by `note_stored`, after ClickHouse was emptied:
+    nobody knows what was removed while nothing was noted. All of that begins again after `give_up`
+    and if tables were made anew, as `db downgrade` does.
 
     Args:
         conn: In a write transaction, which PostgreSQL makes wait for those that are running.
@@ -152,11 +177,36 @@ def install(conn: Connection) -> bool:
         remove(conn)
     _metadata.create_all(conn)
     conn.execute(insert(_shipment).values(id=1, number=0, read_at=0))
+    conn.execute(insert(_noted_until).values(name=_ALL, key="[]", done=False))
     for shipped in _with_triggers():
         for statement in _triggers(shipped, sqlite=is_sqlite(conn)):
             conn.exec_driver_sql(statement)
         conn.execute(insert(_noted_until).values(name=shipped.table.name, key="[]", done=False))
     return True
+
+
+def is_stale(conn: Connection) -> bool:
+    """Return whether ClickHouse holds rows of before the outbox, and has to be emptied."""
+    asked = select(_noted_until.c.done).where(_noted_until.c.name == _ALL)
+    return conn.execute(asked).scalar_one_or_none() is False
+
+
+def emptied(conn: Connection) -> None:
+    """Record that ClickHouse was emptied; *conn* is in a write transaction."""
+    conn.execute(update(_noted_until).where(_noted_until.c.name == _ALL).values(done=True))
+
+
+def give_up(engine: Engine) -> None:
+    """Forget what waits, and note nothing until the next `install`: ClickHouse is away too long.
+
+    One entry without rows stays, so that pages go on saying since when they are behind.
+    """
+    with _beside_writers(engine) as conn:
+        shipment = conn.execute(select(_shipment)).mappings().one()
+        remove(conn)
+        _metadata.create_all(conn)
+        conn.execute(insert(_shipment).values(shipment))
+        conn.execute(insert(outbox).values(name=_ALL, removed=False, keys="[]"))
 
 
 def note_stored(conn: Connection) -> int:
@@ -211,6 +261,16 @@ def count(conn: Connection) -> int:
     return int(conn.execute(select(func.count()).select_from(outbox)).scalar_one())
 
 
+def size(conn: Connection) -> int:
+    """Return about how many bytes wait: the entries there may be, each as long as the newest."""
+    least, most = conn.execute(select(func.min(outbox.c.id), func.max(outbox.c.id))).one()
+    if most is None:
+        return 0
+    newest = select(outbox.c["keys"]).order_by(outbox.c.id.desc()).limit(_SAMPLE).subquery()
+    length = conn.execute(select(func.avg(func.length(newest.c["keys"])))).scalar_one()
+    return int((most - least + 1) * float(length))
+
+
 def oldest(conn: Connection, most_rows: int) -> Iterator[Entry]:
     """Yield the entries that have waited longest, until they name *most_rows* rows together."""
     rows = 0
@@ -245,9 +305,14 @@ def settle(conn: Connection, entries: Iterable[Entry], *, number: int, read_at: 
 
 
 def shipped_until(conn: Connection) -> int | None:
-    """Return since when changes wait, in microseconds since the epoch; None if nothing waits."""
+    """Return since when changes wait, in microseconds since the epoch; None if nothing waits.
+
+    0: what was stored before the outbox is still being copied.
+    """
     waits = select(outbox.c.id).limit(1).exists()
-    return conn.execute(select(_shipment.c.read_at).where(waits)).scalar_one_or_none()
+    copying = select(_noted_until.c.name).where(~_noted_until.c.done).limit(1).exists()
+    until = case((copying, 0), else_=_shipment.c.read_at)
+    return conn.execute(select(until).where(or_(waits, copying))).scalar_one_or_none()
 
 
 def next_number(conn: Connection, now: int) -> int:

@@ -62,7 +62,10 @@ class Shipper:
             AnotherShips: Another shipment began meanwhile, so this one is made again later.
         """
         with read_connection(self._engine) as conn:
+            stale = outbox.is_stale(conn)
             nothing_new = not any(True for _ in outbox.oldest(conn, 1))
+        if stale:
+            self._empty()
         if nothing_new:
             with write_transaction(self._engine) as conn:
                 if not outbox.note_stored(conn):
@@ -99,6 +102,17 @@ class Shipper:
         if not settled:
             raise AnotherShips
         return sum(len(entry.keys) for entry in entries)
+
+    def _empty(self) -> None:
+        """Remove what is on ClickHouse, unless another shipper just did."""
+        with shipping_turn(self._engine), self._events.connect() as there:
+            with read_connection(self._engine) as conn:
+                if not outbox.is_stale(conn):
+                    return
+            for shipped in SHIPPED:
+                client_of(there).command(f"TRUNCATE TABLE `{shipped.table.name}`")
+            with write_transaction(self._engine) as conn:
+                outbox.emptied(conn)
 
     def ship_all(self) -> int:
         """Ship until nothing waits; return the rows that the outbox named."""

@@ -6,10 +6,12 @@ Of several collectors on one PostgreSQL one ships; another takes over when it is
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import Final
 
 import structlog
 from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
 
 from toolfault_collector.clickhouse import outbox
 from toolfault_collector.clickhouse.database import prepare_events
@@ -37,10 +39,14 @@ class Shipping:
         engine: The database that accepts events.
         events: ClickHouse; it may be away.
         metrics: Where it shows how far behind it is.
+        most_bytes: Of changes that wait while ClickHouse is away; beyond, all is copied anew.
     """
 
-    def __init__(self, engine: Engine, events: Engine, *, metrics: Metrics) -> None:
+    def __init__(
+        self, engine: Engine, events: Engine, *, metrics: Metrics, most_bytes: int
+    ) -> None:
         self._engine, self._events, self._metrics = engine, events, metrics
+        self._most_bytes = most_bytes
         self._shipper = Shipper(engine, events)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="toolfault-shipping", daemon=True)
@@ -85,6 +91,8 @@ class Shipping:
                 said = str(error) if isinstance(error, CollectorError) else ""
                 _log.warning("shipping_failed", error=type(error).__name__, reason=said)
             self._failing = True
+            with suppress(SQLAlchemyError):  # the next try looks again
+                self._give_up_beyond_bound()
         else:
             if self._failing:
                 _log.info("shipping_resumed")
@@ -95,5 +103,18 @@ class Shipping:
             if not is_alone:
                 return
             prepare_events(self._events)
+            with read_connection(self._engine) as conn:
+                is_noting = outbox.is_noting(conn)
+            if not is_noting:
+                outbox.install_beside_writers(self._engine)
+                _log.info("outbox_installed")
             while not self._stopping.is_set() and self._shipper.ship():
                 pass
+
+    def _give_up_beyond_bound(self) -> None:
+        with read_connection(self._engine) as conn:
+            waiting = outbox.size(conn) if outbox.is_noting(conn) else 0
+        if waiting > self._most_bytes:
+            outbox.give_up(self._engine)
+            advice = "everything is copied anew once ClickHouse answers"
+            _log.warning("outbox_given_up", bytes=waiting, advice=advice)

@@ -6,6 +6,7 @@ from os import environ
 from typing import Final, cast
 
 from fastapi import APIRouter, HTTPException
+from sqlalchemy import Connection
 from starlette.responses import Response
 
 from toolfault_collector.admin.audit import acts, note
@@ -16,6 +17,7 @@ from toolfault_collector.admin.project_settings import (
     kept,
     settings_of,
 )
+from toolfault_collector.clickhouse import outbox
 from toolfault_collector.otlp.soft_rules import soft_rules_of, switch_soft_rules
 from toolfault_collector.pipeline.quota import events_left
 from toolfault_collector.retention.policy import Limits, prune_projects, why_refused
@@ -33,6 +35,7 @@ from toolfault_dashboard.formats import count, percent, percent_interval, plural
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.forms import Submitted
 from toolfault_dashboard.predictions import held, outcomes
+from toolfault_dashboard.queries.reading import EventsUnavailable
 from toolfault_dashboard.render import query_string
 from toolfault_dashboard.search import parse
 from toolfault_dashboard.search.states import NEW_DAYS
@@ -60,12 +63,13 @@ ROLE_MEANINGS: Final = (
 """Role, what it sees, what it may write."""
 
 
-def _server(settings: Settings, left: int | None) -> tuple[tuple[str, str, str], ...]:
+def _server(settings: Settings, left: int | None, copied: str) -> tuple[tuple[str, str, str], ...]:
     """Return what the environment decides: name, value in words, variable.
 
     Args:
         settings: Of the server.
         left: Events that the project may still send now; None without a quota.
+        copied: How far events are copied to ClickHouse; empty where none are.
     """
     quota = settings.quota_events_per_minute
     in_force = f"{plural(quota, 'event')} a minute" if quota else "no limit"
@@ -80,7 +84,17 @@ def _server(settings: Settings, left: int | None) -> tuple[tuple[str, str, str],
             settings.alert_networks or "none",
             "TOOLFAULT_ALERT_NETWORKS",
         ),
+        *([("Events on ClickHouse", copied, "TOOLFAULT_EVENTS_URL")] if copied else []),
     )
+
+
+def _copied(conn: Connection) -> str:
+    if not outbox.is_installed(conn):
+        return ""
+    if not outbox.is_noting(conn):
+        return "not for now: ClickHouse was away for too long; all are copied anew once it answers"
+    waiting = outbox.count(conn)
+    return f"{plural(waiting, 'change')} not copied yet" if waiting else "all are copied"
 
 
 def _settings(stored: ProjectSettings, server: Settings) -> tuple[SettingLine, ...]:
@@ -129,9 +143,12 @@ def _written(value: object) -> str:
 
 def _predictions(ask: Ask) -> str:
     picked = picked_fixes(ask.conn, ask.project.id) if ask.project else ()
-    found = held(outcomes(ask.conn, ask.scope_of(parse("")), picked))
     if not picked:
         return "Nobody has added a fix to Fix next yet, so there is no prediction to check."
+    try:
+        found = held(outcomes(ask.conn, ask.scope_of(parse("")), picked))
+    except EventsUnavailable as away:
+        return str(away)
     if not found.n:
         added = plural(len(picked), "fix", "fixes")
         return (
@@ -164,6 +181,7 @@ def _page(
         stored = settings_of(conn, ask.project.id) if ask.project else ProjectSettings()
         rules = soft_rules_of(conn, ask.project.id) if ask.project else ()
         quota = ask.services.settings.quota_events_per_minute
+        copied = _copied(conn)
         left = (
             events_left(conn, ask.project.id, quota, now=ask.now) if ask.project and quota else None
         )
@@ -186,7 +204,7 @@ def _page(
         settings=_settings(stored, ask.services.settings),
         predictions=_predictions(ask),
         soft_rules=rules,
-        server=_server(ask.services.settings, left),
+        server=_server(ask.services.settings, left, copied),
         links={name: ask.link(f"/{name}.csv", "", window="") for name in _FILES},
         secret_title=secret[0],
         secret=secret[1],
