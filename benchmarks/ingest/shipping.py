@@ -171,7 +171,8 @@ def behind(events: int) -> None:
         while not stop.wait(POLL_SECONDS):
             with read_connection(engine) as conn:
                 until = outbox.shipped_until(conn)
-            lags.append(0.0 if until is None else (now_us() - until) / 1e6)
+            if until != 0:  # else what was there at first is still being copied
+                lags.append(0.0 if until is None else (now_us() - until) / 1e6)
 
     with postgres_database() as (url, folder):
         files = f"{folder}/clickhouse"

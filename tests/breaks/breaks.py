@@ -1358,7 +1358,7 @@ BREAKS: Final = (
         promise="What was removed while nothing was noted stays on ClickHouse.",
         file="collector/toolfault_collector/clickhouse/shipper.py",
         old="        if stale:\n",
-        new="        if stale and not nothing_new:\n",
+        new="        if stale and not copying:\n",
         found_by=("tests/collector/test_shipping.py",),
     ),
     Break(

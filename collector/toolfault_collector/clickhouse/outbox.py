@@ -50,6 +50,7 @@ __all__ = [
     "give_up",
     "install",
     "install_beside_writers",
+    "is_copying",
     "is_installed",
     "is_noting",
     "is_stale",
@@ -189,6 +190,11 @@ def is_stale(conn: Connection) -> bool:
     """Return whether ClickHouse holds rows of before the outbox, and has to be emptied."""
     asked = select(_noted_until.c.done).where(_noted_until.c.name == _ALL)
     return conn.execute(asked).scalar_one_or_none() is False
+
+
+def is_copying(conn: Connection) -> bool:
+    """Return whether something that was stored before the outbox is not noted yet."""
+    return conn.execute(select(_noted_until.c.name).where(~_noted_until.c.done)).first() is not None
 
 
 def emptied(conn: Connection) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import JSON, Column, Connection, Engine, select, tuple_
+from sqlalchemy import JSON, Column, Connection, Engine, select
 
 from toolfault_collector import failpoints
 from toolfault_collector.clickhouse import outbox
@@ -56,20 +56,21 @@ class Shipper:
     def ship(self) -> int:
         """Ship one block; return the rows that the outbox named in it, 0 if nothing waits.
 
-        What was stored before the outbox was there is copied when nothing newer waits.
+        What was stored before the outbox was there is copied beside it, some rows with each block.
 
         Raises:
             AnotherShips: Another shipment began meanwhile, so this one is made again later.
         """
         with read_connection(self._engine) as conn:
-            stale = outbox.is_stale(conn)
-            nothing_new = not any(True for _ in outbox.oldest(conn, 1))
+            stale, copying = outbox.is_stale(conn), outbox.is_copying(conn)
+            waits = any(True for _ in outbox.oldest(conn, 1))
         if stale:
             self._empty()
-        if nothing_new:
+        if copying:
             with write_transaction(self._engine) as conn:
-                if not outbox.note_stored(conn):
-                    return 0
+                waits = outbox.note_stored(conn) > 0 or waits
+        if not waits:
+            return 0
         with write_transaction(self._engine) as conn:
             number = outbox.next_number(conn, now_us())
         with read_connection(self._engine) as conn:
@@ -140,17 +141,21 @@ def _named(entries: Iterable[outbox.Entry]) -> tuple[dict[str, Keys], dict[str, 
 def stored_rows(
     conn: Connection, shipped: Shipped, keys: Iterable[Key], columns: Sequence[Column[Any]]
 ) -> Iterator[Sequence[Any]]:
-    """Yield *columns* of the rows of *keys* that are stored in SQL."""
+    """Yield *columns* of the rows of *keys* that are stored in SQL, and maybe of some others.
+
+    A key of two columns is looked for by each of them: PostgreSQL would compare every row with
+    every one of thousands of pairs. So a conversation of the same name in another project comes,
+    too, which does no harm.
+    """
     of_key = [shipped.table.c[name] for name in shipped.key]
     ordered = sorted(keys)
     for start in range(0, len(ordered), _KEYS_AT_ONCE):
         some = ordered[start : start + _KEYS_AT_ONCE]
         wanted = (
-            among(conn, of_key[0], [value for (value,) in some])
-            if len(of_key) == 1
-            else tuple_(*of_key).in_(some)
+            among(conn, column, sorted(set(values)))
+            for column, values in zip(of_key, zip(*some, strict=True), strict=True)
         )
-        yield from conn.execute(select(*columns).where(wanted))
+        yield from conn.execute(select(*columns).where(*wanted))
 
 
 def as_shipped(shipped: Shipped, row: Sequence[Any]) -> tuple[Any, ...]:
