@@ -39,11 +39,12 @@ test-integrations: $(VENV)/.dev ## every agent framework, newest and oldest vers
 test-breaks: $(VENV)/.dev chromium frameworks ## break the product on purpose, once per promise; the tests must notice
 	$(BIN)/python tests/breaks/run.py $(BREAKS_ARGS)
 
-check: $(VENV)/.dev ## format, lint, types and import contracts
+check: $(VENV)/.dev ## format, lint, types, import contracts, and that the planted breaks fit the code
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python tests/breaks/run.py --check
 
 docs: $(VENV)/.dev ## the documentation as a site, in build/site; any warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

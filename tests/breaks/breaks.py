@@ -92,8 +92,8 @@ BREAKS: Final = (
         name="repeats-after-a-failure-count",
         promise="A call that is made again because it failed counts as executed twice.",
         file="dashboard/toolfault_dashboard/queries/failures/repeats.py",
-        old="            before.success,\n",
-        new="",
+        old="        before.success,\n    )\n",
+        new="    )\n",
         found_by=(
             "tests/dashboard/queries/test_repeats.py::test_repeated_executions_are_those_of_the_rows",
         ),

@@ -219,6 +219,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="so many at a time (2)")
     parser.add_argument("--whole", action="store_true", help="run all tests, not only `found_by`")
     parser.add_argument("--clean", action="store_true", help="run the tests without a break first")
+    parser.add_argument("--check", action="store_true", help="only see that each can be planted")
     given = parser.parse_args()
     known = {each.name: each for each in BREAKS}
     if unknown := [name for name in given.names if name not in known]:
@@ -227,6 +228,8 @@ def main() -> int:
     started = time.monotonic()
     try:
         check(chosen)
+        if given.check:
+            return 0
         good = run(chosen, jobs=max(1, given.jobs), whole=given.whole, clean=given.clean)
     except BadList as error:
         print(f"the list is wrong: {error}", file=sys.stderr)
