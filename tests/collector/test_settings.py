@@ -29,7 +29,8 @@ def test_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("port", 70_000), ("synchronous", "OFF"), ("max_event_bytes", 2**21)]
+    ("name", "value"),
+    [("port", 70_000), ("synchronous", "OFF"), ("max_event_bytes", 2**21), ("outbox_mib", 0)],
 )
 def test_impossible_values_are_refused(name: str, value: object) -> None:
     """A value that cannot work is an error at start."""

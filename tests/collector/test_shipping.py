@@ -26,7 +26,7 @@ from toolfault_collector.clickhouse.shipper import Shipper, parts
 from toolfault_collector.clickhouse.shipping import Shipping
 from toolfault_collector.clickhouse.tables import SHIPPED
 from toolfault_collector.clock import DAY_US, MINUTE_US, now_us
-from toolfault_collector.errors import DatabaseUrlError
+from toolfault_collector.errors import DatabaseUrlError, SchemaError
 from toolfault_collector.failpoints import SHIPPING_POINTS
 from toolfault_collector.metrics import Metrics
 from toolfault_collector.retention.policy import prune
@@ -366,6 +366,22 @@ def test_beyond_its_bound_the_outbox_is_forgotten_and_all_is_copied_anew(
     with read_connection(engine) as conn:
         assert outbox.is_noting(conn)
         assert outbox.shipped_until(conn) is None
+
+
+def test_tables_of_another_program_are_left_alone(sqlite_engine: Engine) -> None:
+    """A database that has tables of our names is refused, since ours are emptied; no row goes."""
+    taken = open_events(empty_clickhouse())
+    with taken.connect() as conn:
+        conn.execute(text("CREATE TABLE message (words String) ENGINE = MergeTree ORDER BY words"))
+        conn.execute(text("INSERT INTO message VALUES ('theirs')"))
+    shipping = Shipping(sqlite_engine, taken, metrics=Metrics(), most_bytes=2**30)
+    with pytest.raises(SchemaError, match=r"another program \(message\).*TOOLFAULT_EVENTS_URL"):
+        prepare_events(taken)
+    shipping.run_once()
+    assert shipping.is_failing
+    with taken.connect() as conn:
+        assert conn.execute(text("SELECT words FROM message")).scalar_one() == "theirs"
+    taken.dispose()
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -162,21 +163,28 @@ def large(large_url: str) -> Iterator[Engine]:
     engine.dispose()
 
 
-@pytest.fixture
-def opened(filled_sqlite: Path, tmp_path: Path) -> Iterator[Callable[[], Engine]]:
-    """A function that opens a history with a large project anew, as a server that starts does."""
-    path = tmp_path / "toolfault.db"
-    shutil.copyfile(filled_sqlite, path)
+@contextmanager
+def opening(path: Path) -> Iterator[Callable[[], Engine]]:
+    """Yield a function that opens the SQLite file *path* anew; in the end all are closed."""
     engines: list[Engine] = []
 
     def open_again() -> Engine:
         engines.append(open_engine(f"sqlite:///{path}"))
         return engines[-1]
 
-    grow(open_again(), "generated")
     yield open_again
     for engine in engines:
         engine.dispose()
+
+
+@pytest.fixture
+def opened(filled_sqlite: Path, tmp_path: Path) -> Iterator[Callable[[], Engine]]:
+    """A function that opens a history with a large project anew, as a server that starts does."""
+    path = tmp_path / "toolfault.db"
+    shutil.copyfile(filled_sqlite, path)
+    with opening(path) as open_again:
+        grow(open_again(), "generated")
+        yield open_again
 
 
 def copied_database(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Engine, delete, event, func, insert, select, update
-from tests.dashboard.conftest import grow
+from tests.dashboard.conftest import grow, opening
 from tests.dashboard.generated import NOW
 from tests.factories import failure
 
@@ -79,15 +79,8 @@ def restarted(_stored_once: Path, tmp_path: Path) -> Iterator[Opened]:
     """A function that opens a history of which answers are stored, as a server that starts does."""
     path = tmp_path / "stored.db"
     shutil.copyfile(_stored_once, path)
-    engines: list[Engine] = []
-
-    def open_again() -> Engine:
-        engines.append(open_engine(f"sqlite:///{path}"))
-        return engines[-1]
-
-    yield open_again
-    for engine in engines:
-        engine.dispose()
+    with opening(path) as open_again:
+        yield open_again
 
 
 def test_a_server_that_starts_counts_fewer_days(opened: Opened, restarted: Opened) -> None:

@@ -12,8 +12,8 @@ from sqlalchemy import Connection, Engine, make_url, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from toolfault_collector.clickhouse.dialect import open_columnar
-from toolfault_collector.clickhouse.tables import DDL, SHIPPED
-from toolfault_collector.errors import DatabaseUrlError, SchemaTooNew
+from toolfault_collector.clickhouse.tables import DDL, SHIPPED, VERSION
+from toolfault_collector.errors import DatabaseUrlError, SchemaError, SchemaTooNew
 
 __all__ = [
     "client_of",
@@ -56,8 +56,15 @@ def prepare_events(engine: Engine) -> None:
 
     Raises:
         SchemaTooNew: A newer version of this code has been there.
+        SchemaError: Another program has tables of the same names, which would be emptied.
     """
     with engine.connect() as conn:
+        foreign = _foreign_tables(conn)
+        if foreign:
+            raise SchemaError(
+                f"the database on ClickHouse has tables of another program ({', '.join(foreign)});"
+                " name one in TOOLFAULT_EVENTS_URL that nobody else uses"
+            )
         found = schema_of_events(conn)
         if found > len(DDL):
             raise SchemaTooNew(
@@ -68,6 +75,17 @@ def prepare_events(engine: Engine) -> None:
             for statement in statements:
                 conn.execute(text(statement))
             client_of(conn).insert("schema_version", [[number]], ["version"])
+
+
+def _foreign_tables(conn: Connection) -> list[str]:
+    """Return the tables that have our names and not the column that all of ours have."""
+    asked = (
+        "SELECT table, groupArray(name) FROM system.columns WHERE database = currentDatabase()"
+        " GROUP BY table ORDER BY table"
+    )
+    ours = {each.table.name for each in SHIPPED}
+    rows = conn.execute(text(asked))
+    return [table for table, names in rows if table in ours and VERSION not in names]
 
 
 def schema_of_events(conn: Connection) -> int:

@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, func, select, update
 from tests.clickhouse import copied_to_clickhouse
-from tests.factories import failure
+from tests.factories import change, failure
 
 from toolfault_collector.admin.keys import create_key
 from toolfault_collector.admin.projects import ensure_project
@@ -22,6 +22,7 @@ from toolfault_collector.storage.tables import tool_call
 from toolfault_dashboard.access import signin
 from toolfault_dashboard.app import create_app
 from toolfault_dashboard.queries.reading import read_events_from, reading
+from toolfault_dashboard.writes.picked_fixes import pick_fix
 
 pytest.importorskip("chdb", reason="chdb, ClickHouse in the process, is not installed")
 
@@ -94,20 +95,33 @@ def test_without_clickhouse_events_are_stored_and_pages_say_why(sqlite_url: str)
     with TestClient(app, base_url=ORIGIN) as client:
         engine = app.state.collector.engine
         with write_transaction(engine) as conn:
-            key = create_key(conn, ensure_project(conn, "demo"), "ingest")
+            project = ensure_project(conn, "demo")
+            key = create_key(conn, project, "ingest")
+        pick_fix(
+            engine,
+            project,
+            tool="search",
+            field="limit",
+            remedy="int_from_string",
+            event_id="x",
+            actor="ada",
+            now=now_us() - 3_600 * SECOND_US,
+        )
         signed_in = signin.create_link(engine, now=now_us(), name="ada", role="admin")
         client.post("/sign-in", data={"token": signed_in}, follow_redirects=False)
         answer = client.post(
             "/v1/events",
-            json={"events": [failure()]},
+            json={"events": [failure(), change(tool="search")]},
             headers={"Authorization": f"Bearer {key}"},
         )
-        assert answer.json()["accepted"] == 1
+        assert answer.json()["accepted"] == 2
         page = client.get("/failures")
         assert page.status_code == 503
         assert "ClickHouse does not answer" in page.text
         assert client.get("/api/v1/overview").json()["code"] == "events_unavailable"
-        assert re.search(r"[\d,]+ changes? not copied yet", client.get("/settings").text)
+        settings = client.get("/settings").text
+        assert re.search(r"[\d,]+ changes? not copied yet", settings)
+        assert "ClickHouse does not answer" in settings  # in the place of predictions
         app.state.collector.shipping.run_once()
         ready = client.get("/readyz")
         assert (ready.status_code, ready.json()["clickhouse"]) == (200, "unavailable")
