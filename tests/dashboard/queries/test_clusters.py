@@ -13,10 +13,12 @@ from typing import Any, Final
 
 import pytest
 from sqlalchemy import Connection, Engine, event, insert
+from tests.clickhouse import copied_to_clickhouse
 from tests.dashboard.conftest import ENGINES, copied_database
 from tests.dashboard.generated import NOW
 
 from toolfault_collector.admin.projects import ensure_project
+from toolfault_collector.clickhouse.database import open_events
 from toolfault_collector.clock import DAY_US, MINUTE_US, format_time
 from toolfault_collector.retention.policy import prune
 from toolfault_collector.storage.database.engine import (
@@ -33,9 +35,14 @@ from toolfault_dashboard.analysis.fixes.fixes import add_up
 from toolfault_dashboard.queries.comparisons.detected import detected_changes
 from toolfault_dashboard.queries.comparisons.sides import side_with_codes
 from toolfault_dashboard.queries.counting.parts import cut, is_asked_at_once
-from toolfault_dashboard.queries.figures.clusters import calls_of_conversations, chains_by_key
+from toolfault_dashboard.queries.figures.clusters import (
+    CallClusters,
+    calls_of_conversations,
+    chains_by_key,
+)
 from toolfault_dashboard.queries.figures.trends import trends_by_tool
 from toolfault_dashboard.queries.fixes.fix_evidence import evidence
+from toolfault_dashboard.queries.reading import read_events_from, reading
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.search import Query, parse
@@ -312,10 +319,28 @@ def test_each_conversation_counts_with_all_its_calls(empty: Engine) -> None:
     """The sums over conversations are those over the calls that agents made, counted ones too."""
     fleet = _Fleet(empty, 3)
     fleet.send(50)
+    scope = Scope(fleet.project, parse(""), NOW)
     with read_connection(empty) as conn:
-        scope = Scope(fleet.project, parse(""), NOW)
         assert not is_asked_at_once(conn, scope)
-        found = calls_of_conversations(conn, scope)
+        _is_of_all_calls(calls_of_conversations(conn, scope), fleet)
+
+
+@pytest.mark.parametrize("empty", ["sqlite"], indirect=True)
+def test_each_conversation_counts_with_all_its_calls_on_clickhouse(empty: Engine) -> None:
+    """So are those that ClickHouse makes, also of tools with no call in a row of their own."""
+    pytest.importorskip("chdb", reason="the engine of ClickHouse (chdb) is not installed")
+    fleet = _Fleet(empty, 3)
+    fleet.send(50)
+    url = empty.url.render_as_string(hide_password=False)
+    columnar = open_events(copied_to_clickhouse(url))
+    read_events_from(empty, columnar)
+    with reading(empty) as conn:
+        scope = Scope(fleet.project, parse(""), NOW)
+        _is_of_all_calls(calls_of_conversations(conn, scope), fleet)
+    columnar.dispose()
+
+
+def _is_of_all_calls(found: CallClusters, fleet: _Fleet) -> None:
     assert found.failures == _moments(fleet.calls.values())
     for tool in TOOLS:
         of_tool = [[call for call in calls if call[0] == tool] for calls in fleet.calls.values()]

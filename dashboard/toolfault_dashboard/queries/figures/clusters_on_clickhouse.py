@@ -74,6 +74,7 @@ def call_sums(conn: Connection, scope: Scope, *, named: bool) -> CallSums:
     beside = named and not scope.query.has("tool")
     of_tools: dict[str, _TwoMoments] = {}
     known: dict[str, Moments] = {}
+    whole: dict[str, tuple[int, int]] = {}
     told: dict[str, tuple[int, int]] = {}
     of_all, told_of_all = (NO_MOMENTS, NO_MOMENTS), (0, 0)
     for is_all, tool, *numbers in conn.execute(_moments(pairs, beside=beside)):
@@ -84,11 +85,14 @@ def call_sums(conn: Connection, scope: Scope, *, named: bool) -> CallSums:
         else:
             of_tools[tool], told[tool] = moments, ended
             known[tool] = Moments(int(numbers[10] or 0), 0.0, 0.0, float(numbers[11] or 0))
+            whole[tool] = int(numbers[12] or 0), int(numbers[13] or 0)
     if beside:
-        for tool, many, squared in conn.execute(_named_by_tool(scope)):
+        for tool, many, squared, *ended in conn.execute(_named_by_tool(scope)):
             more = _rest(Moments(int(many), 0.0, 0.0, float(squared)), known.get(tool, NO_MOMENTS))
             one, other = of_tools.get(tool, (NO_MOMENTS, NO_MOMENTS))
             of_tools[tool] = one + more, other + more
+            own, there = told.get(tool, (0, 0)), whole.get(tool, (0, 0))
+            told[tool] = own[0] + int(ended[0]) - there[0], own[1] + int(ended[1]) - there[1]
     by_code = {
         code: Moments(0, float(part), float(product))
         for code, part, product in conn.execute(
@@ -142,7 +146,7 @@ def _pairs(scope: Scope, sampled: Sampling) -> Subquery:
     """Return the sums of cells by conversation and tool, and that none is named."""
     cells = _cells(scope, sampled).c
     key = [cells[name] for name in _PAIR]
-    names = ("is_told", "is_named", "named", "whole", "of_talk", "all_told")
+    names = ("is_told", "is_named", "named", "is_whole", "whole", "of_talk", "all_told")
     none = (literal(0).label(name) for name in names)
     return (
         select(*key, *(func.sum(cells[name]).label(name) for name in _ADDED), *none)
@@ -188,6 +192,7 @@ def _named_pairs(scope: Scope, sampled: Sampling) -> Subquery:
             is_told.label("is_told"),
             func.JSONHas(calls, pair.tool).label("is_named"),
             named.label("named"),
+            is_whole.label("is_whole"),
             (named * is_whole).label("whole"),
             (total * is_whole).label("of_talk"),
             total.label("all_told"),
@@ -229,14 +234,25 @@ def _named(calls: ColumnElement[Any]) -> ColumnElement[Any]:
 
 
 def _named_by_tool(scope: Scope) -> Select[Any]:
-    """Return the select of what conversations named that lie in the window: tool, n and n * n."""
+    """Return the select of what conversations named that lie in the window, by tool.
+
+    How many called it and the sum of n * n; both once more of those that ended in the window.
+    """
     said = _said(scope).c
     each = (
-        select(func.arrayJoin(_named(said.calls)).label("one")).where(said.is_whole == 1).subquery()
+        select(func.arrayJoin(_named(said.calls)).label("one"), said.is_told)
+        .where(said.is_whole == 1)
+        .subquery()
     )
     tool, calls = (func.tupleElement(each.c.one, place) for place in (1, 2))
-    number = _float(calls)
-    return select(tool, func.count(case((calls != 0, 1))), func.sum(number * number)).group_by(tool)
+    number, is_told = _float(calls), each.c.is_told
+    return select(
+        tool,
+        func.count(case((calls != 0, 1))),
+        func.sum(number * number),
+        func.sum(is_told),
+        func.sum(is_told * number * number),
+    ).group_by(tool)
 
 
 def _moments(pairs: Subquery, *, beside: bool) -> Select[Any]:
@@ -255,6 +271,7 @@ def _moments(pairs: Subquery, *, beside: bool) -> Select[Any]:
             case((is_all == 1, func.max(pair.is_told)), else_=of_tool).label("is_told"),
             told.label("told"),
             func.sum(pair.whole).label("named"),
+            (of_tool * func.max(pair.is_whole)).label("is_whole_told"),
         )
         .group_by(func.grouping_sets(tuple_(pair.talk), tuple_(pair.talk, pair.tool)))
         .subquery()
@@ -276,6 +293,8 @@ def _moments(pairs: Subquery, *, beside: bool) -> Select[Any]:
         func.sum(row.is_told * row.told * row.told),
         func.count(case((row.named != 0, 1))),
         func.sum(row.named * row.named),
+        func.sum(row.is_whole_told),
+        func.sum(row.is_whole_told * row.named * row.named),
     ).group_by(*key)
 
 
