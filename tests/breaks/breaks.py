@@ -706,6 +706,14 @@ BREAKS: Final = (
         found_by=("tests/collector/test_faults.py",),
     ),
     Break(
+        name="collector-driver-is-asked-for-ever",
+        promise="On PostgreSQL a value that its driver cannot write is sent again for ever.",
+        file="collector/toolfault_collector/storage/database/errors.py",
+        old="psycopg.ProgrammingError | psycopg.NotSupportedError",
+        new="psycopg.NotSupportedError",
+        found_by=("tests/collector/test_faults.py::test_so_it_is_on_postgresql",),
+    ),
+    Break(
         name="collector-idle-log-grows",
         promise="The log of SQLite grows for as long as an import runs beside an idle server.",
         file="collector/toolfault_collector/pipeline/writer.py",
