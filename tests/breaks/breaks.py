@@ -788,6 +788,24 @@ BREAKS: Final = (
         found_by=("tests/collector/test_fairness.py",),
     ),
     Break(
+        name="readers-statements-fill-the-memory",
+        promise="Ever new long questions fill the memory of the server.",
+        file="collector/toolfault_collector/storage/database/statements.py",
+        old="while self.characters > self._most:",
+        new="while False:",
+        found_by=(
+            "tests/collector/test_kept_statements.py::test_ever_new_statements_take_a_bounded_place",
+        ),
+    ),
+    Break(
+        name="readers-statements-leave-garbage",
+        promise="What is no longer kept of long questions fills the memory as garbage.",
+        file="collector/toolfault_collector/storage/database/statements.py",
+        old="if full:\n            # A",
+        new="if False:\n            # A",
+        found_by=("tests/collector/test_kept_statements.py::test_what_is_forgotten_is_gone",),
+    ),
+    Break(
         name="collector-wrong-keys-cost-a-connection",
         promise="A stranger with invented keys takes every connection.",
         file="collector/toolfault_collector/admin/keys.py",

@@ -33,6 +33,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 import toolfault_migrations as migrations
 from toolfault_collector.errors import DatabaseReplaced, DatabaseUrlError, SchemaError
 from toolfault_collector.storage.database.cancel import readings_of
+from toolfault_collector.storage.database.statements import KeptStatements
 
 __all__ = [
     "is_columnar",
@@ -113,6 +114,7 @@ def open_engine(
     engine = create_engine(
         parsed.set(drivername="postgresql+psycopg"),
         hide_parameters=True,
+        execution_options={"compiled_cache": KeptStatements()},
         pool_size=POOL_SIZE,
         max_overflow=POOL_SIZE,
         pool_pre_ping=True,
@@ -236,6 +238,7 @@ def _open_sqlite(url: URL, *, synchronous: str, busy_seconds: float) -> Engine:
     engine = create_engine(
         url,
         hide_parameters=True,
+        execution_options={"compiled_cache": KeptStatements()},
         pool_size=POOL_SIZE,
         max_overflow=POOL_SIZE,
         pool_timeout=BUSY_SECONDS,
