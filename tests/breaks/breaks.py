@@ -730,6 +730,16 @@ BREAKS: Final = (
         found_by=("tests/collector/test_writer.py::test_one_id_twice_of_events_of_any_size",),
     ),
     Break(
+        name="collector-not-stored-is-charged",
+        promise="A batch that was not stored takes the quota from its own resend.",
+        file="collector/toolfault_collector/http/ingest.py",
+        old="if isinstance(result, Exception) and not partly:",
+        new="if False:",
+        found_by=(
+            "tests/collector/test_limits.py::test_a_batch_that_was_not_stored_costs_nothing",
+        ),
+    ),
+    Break(
         name="collector-stored-in-part-is-free",
         promise="A project over its quota goes on where the database fails now and then.",
         file="collector/toolfault_collector/http/ingest.py",
@@ -770,6 +780,14 @@ BREAKS: Final = (
         old="def write(self, text: str) -> None:\n        with suppress(OSError, ValueError):",
         new="def write(self, text: str) -> None:\n        with suppress(KeyError):",
         found_by=("tests/collector/test_unwritable_log.py",),
+    ),
+    Break(
+        name="collector-dead-writer-lives-on",
+        promise="A server whose writer has died takes requests and answers none.",
+        file="collector/toolfault_collector/pipeline/writer.py",
+        old="os.kill(os.getpid(), signal.SIGTERM)",
+        new="pass",
+        found_by=("tests/collector/test_writer.py::test_a_writer_that_dies_ends_the_process",),
     ),
     Break(
         name="collector-resent-drops-count-twice",
