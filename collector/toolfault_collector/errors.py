@@ -5,7 +5,7 @@
     CollectorError
     ├── AnotherShips          another process copies events to ClickHouse at the same time
     ├── BackupError           a backup cannot be made or restored
-    ├── DatabaseInUse         another server process has the SQLite file
+    ├── DatabaseInUse         another server has the SQLite file
     ├── DatabaseReplaced      another file stands where the open one was: open it anew
     ├── DatabaseUrlError      the database URL cannot be used
     ├── OverQuota             a project sent more than its quota: try again later
@@ -57,7 +57,7 @@ class BackupError(CollectorError):
 
 
 class DatabaseInUse(CollectorError):  # noqa: N818
-    """Another server process has the SQLite file; the message says what to do."""
+    """Another server has the SQLite file; the message says what to do."""
 
 
 class DatabaseReplaced(CollectorError):  # noqa: N818

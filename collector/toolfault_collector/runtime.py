@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import ExitStack
 
 import structlog
 from sqlalchemy import Engine
@@ -18,8 +19,10 @@ from toolfault_collector.pipeline.writer import Writer
 from toolfault_collector.retention.schedule import Maintenance
 from toolfault_collector.settings import MIB, Settings
 from toolfault_collector.storage.database.cancel import readings_of
-from toolfault_collector.storage.database.engine import open_engine, read_connection
+from toolfault_collector.storage.database.engine import is_sqlite, open_engine, read_connection
 from toolfault_collector.storage.database.schema import prepare
+from toolfault_collector.storage.database.server_lock import only_server
+from toolfault_collector.storage.database.wal import advice_on_version
 
 __all__ = ["Collector"]
 
@@ -43,6 +46,7 @@ class Collector:
         self.stopping = threading.Event()
         self._stopped = threading.Event()
         self._stop_by: float | None = None
+        self._alone = ExitStack()
         self.engine = engine or open_engine(
             settings.database_url,
             synchronous=settings.synchronous,
@@ -73,9 +77,16 @@ class Collector:
         """Bring the schema up to date if allowed, and begin to store.
 
         Raises:
+            DatabaseInUse: Another server has the SQLite file.
             SchemaError: The database has a schema this version must not touch.
         """
-        prepare(self.engine, migrate=self.settings.migrate)
+        with ExitStack() as alone:
+            alone.enter_context(only_server(self.engine))
+            prepare(self.engine, migrate=self.settings.migrate)
+            self._alone = alone.pop_all()
+        advice = advice_on_version() if is_sqlite(self.engine) else None
+        if advice is not None:
+            _log.warning("sqlite_version", advice=advice)
         self.writer.start()
         self.maintenance.start()
         if self.shipping is not None:
@@ -110,6 +121,7 @@ class Collector:
         self.engine.dispose()
         if self.events is not None:
             self.events.dispose()
+        self._alone.close()
         self._stopped.set()
 
     def _end_readings(self) -> None:

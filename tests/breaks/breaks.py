@@ -652,7 +652,7 @@ BREAKS: Final = (
     Break(
         name="collector-sqlite-version-unsaid",
         promise="Nobody is told that this SQLite can corrupt the file.",
-        file="collector/toolfault_collector/http/server.py",
+        file="collector/toolfault_collector/runtime.py",
         old="if advice is not None:",
         new="if advice is None:",
         found_by=("tests/collector/test_doctor.py::test_the_server_says_the_same_at_its_start",),
@@ -706,6 +706,14 @@ BREAKS: Final = (
         found_by=("tests/collector/test_faults.py",),
     ),
     Break(
+        name="collector-driver-is-asked-for-ever",
+        promise="On PostgreSQL a value that its driver cannot write is sent again for ever.",
+        file="collector/toolfault_collector/storage/database/errors.py",
+        old="psycopg.ProgrammingError | psycopg.NotSupportedError",
+        new="psycopg.NotSupportedError",
+        found_by=("tests/collector/test_faults.py::test_so_it_is_on_postgresql",),
+    ),
+    Break(
         name="collector-idle-log-grows",
         promise="The log of SQLite grows for as long as an import runs beside an idle server.",
         file="collector/toolfault_collector/pipeline/writer.py",
@@ -720,6 +728,16 @@ BREAKS: Final = (
         old="max_bytes=sys.maxsize)",
         new="max_bytes=262_144)",
         found_by=("tests/collector/test_writer.py::test_one_id_twice_of_events_of_any_size",),
+    ),
+    Break(
+        name="collector-not-stored-is-charged",
+        promise="A batch that was not stored takes the quota from its own resend.",
+        file="collector/toolfault_collector/http/ingest.py",
+        old="if isinstance(result, Exception) and not partly:",
+        new="if False:",
+        found_by=(
+            "tests/collector/test_limits.py::test_a_batch_that_was_not_stored_costs_nothing",
+        ),
     ),
     Break(
         name="collector-stored-in-part-is-free",
@@ -756,12 +774,30 @@ BREAKS: Final = (
         found_by=("tests/collector/test_replaced_file.py",),
     ),
     Break(
+        name="collector-file-of-everybody",
+        promise="A file that SQLite makes in place of a removed one is readable by everybody.",
+        file="collector/toolfault_collector/storage/database/engine.py",
+        old="            _create_file(sqlite_path(engine))",
+        new="            pass",
+        found_by=(
+            "tests/collector/test_replaced_file.py::test_nothing_is_acknowledged_into_a_file_that_is_gone",
+        ),
+    ),
+    Break(
         name="collector-log-fails-requests",
         promise="A full disk under the log makes answers fail.",
         file="collector/toolfault_collector/log.py",
         old="def write(self, text: str) -> None:\n        with suppress(OSError, ValueError):",
         new="def write(self, text: str) -> None:\n        with suppress(KeyError):",
         found_by=("tests/collector/test_unwritable_log.py",),
+    ),
+    Break(
+        name="collector-dead-writer-lives-on",
+        promise="A server whose writer has died takes requests and answers none.",
+        file="collector/toolfault_collector/pipeline/writer.py",
+        old="os.kill(os.getpid(), signal.SIGTERM)",
+        new="pass",
+        found_by=("tests/collector/test_writer.py::test_a_writer_that_dies_ends_the_process",),
     ),
     Break(
         name="collector-resent-drops-count-twice",
@@ -778,6 +814,24 @@ BREAKS: Final = (
         old='named = max(body.count(b\'"event_id"\'), body.count(b"\\\\u00"))',
         new="named = body.count(b'\"event_id\"')",
         found_by=("tests/collector/test_fairness.py",),
+    ),
+    Break(
+        name="readers-statements-fill-the-memory",
+        promise="Ever new long questions fill the memory of the server.",
+        file="collector/toolfault_collector/storage/database/statements.py",
+        old="while self.characters > self._most:",
+        new="while False:",
+        found_by=(
+            "tests/collector/test_kept_statements.py::test_ever_new_statements_take_a_bounded_place",
+        ),
+    ),
+    Break(
+        name="readers-statements-leave-garbage",
+        promise="What is no longer kept of long questions fills the memory as garbage.",
+        file="collector/toolfault_collector/storage/database/statements.py",
+        old="if full:\n            # A",
+        new="if False:\n            # A",
+        found_by=("tests/collector/test_kept_statements.py::test_what_is_forgotten_is_gone",),
     ),
     Break(
         name="collector-wrong-keys-cost-a-connection",
@@ -2600,6 +2654,16 @@ BREAKS: Final = (
         old="fcntl.LOCK_EX",
         new="fcntl.LOCK_SH",
         found_by=("tests/collector/test_two_collectors.py::test_an_sqlite_file_takes_one_server",),
+    ),
+    Break(
+        name="two-servers-by-another-way-in",
+        promise="An application under a server of its own is a second server on an SQLite file.",
+        file="collector/toolfault_collector/runtime.py",
+        old="alone.enter_context(only_server(self.engine))",
+        new="pass",
+        found_by=(
+            "tests/collector/test_two_collectors.py::test_an_application_is_a_server_whoever_runs_it",
+        ),
     ),
     Break(
         name="new-kinds-are-all-kinds",

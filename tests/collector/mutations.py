@@ -27,6 +27,8 @@ VALUES: Final[tuple[Any, ...]] = (
     "x" * 20_000, "\x00", "\u202e", "é" * 9_000, [], {}, [[]], {"": {}}, [None] * 60, ["a"] * 400,
     {str(n): n for n in range(250)}, "2026-02-30T00:00:00Z", "-1", "NaN",
 )  # fmt: skip
+HUGE: Final = 10**400
+NAMES: Final = ("tool", "error", "event_id", "type", "dropped", "x" * 400, "__proto__", "\ud800")
 Mutation = Callable[[random.Random, bytes], bytes]
 
 
@@ -67,7 +69,7 @@ def _value(draw: random.Random, body: bytes) -> bytes:
     found = list(places(batch))
     for _ in range(draw.randint(1, 3)):
         holder, key = draw.choice(found)
-        holder[key] = draw.choice(VALUES)
+        holder[key] = draw.choice((*VALUES, HUGE))
     return json.dumps(batch).encode()
 
 
@@ -77,7 +79,7 @@ def _rename(draw: random.Random, body: bytes) -> bytes:
     holder, key = draw.choice([place for place in places(batch) if isinstance(place[0], dict)])
     value = holder.pop(key)
     if draw.random() < 0.5:
-        holder[draw.choice(["tool", "error", "event_id", "type", "x" * 400, "__proto__"])] = value
+        holder[draw.choice(NAMES)] = value
     return json.dumps(batch).encode()
 
 
@@ -110,8 +112,15 @@ def mutated(draw: random.Random, body: bytes, *, is_json: bool = True) -> bytes:
 
 def bodies(seed: int, count: int) -> Iterator[Body]:
     """Yield *count* mutated bodies and their headers; the same damage for the same *seed*."""
+    sender = {
+        "schema_version": 1,
+        "sent_at": "2026-11-22T10:00:00Z",
+        "sdk": {"name": "toolfault", "version": "1.0.0"},
+        "resource": {"agent": "a", "user": "u"},
+        "dropped": {"queue_full": 3, "too_large": 1},
+    }
     seeds = [
-        json.dumps({"schema_version": 1, "resource": {"agent": "a"}, "events": events}).encode()
+        json.dumps({**sender, "events": events}).encode()
         for events in (
             [failure(), success()],
             [failure(error={"retry_context": {"a": [1, {"b": None}]}}, tags={"a": "b"})],

@@ -6,6 +6,8 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
 
 from toolfault_collector.storage.database.errors import classify
 
@@ -28,6 +30,26 @@ def test_a_wrong_statement_is_a_fault_of_the_program(
         conn.execute(statement, values)
 
     assert classify(raised.value) == "bug"
+
+
+@pytest.mark.parametrize(
+    "database_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True
+)
+def test_so_it_is_on_postgresql(engine: Engine) -> None:
+    """What the driver or the database calls wrong is; a table that is missing may come again."""
+    statements: list[tuple[str, tuple[object, ...]]] = [
+        ("SELECT %s", (object(),)),
+        ("SELEC 1", ()),
+        ("SELECT nothing_of_this_name(1)", ()),
+        ("SELECT * FROM letters", ()),
+    ]
+    kinds = []
+    for statement, values in statements:
+        with engine.connect() as conn, pytest.raises(DBAPIError) as raised:
+            conn.exec_driver_sql(statement, values)
+        kinds.append(classify(raised.value))
+
+    assert kinds == ["bug", "bug", "bug", "unavailable"]
 
 
 def test_a_busy_read_only_or_broken_file_is_waited_for(tmp_path: Path) -> None:

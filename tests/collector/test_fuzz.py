@@ -64,6 +64,7 @@ def _explore(server: RunningCollector, count: int) -> _Findings:
     # The mutations reach past the first check: some bodies are stored, some refused.
     assert min(found.statuses[200], found.statuses[400]) > count // 10
     assert server.post(success()).json()["accepted"] == 1
+    assert server.get("/metrics").status_code == 200
     assert "Traceback" not in server.output()
     assert '"level":"error"' not in server.output()
     engine = open_engine(server.database_url)

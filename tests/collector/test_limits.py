@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, func, select
+from tests.collector.otlp.spans import as_json, span
 from tests.collector.poisons import DEADLOCK, poison
 from tests.factories import conversation_end, counts, failure, success
 from tests.running import RunningCollector, new_key
@@ -24,7 +28,11 @@ from toolfault_collector.protocol.records import Context
 from toolfault_collector.protocol.submission import read_events
 from toolfault_collector.runtime import Collector
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.database.engine import read_connection, write_transaction
+from toolfault_collector.storage.database.engine import (
+    read_connection,
+    sqlite_path,
+    write_transaction,
+)
 from toolfault_collector.storage.name_limits import NameLimits
 from toolfault_collector.storage.store import store_group
 from toolfault_collector.storage.tables import (
@@ -126,6 +134,38 @@ def test_quota_over_two_collectors(database_url: str, tmp_path: Path) -> None:
             assert 1 <= int(refused.headers["retry-after"]) <= 300
             assert refused.json()["code"] == "over_quota"
             assert collector.post(success(), key=other).status_code == 200
+
+
+def _ten_events() -> bytes:
+    return json.dumps({"events": [success() for _ in range(10)]}).encode()
+
+
+def _ten_spans() -> bytes:
+    return as_json([span(1, number, "chat") for number in range(10)])
+
+
+@pytest.mark.parametrize(
+    ("path", "ten"), [("/v1/events", _ten_events), ("/v1/traces", _ten_spans)], ids=["sdk", "otlp"]
+)
+def test_a_batch_that_was_not_stored_costs_nothing(
+    sqlite_url: str, path: str, ten: Callable[[], bytes]
+) -> None:
+    """Who is told to send the same again later has the quota for it."""
+    settings = Settings(database_url=sqlite_url, quota_events_per_minute=10, busy_seconds=0.2)
+    collector = Collector(settings)
+    with write_transaction(collector.engine) as conn:
+        key = create_key(conn, ensure_project(conn, "demo"), "ingest")
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    batch = ten()
+    with TestClient(create_app(settings, collector=collector), headers=headers) as client:
+        with closing(sqlite3.connect(sqlite_path(collector.engine), isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            assert client.post(path, content=batch).status_code == 503
+            other.execute("ROLLBACK")
+
+        assert client.post(path, content=batch).status_code == 200
+        over = client.post(path, content=ten())
+        assert "quota" in over.text, over.text
 
 
 @POSTGRESQL

@@ -130,17 +130,24 @@ def test_who_waited_for_readers_in_vain_does_not_copy_again(engine: Engine) -> N
 def test_nothing_is_lost_under_readers_that_never_pause(database_url: str) -> None:
     """Small commits, readers all the time, on SQLite a copy after each few: every row stays.
 
+    Somebody else commits as well, as retention and commands do, and never copies.
     ``TOOLFAULT_WAL_STRESS_SECONDS`` says how long; an hour before a release.
     """
     seconds = float(os.environ.get("TOOLFAULT_WAL_STRESS_SECONDS", "120"))
     engine = open_engine(database_url)
     log = WriteAheadLog(sqlite_path(engine), copy_every=5) if is_sqlite(engine) else None
-    committed, stop = [0], threading.Event()
+    committed, beside, stop = [0], [0], threading.Event()
     wrong: list[str] = []
+
+    def write_beside() -> None:
+        while not stop.is_set():
+            with write_transaction(engine) as other:
+                other.exec_driver_sql("INSERT INTO ballast (text) VALUES ('row')")
+            beside[0] += 1
 
     def read() -> None:
         while not stop.is_set():
-            least = committed[0]
+            least = committed[0] + beside[0]
             with read_connection(engine) as conn:
                 found = conn.execute(text("SELECT count(*) FROM ballast")).scalar_one()
             if found < least:
@@ -150,9 +157,9 @@ def test_nothing_is_lost_under_readers_that_never_pause(database_url: str) -> No
     with writer_connection(engine) as conn:
         with conn.begin():
             conn.exec_driver_sql("CREATE TABLE ballast (text TEXT)")
-        readers = [threading.Thread(target=read) for _ in range(3)]
-        for reader in readers:
-            reader.start()
+        threads = [threading.Thread(target=each) for each in (read, read, read, write_beside)]
+        for thread in threads:
+            thread.start()
         until = time.monotonic() + seconds
         while time.monotonic() < until and not wrong:
             with conn.begin():
@@ -161,11 +168,13 @@ def test_nothing_is_lost_under_readers_that_never_pause(database_url: str) -> No
             if log is not None:
                 log.tend(conn, events=1)
         stop.set()
-        for reader in readers:
-            reader.join()
+        for thread in threads:
+            thread.join()
 
         assert wrong == []
-        assert conn.exec_driver_sql("SELECT count(*) FROM ballast").scalar_one() == committed[0]
+        stored = conn.exec_driver_sql("SELECT count(*) FROM ballast").scalar_one()
+        assert stored == committed[0] + beside[0]
+        assert beside[0] > 0
         if log is not None:
             assert conn.exec_driver_sql("PRAGMA integrity_check").scalar_one() == "ok"
     engine.dispose()

@@ -21,7 +21,10 @@ def _paths(collector: RunningCollector) -> list[Path]:
 def test_nothing_is_acknowledged_into_a_file_that_is_gone(
     sqlite_server: RunningCollector, sqlite_template: Path
 ):
-    """Without its file the collector refuses with 503 and says why; with a new one it goes on."""
+    """Without its file the collector refuses with 503 and says why; with a new one it goes on.
+
+    What SQLite makes in place of the file is nobody else's to read, as the file was.
+    """
     assert sqlite_server.post(failure()).status_code == 200
     paths = _paths(sqlite_server)
     for path in paths:
@@ -30,6 +33,7 @@ def test_nothing_is_acknowledged_into_a_file_that_is_gone(
     assert sqlite_server.post(failure()).status_code == 503
     assert sqlite_server.get("/readyz").status_code == 503
     assert "database_replaced" in sqlite_server.output()
+    assert [oct(path.stat().st_mode) for path in paths if path.exists()] == ["0o100600"] * 3
 
     for path in paths:
         path.unlink(missing_ok=True)

@@ -174,11 +174,9 @@ def test_a_round_of_retention_reads_by_index(filled: tuple[Engine, list[int]]) -
     removed = [statement for statement, _ in asked if statement.startswith("DELETE FROM tool_call")]
     assert removed
     with read_connection(engine) as conn:
-        # Left to whoever settles outcomes.
         wrong = {
             statement: faults
             for statement, parameters in asked
-            if "chain.outcome" not in statement
             if (faults := _faults(conn, statement, parameters))
         }
     assert wrong == {}

@@ -6,8 +6,10 @@ import os
 import random
 import threading
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from fastapi.testclient import TestClient
 from sqlalchemy import func, select
 from tests.collector.recount import assert_counts_hold
 from tests.factories import conversation_end, counts, event_id, failure, success
@@ -15,9 +17,17 @@ from tests.running import RunningCollector
 from tests.starting import completed
 
 from toolfault_collector.clock import SECOND_US, now_us
-from toolfault_collector.storage.database.engine import open_engine, read_connection
+from toolfault_collector.errors import DatabaseInUse, SchemaError
+from toolfault_collector.http import app as without_pages
+from toolfault_collector.settings import Settings
+from toolfault_collector.storage.database.engine import (
+    open_engine,
+    read_connection,
+    write_transaction,
+)
 from toolfault_collector.storage.tables import call_counts, tool_call
 from toolfault_collector.storage.tables import conversation_end as ends
+from toolfault_dashboard import app as with_pages
 
 CONVERSATIONS = 4
 CALLS = 40
@@ -99,4 +109,37 @@ def test_an_sqlite_file_takes_one_server(collector: RunningCollector) -> None:
         assert (refused.returncode, refused.stdout) == (1, "")
         (sentence,) = refused.stderr.splitlines()
         file = collector.database_url.removeprefix("sqlite:///")
-        assert f"another server process is running on {file}" in sentence
+        assert f"another server is running on {file}" in sentence
+
+
+@pytest.mark.parametrize("room", [without_pages, with_pages], ids=["collector", "dashboard"])
+def test_an_application_is_a_server_whoever_runs_it(
+    collector: RunningCollector, room: ModuleType
+) -> None:
+    """Under a server of somebody's own it does not start on a file that a server has."""
+    settings = Settings(database_url=collector.database_url)
+
+    with (
+        pytest.raises(DatabaseInUse, match="another server is running"),
+        TestClient(room.create_app(settings)),
+    ):
+        pass
+
+
+def test_a_file_is_free_once_its_server_has_ended(sqlite_url: str) -> None:
+    """Within a process, too, an application has its file alone until it stops or cannot start."""
+    settings = Settings(database_url=sqlite_url)
+    with (
+        TestClient(without_pages.create_app(settings)),
+        pytest.raises(DatabaseInUse),
+        TestClient(without_pages.create_app(settings)),
+    ):
+        pass
+
+    engine = open_engine(sqlite_url)
+    with write_transaction(engine) as conn:
+        conn.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    engine.dispose()
+    for _ in range(2):
+        with pytest.raises(SchemaError), TestClient(without_pages.create_app(settings)):
+            pass

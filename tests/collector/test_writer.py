@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -436,6 +438,23 @@ def test_broken_schema_is_not_the_fault_of_events(collector: Collector) -> None:
         collector.writer.store(submission)
 
     assert _count(collector.engine) == 0
+
+
+@SQLITE
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_writer_that_dies_ends_the_process(collector: Collector) -> None:
+    """Nothing would be stored any more, so the process is told to stop, as by its supervisor."""
+    told = threading.Event()
+    before = signal.signal(signal.SIGTERM, lambda *_: told.set())
+    try:
+        collector.writer.submit(
+            Ticket(sys.exit, lambda _results: None), project_id=1, events=1, size=1
+        )
+        assert told.wait(60)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    collector.writer.stop()
+    assert not collector.writer.alive
 
 
 def test_full_disk_is_said_and_passes(sqlite_url: str) -> None:

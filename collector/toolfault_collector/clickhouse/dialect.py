@@ -12,6 +12,8 @@ from typing import Any, Final
 from sqlalchemy import Boolean, Engine, create_engine
 from sqlalchemy.sql.compiler import SQLCompiler
 
+from toolfault_collector.storage.database.statements import KeptStatements
+
 __all__ = ["SETTINGS", "open_columnar"]
 
 SETTINGS: Final = {
@@ -35,7 +37,11 @@ def open_columnar(url: str) -> Engine:
     settings = {f"ch_{name}": value for name, value in SETTINGS.items()}
     # Its dialect does not tell SQLAlchemy which tables a join connects, so each looks apart to it.
     engine = create_engine(
-        url, hide_parameters=True, connect_args=settings, enable_from_linting=False
+        url,
+        hide_parameters=True,
+        execution_options={"compiled_cache": KeptStatements()},
+        connect_args=settings,
+        enable_from_linting=False,
     )
     own = engine.dialect.statement_compiler
     engine.dialect.statement_compiler = type("ColumnarCompiler", (_Spelling, own), {})

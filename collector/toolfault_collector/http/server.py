@@ -15,8 +15,6 @@ from fastapi import FastAPI
 
 from toolfault_collector.http.request_heads import protocol_with_deadline
 from toolfault_collector.settings import Settings
-from toolfault_collector.storage.database.engine import is_sqlite
-from toolfault_collector.storage.database.wal import advice_on_version
 
 __all__ = ["collect_garbage_rarely", "serve"]
 
@@ -63,9 +61,6 @@ def serve(
     url = f"http://{settings.host}:{listener.getsockname()[1]}"
     if on_bound is not None:
         on_bound(url)
-    advice = advice_on_version() if is_sqlite(app.state.collector.engine) else None
-    if advice is not None:
-        _log.warning("sqlite_version", advice=advice)
     _log.info("listening", url=url)
     for signum in (signal.SIGTERM, signal.SIGINT):
         # uvicorn raises the signal again once it has stopped; then there is nothing left to end.

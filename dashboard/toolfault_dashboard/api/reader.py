@@ -16,7 +16,6 @@ from toolfault_dashboard import queries
 from toolfault_dashboard.access.policy import KEY_AUDIENCE, sees
 from toolfault_dashboard.queries import Audience, Scope
 from toolfault_dashboard.queries.counting.deadline import deadline
-from toolfault_dashboard.queries.counting.statements import keep_no_long_statements
 from toolfault_dashboard.queries.reading import reading
 from toolfault_dashboard.search import parse
 
@@ -86,7 +85,6 @@ def question(
     """Yield the question of a request inside one read transaction and a deadline."""
     services: Services = request.app.state.services
     with reading(services.engine) as conn, deadline(conn):
-        keep_no_long_statements(conn, text)
         yield Question(conn, read_from(conn, reader, text, project, services.clock()), reader)
 
 

@@ -23,7 +23,6 @@ from toolfault_dashboard.formats import plural
 from toolfault_dashboard.mcp.answers import Answer, following, start_of, written
 from toolfault_dashboard.mcp.untrusted import encoded, row
 from toolfault_dashboard.queries import Audience, Comparison, FixRow, KindRow, Scope
-from toolfault_dashboard.queries.counting.statements import keep_no_long_statements
 from toolfault_dashboard.queries.rows import Attempt, ChainRow, ChangeRow, FailurePage, FailureRow
 from toolfault_dashboard.search import QueryError, parse
 
@@ -165,7 +164,6 @@ def answered(
     except ValidationError as error:
         raise Refused(_wrong(tool, error)) from None
     text: str = getattr(given, "query", "")
-    keep_no_long_statements(conn, text)
     scope = Scope(project_id, parse(text), now, audience)
     return written(tool.ask(conn, scope, given), tokens=tool.tokens)
 

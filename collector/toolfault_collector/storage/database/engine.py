@@ -14,7 +14,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,6 +33,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 import toolfault_migrations as migrations
 from toolfault_collector.errors import DatabaseReplaced, DatabaseUrlError, SchemaError
 from toolfault_collector.storage.database.cancel import readings_of
+from toolfault_collector.storage.database.statements import KeptStatements
 
 __all__ = [
     "is_columnar",
@@ -113,6 +114,7 @@ def open_engine(
     engine = create_engine(
         parsed.set(drivername="postgresql+psycopg"),
         hide_parameters=True,
+        execution_options={"compiled_cache": KeptStatements()},
         pool_size=POOL_SIZE,
         max_overflow=POOL_SIZE,
         pool_pre_ping=True,
@@ -236,12 +238,15 @@ def _open_sqlite(url: URL, *, synchronous: str, busy_seconds: float) -> Engine:
     engine = create_engine(
         url,
         hide_parameters=True,
+        execution_options={"compiled_cache": KeptStatements()},
         pool_size=POOL_SIZE,
         max_overflow=POOL_SIZE,
         pool_timeout=BUSY_SECONDS,
     )
     busy_ms = int(busy_seconds * 1_000)
     pragmas = [each.format(synchronous=synchronous, busy_ms=busy_ms) for each in _PRAGMAS]
+
+    _stay_private(engine)
 
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, record: ConnectionPoolEntry) -> None:
@@ -331,6 +336,18 @@ def _wait_to_write(connection: Connection, busy_ms: int) -> None:
 
 def _create_private(path: Path) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _create_file(path)
+
+
+def _stay_private(engine: Engine) -> None:
+    @event.listens_for(engine, "do_connect")
+    def _make_again(*_: object) -> None:
+        # Where the file has gone SQLite makes another one, which everybody may read.
+        with suppress(OSError):  # SQLite says what is wrong
+            _create_file(sqlite_path(engine))
+
+
+def _create_file(path: Path) -> None:
     if not path.exists():
         # SQLite gives the -wal and -shm files the mode of the database file.
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))

@@ -73,7 +73,9 @@ def _classify_sqlite(error: sqlite3.Error) -> FaultKind:
 
 def _classify_postgres(error: psycopg.Error) -> FaultKind:
     state = error.sqlstate
-    if state is None:
+    if state is None:  # of the driver, which may not have asked the database at all
+        if isinstance(error, psycopg.ProgrammingError | psycopg.NotSupportedError):
+            return "bug"  # a value of a type that it cannot write, say
         return "data" if isinstance(error, psycopg.DataError) else "unavailable"
     if state in _PG_FULL:
         return "full"

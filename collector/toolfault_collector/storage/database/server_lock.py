@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from weakref import WeakSet
 
 import structlog
 from sqlalchemy import Engine
@@ -24,6 +25,7 @@ if sys.platform != "win32":
 __all__ = ["only_server"]
 
 _log = structlog.get_logger(__name__)
+_held: WeakSet[Engine] = WeakSet()
 
 
 @contextmanager
@@ -34,19 +36,26 @@ def only_server(engine: Engine) -> Iterator[None]:
     it with the process, however that ends, and no program that the server starts inherits it. The
     file stays where it is: two servers could each lock one of that name if it was removed. The
     database itself cannot be locked so: what closes another handle of it ends SQLite's own locks.
-    Only servers ask for it: commands and readers work beside one.
+    Only servers ask for it: commands and readers work beside one. A block within another one of the
+    same engine is of the same server; another engine on the file is another server, also in this
+    process.
 
     Nobody is refused on PostgreSQL, which several servers may share, and on Windows, which has no
     ``flock``; nor where the lock cannot be had (a folder that cannot be written to, a volume
     without locks), which the log then says.
 
     Raises:
-        DatabaseInUse: Another server process has this file.
+        DatabaseInUse: Another server has this file.
     """
-    descriptor = _lock(sqlite_path(engine)) if is_sqlite(engine) else None
+    if engine in _held or not is_sqlite(engine):
+        yield
+        return
+    descriptor = _lock(sqlite_path(engine))
+    _held.add(engine)
     try:
         yield
     finally:
+        _held.discard(engine)
         if descriptor is not None:
             os.close(descriptor)
 
@@ -67,8 +76,8 @@ def _lock(database: Path) -> int | None:
     except BlockingIOError:
         os.close(descriptor)
         message = (
-            f"another server process is running on {database}, and an SQLite file takes one: stop"
-            " it, or give this one another file (--database-url or TOOLFAULT_DATABASE_URL); several"
+            f"another server is running on {database}, and an SQLite file takes one: stop it,"
+            " or give this one another file (--database-url or TOOLFAULT_DATABASE_URL); several"
             " servers can share a PostgreSQL database"
         )
         raise DatabaseInUse(message) from None

@@ -31,7 +31,6 @@ from toolfault_dashboard.pages.shared.shell import clock_of, shell_of
 from toolfault_dashboard.pages.shared.waits import Waits
 from toolfault_dashboard.queries.counting.deadline import deadline
 from toolfault_dashboard.queries.counting.patience import StillCounting, patience
-from toolfault_dashboard.queries.counting.statements import keep_no_long_statements
 from toolfault_dashboard.queries.reading import reading
 from toolfault_dashboard.queries.rows import ProjectRow
 from toolfault_dashboard.queries.scope import Scope
@@ -309,7 +308,6 @@ def open_ask(request: Request) -> Iterator[Ask]:
     services: Services = request.app.state.services
     waits = services.waits
     with reading(services.engine) as conn, deadline(conn):
-        keep_no_long_statements(conn, request.query_params.get("q", ""))
         ask = _ask(request, services, conn)
         with patience(conn, waits.patience(request)):
             try:
