@@ -256,8 +256,7 @@ BREAKS: Final = (
         old="            idle = 0 if new else idle + 1\n",
         new="            idle = 0\n",
         found_by=(
-            "tests/dashboard/test_storing.py"
-            "::test_without_memory_nothing_is_stored_and_the_round_ends",
+            "tests/dashboard/test_storing.py::test_without_memory_nothing_is_stored_and_the_round_ends",
         ),
     ),
     Break(
