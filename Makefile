@@ -34,7 +34,7 @@ test-long: $(VENV)/.dev chromium ## only the long ones: full matrices, kills, di
 test-integrations: $(VENV)/.dev ## every agent framework, newest and oldest version; makes their environments
 	$(BIN)/python -m tests.integrations.environments
 	$(BIN)/python -m tests.integrations.exporters.environments
-	$(BIN)/python -m pytest tests/integrations $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/integrations -m "long or not long" $(PYTEST_ARGS)
 
 test-breaks: $(VENV)/.dev chromium frameworks ## break the product on purpose, once per promise; the tests must notice
 	$(BIN)/python tests/breaks/run.py $(BREAKS_ARGS)

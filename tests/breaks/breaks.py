@@ -250,6 +250,16 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="storing-asks-for-ever",
+        promise="A server whose memory is too small counts the same day without end.",
+        file="dashboard/toolfault_dashboard/storing.py",
+        old="            idle = 0 if new else idle + 1\n",
+        new="            idle = 0\n",
+        found_by=(
+            "tests/dashboard/test_storing.py::test_without_memory_nothing_is_stored_and_the_round_ends",
+        ),
+    ),
+    Break(
         name="sdk-mcp-endless-sinks",
         promise="Clients that invent where they report make a counter of the server each.",
         file="sdk/toolfault/integrations/mcp/server.py",

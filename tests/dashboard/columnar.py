@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any, Final
 
 from sqlalchemy import (
     Connection,
 )
+from tests.clickhouse import copied_to_clickhouse
+from tests.dashboard.generated import NOW
 
+from toolfault_collector.admin.projects import find_project
+from toolfault_collector.clickhouse.database import open_events
 from toolfault_collector.clock import DAY_US
+from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
+from toolfault_dashboard.queries.reading import read_events_from, reading
+from toolfault_dashboard.search import parse
 
-__all__ = ["QUESTIONS", "answer", "equal"]
+__all__ = ["QUESTIONS", "Both"]
 
 Question = Callable[[Connection, Scope], object]
 
@@ -207,3 +215,32 @@ QUESTIONS: Final[dict[str, Question]] = {
     "sampling": lambda conn, scope: queries.sampling(conn, scope.project_id),
 }
 """Every reading function of ``queries`` by name, as questions about a scope."""
+
+
+class Both:
+    """A SQLite database, and the same with its events in ClickHouse."""
+
+    def __init__(self, path: Path) -> None:
+        url = f"sqlite:///{path}"
+        self.lite, self.other = open_engine(url), open_engine(url)
+        self.columnar = open_events(copied_to_clickhouse(url))
+        read_events_from(self.other, self.columnar)
+
+    def differing(
+        self, name: str, text: str, *, only: Collection[str] = tuple(QUESTIONS)
+    ) -> list[str]:
+        """Return the questions about *text* that have another answer with ClickHouse."""
+        with read_connection(self.lite) as conn, reading(self.other) as other:
+            number = find_project(conn, name)
+            assert number is not None
+            scope = Scope(number, parse(text), NOW)
+            return [
+                f"{each} of {text!r} in {name}"
+                for each in only
+                if not equal(answer(conn, scope, each), answer(other, scope, each))
+            ]
+
+    def close(self) -> None:
+        """Close all."""
+        for each in (self.lite, self.other, self.columnar):
+            each.dispose()

@@ -138,7 +138,8 @@ def test_a_rule_is_written_changed_and_snoozed(reader: Visit) -> None:
     for label, text in typed.items():
         expect(page.get_by_label(label, exact=True)).to_have_value(text)
     expect(page.get_by_label("In the last")).to_have_value("6h")
-    expect(page.get_by_label("Send to").locator("option:checked")).to_have_text("hook")
+    chosen = page.get_by_label("Send to").get_by_role("option", selected=True)
+    expect(chosen).to_have_text("hook")
     page.get_by_label("Threshold (%)").fill("45")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(row).to_contain_text("45")

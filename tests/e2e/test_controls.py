@@ -217,7 +217,7 @@ def test_the_weekly_report_is_one_click(scripted: Visit):
     page.get_by_role("link", name="Weekly report").click()
     heading = page.get_by_role("heading", name=re.compile("^Tool-call failures of generated"))
     expect(heading).to_be_visible()
-    figures = page.locator("caption").first
+    figures = page.get_by_role("caption").first
     assert figures.evaluate("each => getComputedStyle(each).fontWeight") == "600"
 
 

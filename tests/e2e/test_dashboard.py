@@ -150,7 +150,7 @@ def test_the_first_failure_is_in_sight_on_a_phone(scripted: Visit):
     own, _ = scripted.project(*(failure(f"tool_{n}", code=f"code_{n}") for n in range(12)))
     page = scripted.go("/failures", own)
     page.set_viewport_size(PHONE)
-    top = page.get_by_role("region", name="Failures").locator("tbody tr").first.bounding_box()
+    top = rows_of(page, "Failures, newest first").first.bounding_box()
     page.set_viewport_size(WIDE)
     assert top is not None
     assert top["y"] < PHONE["height"] * 2 / 3

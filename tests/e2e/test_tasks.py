@@ -165,11 +165,11 @@ def test_give_this_to_my_coding_agent(person: Person):
     person.link("Fix next", role="navigation")
     first = page.get_by_role("listitem").filter(has=page.get_by_role("heading", level=2)).first
     person.click(first.get_by_text("How", exact=True))
-    patch = first.locator("pre").first.inner_text().strip()
     person.click(first.get_by_role("button", name=re.compile("^Copy")).first)
     expect(first.get_by_role("button", name=re.compile("^Copied")).first).to_be_visible()
     copied = str(page.evaluate("navigator.clipboard.readText()")).strip()
-    assert copied == patch != ""
+    patch = first.get_by_text(copied, exact=True).first  # all that stands there, as it is shown
+    assert copied == patch.inner_text().strip() != ""
     assert person.clicks == _written("Give this")
 
 

@@ -38,9 +38,11 @@ def _runs(name: str, scenario: str, *, improve: bool) -> list[dict[str, Any]]:
     answer = _ran(name)
     if scenario in answer["lacks"]:
         pytest.skip(answer["lacks"][scenario])
-    return [
+    found = [
         run for run in answer["runs"] if run["scenario"] == scenario and run["improve"] is improve
     ]
+    assert found
+    return found
 
 
 def _issues(event: dict[str, Any]) -> list[list[str]]:

@@ -1,16 +1,14 @@
-"""Imported real transcripts: every figure equals the truth beside them, and a recount in pandas."""
+"""Imported real transcripts: every figure equals the truth beside them."""
 
 from __future__ import annotations
 
-import io
 import json
 import uuid
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Engine
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import now_us
@@ -18,7 +16,6 @@ from toolfault_collector.importers import import_paths
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
-from toolfault_dashboard.exports import write
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.rows import CalledFirst
 from toolfault_dashboard.search import parse
@@ -45,36 +42,25 @@ def imported(source: Path, sqlite_engine: Engine) -> tuple[Engine, Scope]:
     return sqlite_engine, Scope(project, parse(""), now_us())
 
 
-def _frame(conn: Connection, scope: Scope, rows: Any) -> pd.DataFrame:
-    data = b"".join(write(rows(conn, scope), "csv", raw=True))
-    return pd.read_csv(io.BytesIO(data), keep_default_na=False)
-
-
-def test_numbers_equal_the_truth_and_the_rows(source: Path, imported: tuple[Engine, Scope]) -> None:
-    """Summary = truth.json = pandas over the exported rows, in all and per tool."""
+def test_numbers_equal_the_truth(source: Path, imported: tuple[Engine, Scope]) -> None:
+    """Summary and round trips are those of truth.json, in all and per tool."""
     truth = json.loads((source / "truth.json").read_text(encoding="utf-8"))
     chains = truth["chains_strict_after_seeing_error"]
     engine, scope = imported
     with read_connection(engine) as conn:
         found = queries.summary(conn, scope)
-        failures = _frame(conn, scope, queries.iter_failures)
-        opened = _frame(conn, scope, queries.iter_chains)
         trips = queries.round_trips(conn, scope)
-        codes = queries.frequency(conn, scope, "code")
     assert found.calls == truth["tool_calls"]
-    assert found.failures == truth["failed_calls"] == len(failures)
-    assert found.chains == chains["failure_chains"] == len(opened)
-    assert found.recovered == chains["recovered_chains"] == (opened.outcome == "recovered").sum()
-    assert found.round_trips == chains["round_trips_total"] == opened.round_trips.sum()
-    mean = opened[opened.outcome == "recovered"].failures.mean()
-    assert found.mean_failures_before_recovery == pytest.approx(mean)
-    assert round(mean, 4) == chains["mean_failed_attempts_before_recovery"]
+    assert found.failures == truth["failed_calls"]
+    assert found.chains == chains["failure_chains"]
+    assert found.recovered == chains["recovered_chains"]
+    assert found.round_trips == chains["round_trips_total"]
+    mean = chains["mean_failed_attempts_before_recovery"]
+    assert found.mean_failures_before_recovery == pytest.approx(mean, abs=5e-5)
     assert {name: (tool.calls, tool.failures) for name, tool in found.tools.items()} == {
         name: (tool["calls"], tool["failed"]) for name, tool in truth["per_tool"].items()
     }
-    assert dict(found.codes) == failures.code.value_counts().to_dict()
-    assert {row.name: row.failures for row in codes.rows} == dict(found.codes)
-    assert trips.funnel.retried == chains["retried_chains"] == (opened.round_trips > 0).sum()
+    assert trips.funnel.retried == chains["retried_chains"]
     assert found.abandoned + found.switched == chains["abandoned_chains"]
     assert sum(line.chains for line in trips.distribution) == found.chains
 

@@ -14,7 +14,6 @@ from tests.factories import event_id
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clock import MINUTE_US, SECOND_US, format_time
-from toolfault_collector.importers import import_paths
 from toolfault_collector.storage.database.engine import open_engine, write_transaction
 from toolfault_collector.storage.database.schema import prepare
 from toolfault_collector.storage.store import store_events
@@ -91,28 +90,6 @@ def test_markdown_is_text_in_which_no_name_is_markup(
     assert "\n```" not in said
     assert "</x>" not in said
     assert not re.search(r"\b1 (calls|failures|chains)\b", said)
-
-
-def test_markdown_says_what_the_page_says(
-    shared_data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """The share of all calls spent that is listed, the message, and where no remedy is known."""
-    address = f"sqlite:///{tmp_path / 'toolfault.db'}"
-    engine = open_engine(address)
-    prepare(engine, migrate=True)
-    with write_transaction(engine) as conn:
-        project = ensure_project(conn, "airline")
-    import_paths(engine, project, [shared_data / "tau_bench_airline"])
-    engine.dispose()
-    said = _said(capfd, address, "markdown")
-    assert "The problems listed here account for 69 of 69 calls spent." in said
-    first, second, third = said.split("\n## ")[1:4]
-    assert "> Error: payment amount does not add up, total price is \\<n\\>, but paid" in first
-    assert "In 8 of 8 chains that recovered, the model called think before" in first
-    assert "No known remedy." not in first
-    assert "No known remedy." in second
-    assert third.startswith("3. Reword this message")
-    assert "> Error: flight \\<id\\> not available on date \\<n\\>" in third
 
 
 def test_gepa_has_a_score_and_a_feedback_for_each_chain(

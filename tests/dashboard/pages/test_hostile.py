@@ -80,8 +80,9 @@ def _nodes(html: str) -> Counter[str]:
     """Every element with the names of its attributes; places to break a line aside."""
     soup = BeautifulSoup(html, "html.parser")
     # Which facets are of use depends on the data; what they are made of does not.
-    for facet in soup.select(".facet"):
+    for facet in soup.find_all(True, {"aria-label": "Facets"}):
         assert {tag.name for tag in facet.find_all(True)} <= {
+            "div",
             "h2",
             "ul",
             "li",
@@ -92,9 +93,17 @@ def _nodes(html: str) -> Counter[str]:
         }
         facet.extract()
     # A text with "=" or "," is a different list of trials; what its rows are made of is the same.
-    for rows in soup.select(".trials tbody"):
-        assert {tag.name for tag in rows.find_all(True)} <= {"tr", "th", "td", "a", "span", "wbr"}
-        rows.extract()
+    for table in soup.find_all(True, {"aria-label": "Experiments"}):
+        for rows in table.find_all("tbody"):
+            assert {tag.name for tag in rows.find_all(True)} <= {
+                "tr",
+                "th",
+                "td",
+                "a",
+                "span",
+                "wbr",
+            }
+            rows.extract()
     return Counter(
         f"{tag.name} {sorted(tag.attrs)}" for tag in soup.find_all(True) if tag.name != "wbr"
     )

@@ -95,7 +95,7 @@ def test_changes_are_shown_page_by_page(own_engine: Engine):
 def test_fix_next_quotes_what_all_failures_of_a_line_said(own_engine: Engine):
     """A text stands beside a line only if each of its failures has one, and of what it says."""
     unread = "Read the file first."
-    said: dict[str, list[tuple[int, str | None, str | None]]] = {
+    told: dict[str, list[tuple[int, str | None, str | None]]] = {
         "Edit": [(5, unread, None)],
         "Write": [(4, unread, None)],
         "Silent": [(1, unread, None), (6, None, None)],
@@ -107,7 +107,7 @@ def test_fix_next_quotes_what_all_failures_of_a_line_said(own_engine: Engine):
             tool, session_id=f"{tool}-{text}-{number}", at=NOW - 10**7, field=field,
             code="precondition_failed", error={"renderings": {"llm": text} if text else {}},
         )
-        for tool, groups in said.items()
+        for tool, groups in told.items()
         for many, text, field in groups
         for number in range(many)
     ]  # fmt: skip
@@ -116,14 +116,13 @@ def test_fix_next_quotes_what_all_failures_of_a_line_said(own_engine: Engine):
         assert store_events(conn, project, events, received_at=NOW).accepted == len(events)
     for browser in open_browser(own_engine):
         page = browser.page("/fix-next?project=quoted").main
+        said = [unread, "No such pet.", "No such day.", "the most frequent of 2 messages"]
         lines = {
-            entry.h2.get_text().split(" fail")[0]: [
-                each.get_text() for each in entry.select(".quoted")
-            ]
-            for entry in page.tag.select("li")
-            if entry.h2
+            entry.headings[0].split(" fail")[0]: [each for each in said if each in entry.text]
+            for entry in page.items
+            if entry.headings
         }
     assert lines == {
         "Edit and Write": [unread], "Silent": [], "Halves.pet": ["No such pet."], "Halves.day": [],
-        "Both": ["No such day.the most frequent of 2 messages"],
+        "Both": ["No such day.", "the most frequent of 2 messages"],
     }  # fmt: skip

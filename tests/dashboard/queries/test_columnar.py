@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 from hypothesis import Phase, given, settings
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Connection, func, select
 from sqlalchemy.exc import DatabaseError
-from tests.clickhouse import copied_to_clickhouse
-from tests.dashboard.columnar import QUESTIONS, answer, equal
+from tests.dashboard.columnar import Both
 from tests.dashboard.generated import NOW, PROJECTS
 from tests.dashboard.queries_text import queries
 from tests.starting import completed
 
-from toolfault_collector.admin.projects import ensure_project, find_project
-from toolfault_collector.clickhouse.database import open_events
-from toolfault_collector.importers import import_paths
-from toolfault_collector.storage.database.engine import (
-    open_engine,
-    read_connection,
-    sqlite_path,
-    write_transaction,
-)
+from toolfault_collector.admin.projects import find_project
+from toolfault_collector.storage.database.engine import read_connection
 from toolfault_collector.storage.tables import call_counts, chain, tool_call
 from toolfault_dashboard.queries import Scope
 from toolfault_dashboard.queries.counting.deadline import TooSlow, deadline
 from toolfault_dashboard.queries.counting.parts import cut, is_asked_at_once
-from toolfault_dashboard.queries.reading import read_events_from, reading
+from toolfault_dashboard.queries.reading import reading
 from toolfault_dashboard.search import Query, parse
 from toolfault_dashboard.search.where import (
     calls_where,
@@ -59,37 +51,6 @@ TEXTS: Final = (
 
 OF_EVERY_CONDITION: Final = ("count_failures", "failure_list", "kinds failures", "round_trips")
 """Questions whose answers hang on every condition."""
-
-REAL: Final = ("tau_bench_airline", "agentrx_tau_retail", "claude_code_sessions")
-
-
-class Both:
-    """A SQLite database, and the same with its events in ClickHouse."""
-
-    def __init__(self, path: Path) -> None:
-        url = f"sqlite:///{path}"
-        self.lite, self.other = open_engine(url), open_engine(url)
-        self.columnar = open_events(copied_to_clickhouse(url))
-        read_events_from(self.other, self.columnar)
-
-    def differing(
-        self, name: str, text: str, *, only: Collection[str] = tuple(QUESTIONS)
-    ) -> list[str]:
-        """Return the questions about *text* that have another answer with ClickHouse."""
-        with read_connection(self.lite) as conn, reading(self.other) as other:
-            number = find_project(conn, name)
-            assert number is not None
-            scope = Scope(number, parse(text), NOW)
-            return [
-                f"{each} of {text!r} in {name}"
-                for each in only
-                if not equal(answer(conn, scope, each), answer(other, scope, each))
-            ]
-
-    def close(self) -> None:
-        """Close all."""
-        for each in (self.lite, self.other, self.columnar):
-            each.dispose()
 
 
 @pytest.fixture(scope="module")
@@ -152,22 +113,6 @@ def test_any_query_finds_and_counts_the_same(both: Both, number: int) -> None:
         assert both.differing("generated", str(query), only=OF_EVERY_CONDITION) == []
 
     run()
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1_800)
-@pytest.mark.parametrize("source", REAL)
-def test_real_transcripts_answer_the_same(
-    source: str, shared_data: Path, sqlite_engine: Engine
-) -> None:
-    """Each function gives equal answers about real transcripts."""
-    with write_transaction(sqlite_engine) as conn:
-        number = ensure_project(conn, "real")
-    assert not import_paths(sqlite_engine, number, [shared_data / source]).errors
-    real = Both(sqlite_path(sqlite_engine))
-    for asked in ("", "code:not_found", "-chain:recovered", "state:new", "error"):
-        assert real.differing("real", asked) == []
-    real.close()
 
 
 def test_no_window_is_cut(both: Both) -> None:

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+PLACE = "maybe_invoke_function_tool_failure_error_function"
 PACKAGES = {
     "agents/__init__.py": "",
-    "agents/tool.py": "async def maybe_invoke_function_tool_failure_error_function(): ...\n",
+    "agents/tool.py": f"async def {PLACE}(): ...\noriginal = {PLACE}\n",
     "pydantic_ai/__init__.py": "",
     "pydantic_ai/tool_manager.py": "class ToolManager:\n    def validate_tool_call(self): ...\n",
+    "pydantic_ai_slim-1.0.dist-info/METADATA": "Name: pydantic-ai-slim\nVersion: 1.0\n",
 }
 
 
@@ -49,35 +51,36 @@ def test_init_loads_no_framework(frameworks: Path) -> None:
 def test_the_order_of_imports_does_not_matter(frameworks: Path, first: str) -> None:
     """What is loaded is hooked at once, the rest when it gets loaded, and each place once."""
     program = (
-        f"{first}\nimport agents.tool\ntoolfault.init()\ntoolfault.instrument()\n"
-        "from toolfault.integrations import _discover as d\n"
-        "print(*d.hooked['openai_agents'])"
+        f"{first}\nimport agents.tool as m\ntoolfault.init()\nhooked = m.{PLACE}\n"
+        f"toolfault.instrument()\nprint(hooked is not m.original, m.{PLACE} is hooked)"
     )
-    assert ran(program, frameworks) == [
-        "agents.tool.maybe_invoke_function_tool_failure_error_function"
-    ]
+    assert ran(program, frameworks) == ["True", "True"]
 
 
 def test_a_missing_target_is_noted(frameworks: Path) -> None:
-    """The framework is loaded as without us, and the doctor can tell what is missing."""
+    """The framework is loaded as without us, and the doctor tells what is missing."""
     program = (
         "toolfault.init()\nimport pydantic_ai.tool_manager as m\nm.ToolManager()\n"
-        "from toolfault.integrations import _discover as d\n"
-        "print(*d.missing['pydantic_ai'])"
+        "from toolfault.__main__ import main\nmain(['doctor'])"
     )
-    assert ran(program, frameworks) == ["pydantic_ai.tool_manager.ToolManager.execute_tool_call"]
+    said = " ".join(ran(program, frameworks))
+    assert "FAIL pydantic_ai pydantic-ai-slim 1.0: hooked pydantic_ai.tool_manager." in said
+    place = "pydantic_ai.tool_manager.ToolManager.execute_tool_call"
+    assert f"missing in this version: {place}" in said
 
 
 def test_integrations_can_be_turned_off(frameworks: Path) -> None:
     """With ``integrations=False`` nothing waits for imports."""
     program = (
-        "toolfault.init(integrations=False)\nimport agents.tool\n"
-        "from toolfault.integrations import _discover as d\nprint(d.hooked)"
+        "toolfault.init(integrations=False)\nimport agents.tool as m\n"
+        f"print(m.{PLACE} is m.original)"
     )
-    assert ran(program, frameworks) == ["{}"]
+    assert ran(program, frameworks) == ["True"]
 
 
 def test_an_unknown_framework_is_reported(frameworks: Path) -> None:
     """A name that does not exist is said, and left out."""
-    program = "toolfault.instrument('no_such')\nprint('on')"
-    assert ran(program, frameworks) == ["on"]
+    program = "sys.stderr = sys.stdout\ntoolfault.instrument('no_such')\nprint('on')"
+    said = " ".join(ran(program, frameworks))
+    assert "there is no integration 'no_such'; there are: langchain, openai_agents" in said
+    assert said.endswith(" on")

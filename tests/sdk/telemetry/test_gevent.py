@@ -17,7 +17,7 @@ import toolfault
 toolfault.init(sys.argv[1], successes=sys.argv[2])
 @toolfault.tool
 def add(a: int) -> int:
-    gevent.sleep(0.001)
+    gevent.sleep(0)
     return a
 def work(name):
     with toolfault.conversation(name):

@@ -129,7 +129,7 @@ assert set(bad.to_dict()) == {"success", "error", "n", "got", "error_code", "err
 
 @tool(timeout=0.01)
 async def slow() -> None:
-    await asyncio.sleep(60)
+    await asyncio.Event().wait()
 
 async def main() -> None:
     manager = ToolManager([everything, slow])
