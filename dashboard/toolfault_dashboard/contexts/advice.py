@@ -52,6 +52,7 @@ class FixLine:
     spared: Doc[str, "The same without the change's name; empty without one."]
     first: Doc[str, "What the model called before it succeeded, in a sentence; empty if nothing."]
     href: Doc[str, "The failures behind it; empty if no query can name them."]
+    messages: Doc[str, "What its failures said, message by message; empty likewise."]
     tool: Doc[str, "The page of its tool."]
     added: Doc[str, "Who added it by hand too; empty if nobody did."]
 

@@ -93,7 +93,7 @@ def test_changes_are_shown_page_by_page(own_engine: Engine):
 
 
 def test_fix_next_quotes_what_all_failures_of_a_line_said(own_engine: Engine):
-    """A text stands beside a line only if each of its failures has one, and of what it says."""
+    """A text stands beside a line if each of its failures has one; their number leads to all."""
     unread = "Read the file first."
     said: dict[str, list[tuple[int, str | None, str | None]]] = {
         "Edit": [(5, unread, None)],
@@ -123,6 +123,9 @@ def test_fix_next_quotes_what_all_failures_of_a_line_said(own_engine: Engine):
             for entry in page.tag.select("li")
             if entry.h2
         }
+        (two,) = [each.href for each in page.links if each.text == "2 messages"]
+        wordings = browser.page(two).main.tables[0].column("Message")
+    assert sorted(wordings) == ["No such day.", "No such room."]
     assert lines == {
         "Edit and Write": [unread], "Silent": [], "Halves.pet": ["No such pet."], "Halves.day": [],
         "Both": ["No such day.the most frequent of 2 messages"],

@@ -236,6 +236,7 @@ def _line(
         spared=_since(row),
         first=called_first(row, first) if first else "",
         href=rows_behind(ask, row.query),
+        messages=rows_behind(ask, row.query, "/messages"),
         tool=ask.link("/tool", name=row.tool),
         added=added,
     )
