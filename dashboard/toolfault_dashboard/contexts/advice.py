@@ -64,6 +64,7 @@ class FixNextContext:
     view: Doc[View, "The query bar."]
     fixes: Doc[tuple[FixLine, ...], "What to mend, most calls first."]
     rare: Doc[tuple[FixLine, ...], "What was seen once or twice, beside that."]
+    rare_cost: Doc[int, "Calls spent on these."]
     covered: Doc[str, "How many of all calls spent the lists cover, as a sentence."]
     ignored: Doc[
         Link | None, "What is left out since it is ignored, and its cost; None if nothing."

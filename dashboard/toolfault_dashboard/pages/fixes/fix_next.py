@@ -68,11 +68,13 @@ def fix_next(ask: Asked, page: Number = 1) -> Response:
     unmended = tuple(line for row, line in lines if row.mended_by is None)
     often = tuple(line for line in unmended if line.row.failures >= FEW)
     shown = often or (() if skip else unmended)
+    rare = tuple(line for line in unmended if line not in shown)
     ranked = [line.row for line in shown]
     context = FixNextContext(
         view=ask.view("/fix-next"),
         fixes=shown,
-        rare=tuple(line for line in unmended if line not in shown),
+        rare=rare,
+        rare_cost=round(sum(line.row.cost or 0 for line in rare)),
         covered=covered(found),
         total=found.total,
         pages=pages,
