@@ -105,6 +105,9 @@ def test_no_page_breaks_the_accessibility_rules(scripted: Visit):
             page.emulate_media(color_scheme="light")
         page.set_viewport_size(PHONE)
         broken += [f"phone: {each}" for each in _beyond(page)]
+        if path == "/":
+            page.get_by_role("button", name="Menu").click()
+            broken += [f"menu: {each}" for each in (*violations(page), *off_colours(page))]
         page.set_viewport_size(WIDE)
         if broken:
             found[path] = broken
@@ -154,6 +157,23 @@ def test_the_first_failure_is_in_sight_on_a_phone(scripted: Visit):
     page.set_viewport_size(WIDE)
     assert top is not None
     assert top["y"] < PHONE["height"] * 2 / 3
+
+
+@pytest.mark.parametrize("reader", ["no-script"], indirect=True)
+def test_every_page_is_two_taps_away_on_a_phone(reader: Visit):
+    """Menu shows all of the navigation at once, a tap there leads on; a desktop has no Menu."""
+    page = reader.go("/")
+    pages = page.get_by_role("navigation", name="Main").get_by_role("link")
+    names, menu = pages.all_inner_texts(), page.get_by_role("button", name="Menu")
+    expect(menu).to_be_hidden()
+    page.set_viewport_size(PHONE)
+    expect(pages).to_have_count(0)
+    menu.click()
+    for name in names:
+        expect(pages.filter(has_text=name)).to_be_in_viewport(ratio=1)
+    pages.filter(has_text="Settings").click()
+    page.set_viewport_size(WIDE)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Settings")
 
 
 def test_changes_with_names_as_long_as_they_may_be_fit_a_phone(scripted: Visit):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, Engine, Table, delete, select, tuple_, update
+from sqlalchemy import Connection, Engine, Table, delete, exists, or_, select, tuple_, update
 
 from toolfault_collector.clock import now_us
 from toolfault_collector.storage.database.dialect import insert_ignore
 from toolfault_collector.storage.database.engine import write_transaction
-from toolfault_collector.storage.tables import api_key, audit_log, metadata, project
+from toolfault_collector.storage.tables import api_key, audit_log, conversation, metadata, project
 
 __all__ = [
     "Project",
@@ -19,6 +19,7 @@ __all__ = [
     "find_project",
     "list_projects",
     "lock_project",
+    "remove_unused_project",
     "rename_project",
 ]
 
@@ -130,6 +131,12 @@ def _remove_some(conn: Connection, table: Table, project_id: int) -> int:
     return conn.execute(
         delete(table).where(table.c.project_id == project_id, key.in_(some))
     ).rowcount
+
+
+def remove_unused_project(conn: Connection, project_id: int) -> None:
+    """Remove a project that has neither a key nor a conversation; another one stays as it is."""
+    used = (exists().where(table.c.project_id == project_id) for table in (api_key, conversation))
+    conn.execute(delete(project).where(project.c.id == project_id, ~or_(*used)))
 
 
 def find_project(conn: Connection, name: str) -> int | None:

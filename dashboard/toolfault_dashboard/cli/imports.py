@@ -49,7 +49,9 @@ def import_(
     database_url: DatabaseOption = None,
 ) -> None:
     """Import transcripts; importing the same file again changes nothing."""
+    from toolfault_collector.admin.projects import list_projects, remove_unused_project
     from toolfault_collector.importers import AUTO, FORMATS, STDIN, import_paths
+    from toolfault_collector.storage.database.engine import read_connection, write_transaction
     from toolfault_dashboard.formats import plural
 
     known = [AUTO, *(each.name for each in FORMATS)]
@@ -59,9 +61,14 @@ def import_(
         if not path.exists() and path != STDIN:
             raise Failed(f"There is no file or directory {path}; nothing was imported.")
     with open_database(context, database_url, create=True) as engine:
+        with read_connection(engine) as conn:
+            before = {each.id for each in list_projects(conn)}
         name, number = project_to_fill(engine, project)
         with _progress() as on_progress:
             report = import_paths(engine, number, paths, format=format, on_progress=on_progress)
+        if not report.files and number not in before:
+            with write_transaction(engine) as conn:
+                remove_unused_project(conn, number)
     _say(report, name)
     if not report.files:
         raise Failed(

@@ -44,7 +44,8 @@ def print_table(title: str, headings: list[str], rows: list[list[object]]) -> No
     table = Table(title=title, title_justify="left")
     for index, heading in enumerate(headings):
         number = any(isinstance(row[index], int | float) for row in rows)
-        table.add_column(heading, justify="right" if number else "left")
+        # A word that does not fit goes on in the next line; by default it would be cut.
+        table.add_column(heading, justify="right" if number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(cell(value) for value in row))
     # What is no terminal is a file or a pipe, which has a width only if somebody says so.

@@ -52,6 +52,7 @@ class FixLine:
     spared: Doc[str, "The same without the change's name; empty without one."]
     first: Doc[str, "What the model called before it succeeded, in a sentence; empty if nothing."]
     href: Doc[str, "The failures behind it; empty if no query can name them."]
+    messages: Doc[str, "What its failures said, message by message; empty likewise."]
     tool: Doc[str, "The page of its tool."]
     added: Doc[str, "Who added it by hand too; empty if nobody did."]
 
@@ -63,6 +64,7 @@ class FixNextContext:
     view: Doc[View, "The query bar."]
     fixes: Doc[tuple[FixLine, ...], "What to mend, most calls first."]
     rare: Doc[tuple[FixLine, ...], "What was seen once or twice, beside that."]
+    rare_cost: Doc[int, "Calls spent on these."]
     covered: Doc[str, "How many of all calls spent the lists cover, as a sentence."]
     ignored: Doc[
         Link | None, "What is left out since it is ignored, and its cost; None if nothing."

@@ -22,7 +22,16 @@ __all__ = [
 TRIAL_TITLE = "Assigned at random: valid no matter how often you check"
 TRIAL_HEADINGS = ("metric", "difference", "always-valid interval", "verdict")
 
-HEADINGS = ("metric", "before", "after", "difference", "95% interval", "n", "verdict")
+# Where the mix of tools, models and agents shifted, the difference is not after - before.
+HEADINGS = (
+    "metric",
+    "before",
+    "after",
+    "difference at the same mix",
+    "95% interval",
+    "n",
+    "verdict",
+)
 
 _SHARES = {"failure_rate", "first_try_success", "recovery_rate"}
 
@@ -123,7 +132,7 @@ def _value(metric: MetricEffect, value: float | None) -> str:
 def _difference(metric: MetricEffect | ArmEffect, value: float | None) -> str:
     if value is None:
         return "–"
-    return f"{value * 100:+.1f} points" if metric.metric in _SHARES else f"{value:+.2f}"
+    return f"{value * 100:+.1f} pp" if metric.metric in _SHARES else f"{value:+.2f}"
 
 
 def _interval(metric: MetricEffect) -> str:

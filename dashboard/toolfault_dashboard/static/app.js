@@ -9,14 +9,6 @@
 (() => {
   const doc = document;
 
-  /* On a phone the navigation is a strip: show where the reader is. Elsewhere nothing is measured,
-   * since that would lay the page out before it is drawn. */
-  const strip = doc.querySelector(".nav");
-  if (strip && matchMedia("(max-width: 56rem)").matches) {
-    const here = strip.querySelector("[aria-current]");
-    if (here) strip.scrollLeft = here.offsetLeft - strip.clientWidth / 3;
-  }
-
   /* Copy buttons: <button data-copy="id of the element to copy" hidden>. */
   for (const button of doc.querySelectorAll("[data-copy]")) {
     const source = doc.getElementById(button.dataset.copy);

@@ -318,9 +318,12 @@ def test_an_import_says_what_it_recognised(
 def test_an_import_of_what_is_no_transcript(
     filled: str, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """The closest formats and what they lack are said, and an export is told from a transcript."""
+    """The closest formats are said, an export is told from a transcript, and no project is made."""
     unknown = tmp_path / "unknown.json"
     unknown.write_text('[{"sessionId": "s", "message": {}}]')
+    before = _out(capfd, "projects", "list", "--database-url", filled)
+    assert run(["import", str(unknown), "--project", "new", "--database-url", filled]) == 1
+    assert _out(capfd, "projects", "list", "--database-url", filled) == before
     assert run(["import", str(unknown), "--database-url", filled]) == 1
     told = capfd.readouterr().err
     assert 'closest: claude-code (has "sessionId", "message"; lacks "type")' in told

@@ -44,6 +44,8 @@ def test_weekly(url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> 
     code, out, _ = _run(capfd, *arguments)
     assert code == 0
     assert "## Fix next" in out
+    # What is not after - before says so.
+    assert "| before | after | difference at the same mix |" in out
     code, out, _ = _run(capfd, *arguments, "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(out, newline="")))
     assert code == 0

@@ -640,6 +640,8 @@ def test_fix_next(read: Reads, conn: Connection, scope: Scope):
     if rare:  # they come last, and fifty lines are shown
         table = page.section("Seen once or twice").tables[0]
         assert [row["What"].text for row in table.rows] == rare
+        cost = round(sum(row.cost or 0 for row in ranked if row.failures < 3))
+        assert f"{plural(len(rare), 'problem')}, {plural(cost, 'call')} spent" in page.menus
     tables = ("Fixed", "Seen once or twice")
     cards = [card for card in page.sections if card.headings[0] not in tables]
     assert len(cards) == len(often) > 3

@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 from tests.dashboard.generated import NOW
 from tests.dashboard.pages.conftest import Browser, open_browser
 from tests.dashboard.pages.places import generated
-from tests.factories import failure
+from tests.factories import failure, success
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.storage.database.engine import write_transaction
@@ -93,7 +93,7 @@ def test_changes_are_shown_page_by_page(own_engine: Engine):
 
 
 def test_fix_next_quotes_what_all_failures_of_a_line_said(own_engine: Engine):
-    """A text stands beside a line only if each of its failures has one, and of what it says."""
+    """A text stands beside a line if each of its failures has one; their number leads to all."""
     unread = "Read the file first."
     told: dict[str, list[tuple[int, str | None, str | None]]] = {
         "Edit": [(5, unread, None)],
@@ -122,7 +122,38 @@ def test_fix_next_quotes_what_all_failures_of_a_line_said(own_engine: Engine):
             for entry in page.items
             if entry.headings
         }
+        (two,) = [each.href for each in page.links if each.text == "2 messages"]
+        wordings = browser.page(two).main.tables[0].column("Message")
+    assert sorted(wordings) == ["No such day.", "No such room."]
     assert lines == {
         "Edit and Write": [unread], "Silent": [], "Halves.pet": ["No such pet."], "Halves.day": [],
         "Both": ["No such day.", "the most frequent of 2 messages"],
     }  # fmt: skip
+
+
+def test_a_tool_says_of_a_fix_what_fix_next_says(own_engine: Engine):
+    """Where models called another tool before this one worked, both pages say precondition."""
+    events = [
+        make(tool, session_id=f"{tool}-{number}", at=NOW - 10**7)
+        for number in range(4)
+        for make, tool in ((failure, "edit"), (failure, "search"))
+    ]
+    for tool in ("read", "edit"):
+        events += [success(tool, session_id=f"edit-{number}", at=NOW) for number in range(4)]
+    with write_transaction(own_engine) as conn:
+        project = ensure_project(conn, "preconditions")
+        assert store_events(conn, project, events, received_at=NOW).accepted == len(events)
+    own = "project=preconditions&window=all"
+    for browser in open_browser(own_engine):
+        cards = browser.page(f"/fix-next?{own}").main.tag.select("li:has(h2)")
+        lines = {
+            tool: browser.page(f"/tool?{own}&name={tool}").main.section("Fix next").text
+            for tool in ("edit", "search")
+        }
+    assert len(cards) == 2
+    for tool, badge in (("edit", "precondition"), ("search", "no known remedy")):
+        (card,) = [
+            each.get_text() for each in cards if each.select_one(f"h2:-soup-contains({tool})")
+        ]
+        assert badge in card
+        assert badge in lines[tool]

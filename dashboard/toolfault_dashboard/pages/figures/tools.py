@@ -17,7 +17,7 @@ from toolfault_dashboard.contexts import FrequencyLine, ToolContext, ToolLine, T
 from toolfault_dashboard.contexts.advice import MessageLine
 from toolfault_dashboard.contexts.overview import PhantomLine, RepeatLine
 from toolfault_dashboard.pages.figures.breakdown import lines_of
-from toolfault_dashboard.pages.fixes.fix_next import fix_line
+from toolfault_dashboard.pages.fixes.fix_next import fix_lines
 from toolfault_dashboard.pages.fixes.messages import message_line
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.columns import Columns, choice, kept_columns, redirected
@@ -179,7 +179,7 @@ def tool(ask: Asked, name: str = "") -> Response:
         newest=tuple(failure_line(narrowed, row) for row in newest.rows),
         failures=found.summary.failures,
         models=lines_of(narrowed, by_model.groups[:TOP], "model"),
-        fixes=tuple(fix_line(narrowed, row) for row in fixes),
+        fixes=fix_lines(narrowed, fixes),
         messages=_wordings(narrowed, wordings),
         phantoms=_by_model(PhantomLine, phantoms[:MOST_PHANTOMS]),
         phantoms_in_all=len(phantoms),

@@ -29,7 +29,7 @@ from toolfault_dashboard.queries.rows.issues import IssueRow
 from toolfault_dashboard.search import Clause, Pattern, parse
 from toolfault_dashboard.writes.picked_fixes import PickedFix, pick_fix, picked_fixes, unpick_fix
 
-__all__ = ["NearMiss", "fix_line", "near_misses", "router"]
+__all__ = ["NearMiss", "fix_lines", "near_misses", "router"]
 
 router = APIRouter()
 
@@ -49,8 +49,7 @@ def fix_next(ask: Asked, page: Number = 1) -> Response:
     picked = picked_fixes(ask.conn, ask.project.id) if ask.project else ()
     added = {(each.tool, each.field, each.remedy): each.added_by for each in picked}
     weekly = _is_weekly(found)
-    open_tools = {row.tool for row in found.rows if row.remedy == "open"}
-    first = queries.calls_before_recovery(ask.conn, ask.scope, open_tools)
+    first = _called_first(ask, found.rows)
     lines = [
         (
             row,
@@ -59,7 +58,7 @@ def fix_next(ask: Asked, page: Number = 1) -> Response:
                 row,
                 found.most,
                 added=added.get((row.tool, row.field, row.remedy), ""),
-                first=first.get((row.tool, row.detail)) if row.remedy == "open" else None,
+                first=first.get(row.key),
                 weekly=weekly,
                 page=page,
             ),
@@ -69,11 +68,13 @@ def fix_next(ask: Asked, page: Number = 1) -> Response:
     unmended = tuple(line for row, line in lines if row.mended_by is None)
     often = tuple(line for line in unmended if line.row.failures >= FEW)
     shown = often or (() if skip else unmended)
+    rare = tuple(line for line in unmended if line not in shown)
     ranked = [line.row for line in shown]
     context = FixNextContext(
         view=ask.view("/fix-next"),
         fixes=shown,
-        rare=tuple(line for line in unmended if line not in shown),
+        rare=rare,
+        rare_cost=round(sum(line.row.cost or 0 for line in rare)),
         covered=covered(found),
         total=found.total,
         pages=pages,
@@ -237,14 +238,24 @@ def _line(
         spared=_since(row),
         first=called_first(row, first) if first else "",
         href=rows_behind(ask, row.query),
+        messages=rows_behind(ask, row.query, "/messages"),
         tool=ask.link("/tool", name=row.tool),
         added=added,
     )
 
 
-def fix_line(ask: Ask, row: FixRow) -> FixLine:
-    """Return *row* by itself, with its calls in the window."""
-    return _line(ask, row, row.calls, weekly=False)
+def fix_lines(ask: Ask, rows: Sequence[FixRow]) -> tuple[FixLine, ...]:
+    """Return *rows* by themselves, with their calls in the window."""
+    first = _called_first(ask, rows)
+    return tuple(_line(ask, row, row.calls, weekly=False, first=first.get(row.key)) for row in rows)
+
+
+def _called_first(ask: Ask, rows: Sequence[FixRow]) -> dict[FixKey, CalledFirst]:
+    """Return what models called before a row without a remedy recovered, where they did."""
+    unknown = {row.key: (row.tool, row.detail) for row in rows if row.remedy == "open"}
+    tools = {tool for tool, _ in unknown.values()}
+    found = queries.calls_before_recovery(ask.conn, ask.scope, tools) if tools else {}
+    return {key: found[kind] for key, kind in unknown.items() if kind in found}
 
 
 def _number(ask: Ask, number: int, page: int) -> Link:

@@ -77,13 +77,13 @@ def argument_of(tool: str, name: str) -> str:
     return f"{tool}.{name}" if name else f"{tool} (no argument)"
 
 
-def rows_behind(ask: Ask, text: str) -> str:
-    """Return the address of the failures that *text* selects, or nothing.
+def rows_behind(ask: Ask, text: str, page: str = "/failures") -> str:
+    """Return the address of the failures that *text* selects, or nothing; or of another *page*.
 
     A stored name may hold a control character, which the query language does not take.
     """
     try:
-        return ask.link("/failures", narrowed_by(ask.query, text))
+        return ask.link(page, narrowed_by(ask.query, text))
     except QueryError:
         return ""
 
