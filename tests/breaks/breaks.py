@@ -2384,8 +2384,8 @@ BREAKS: Final = (
     Break(
         name="sdk-marks-of-fastmcp-unread",
         promise="What a server of FastMCP declares of its tools is no mark of their calls.",
-        file="sdk/toolfault/integrations/fastmcp.py",
-        old="                seen.idempotent = self._marks.get(seen.tool)\n",
+        file="sdk/toolfault/integrations/fastmcp/middleware.py",
+        old="            seen.idempotent = self._marks.get(seen.tool)\n",
         new="",
         found_by=(
             "tests/integrations/more/test_more_frameworks.py::test_a_server_says_which_of_its_tools_are_idempotent",
