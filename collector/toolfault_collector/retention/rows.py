@@ -423,6 +423,7 @@ def _mend(conn: Connection, line: Line, talk: Conversation) -> None:
     old = and_(_end.received_at <= line.cut, _end.occurred_at < talk.last_at)
     conn.execute(delete(conversation_end).where(ends, old))
     talk.ended_at = talk.end_event_id = talk.end_calls = None
+    talk.ends = 0
     for end in conn.execute(select(conversation_end).where(ends)):
         talk.add_end_at(end.occurred_at, end.event_id, received_at=end.received_at, calls=end.calls)
     write_conversations(conn, [talk])

@@ -227,6 +227,7 @@ def _make_conversations() -> None:
         Column("ended_at", BigInteger),
         Column("end_event_id", String(36)),
         Column("end_calls", JSON),
+        Column("ends", Integer, nullable=False, server_default="0"),
         Column("successes", JSON),
         Column("time_source", String(8), nullable=False, server_default="client"),
         Column("rung", String(16), nullable=False, server_default="none"),

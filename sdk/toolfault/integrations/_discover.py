@@ -8,6 +8,7 @@ What is loaded is hooked at once. The rest is hooked when it gets loaded: a find
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FRAMEWORKS",
     "Found",
+    "around",
     "examine",
     "hook",
     "hooked",
@@ -211,15 +213,20 @@ def _install(name: str, module: ModuleType) -> None:
 
 
 def hook(
-    framework: str, owner: Any, name: str, wrap: Callable[[Any], Any], *, optional: bool = False
+    framework: str,
+    owner: Any,
+    name: str,
+    instead: Callable[..., Any],
+    *,
+    optional: bool = False,
 ) -> bool:
-    """Put ``wrap(original)`` in the place of an attribute, once; note where it is missing.
+    """Run another function in the place of an attribute, once; note where it is missing.
 
     Args:
         framework: The integration.
         owner: Class or module.
-        name: The attribute.
-        wrap: Makes the replacement.
+        name: The attribute: a function or a method.
+        instead: What is run. Its first argument is the original, the others are the call's.
         optional: Whether other versions are known to lack it, so that nobody need be told.
     """
     place = ".".join(
@@ -234,11 +241,36 @@ def hook(
         return False
     if getattr(original, "__toolfault__", False):
         return True
-    replacement = wrap(original)
+    if isinstance(original, staticmethod):
+        replacement: Any = staticmethod(around(original.__func__, instead))
+    else:
+        replacement = around(original, instead)
     replacement.__toolfault__ = True
     setattr(owner, name, replacement)
     hooked.setdefault(framework, []).append(place)
     return True
+
+
+def around(original: Callable[..., Any], instead: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that runs ``instead(original, ...)`` and looks like ``original``.
+
+    It is a coroutine function where ``instead`` is one: frameworks look at that.
+    """
+    from inspect import iscoroutinefunction  # a framework has loaded it, `init` need not
+
+    if iscoroutinefunction(instead):
+
+        @functools.wraps(original)
+        async def replacement(*args: Any, **kwargs: Any) -> Any:
+            return await instead(original, *args, **kwargs)
+
+    else:
+
+        @functools.wraps(original)
+        def replacement(*args: Any, **kwargs: Any) -> Any:
+            return instead(original, *args, **kwargs)
+
+    return replacement
 
 
 class _Finder:

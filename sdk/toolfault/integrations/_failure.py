@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from toolfault.tools import Tool
 
 __all__ = [
-    "ValidationError",
     "causes",
     "failure_of",
     "improved",
@@ -60,22 +59,6 @@ _INPUT = re.compile(
     r"(?=, input_type=\w+\])",
     re.MULTILINE,
 )
-
-
-class ValidationError(Exception):
-    """The issues of a validation error of pydantic whose exception the framework has dropped.
-
-    Args:
-        rows: What ``errors()`` of pydantic's exception returned.
-    """
-
-    def __init__(self, rows: list[dict[str, Any]]) -> None:
-        super().__init__(f"{len(rows)} validation errors")
-        self._rows = rows
-
-    def errors(self) -> list[dict[str, Any]]:
-        """Return the issues in pydantic's form."""
-        return self._rows
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:

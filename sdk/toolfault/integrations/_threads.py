@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import secrets
 import weakref
+from collections.abc import Sequence
+from typing import Any
 
-__all__ = ["Thread", "thread_of"]
+__all__ = ["Thread", "latest_answer", "thread_of"]
 
 
 class Thread:
@@ -49,3 +51,9 @@ def thread_of(holder: object) -> Thread:
     thread = Thread()
     _threads[key] = (weakref.ref(holder, lambda _: _threads.pop(key, None)), thread)
     return thread
+
+
+def latest_answer(messages: Sequence[Any]) -> int:
+    """Return the index of the model's latest message: calls of one turn are parallel."""
+    latest = reversed(range(len(messages)))
+    return next((at for at in latest if messages[at].get("role") == "assistant"), 0)

@@ -6,7 +6,7 @@ import functools
 from contextvars import ContextVar
 from typing import Any
 
-from toolfault.integrations._discover import hook, improves
+from toolfault.integrations._discover import hook
 from toolfault.integrations._threads import Thread, thread_of
 from toolfault.integrations.seen import Call, Seen, note
 
@@ -21,22 +21,17 @@ def install(module: Any) -> None:
     hook("agent_framework", module, "_auto_invoke_function", _invokes)
     hook("agent_framework", module, "_execute_function_calls", _executes)
     for name, stage in (("argument_validation", "validation"), ("execution", "exec")):
-        explains = functools.partial(_explains, stage=stage)
+        explains = functools.partial(_explains, stage)
         hook("agent_framework", module, f"_function_{name}_error_result", explains)
 
 
-def _executes(original: Any) -> Any:
+async def _executes(original: Any, *args: Any, **kwargs: Any) -> Any:
     """Count the turns of a run."""
-
-    @functools.wraps(original)
-    async def execute(*args: Any, **kwargs: Any) -> Any:
-        token = _run.set(_thread(kwargs.get("host_payload_budget")))
-        try:
-            return await original(*args, **kwargs)
-        finally:
-            _run.reset(token)
-
-    return execute
+    token = _run.set(_thread(kwargs.get("host_payload_budget")))
+    try:
+        return await original(*args, **kwargs)
+    finally:
+        _run.reset(token)
 
 
 def _thread(budget: Any) -> Thread | None:
@@ -51,32 +46,20 @@ def _thread(budget: Any) -> Thread | None:
     return thread
 
 
-def _explains(original: Any, *, stage: str) -> Any:
+def _explains(stage: str, original: Any, *args: Any, **kwargs: Any) -> Any:
     """Note the exception that is made an answer."""
-
-    @functools.wraps(original)
-    def explain(*args: Any, **kwargs: Any) -> Any:
-        given = (*args, *kwargs.values())
-        error = next((each for each in given if isinstance(each, Exception)), None)
-        note(error=error, stage=stage)
-        return original(*args, **kwargs)
-
-    return explain
+    given = (*args, *kwargs.values())
+    error = next((each for each in given if isinstance(each, Exception)), None)
+    note(error=error, stage=stage)
+    return original(*args, **kwargs)
 
 
-def _invokes(original: Any) -> Any:
+async def _invokes(original: Any, function_call_content: Any, *args: Any, **kwargs: Any) -> Any:
     """Observe one call."""
-
-    @functools.wraps(original)
-    async def invoke(function_call_content: Any, *args: Any, **kwargs: Any) -> Any:
-        with Call(lambda: _seen(function_call_content, kwargs)) as call:
-            result = await original(function_call_content, *args, **kwargs)
-            text = call.ended(
-                lambda seen: _answered(seen, result, kwargs), improve=improves("agent_framework")
-            )
-            return result if text is None else _with(result, text)
-
-    return invoke
+    with Call(lambda: _seen(function_call_content, kwargs)) as call:
+        result = await original(function_call_content, *args, **kwargs)
+        text = call.ended(lambda seen: _answered(seen, result, kwargs))
+        return result if text is None else _with(result, text)
 
 
 def _seen(content: Any, given: dict[str, Any]) -> Seen:

@@ -10,7 +10,8 @@ import functools
 from typing import Any
 
 from toolfault.errors import ToolError
-from toolfault.integrations._discover import hook, improves
+from toolfault.integrations._discover import hook
+from toolfault.integrations._threads import latest_answer
 from toolfault.integrations.seen import Call, Seen, note
 
 __all__ = ["install"]
@@ -21,44 +22,33 @@ _BLOCKED = "Tool execution blocked by hook"
 
 def install(module: Any) -> None:
     """Hook ``crewai.agents.agent_executor``."""
-    read = module.extract_tool_call_info
-    executes = functools.partial(_executes, read=read)
+    executes = functools.partial(_executes, module.extract_tool_call_info)
     hook("crewai", module.AgentExecutor, "_execute_single_native_tool_call", executes)
-    hook("crewai", module, "failure_from_exception", lambda explain: _keeps("error", explain))
-    hook("crewai", module, "detect_tool_failure", lambda detect: _keeps("result", detect))
+    hook("crewai", module, "failure_from_exception", functools.partial(_keeps, "error"))
+    hook("crewai", module, "detect_tool_failure", functools.partial(_keeps, "result"))
 
 
-def _keeps(detail: str, original: Any) -> Any:
+def _keeps(detail: str, original: Any, subject: Any, *args: Any, **kwargs: Any) -> Any:
     """Note an exception or a returned value, of which the executor keeps only the text."""
-
-    @functools.wraps(original)
-    def noting(subject: Any, *args: Any, **kwargs: Any) -> Any:
-        note(**{detail: subject})
-        return original(subject, *args, **kwargs)
-
-    return noting
+    note(**{detail: subject})
+    return original(subject, *args, **kwargs)
 
 
-def _executes(original: Any, *, read: Any) -> Any:
+def _executes(read: Any, original: Any, executor: Any, tool_call: Any) -> Any:
     """Observe one native tool call of an executor.
 
     Args:
-        original: CrewAI's method.
         read: CrewAI's reader of a provider's form of a call: id, name and arguments, or None.
+        original: CrewAI's method.
+        executor: Whose method it is.
+        tool_call: The call in a provider's form.
     """
-
-    @functools.wraps(original)
-    def execute(self: Any, tool_call: Any) -> Any:
-        with Call(lambda: _seen(self, read(tool_call))) as call:
-            answer = original(self, tool_call)
-            text = call.ended(
-                lambda seen: _answered(self, seen, answer), improve=improves("crewai")
-            )
-            if text is not None:
-                answer["result"] = text
-            return answer
-
-    return execute
+    with Call(lambda: _seen(executor, read(tool_call))) as call:
+        answer = original(executor, tool_call)
+        text = call.ended(lambda seen: _answered(executor, seen, answer))
+        if text is not None:
+            answer["result"] = text
+        return answer
 
 
 def _seen(executor: Any, read: Any) -> Seen:
@@ -69,7 +59,7 @@ def _seen(executor: Any, read: Any) -> Seen:
         "crewai",
         name,
         call_id=call_id,
-        turn=f"{conversation}/{_turn(executor.state.messages)}",
+        turn=f"{conversation}/{latest_answer(executor.state.messages)}",
         conversation=conversation,
         model=getattr(executor.llm, "model", None),
         agent=getattr(executor.agent, "role", None),
@@ -115,9 +105,3 @@ def _conversation(executor: Any) -> str:
     if task is None:
         return str(executor.state.id)
     return f"{task.id}@{task.start_time:%Y%m%dT%H%M%S.%f}"
-
-
-def _turn(messages: Any) -> int:
-    """Return the index of the model's latest message: calls of one turn are parallel."""
-    latest = reversed(range(len(messages)))
-    return next((at for at in latest if messages[at].get("role") == "assistant"), 0)

@@ -9,7 +9,8 @@ import functools
 from typing import Any
 
 from toolfault.errors import ToolError
-from toolfault.integrations._discover import hook, improves
+from toolfault.integrations._discover import hook
+from toolfault.integrations._schemas import of_google
 from toolfault.integrations.seen import Call, Seen, note
 
 __all__ = ["install"]
@@ -24,61 +25,37 @@ def install(module: Any) -> None:
     """Hook where a call is executed, in 2.x or in 1.x, and where its exception passes."""
     name = module.__name__
     if name.endswith("._caller"):
-        hook("google_adk", module, "_execute_single_prepared_call", _executes_prepared)
+        executes = functools.partial(_executes, _in_2)
+        hook("google_adk", module, "_execute_single_prepared_call", executes)
     elif name.endswith(".functions"):
-        hook("google_adk", module, "_execute_single_function_call_async", _executes, optional=True)
+        executes = functools.partial(_executes, _in_1)
+        hook("google_adk", module, "_execute_single_function_call_async", executes, optional=True)
     else:
         hook("google_adk", module.PluginManager, "run_on_tool_error_callback", _fails)
 
 
-def _executes_prepared(original: Any) -> Any:
-    """Observe a call of 2.x."""
-
-    @functools.wraps(original)
-    async def execute(invocation: Any, prepared: Any, agent: Any, **kwargs: Any) -> Any:
-        def build() -> Seen:
-            return _seen(invocation, prepared.function_call, prepared.tools_dict, agent)
-
-        return await _observed(build, lambda: original(invocation, prepared, agent, **kwargs))
-
-    return execute
+def _in_2(prepared: Any, agent: Any) -> tuple[Any, Any, Any]:
+    return prepared.function_call, prepared.tools_dict, agent
 
 
-def _executes(original: Any) -> Any:
-    """Observe a call of 1.x."""
-
-    @functools.wraps(original)
-    async def execute(
-        invocation: Any, function_call: Any, tools: Any, agent: Any, *args: Any, **kwargs: Any
-    ) -> Any:
-        def build() -> Seen:
-            return _seen(invocation, function_call, tools, agent)
-
-        return await _observed(
-            build, lambda: original(invocation, function_call, tools, agent, *args, **kwargs)
-        )
-
-    return execute
+def _in_1(function_call: Any, tools: Any, agent: Any, *_: Any) -> tuple[Any, Any, Any]:
+    return function_call, tools, agent
 
 
-def _fails(original: Any) -> Any:
-    """Note an exception, which a plugin may turn into an answer."""
-
-    @functools.wraps(original)
-    async def run_on_tool_error_callback(self: Any, *args: Any, **kwargs: Any) -> Any:
-        note(error=kwargs.get("error"))
-        return await original(self, *args, **kwargs)
-
-    return run_on_tool_error_callback
-
-
-async def _observed(build: Any, run: Any) -> Any:
-    with Call(build, refused=_refused) as call:
-        event = await run()
-        text = call.ended(lambda seen: _answered(seen, event), improve=improves("google_adk"))
+async def _executes(parts: Any, original: Any, invocation: Any, *given: Any, **kwargs: Any) -> Any:
+    """Observe a call; ``parts`` finds what it is about in what this version is given."""
+    with Call(lambda: _seen(invocation, *parts(*given))) as call:
+        event = await original(invocation, *given, **kwargs)
+        text = call.ended(lambda seen: _answered(seen, event))
         if text is not None:
             _response_of(event).response = {"error": text}
         return event
+
+
+async def _fails(original: Any, *args: Any, **kwargs: Any) -> Any:
+    """Note an exception, which a plugin may turn into an answer."""
+    note(error=kwargs.get("error"))
+    return await original(*args, **kwargs)
 
 
 def _seen(invocation: Any, function_call: Any, tools: Any, agent: Any) -> Seen:
@@ -95,6 +72,7 @@ def _seen(invocation: Any, function_call: Any, tools: Any, agent: Any) -> Seen:
         arguments=function_call.args or {},
         known_tools=tuple(tools),
         fn=tool,
+        stage="unknown" if tool is None else "ok",
     )
 
 
@@ -106,11 +84,6 @@ def _turn(invocation: Any, call_id: str) -> str:
     return str(invocation.invocation_id)
 
 
-def _refused(seen: Seen) -> None:
-    if seen.tool not in seen.known_tools:
-        seen.stage = "unknown"
-
-
 def _answered(seen: Seen, event: Any) -> None:
     """Fill in what the answer tells; an exception was noted on the way."""
     tool, seen.fn = seen.fn, getattr(seen.fn, "func", None)
@@ -119,48 +92,29 @@ def _answered(seen: Seen, event: Any) -> None:
         return
     answer = _response_of(event).response
     told = answer.get("error") if isinstance(answer, dict) else None
-    if seen.tool not in seen.known_tools:
-        seen.stage = "unknown"
-    elif seen.error is not None:
+    if seen.error is not None and seen.stage == "ok":
         seen.stage = "exec"
-    elif not isinstance(told, str):
+    elif isinstance(told, str) and seen.stage == "ok":
+        _tell(seen, told)
+    if seen.stage == "ok":
         seen.result = answer.get("result") if set(answer) == {"result"} else answer
         return
-    elif told.startswith(_CONFIRMATION):
+    seen.told = told or str(answer)
+    seen.schema = of_google(tool)
+
+
+def _tell(seen: Seen, told: str) -> None:
+    """Fill in what an answer of ADK itself means, or a tool's that says ``error``."""
+    if told.startswith(_CONFIRMATION):
         seen.stage = "control"
     elif told.startswith(_REJECTED):
-        seen.stage, seen.error = (
-            "exec",
-            ToolError(
-                seen.tool, told, "rejected_by_user", category="availability", audience="user"
-            ),
+        seen.stage = "exec"
+        seen.error = ToolError(
+            seen.tool, told, "rejected_by_user", category="availability", audience="user"
         )
     else:
         seen.stage = "validation" if any(words in told for words in _REFUSED) else "returned"
-    seen.told = told or str(answer)
-    seen.schema = _schema(tool)
 
 
 def _response_of(event: Any) -> Any:
     return event.get_function_responses()[0]
-
-
-def _schema(tool: Any) -> Any:
-    """Return the JSON schema of a tool's declaration, which may be in Google's own form."""
-    declaration = None if tool is None else tool._get_declaration()  # noqa: SLF001
-    schema = getattr(declaration, "parameters_json_schema", None)
-    googles = getattr(declaration, "parameters", None)
-    if schema is not None or googles is None:
-        return schema
-    return _in_lower_case(googles.model_dump(exclude_none=True, mode="json"))
-
-
-def _in_lower_case(schema: Any) -> Any:
-    if isinstance(schema, list):
-        return [_in_lower_case(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        name: part.lower() if name == "type" and isinstance(part, str) else _in_lower_case(part)
-        for name, part in schema.items()
-    }

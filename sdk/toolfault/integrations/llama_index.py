@@ -6,10 +6,9 @@ them, and a value of the wrong type reaches the tool.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
-from toolfault.integrations._discover import hook, improves
+from toolfault.integrations._discover import hook
 from toolfault.integrations._threads import Thread, thread_of
 from toolfault.integrations.seen import Call, Seen, note
 
@@ -24,47 +23,29 @@ def install(module: Any) -> None:
     hook("llama_index", agent, "_call_tool", _runs)
 
 
-def _parses(original: Any) -> Any:
+async def _parses(original: Any, agent: Any, ctx: Any, ev: Any) -> Any:
     """Count the turns of the model."""
-
-    @functools.wraps(original)  # takes along what makes it a step
-    async def parse_agent_output(self: Any, ctx: Any, ev: Any) -> Any:
-        thread = await _thread(ctx)
-        if thread is not None:
-            thread.turns += 1
-        return await original(self, ctx, ev)
-
-    return parse_agent_output
+    thread = await _thread(ctx)
+    if thread is not None:
+        thread.turns += 1
+    return await original(agent, ctx, ev)
 
 
-def _calls(original: Any) -> Any:
+async def _calls(original: Any, agent: Any, ctx: Any, ev: Any) -> Any:
     """Observe one call."""
-
-    @functools.wraps(original)
-    async def call_tool(self: Any, ctx: Any, ev: Any) -> Any:
-        thread, owner = await _thread(ctx), await _owner(self, ctx)
-        with Call(lambda: _seen(owner, ev, thread)) as call:
-            result = await original(self, ctx, ev)
-            text = call.ended(
-                lambda seen: _answered(owner, seen, result.tool_output),
-                improve=improves("llama_index"),
-            )
-            if text is not None:
-                result.tool_output.content = text
-            return result
-
-    return call_tool
+    thread, owner = await _thread(ctx), await _owner(agent, ctx)
+    with Call(lambda: _seen(owner, ev, thread)) as call:
+        result = await original(agent, ctx, ev)
+        text = call.ended(lambda seen: _answered(owner, seen, result.tool_output))
+        if text is not None:
+            result.tool_output.content = text
+        return result
 
 
-def _runs(original: Any) -> Any:
+async def _runs(original: Any, agent: Any, ctx: Any, tool: Any, tool_input: Any) -> Any:
     """Note the tool that was found."""
-
-    @functools.wraps(original)
-    async def _call_tool(self: Any, ctx: Any, tool: Any, tool_input: Any) -> Any:
-        note(fn=tool)
-        return await original(self, ctx, tool, tool_input)
-
-    return _call_tool
+    note(fn=tool)
+    return await original(agent, ctx, tool, tool_input)
 
 
 def _seen(agent: Any, ev: Any, thread: Thread | None) -> Seen:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from toolfault.errors import ConfigError
 from toolfault.integrations._conversation import conversation_of
+from toolfault.integrations._providers import PROVIDERS, Part
 from toolfault.integrations.seen import Seen, observe
 
-__all__ = ["PROVIDERS", "capture_messages"]
+__all__ = ["capture_messages"]
 
 _REMEMBERED = 4_096  # calls of which a second look at the same messages is recognised
 _captured: OrderedDict[tuple[str | None, str], None] = OrderedDict()
@@ -57,12 +58,9 @@ def capture_messages(
     return reported
 
 
-_Part = dict[str, Any]
-
-
-def _answered(read: Any, messages: Iterable[Any]) -> Iterator[tuple[_Part, _Part]]:
+def _answered(read: Any, messages: Iterable[Any]) -> Iterator[tuple[Part, Part]]:
     """Yield each call with its answer, in the order of the answers."""
-    open_calls: dict[str, _Part] = {}
+    open_calls: dict[str, Part] = {}
     for index, message in enumerate(messages):
         for part in read(message, index):
             if "tool" in part:
@@ -71,56 +69,7 @@ def _answered(read: Any, messages: Iterable[Any]) -> Iterator[tuple[_Part, _Part
                 yield open_calls.pop(part["id"]), part
 
 
-def _openai(message: Any, index: int) -> Iterator[_Part]:
-    if _get(message, "role") == "tool":
-        content = _text(_get(message, "content"))
-        yield {"id": _get(message, "tool_call_id"), "content": content, "failed": False}
-        return
-    for call in _get(message, "tool_calls") or ():
-        function = _get(call, "function")
-        yield {
-            "id": _get(call, "id"),
-            "turn": f"m{index}",
-            "tool": str(_get(function, "name")),
-            "arguments": _get(function, "arguments"),
-        }
-
-
-def _anthropic(message: Any, index: int) -> Iterator[_Part]:
-    content = _get(message, "content")
-    for block in content if isinstance(content, (list, tuple)) else ():
-        kind = _get(block, "type")
-        if kind == "tool_use":
-            yield {
-                "id": _get(block, "id"),
-                "turn": f"m{index}",
-                "tool": str(_get(block, "name")),
-                "arguments": _get(block, "input"),
-            }
-        elif kind == "tool_result":
-            yield {
-                "id": _get(block, "tool_use_id"),
-                "content": _text(_get(block, "content")),
-                "failed": _get(block, "is_error") is True,
-            }
-
-
-PROVIDERS = {"openai": _openai, "anthropic": _anthropic}
-
-
-def _get(thing: Any, name: str) -> Any:
-    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
-
-
-def _text(content: Any) -> str:
-    """Return the text of an answer: plain, or the text blocks of a list."""
-    if isinstance(content, (list, tuple)):
-        texts = (_get(block, "text") for block in content)
-        return "\n".join(text for text in texts if isinstance(text, str))
-    return content if isinstance(content, str) else ""
-
-
-def _seen(call: _Part, answer: _Part, conversation: str | None) -> Seen:
+def _seen(call: Part, answer: Part, conversation: str | None) -> Seen:
     content = answer["content"]
     result = _json(content)
     failed = answer["failed"] or _says_so(result)

@@ -9,7 +9,7 @@ no second record::
 
     with Call(lambda: Seen("some_framework", request.name, call_id=request.id)) as call:
         answer = original(request)
-        text = call.ended(lambda seen: fill(seen, answer), improve=True)
+        text = call.ended(lambda seen: fill(seen, answer))
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any
 
 from toolfault.errors import ErrorCategory, ToolError
 from toolfault.integrations._conversation import conversation_of
+from toolfault.integrations._discover import improves
 from toolfault.integrations._failure import (
     causes,
     failure_of,
@@ -167,13 +168,14 @@ class Call:
             leave(self._token)
 
     def ended(
-        self, fill: Callable[[Seen], object] | None = None, *, improve: bool = False
+        self, fill: Callable[[Seen], object] | None = None, *, improve: bool | None = None
     ) -> str | None:
         """Say how the call ended; the first word counts.
 
         Args:
             fill: Adds to what is known what came of the call; called inside the guard.
-            improve: Whether a better text for the model is wanted.
+            improve: Whether a better text for the model is wanted; None as the host has asked for
+                with ``instrument``.
 
         Returns:
             The text to put in place of the framework's, or None.
@@ -188,7 +190,7 @@ class Call:
                 fill(seen)
             return seen
 
-        return observe(build, improve=improve)
+        return observe(build, improve=improves(seen.framework) if improve is None else improve)
 
     def raised(self, error: BaseException) -> None:
         """Say that the framework passes ``error`` on to the host."""
@@ -202,7 +204,7 @@ class Call:
             if self._refused is not None:
                 self._refused(seen)
 
-        self.ended(with_error)
+        self.ended(with_error, improve=False)
 
 
 def open_call() -> Frame | None:

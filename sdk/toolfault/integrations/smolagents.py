@@ -7,10 +7,11 @@ validate, and what fails is the code. Its decorated tools report themselves.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from toolfault.integrations._discover import hook, improves
+from toolfault.integrations._discover import hook
+from toolfault.integrations._schemas import of_smolagents
 from toolfault.integrations._threads import thread_of
 from toolfault.integrations.seen import Call, Seen
 from toolfault.telemetry._conversations import current_scope
@@ -26,41 +27,29 @@ def install(module: Any) -> None:
     hook("smolagents", module.ToolCallingAgent, "execute_tool_call", _executes)
 
 
-def _processes(original: Any) -> Any:
+def _processes(original: Any, agent: Any, chat_message: Any, memory_step: Any) -> Iterator[Any]:
     """Keep the ids of the calls of one step, which ``execute_tool_call`` is not given."""
-
-    @functools.wraps(original)
-    def process_tool_calls(self: Any, chat_message: Any, memory_step: Any) -> Iterator[Any]:
-        try:
-            setattr(self, _STEP, _Step(self, chat_message.tool_calls, memory_step.step_number))
-        except Exception:  # noqa: BLE001 - calls without ids are better than none
-            setattr(self, _STEP, None)
-        yield from original(self, chat_message, memory_step)
-
-    return process_tool_calls
+    try:
+        setattr(agent, _STEP, _Step(agent, chat_message.tool_calls, memory_step.step_number))
+    except Exception:  # noqa: BLE001 - calls without ids are better than none
+        setattr(agent, _STEP, None)
+    yield from original(agent, chat_message, memory_step)
 
 
-def _executes(original: Any) -> Any:
+def _executes(original: Any, agent: Any, tool_name: str, arguments: Any) -> Any:
     """Observe one call. What its exception says, the model reads at the end of the step."""
-
-    @functools.wraps(original)
-    def execute_tool_call(self: Any, tool_name: str, arguments: Any) -> Any:
-        if tool_name == "final_answer":
-            return original(self, tool_name, arguments)
-        with Call(lambda: _seen(self, tool_name, arguments)) as call:
-            try:
-                result = original(self, tool_name, arguments)
-            except Exception as error:
-                text = call.ended(
-                    functools.partial(_failed, error=error), improve=improves("smolagents")
-                )
-                if text is not None:
-                    error.message, error.args = text, (text,)  # type: ignore[attr-defined]
-                raise
-            call.ended(functools.partial(_succeeded, result=result))
-            return result
-
-    return execute_tool_call
+    if tool_name == "final_answer":
+        return original(agent, tool_name, arguments)
+    with Call(lambda: _seen(agent, tool_name, arguments)) as call:
+        try:
+            result = original(agent, tool_name, arguments)
+        except Exception as error:
+            text = call.ended(functools.partial(_failed, error=error))
+            if text is not None:
+                error.message, error.args = text, (text,)  # type: ignore[attr-defined]
+            raise
+        call.ended(functools.partial(_succeeded, result=result))
+        return result
 
 
 class _Step:
@@ -103,7 +92,7 @@ def _seen(agent: Any, name: str, arguments: Any) -> Seen:
         model=getattr(agent.model, "model_id", None),
         agent=agent.name,
         arguments=arguments,
-        schema=None if tool is None else _schema(tool.inputs),
+        schema=None if tool is None else of_smolagents(tool.inputs),
         known_tools=(*agent.tools, *agent.managed_agents),
         fn=getattr(tool, "forward", None),
     )
@@ -122,20 +111,3 @@ def _failed(seen: Seen, *, error: Exception) -> None:
 def _succeeded(seen: Seen, *, result: Any) -> None:
     # A text output is wrapped; what the tool returned may have been a mapping.
     seen.result = result.to_raw() if type(result).__name__ == "AgentText" else result
-
-
-def _schema(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the inputs of a tool as the JSON schema that smolagents shows to the model."""
-    properties = {}
-    for name, given in inputs.items():
-        kept = {
-            key: value for key, value in given.items() if key not in ("nullable", "description")
-        }
-        properties[name] = {} if kept.get("type") == "any" else kept
-    required = [name for name, given in inputs.items() if not given.get("nullable")]
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }

@@ -10,8 +10,8 @@ import functools
 from collections.abc import AsyncIterator
 from typing import Any
 
-from toolfault.integrations._discover import hook, improves
-from toolfault.integrations._threads import thread_of
+from toolfault.integrations._discover import hook
+from toolfault.integrations._threads import latest_answer, thread_of
 from toolfault.integrations.seen import Call, Seen
 
 __all__ = ["install"]
@@ -26,42 +26,33 @@ def install(module: Any) -> None:
     hook("strands", module.ToolExecutor, "_stream", _streams)
 
 
-def _streams(original: Any) -> Any:
+async def _streams(
+    original: Any, agent: Any, tool_use: Any, tool_results: Any, *args: Any, **kwargs: Any
+) -> AsyncIterator[Any]:
     """Observe one call: the last event of its stream is the result that the model reads."""
-    run = original.__func__ if isinstance(original, staticmethod) else original
-
-    @functools.wraps(run)
-    async def _stream(
-        agent: Any, tool_use: Any, tool_results: Any, *args: Any, **kwargs: Any
-    ) -> AsyncIterator[Any]:
-        call = Call(lambda: _seen(agent, tool_use))
-        events = run(agent, tool_use, tool_results, *args, **kwargs)
-        last: Any = None
-        try:
-            while True:
-                with call:  # not across a yield: the consumer has a context of its own
-                    try:
-                        event = await anext(events)
-                    except StopAsyncIteration:
-                        break
-                last = event
-                if type(event).__name__ == _END:
-                    text = call.ended(
-                        functools.partial(_answered, agent=agent, event=event),
-                        improve=improves("strands"),
-                    )
-                    if text is not None:
-                        event.tool_result["content"] = [{"text": text}]
-                yield event
-        except BaseException as error:
-            call.raised(error)
-            raise
-        finally:
-            await events.aclose()
-        if type(last).__name__ == _PAUSE:
-            call.ended(_paused)
-
-    return staticmethod(_stream) if isinstance(original, staticmethod) else _stream
+    call = Call(lambda: _seen(agent, tool_use))
+    events = original(agent, tool_use, tool_results, *args, **kwargs)
+    last: Any = None
+    try:
+        while True:
+            with call:  # not across a yield: the consumer has a context of its own
+                try:
+                    event = await anext(events)
+                except StopAsyncIteration:
+                    break
+            last = event
+            if type(event).__name__ == _END:
+                text = call.ended(functools.partial(_answered, agent=agent, event=event))
+                if text is not None:
+                    event.tool_result["content"] = [{"text": text}]
+            yield event
+    except BaseException as error:
+        call.raised(error)
+        raise
+    finally:
+        await events.aclose()
+    if type(last).__name__ == _PAUSE:
+        call.ended(_paused)
 
 
 def _seen(agent: Any, tool_use: Any) -> Seen:
@@ -73,18 +64,12 @@ def _seen(agent: Any, tool_use: Any) -> Seen:
         "strands",
         tool_use["name"],
         call_id=tool_use["toolUseId"],
-        turn=f"{session}/{_turn(agent.messages)}",
+        turn=f"{session}/{latest_answer(agent.messages)}",
         conversation=session,
         model=config.get("model_id") if isinstance(config, dict) else None,
         agent=None if agent.name == _UNNAMED else agent.name,
         arguments=tool_use["input"],
     )
-
-
-def _turn(messages: Any) -> int:
-    """Return the index of the model's latest message: calls of one turn are parallel."""
-    latest = reversed(range(len(messages)))
-    return next((at for at in latest if messages[at].get("role") == "assistant"), 0)
 
 
 def _answered(seen: Seen, *, agent: Any, event: Any) -> None:

@@ -120,33 +120,28 @@ class ToolManager:
 
     def as_langchain(self) -> list[Any]:
         """Return the available tools as tools of LangChain; see ``integrations.native``."""
-        from toolfault.integrations import native
-
-        return native.as_langchain(self)
+        return self._handed_over("langchain")
 
     def as_openai_agents(self) -> list[Any]:
         """Return the available tools as tools of the OpenAI Agents SDK."""
-        from toolfault.integrations import native
-
-        return native.as_openai_agents(self)
+        return self._handed_over("openai_agents")
 
     def as_pydantic_ai(self) -> list[Any]:
         """Return the available tools as tools of Pydantic AI."""
-        from toolfault.integrations import native
-
-        return native.as_pydantic_ai(self)
+        return self._handed_over("pydantic_ai")
 
     def as_mcp(self) -> list[Any]:
         """Return the available tools as tools of a high-level server of the MCP SDK."""
-        from toolfault.integrations import native
-
-        return native.as_mcp(self)
+        return self._handed_over("mcp")
 
     def as_fastmcp(self) -> list[Any]:
         """Return the available tools as tools of a FastMCP server."""
-        from toolfault.integrations import native
+        return self._handed_over("fastmcp")
 
-        return native.as_fastmcp(self)
+    def _handed_over(self, framework: str) -> list[Any]:
+        from toolfault.integrations.native import handed_over
+
+        return handed_over(self, framework)
 
     async def call_tool(
         self,

@@ -22,7 +22,7 @@ def test_a_named_tool_is_of_the_same_model_in_whatever_order_rows_come():
     found = set()
     for ordered in permutations(rows):
         (cells,) = views_of(ordered, 1)
-        ended = ended_of([("c", said, "", "", 0, 1, 2)], cells)
+        ended = ended_of([("c", said, "1", "", 0, 1, 2)], cells, {})
         named = named_tools(cells, ended, np.asarray([True]))
         assert named.calls.tolist() == [5.0]
         found.add(named.strata)

@@ -18,8 +18,8 @@ from mcp.server.mcpserver import MCPServer
 from mcp_types import ToolAnnotations
 
 import toolfault
-from toolfault.integrations.mcp.results import idempotent
 from toolfault.integrations.mcp.server import requested
+from toolfault.integrations.mcp.tools import idempotent
 from toolfault.integrations.seen import Call, Seen
 from toolfault.testing import MemoryTransport
 

@@ -70,6 +70,7 @@ class Conversation:
     ended_at: int | None = None
     end_event_id: str | None = None
     end_calls: dict[str, int] | None = None
+    ends: int = 0
     successes: list[Success] = field(default_factory=list)
     time_source: str = "none"
     rung: str = NONE
@@ -112,6 +113,7 @@ class Conversation:
         known = Counter(self.end_calls or {})
         known.update(calls)
         self.end_calls = dict(sorted(known.items()))
+        self.ends += 1
 
     def add_success(self, new: Success) -> None:
         """Keep, for any tool and turn of a chain, the newest success of another tool and turn.

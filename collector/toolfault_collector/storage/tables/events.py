@@ -72,6 +72,7 @@ conversation = Table(
     Column("ended_at", BigInteger),  # latest conversation_end; counts when >= last_at
     Column("end_event_id", String(36)),
     Column("end_calls", JSON),  # {tool: calls}, the sum over its conversation_end events
+    Column("ends", Integer, nullable=False, server_default="0"),  # how many of these
     # What says whether another tool succeeded after a chain: [[started_at, seq, tool, turn], ...]
     Column("successes", JSON),
     Column("time_source", String(8), nullable=False, server_default="client"),

@@ -50,11 +50,9 @@ def side_data(label: str, scope: Scope, found: Part) -> SideData:
     more = _at_most(counted, cells, more)
     by_stratum = dict(zip(cells.strata, cells.by_stratum(more), strict=True))
     # The counters hold every conversation in the minute of its end, those with a failure too.
-    told = np.full(len(ended.at), True) if since is None else ended.at >= since
-    if until is not None:
-        told &= ended.at < until
+    told = told_by(ended, cells, window(scope))
     folded = replace(
-        beyond_rows(found.counted, told_by(ended, cells, told), of_tools=scope.query.has("tool")),
+        beyond_rows(found.counted, told, of_tools=scope.query.has("tool")),
         calls={
             key: rest
             for key, calls in counted.items()
@@ -65,17 +63,25 @@ def side_data(label: str, scope: Scope, found: Part) -> SideData:
     return _side(label, scope, tuple(view.with_calls(more) for view in views), folded)
 
 
-def told_by(ended: Ended, cells: Columns, told: NDArray[np.bool_]) -> Counted:
+def told_by(ended: Ended, cells: Columns, own: tuple[int | None, int | None]) -> Counted:
     """Return what senders counted of conversations that are known as rows too.
+
+    Senders count a conversation in the minute of its end, each the calls that were made by way of
+    it: of a conversation with several ends each is counted.
 
     Args:
         ended: What conversations said at their end.
         cells: The cells.
-        told: Which conversations of *ended* ended in the window: senders count a conversation in
-            the minute of its end.
+        own: The window, of which the conversations are counted that ended in it.
     """
+    since, until = own
     tools = {tool: number for number, tool in enumerate(ended.tools)}
     there, width = _has_cell(ended, cells, tools), max(1, len(tools))
+    told = np.full(len(ended.at), True) if since is None else ended.at >= since
+    if until is not None:
+        told &= ended.at < until
+    several = dict(zip(cells.names.of(ended.several).tolist(), ended.several.values(), strict=True))
+    told &= ~np.isin(ended.conversation, list(several))
     in_window = np.zeros(len(cells.names), dtype=np.bool_)
     in_window[ended.conversation[told]] = True
     known = in_window[ended.of] & there
@@ -83,12 +89,30 @@ def told_by(ended: Ended, cells: Columns, told: NDArray[np.bool_]) -> Counted:
     many = added(names, np.ones(len(names)), width)
     squares = added(names, ended.calls[known] ** 2, width)
     total = ended.total[told]
-    return Counted(
+    found = Counted(
         calls=Counter(),
         conversations=len(total),
         squared=int((total * total).sum()),
         conversations_of=Counter({tool: int(many[place]) for tool, place in tools.items()}),
         squared_of=Counter({tool: int(squares[place]) for tool, place in tools.items()}),
+    )
+    if not several:
+        return found
+    ends = [
+        (place, calls)
+        for place, of_talk in several.items()
+        for at, calls in of_talk
+        if (since is None or at >= since) and (until is None or at < until)
+    ]
+    pairs = set(zip(ended.of[there].tolist(), ended.tool[there].tolist(), strict=True))
+    for place, calls in ends:
+        for tool, number in calls.items():
+            if (place, tools[tool]) in pairs:
+                found.conversations_of[tool] += 1
+                found.squared_of[tool] += number * number
+    return found._replace(
+        conversations=found.conversations + len(ends),
+        squared=found.squared + sum(sum(calls.values()) ** 2 for _, calls in ends),
     )
 
 

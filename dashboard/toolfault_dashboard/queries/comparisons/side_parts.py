@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain, compress
@@ -36,6 +36,7 @@ __all__ = [
     "CodePart",
     "Counted",
     "Ended",
+    "Ends",
     "Part",
     "cells_of_rows",
     "code_part",
@@ -46,6 +47,9 @@ __all__ = [
     "together",
     "views_of",
 ]
+
+Ends = Mapping[str, Sequence[tuple[int, Mapping[str, int]]]]
+"""By conversation the moment of each of its ends, and the calls per tool that it named."""
 
 _Name = TypeVar("_Name", str, Stratum)
 
@@ -103,6 +107,8 @@ class Ended:
         of: Position of the conversation of each pair of conversation and tool.
         tool: Position of its tool in ``tools``.
         calls: Calls of each pair.
+        several: Each end by itself, of conversations that ended more than once: every process that
+            takes part in one tells its end, and counts its own calls. Above is their sum.
     """
 
     conversation: Numbers
@@ -114,6 +120,7 @@ class Ended:
     tools: tuple[str, ...]
     tool: Numbers
     calls: Floats
+    several: Ends
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,13 +211,14 @@ def cells_of_rows(calls: Sequence[Sequence[Any]], chains: Sequence[Sequence[Any]
     )
 
 
-def ended_of(rows: Sequence[Sequence[Any]], cells: Columns) -> Ended:
+def ended_of(rows: Sequence[Sequence[Any]], cells: Columns, several: Ends) -> Ended:
     """Return what conversations of *cells* said at their end, by conversation and tool.
 
     Args:
-        rows: Conversation, its calls per tool as JSON, two columns that do not matter, and when its
-            first call began, its last one ended, and it ended itself.
+        rows: Conversation, its calls per tool as JSON, two columns that do not matter here, and
+            when its first call began, its last one ended, and it ended itself.
         cells: Cells that each of these conversations has.
+        several: Each end of those that ended more than once.
     """
     tools: dict[str, int] = {}
     names, texts, _, _, *moments = columns_of_rows(rows, 7)[:7]
@@ -230,6 +238,7 @@ def ended_of(rows: Sequence[Sequence[Any]], cells: Columns) -> Ended:
         tool=numbered(chain.from_iterable(named), tools),
         tools=tuple(tools),
         calls=calls,
+        several=several,
     )
 
 
@@ -255,7 +264,8 @@ def together(parts: Sequence[Part], *_args: object) -> Part:
 def only(part: Part, chosen: NDArray[np.bool_]) -> Part:
     """Return *part* with the *chosen* of its conversations alone, and without what was counted."""
     cells, ended, codes = part.views[0], part.ended, part.codes
-    names = Names({name: place for place, name in enumerate(compress(cells.names, chosen))})
+    kept = {name: place for place, name in enumerate(compress(cells.names, chosen))}
+    names = Names(kept)
     ids = np.cumsum(chosen) - 1
     own, talks, pairs = (
         chosen[each] for each in (cells.conversation, ended.conversation, ended.of)
@@ -288,6 +298,7 @@ def only(part: Part, chosen: NDArray[np.bool_]) -> Part:
             of=ids[ended.of[pairs]],
             tool=ended.tool[pairs],
             calls=ended.calls[pairs],
+            several={name: each for name, each in ended.several.items() if name in kept},
         ),
         more=part.more[own],
         counted=NOTHING_COUNTED,
@@ -322,7 +333,8 @@ def _ended_together(parts: Sequence[Ended], layout: Layout) -> Ended:
         )
     whole = [np.concatenate(column) for column in zip(*found, strict=True)]
     conversation, total, first, last, at, of, tool, calls = whole
-    return Ended(conversation, total, first, last, at, of, tuple(tools), tool, calls)
+    several = {name: ends for part in parts for name, ends in part.several.items()}
+    return Ended(conversation, total, first, last, at, of, tuple(tools), tool, calls, several)
 
 
 def _more_together(known: Floats, cells: Columns, ended: Ended, layout: Layout) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
@@ -29,6 +30,7 @@ from toolfault_collector.storage.tables import (
     call_counts,
     chain,
     conversation,
+    conversation_end,
     tool_call,
 )
 from toolfault_dashboard.analysis.comparisons.sides import SideData, Stratum
@@ -51,7 +53,7 @@ from toolfault_dashboard.search import Clause, Moment, Pattern, Query
 if TYPE_CHECKING:
     from toolfault_dashboard.analysis.comparisons.by_code import CodeAmounts
     from toolfault_dashboard.analysis.comparisons.columns import CodeColumns
-    from toolfault_dashboard.queries.comparisons.side_parts import Counted, Part
+    from toolfault_dashboard.queries.comparisons.side_parts import Counted, Ends, Part
 
 __all__ = [
     "TIMED",
@@ -76,6 +78,13 @@ _COUNTS = (
 )  # fmt: skip
 _STRATUM = ("tool", "model", "agent")
 _MOMENTS = ("first_at", "last_at", "ended_at")
+# In the columns of a stratum. As text: of a long history most conversations are not of a side and
+# need no reading.
+_SAID: Final = (
+    cast(conversation.c.end_calls, Text).label("calls"),
+    cast(conversation.c.ends, Text).label(_STRATUM[1]),
+    literal("").label(_STRATUM[2]),
+)
 _CELL: Final = "cell"
 _COUNTED: Final = "counted"
 _ENDED: Final = "ended"
@@ -147,14 +156,15 @@ def side_part(conn: Connection, scope: Scope, codes: bool, *, whole: bool = Fals
     if whole:
         # Without counters it does not matter what is in them already.
         said = rows[_ENDED] if counted.calls else []
+        several = _several(conn, scope, said)
         width = _width(sampled)  # once: it builds expressions to count them
         of_codes: Sequence[Sequence[Any]] = [
             (code, talk, *numbers[:width]) for talk, code, _, _, *numbers in rows[_CODE]
         ]
     else:  # another part may have some
-        said = _ended(conn, scope, frozenset(views[0].names))
+        said, several = _ended(conn, scope, frozenset(views[0].names))
         of_codes = conn.execute(failures_by_code(scope, sampled)).all() if codes else ()
-    ended = ended_of(said, views[0])
+    ended = ended_of(said, views[0], several)
     return Part(
         views=views,
         ended=ended,
@@ -184,7 +194,8 @@ def _part_of_rows(conn: Connection, scope: Scope, *, codes: bool) -> Part:
     if codes:
         talk = _conversation_of_call().label("talk")
         further = conn.execute(of_other_issues(failures_of(scope), talk, sampled=False)).all()
-    ended = ended_of(_ended(conn, scope, frozenset(cells.names)), cells)
+    said, several = _ended(conn, scope, frozenset(cells.names))
+    ended = ended_of(said, cells, several)
     return Part(
         views=(cells,),
         ended=ended,
@@ -314,12 +325,15 @@ def _at_once(
     for label, kind, step, *row in conn.execute(of_all):
         found[label, kind, step].append(row)
     said = {label: found[label, _ENDED, 0] for label in scopes}
+    several = {label: _several(conn, scopes[label], rows) for label, rows in said.items()}
     for step in range(len(ends)):
         new: dict[str, Part] = {}
         for label, scope in scopes.items():
             views = views_of(found[label, _CELL, step], 3 if sampled.calls else 1)
             known = frozenset(views[0].names)
-            ended = ended_of([row for row in said[label] if row[0] in known], views[0])
+            own = [row for row in said[label] if row[0] in known]
+            again = {name: each for name, each in several[label].items() if name in known}
+            ended = ended_of(own, views[0], again)
             counted = _counted(found[label, _COUNTED, step], of_tools=scope.query.has("tool"))
             new[label] = Part(views, ended, more_calls(views[0], ended), counted)
         yield new
@@ -443,8 +457,7 @@ def said_by(scope: Scope, *, step: bool) -> Select[Any]:
     columns: list[ColumnElement[Any]] = [
         *([literal(0).label("step")] if step else []),
         conversation.c.session_id,
-        cast(conversation.c.end_calls, Text).label("calls"),
-        *(literal("").label(name) for name in _STRATUM[1:]),
+        *_SAID,
         *(conversation.c[name] for name in _MOMENTS),
     ]
     return select(*columns).where(
@@ -495,15 +508,10 @@ def _counted(rows: Iterable[Sequence[Any]], *, of_tools: bool) -> Counted:
     return Counted(calls, *total, named, squares)
 
 
-def _ended(conn: Connection, scope: Scope, known: Set[str]) -> list[Sequence[Any]]:
-    """Return what ``conversation_end`` said of the conversations of the side."""
-    # As text: of a long history most conversations are not of this side and need no reading.
-    no_name = (literal("").label(name) for name in _STRATUM[1:])
+def _ended(conn: Connection, scope: Scope, known: Set[str]) -> tuple[list[Sequence[Any]], Ends]:
+    """Return what ``conversation_end`` said of the conversations of the side, and `_several`."""
     statement = select(
-        conversation.c.session_id,
-        cast(conversation.c.end_calls, Text).label("calls"),
-        *no_name,
-        *(conversation.c[name] for name in _MOMENTS),
+        conversation.c.session_id, *_SAID, *(conversation.c[name] for name in _MOMENTS)
     ).where(
         conversation.c.project_id == scope.project_id,
         conversation.c.end_event_id.is_not(None),
@@ -524,4 +532,19 @@ def _ended(conn: Connection, scope: Scope, known: Set[str]) -> list[Sequence[Any
             )
             statements = [began.where(conversation.c.last_at < until), beyond]
     rows = (row for each in statements for row in conn.execute(each).all())
-    return [row for row in rows if row[1] and row[0] in known]
+    said: list[Sequence[Any]] = [row for row in rows if row[1] and row[0] in known]
+    return said, _several(conn, scope, said)
+
+
+def _several(conn: Connection, scope: Scope, said: Iterable[Sequence[Any]]) -> Ends:
+    """Return each end of those conversations of *said* that ended more than once."""
+    names = [row[0] for row in said if int(row[2]) > 1]
+    end = conversation_end.c
+    found: defaultdict[str, list[tuple[int, dict[str, int]]]] = defaultdict(list)
+    for at in range(0, len(names), _FEW):
+        statement = select(end.session_id, end.occurred_at, cast(end.calls, Text)).where(
+            end.project_id == scope.project_id, end.session_id.in_(names[at : at + _FEW])
+        )
+        for name, moment, calls in conn.execute(statement):
+            found[name].append((moment, json.loads(calls)))
+    return dict(found)

@@ -288,13 +288,11 @@ def _settled(part: Part, own: _Window, *, of_tools: bool) -> _Settled:
         part.codes.codes, part.codes.code, part.codes.conversation, part.codes.failures
     )
     since, until = own
-    whole, told = np.full((2, len(ended.at)), True)
+    whole = np.full(len(ended.at), True)
     if since is not None:
         whole &= ended.first >= since
-        told &= ended.at >= since
     if until is not None:
         whole &= ended.last < until
-        told &= ended.at < until
     is_whole = np.zeros(len(cells.names), dtype=np.bool_)
     is_whole[ended.conversation[whole]] = True
     more = np.where(is_whole[cells.conversation], part.more, 0.0)
@@ -302,7 +300,7 @@ def _settled(part: Part, own: _Window, *, of_tools: bool) -> _Settled:
         beside = named_tools(cells, ended, is_whole)
         cells, more = with_named(cells, beside), np.concatenate([more, beside.calls])
     reported, named = _moments_of([cells, cells.with_calls(more)], codes)
-    return _Settled(reported, named, told_by(ended, cells, told))
+    return _Settled(reported, named, told_by(ended, cells, own))
 
 
 def _moments_of(views: Sequence[Columns], codes: CodeColumns) -> list[CallClusters]:

@@ -16,8 +16,10 @@ from sqlalchemy import (
     Connection,
     Select,
     Subquery,
+    Text,
     and_,
     case,
+    cast,
     func,
     literal,
     or_,
@@ -26,6 +28,7 @@ from sqlalchemy import (
     tuple_,
 )
 
+from toolfault_collector.storage.tables import conversation_end
 from toolfault_dashboard.analysis.clusters import NO_MOMENTS, Moments
 from toolfault_dashboard.queries.comparisons.sides import cells_of, failures_by_code, said_by
 from toolfault_dashboard.queries.counting.weighing import Sampling, sampling
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["CallSums", "call_sums"]
 
 _PAIR: Final = ("talk", "tool")
+_TOLD: Final = ("ends", "squares")
 _RATES: Final = (("failures", "calls"), ("first_failures", "operations"))
 _ADDED: Final = tuple(name for rate in _RATES for name in rate)
 
@@ -74,8 +78,8 @@ def call_sums(conn: Connection, scope: Scope, *, named: bool) -> CallSums:
     beside = named and not scope.query.has("tool")
     of_tools: dict[str, _TwoMoments] = {}
     known: dict[str, Moments] = {}
-    whole: dict[str, tuple[int, int]] = {}
     told: dict[str, tuple[int, int]] = {}
+    known_ends: dict[str, tuple[int, int]] = {}
     of_all, told_of_all = (NO_MOMENTS, NO_MOMENTS), (0, 0)
     for is_all, tool, *numbers in conn.execute(_moments(pairs, beside=beside)):
         moments = _moments_of(numbers[:4]), _moments_of(numbers[4:8])
@@ -85,14 +89,16 @@ def call_sums(conn: Connection, scope: Scope, *, named: bool) -> CallSums:
         else:
             of_tools[tool], told[tool] = moments, ended
             known[tool] = Moments(int(numbers[10] or 0), 0.0, 0.0, float(numbers[11] or 0))
-            whole[tool] = int(numbers[12] or 0), int(numbers[13] or 0)
+            known_ends[tool] = int(numbers[12] or 0), int(numbers[13] or 0)
     if beside:
-        for tool, many, squared, *ended in conn.execute(_named_by_tool(scope)):
+        for tool, many, squared in conn.execute(_named_by_tool(scope)):
             more = _rest(Moments(int(many), 0.0, 0.0, float(squared)), known.get(tool, NO_MOMENTS))
             one, other = of_tools.get(tool, (NO_MOMENTS, NO_MOMENTS))
             of_tools[tool] = one + more, other + more
-            own, there = told.get(tool, (0, 0)), whole.get(tool, (0, 0))
-            told[tool] = own[0] + int(ended[0]) - there[0], own[1] + int(ended[1]) - there[1]
+        for tool, *of_whole in conn.execute(_told_by_tool(scope)):
+            parts = zip(told.get(tool, (0, 0)), of_whole, known_ends.get(tool, (0, 0)), strict=True)
+            ends, squares = (own + int(whole) - pairs for own, whole, pairs in parts)
+            told[tool] = ends, squares
     by_code = {
         code: Moments(0, float(part), float(product))
         for code, part, product in conn.execute(
@@ -146,7 +152,11 @@ def _pairs(scope: Scope, sampled: Sampling) -> Subquery:
     """Return the sums of cells by conversation and tool, and that none is named."""
     cells = _cells(scope, sampled).c
     key = [cells[name] for name in _PAIR]
-    names = ("is_told", "is_named", "named", "is_whole", "whole", "of_talk", "all_told")
+    names = (
+        "whole",
+        "of_talk",
+        *(f"{of}{name}" for of in ("", "all_", "whole_") for name in _TOLD),
+    )
     none = (literal(0).label(name) for name in names)
     return (
         select(*key, *(func.sum(cells[name]).label(name) for name in _ADDED), *none)
@@ -159,11 +169,13 @@ def _named_pairs(scope: Scope, sampled: Sampling) -> Subquery:
     """Return the same with the calls that conversations named at their end.
 
     ``named``: calls of the tool that the conversation named; ``whole``: the same, if all its calls
-    lie in the window. ``of_talk`` are those of all its tools; so are ``all_told``, whatever the
-    window is.
+    lie in the window; ``of_talk`` are those of all its tools. ``ends`` and ``squares``: the ends in
+    the window that named the tool, and their squared calls of it; ``all_ends`` and ``all_squares``
+    are those of all tools; ``whole_ends`` and ``whole_squares`` as ``whole``.
     Conversations do not say which model and agent had these calls: the first by name takes them.
     """
     cells, said = _cells(scope, sampled).c, _said(scope)
+    of_tool, of_talk = _told(scope)
     key = [cells[name] for name in _PAIR]
     first = func.argMin(tuple_(cells.tries, cells.first_failures), tuple_(cells.model, cells.agent))
     pairs = (
@@ -175,12 +187,16 @@ def _named_pairs(scope: Scope, sampled: Sampling) -> Subquery:
         .group_by(*key)
         .subquery()
     )
-    pair, end = pairs.c, said.c
+    pair, end, tool, talk = pairs.c, said.c, of_tool.c, of_talk.c
     calls = func.coalesce(end.calls, "{}")
     named = _float(func.JSONExtractInt(calls, pair.tool))
-    is_whole, is_told, total = (
-        _float(func.coalesce(each, 0)) for each in (end.is_whole, end.is_told, end.total)
-    )
+    is_whole, total = (_float(func.coalesce(each, 0)) for each in (end.is_whole, end.total))
+    told = {
+        "ends": tool.ends,
+        "squares": tool.squares,
+        "all_ends": talk.ends,
+        "all_squares": talk.squares,
+    }
     more = func.greatest(named - pair.reported, 0.0) * is_whole
     tried, least = (func.tupleElement(pair.first, place) for place in (1, 2))
     operations = func.greatest(tried + more, least)
@@ -189,15 +205,19 @@ def _named_pairs(scope: Scope, sampled: Sampling) -> Subquery:
             *(pair[name] for name in (*_PAIR, "failures", "first_failures")),
             (pair.calls + more).label("calls"),
             (pair.operations + operations - func.greatest(tried, least)).label("operations"),
-            is_told.label("is_told"),
-            func.JSONHas(calls, pair.tool).label("is_named"),
-            named.label("named"),
-            is_whole.label("is_whole"),
             (named * is_whole).label("whole"),
             (total * is_whole).label("of_talk"),
-            total.label("all_told"),
+            *(_float(func.coalesce(each, 0)).label(name) for name, each in told.items()),
+            *(
+                (_float(func.coalesce(told[name], 0)) * is_whole).label(f"whole_{name}")
+                for name in _TOLD
+            ),
         )
-        .select_from(pairs.outerjoin(said, end.talk == pair.talk))
+        .select_from(
+            pairs.outerjoin(said, end.talk == pair.talk)
+            .outerjoin(of_tool, and_(tool.talk == pair.talk, tool.tool == pair.tool))
+            .outerjoin(of_talk, talk.talk == pair.talk)
+        )
         .subquery()
     )
 
@@ -205,27 +225,46 @@ def _named_pairs(scope: Scope, sampled: Sampling) -> Subquery:
 def _said(scope: Scope) -> Subquery:
     """Return the conversations of *scope* that named their calls at their end.
 
-    ``is_whole``: all calls lie in the window. ``is_told``: it ended in the window, so that senders
-    counted it there.
+    ``is_whole``: all calls lie in the window.
     """
     since, until = window(scope)
     said = said_by(scope, step=False).subquery().c
     whole: list[ColumnElement[bool]] = [true()]
-    told: list[ColumnElement[bool]] = [true()]
     if since is not None:
         whole.append(said.first_at >= since)
-        told.append(said.ended_at >= since)
     if until is not None:
         whole.append(said.last_at < until)
-        told.append(said.ended_at < until)
     calls = func.assumeNotNull(said.calls)
     return select(
         said.session_id.label("talk"),
         calls.label("calls"),
         func.arraySum(func.tupleElement(_named(calls), 2)).label("total"),
         case((and_(*whole), 1), else_=0).label("is_whole"),
-        case((and_(*told), 1), else_=0).label("is_told"),
     ).subquery()
+
+
+def _told(scope: Scope) -> tuple[Subquery, Subquery]:
+    """Return what senders counted of conversations in the window, by tool and over all tools.
+
+    They count a conversation in the minute of its end; of one with several ends each is counted.
+    """
+    row, (since, until) = conversation_end.c, window(scope)
+    own = [row.project_id == scope.project_id]
+    own += [] if since is None else [row.occurred_at >= since]
+    own += [] if until is None else [row.occurred_at < until]
+    named, talk = _named(cast(row.calls, Text)), row.session_id.label("talk")
+    each = select(talk, func.arrayJoin(named).label("one")).where(*own).subquery().c
+    tool, number = (func.tupleElement(each.one, place) for place in (1, 2))
+    total = _float(func.arraySum(func.tupleElement(named, 2)))
+    of_tool = select(each.talk, tool.label("tool"), *_squared(_float(number)))
+    return (
+        of_tool.group_by(each.talk, tool).subquery(),
+        select(talk, *_squared(total)).where(*own).group_by(talk).subquery(),
+    )
+
+
+def _squared(number: ColumnElement[Any]) -> tuple[ColumnElement[Any], ...]:
+    return func.count().label("ends"), func.sum(number * number).label("squares")
 
 
 def _named(calls: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -234,25 +273,26 @@ def _named(calls: ColumnElement[Any]) -> ColumnElement[Any]:
 
 
 def _named_by_tool(scope: Scope) -> Select[Any]:
-    """Return the select of what conversations named that lie in the window, by tool.
-
-    How many called it and the sum of n * n; both once more of those that ended in the window.
-    """
+    """Return the select of what conversations named that lie in the window: tool, n and n * n."""
     said = _said(scope).c
     each = (
-        select(func.arrayJoin(_named(said.calls)).label("one"), said.is_told)
-        .where(said.is_whole == 1)
-        .subquery()
+        select(func.arrayJoin(_named(said.calls)).label("one")).where(said.is_whole == 1).subquery()
     )
     tool, calls = (func.tupleElement(each.c.one, place) for place in (1, 2))
-    number, is_told = _float(calls), each.c.is_told
-    return select(
-        tool,
-        func.count(case((calls != 0, 1))),
-        func.sum(number * number),
-        func.sum(is_told),
-        func.sum(is_told * number * number),
-    ).group_by(tool)
+    number = _float(calls)
+    return select(tool, func.count(case((calls != 0, 1))), func.sum(number * number)).group_by(tool)
+
+
+def _told_by_tool(scope: Scope) -> Select[Any]:
+    """Return the select of `_told` of conversations that lie in the window: tool and numbers."""
+    said, (of_tool, _) = _said(scope).c, _told(scope)
+    sums = (func.sum(of_tool.c[name]) for name in _TOLD)
+    return (
+        select(of_tool.c.tool, *sums)
+        .select_from(of_tool.join(said.talk.table, said.talk == of_tool.c.talk))
+        .where(said.is_whole == 1)
+        .group_by(of_tool.c.tool)
+    )
 
 
 def _moments(pairs: Subquery, *, beside: bool) -> Select[Any]:
@@ -260,18 +300,19 @@ def _moments(pairs: Subquery, *, beside: bool) -> Select[Any]:
     pair = pairs.c
     is_all = func.grouping(pair.tool)
     more = is_all * (func.max(pair.of_talk) - func.sum(pair.whole)) if beside else literal(0)
-    told = case((is_all == 1, func.max(pair.all_told)), else_=func.sum(pair.named))
-    of_tool = func.max(pair.is_told * pair.is_named)
+    told = (
+        case((is_all == 1, func.max(pair[f"all_{name}"])), else_=func.sum(pair[name])).label(name)
+        for name in _TOLD
+    )
     each = (
         select(
             is_all.label("is_all"),
             pair.tool,
             *(func.sum(pair[part]).label(part) for part, _ in _RATES),
             *((func.sum(pair[whole]) + more).label(whole) for _, whole in _RATES),
-            case((is_all == 1, func.max(pair.is_told)), else_=of_tool).label("is_told"),
-            told.label("told"),
+            *told,
             func.sum(pair.whole).label("named"),
-            (of_tool * func.max(pair.is_whole)).label("is_whole_told"),
+            *(func.sum(pair[f"whole_{name}"]).label(f"whole_{name}") for name in _TOLD),
         )
         .group_by(func.grouping_sets(tuple_(pair.talk), tuple_(pair.talk, pair.tool)))
         .subquery()
@@ -289,12 +330,10 @@ def _moments(pairs: Subquery, *, beside: bool) -> Select[Any]:
     return select(
         *key,
         *moments,
-        func.sum(row.is_told),
-        func.sum(row.is_told * row.told * row.told),
+        *(func.sum(row[name]) for name in _TOLD),
         func.count(case((row.named != 0, 1))),
         func.sum(row.named * row.named),
-        func.sum(row.is_whole_told),
-        func.sum(row.is_whole_told * row.named * row.named),
+        *(func.sum(row[f"whole_{name}"]) for name in _TOLD),
     ).group_by(*key)
 
 

@@ -46,7 +46,7 @@ def count_conversations(conn: Connection, *scopes: Scope) -> list[int]:
 
     A conversation without any call counts where the query asks for nothing that a call has. A
     sender counts every conversation that ended into its counters and says ``conversation_end``
-    where there was a failure, so one with that event is in the counters already.
+    where it saw a failure, so one with that event is in its counters already.
     """
     parts = [
         conversations_in(conn, scope).add_columns(literal(number).label("scope"))
@@ -65,7 +65,7 @@ def number_of(row: Sequence[Any]) -> int:
 
 
 def conversations_in(conn: Connection, scope: Scope) -> Select[Any]:
-    """Return the select of conversations stored, those of them that ended, and those folded."""
+    """Return the select of conversations stored, how often these ended, and those folded."""
     if rollups.usable(conn, scope, keys=rollups.PAIR_KEYS):
         folded = rollups.folded_conversations(scope)
     else:
@@ -82,15 +82,22 @@ def conversations_in(conn: Connection, scope: Scope) -> Select[Any]:
 
 
 def _stored_conversations(scope: Scope) -> Select[Any]:
-    """Count the conversations that are stored, and those of them that a sender said have ended."""
+    """Count the conversations that are stored, and how often senders said that these ended."""
     since, until = window(scope)
     # Counters have it in the minute of its end: one that ends elsewhere is not in those counted.
-    within: list[ColumnElement[bool]] = [conversation.c.ended_at.is_not(None)]
+    # Each sender counts its own end. Of one that began before the window the last is known to lie
+    # in it.
+    ended: list[ColumnElement[bool]] = [conversation.c.ended_at.is_not(None)]
+    began: list[ColumnElement[bool]] = []
     if since is not None:
-        within.append(conversation.c.ended_at >= since)
+        ended.append(conversation.c.ended_at >= since)
+        began.append(conversation.c.first_at < since)
     if until is not None:
-        within.append(conversation.c.ended_at < until)
-    numbers: tuple[Any, ...] = func.count(), func.count(case((and_(*within), 1)))
+        ended.append(conversation.c.ended_at < until)
+    of_each = case(
+        (not_(and_(*ended)), 0), *((each, 1) for each in began), else_=conversation.c.ends
+    )
+    numbers: tuple[Any, ...] = func.count(), func.coalesce(func.sum(of_each), 0)
     restricting = {clause.key for clause in scope.query.clauses} & RESTRICTING_CALLS
     if since is not None and restricting in ({"since"}, {"since", "until"}):
         return select(*numbers).where(*_with_a_call(scope, since, until))

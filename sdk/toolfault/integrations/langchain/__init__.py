@@ -9,12 +9,13 @@ ends there in silence. ``ToolfaultMiddleware`` can answer them, too.
 from __future__ import annotations
 
 from contextvars import ContextVar
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 from toolfault.integrations._discover import hook
 from toolfault.integrations.langchain.messages import NAME
-from toolfault.integrations.langchain.nodes import arun_one, noting, run_one
+from toolfault.integrations.langchain.nodes import arun_one, notes, run_one
 from toolfault.integrations.langchain.unreadable import listener, middleware
 
 __all__ = ["ToolfaultMiddleware", "install"]
@@ -28,15 +29,15 @@ def install(module: ModuleType) -> None:
         module.register_configure_hook(handler, inheritable=True)
         return
     if module.__name__ == "langchain_core.tools.base":
-        hook(NAME, module, "_handle_tool_error", noting("exec"))
-        hook(NAME, module, "_handle_validation_error", noting("validation"))
+        hook(NAME, module, "_handle_tool_error", partial(notes, "exec"))
+        hook(NAME, module, "_handle_validation_error", partial(notes, "validation"))
         return
     node = getattr(module, "ToolNode", None) or module._ToolNode  # noqa: SLF001 - langchain 1.0.0
     hook(NAME, node, "_run_one", run_one)
     hook(NAME, node, "_arun_one", arun_one)
     # From langchain 1.0.8 on, its own module only hands on what langgraph has.
     only_names = module.__name__ == "langchain.tools.tool_node"
-    hook(NAME, module, "_handle_tool_error", noting("exec"), optional=only_names)
+    hook(NAME, module, "_handle_tool_error", partial(notes, "exec"), optional=only_names)
 
 
 def __getattr__(name: str) -> Any:

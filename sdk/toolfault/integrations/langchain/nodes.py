@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
-from toolfault.integrations._discover import improves
 from toolfault.integrations.langchain.messages import (
     NAME,
     asking,
@@ -15,31 +13,25 @@ from toolfault.integrations.langchain.messages import (
 )
 from toolfault.integrations.seen import Call, Seen, note
 
-__all__ = ["arun_one", "noting", "run_one"]
+__all__ = ["arun_one", "notes", "run_one"]
 
 
-def run_one(original: Any) -> Any:
+def run_one(
+    original: Any, node: Any, call: Any, input_type: Any, runtime: Any, *a: Any, **k: Any
+) -> Any:
     """Observe one call."""
-
-    @functools.wraps(original)
-    def run(self: Any, call: Any, input_type: Any, runtime: Any, *a: Any, **k: Any) -> Any:
-        with Call(lambda: _seen(self, call, runtime)) as opened:
-            answer = original(self, call, input_type, runtime, *a, **k)
-            return _answered(opened, answer, self.tools_by_name.get(call["name"]))
-
-    return run
+    with Call(lambda: _seen(node, call, runtime)) as opened:
+        answer = original(node, call, input_type, runtime, *a, **k)
+        return _answered(opened, answer, node.tools_by_name.get(call["name"]))
 
 
-def arun_one(original: Any) -> Any:
+async def arun_one(
+    original: Any, node: Any, call: Any, input_type: Any, runtime: Any, *a: Any, **k: Any
+) -> Any:
     """Observe one call."""
-
-    @functools.wraps(original)
-    async def run(self: Any, call: Any, input_type: Any, runtime: Any, *a: Any, **k: Any) -> Any:
-        with Call(lambda: _seen(self, call, runtime)) as opened:
-            answer = await original(self, call, input_type, runtime, *a, **k)
-            return _answered(opened, answer, self.tools_by_name.get(call["name"]))
-
-    return run
+    with Call(lambda: _seen(node, call, runtime)) as opened:
+        answer = await original(node, call, input_type, runtime, *a, **k)
+        return _answered(opened, answer, node.tools_by_name.get(call["name"]))
 
 
 def _seen(node: Any, call: Any, runtime: Any) -> Seen:
@@ -69,19 +61,11 @@ def _name_arguments(seen: Seen, schema: Any) -> None:
         seen.model_class = schema
 
 
-def noting(stage: str) -> Any:
+def notes(stage: str, original: Any, e: Any, *a: Any, **k: Any) -> Any:
     """Keep the exception that the framework is about to turn into a text."""
-
-    def wrap(original: Any) -> Any:
-        @functools.wraps(original)
-        def handle(e: Any, *a: Any, **k: Any) -> Any:
-            refused = type(e).__name__ == "ToolInvocationError"
-            note(error=e, stage="validation" if refused else stage)
-            return original(e, *a, **k)
-
-        return handle
-
-    return wrap
+    refused = type(e).__name__ == "ToolInvocationError"
+    note(error=e, stage="validation" if refused else stage)
+    return original(e, *a, **k)
 
 
 def _answered(opened: Call, answer: Any, tool: Any) -> Any:
@@ -100,7 +84,7 @@ def _answered(opened: Call, answer: Any, tool: Any) -> Any:
             seen.result = getattr(answer, "content", answer)
             seen.told = seen.result if type(seen.result) is str else None
 
-    text = opened.ended(fill, improve=improves(NAME))
+    text = opened.ended(fill)
     return answer if text is None else answer.model_copy(update={"content": text})
 
 

@@ -12,12 +12,14 @@ On the server the request handler is wrapped, where the text that goes to the cl
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from toolfault.integrations._discover import hook
 from toolfault.integrations.mcp.client import client_calls, lists
+from toolfault.integrations.mcp.handlers import finds_handler, handles, registers
 from toolfault.integrations.mcp.manager import manages
-from toolfault.integrations.mcp.server import finds_handler, handles, registers, requested
+from toolfault.integrations.mcp.server import requested
 
 __all__ = ["install", "requested"]
 
@@ -32,7 +34,7 @@ def install(module: Any) -> None:
             hook("mcp", module.Server, "get_request_handler", finds_handler)
         else:
             kind = module.types.CallToolRequest
-            hook("mcp", module.Server, "_handle_request", lambda handle: handles(handle, kind))
+            hook("mcp", module.Server, "_handle_request", functools.partial(handles, kind))
             hook("mcp", module.Server, "call_tool", registers)
     else:
         hook("mcp", module.ToolManager, "call_tool", manages)

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import secrets
 from collections.abc import Mapping
 from typing import Any
 
 from toolfault.integrations._discover import improves
-from toolfault.integrations.mcp.results import (
-    KEY,
-    answered,
-    idempotent,
-    is_error,
-    refused,
-    schema_of,
-    sink,
-    told,
-    with_parts,
-)
+from toolfault.integrations.mcp.meta import KEY, sink, told
+from toolfault.integrations.mcp.results import answered, is_error, refused, with_parts
+from toolfault.integrations.mcp.tools import idempotent, schema_of
 from toolfault.integrations.seen import Call, Seen, note, note_answer
 from toolfault.telemetry._conversations import current_scope
 from toolfault.telemetry._guard import debug
@@ -31,56 +22,44 @@ _LISTED = (
 )
 
 
-def client_calls(original: Any) -> Any:
+async def client_calls(
+    original: Any, session: Any, name: str, arguments: Any = None, *args: Any, **kwargs: Any
+) -> Any:
     """Observe ``ClientSession.call_tool``, through which every Python client of MCP calls.
 
     Inside the call of a framework's tool that stands for this one, the request belongs to that
     call: it carries its ids and has no event of its own. What another tool requests is reported by
     the server alone, so it is not told that anybody else does.
     """
-    takes_meta = "meta" in (original.__kwdefaults__ or {})
-
-    @functools.wraps(original)
-    async def call_tool(
-        self: Any, name: str, arguments: Any = None, *args: Any, **kwargs: Any
-    ) -> Any:
-        around = running_call()
-        stands = around is not None and _stands_for(around.tool, name)
-        join = _join(None if around is None else around.call_id, reports=around is None or stands)
-        given = kwargs.get("meta")
-        if takes_meta and sink() is not None and (given is None or isinstance(given, Mapping)):
-            kwargs["meta"] = {**(given or {}), KEY: join}
-        if around is not None:
-            if stands:
-                note(idempotent=_listed(self, name)[1])
-            result = await original(self, name, arguments, *args, **kwargs)
-            if stands:
-                note_answer(lambda: is_error(result), lambda seen: answered(seen, result))
-            return result
-        with Call(lambda: _called(self, name, arguments, join["call"]), refused=refused) as call:
-            result = await original(self, name, arguments, *args, **kwargs)
-            improve = improves("mcp") and not told(result).get("improved")
-            return with_parts(
-                result, call.ended(lambda seen: answered(seen, result), improve=improve)
-            )
-
-    return call_tool
-
-
-def lists(original: Any) -> Any:
-    """Keep what is to be known of the tools that a client lists."""
-
-    @functools.wraps(original)
-    async def list_tools(self: Any, *args: Any, **kwargs: Any) -> Any:
-        result = await original(self, *args, **kwargs)
-        try:
-            known = vars(self).setdefault(_LISTED, {})
-            known.update((tool.name, (schema_of(tool), idempotent(tool))) for tool in result.tools)
-        except Exception:  # noqa: BLE001 - a result of an unusual form
-            debug("a list of tools could not be read")
+    takes_meta = "meta" in (getattr(original, "__kwdefaults__", None) or {})
+    around = running_call()
+    stands = around is not None and _stands_for(around.tool, name)
+    join = _join(None if around is None else around.call_id, reports=around is None or stands)
+    given = kwargs.get("meta")
+    if takes_meta and sink() is not None and (given is None or isinstance(given, Mapping)):
+        kwargs["meta"] = {**(given or {}), KEY: join}
+    if around is not None:
+        if stands:
+            note(idempotent=_listed(session, name)[1])
+        result = await original(session, name, arguments, *args, **kwargs)
+        if stands:
+            note_answer(lambda: is_error(result), lambda seen: answered(seen, result))
         return result
+    with Call(lambda: _called(session, name, arguments, join["call"]), refused=refused) as call:
+        result = await original(session, name, arguments, *args, **kwargs)
+        improve = improves("mcp") and not told(result).get("improved")
+        return with_parts(result, call.ended(lambda seen: answered(seen, result), improve=improve))
 
-    return list_tools
+
+async def lists(original: Any, session: Any, *args: Any, **kwargs: Any) -> Any:
+    """Keep what is to be known of the tools that a client lists."""
+    result = await original(session, *args, **kwargs)
+    try:
+        known = vars(session).setdefault(_LISTED, {})
+        known.update((tool.name, (schema_of(tool), idempotent(tool))) for tool in result.tools)
+    except Exception:  # noqa: BLE001 - a result of an unusual form
+        debug("a list of tools could not be read")
+    return result
 
 
 def _called(session: Any, name: str, arguments: Any, call_id: str) -> Seen:

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from toolfault.integrations._failure import causes
-from toolfault.integrations.mcp.results import idempotent
+from toolfault.integrations.mcp.tools import idempotent
 from toolfault.integrations.seen import note
 
 __all__ = ["manages"]
 
 
-def manages(original: Any) -> Any:
+async def manages(
+    original: Any, manager: Any, name: str, arguments: Any, *args: Any, **kwargs: Any
+) -> Any:
     """Note what the ``ToolManager`` of a high-level server knows of a call."""
-
-    @functools.wraps(original)
-    async def call_tool(self: Any, name: str, arguments: Any, *args: Any, **kwargs: Any) -> Any:
-        tool = self.get_tool(name)
-        note(
-            schema=getattr(tool, "parameters", None),
-            known_tools=tuple(each.name for each in self.list_tools()),
-            fn=getattr(tool, "fn", None),
-            idempotent=idempotent(tool),
-        )
-        try:
-            return await original(self, name, arguments, *args, **kwargs)
-        except Exception as error:
-            note(error=error, stage="unknown" if tool is None else _stage_of(error))
-            raise
-
-    return call_tool
+    tool = manager.get_tool(name)
+    note(
+        schema=getattr(tool, "parameters", None),
+        known_tools=tuple(each.name for each in manager.list_tools()),
+        fn=getattr(tool, "fn", None),
+        idempotent=idempotent(tool),
+    )
+    try:
+        return await original(manager, name, arguments, *args, **kwargs)
+    except Exception as error:
+        note(error=error, stage="unknown" if tool is None else _stage_of(error))
+        raise
 
 
 def _stage_of(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Requests and results of the MCP SDK, read alike in 1.x and 2.x, on both sides."""
+"""Results of the MCP SDK, read alike in 1.x and 2.x, on both sides."""
 
 from __future__ import annotations
 
@@ -6,60 +6,17 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from toolfault.integrations.mcp.meta import KEY, PARTS, mapping, told
+from toolfault.integrations.mcp.tools import member
 from toolfault.integrations.seen import Seen
-from toolfault.telemetry import client
 
-__all__ = [
-    "KEY",
-    "PARTS",
-    "answered",
-    "idempotent",
-    "is_error",
-    "mapping",
-    "refused",
-    "schema_of",
-    "sink",
-    "told",
-    "with_parts",
-]
-
-KEY = "toolfault"
-"""The member of ``_meta`` by which both sides tell each other of a call."""
+__all__ = ["answered", "is_error", "refused", "with_parts"]
 
 # JSON-RPC codes of a request nobody answered in time: MCP 1.x took HTTP's, 2.x has its own.
 _TIMEOUTS = (408, -32001)
 _HEADER_MISMATCH = -32020  # the client lists the tools anew and asks again
 # Results and errors that are not the end of a call: a person is asked, or a task polled, first.
 _NOT_THE_END = ("InputRequiredResult", "CreateTaskResult", "UrlElicitationRequiredError")
-PARTS = ("field", "code", "message", "expected", "received_type")
-"""Of an issue, what a client is told."""
-
-
-def schema_of(tool: Any) -> Any:
-    """Return the schema of the arguments of a tool that was listed."""
-    return _member(tool, "input_schema", "inputSchema")
-
-
-def idempotent(tool: Any) -> bool | None:
-    """Return whether calling a listed tool again changes nothing more; None where it does not say.
-
-    By its annotations. A server that says anything of what a tool does leaves the rest at the
-    defaults of the specification (2025-06-18, ``ToolAnnotations``), by which a tool that writes is
-    not idempotent.
-    """
-    said = getattr(tool, "annotations", None)
-    reads = _member(said, "read_only_hint", "readOnlyHint")
-    is_idempotent = _member(said, "idempotent_hint", "idempotentHint")
-    if reads or is_idempotent:
-        return True
-    destroys = _member(said, "destructive_hint", "destructiveHint")
-    return None if reads is is_idempotent is destroys is None else False
-
-
-def sink() -> str | None:
-    """Return where the events of this process go; None where it has no client."""
-    running = client()
-    return None if running is None else running.sink
 
 
 def refused(seen: Seen) -> None:
@@ -74,7 +31,7 @@ def refused(seen: Seen) -> None:
 
 def is_error(result: Any) -> bool:
     """Say whether a result is that of a failed call."""
-    return bool(_member(result, "is_error", "isError"))
+    return bool(member(result, "is_error", "isError"))
 
 
 def answered(seen: Seen, result: Any) -> None:
@@ -109,11 +66,6 @@ def _described(seen: Seen, result: Any) -> Any:
     return ToolError.from_issues(seen.tool, named).with_(kind="validation", phase="validation")
 
 
-def told(result: Any) -> dict[str, Any]:
-    """Return what the server says of the failure in the metadata of its result."""
-    return mapping(mapping(getattr(result, "meta", None)).get(KEY))
-
-
 def _stage_of_text(tool: str, text: str) -> str:
     """Return what the text of a server means that says no more: this SDK's and FastMCP's own."""
     ours = (
@@ -135,23 +87,13 @@ def with_parts(result: Any, text: str | None, described: Mapping[str, Any] | Non
     return result.model_copy(update=update) if update else result
 
 
-def _member(owner: Any, name: str, name_in_1: str) -> Any:
-    """Return an attribute by its name in 2.x or in 1.x; asked for by both, FastMCP warns."""
-    return getattr(owner, name if hasattr(owner, name) else name_in_1, None)
-
-
-def mapping(value: object) -> dict[str, Any]:
-    """Return a mapping that a peer may have sent, else an empty one."""
-    return dict(value) if isinstance(value, Mapping) else {}
-
-
 def _text(result: Any) -> str:
     return "\n".join(block.text for block in result.content if hasattr(block, "text"))
 
 
 def _value(result: Any) -> object:
     """Return what the tool returned, as far as the result tells: a mapping may say it failed."""
-    value = _member(result, "structured_content", "structuredContent")
+    value = member(result, "structured_content", "structuredContent")
     if isinstance(value, Mapping):
         return value["result"] if set(value) == {"result"} else dict(value)
     blocks = list(getattr(result, "content", ()))

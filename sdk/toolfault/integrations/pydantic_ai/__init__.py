@@ -11,7 +11,12 @@ from types import ModuleType
 from typing import Any
 
 from toolfault.integrations._discover import hook, improves
-from toolfault.integrations._failure import ValidationError
+from toolfault.integrations.pydantic_ai.retries import (
+    ValidationError,
+    part_of,
+    text_of,
+    text_with,
+)
 from toolfault.integrations.seen import Call, Seen, observe
 
 __all__ = ["install"]
@@ -44,42 +49,32 @@ def _is_output(manager: Any, call: Any) -> bool:
     return getattr(getattr(tool, "tool_def", None), "kind", None) == "output"
 
 
-def _validate(original: Any) -> Any:
-    @functools.wraps(original)
-    async def validate_tool_call(self: Any, call: Any, *a: Any, **k: Any) -> Any:
-        if k.get("allow_partial") or _is_output(self, call):
-            return await original(self, call, *a, **k)
-        try:
-            validated = await original(self, call, *a, **k)
-        except Exception as error:  # the budget of retries is used up: the run ends here
-            observe(functools.partial(_refused, self, call, error))
-            raise
-        refusal = getattr(validated, "validation_error", None)
-        if refusal is not None:
-            part = _part(refusal)
-            better = observe(
-                functools.partial(_refused, self, call, refusal, part), improve=improves(_NAME)
-            )
-            if better is not None and part is not None:
-                part.content = better
-        return validated
-
-    return validate_tool_call
+async def _validate(original: Any, manager: Any, call: Any, *a: Any, **k: Any) -> Any:
+    if k.get("allow_partial") or _is_output(manager, call):
+        return await original(manager, call, *a, **k)
+    try:
+        validated = await original(manager, call, *a, **k)
+    except Exception as error:  # the budget of retries is used up: the run ends here
+        observe(functools.partial(_refused, manager, call, error))
+        raise
+    refusal = getattr(validated, "validation_error", None)
+    if refusal is not None:
+        part = part_of(refusal)
+        refused = functools.partial(_refused, manager, call, refusal, part)
+        better = observe(refused, improve=improves(_NAME))
+        if better is not None and part is not None:
+            part.content = better
+    return validated
 
 
-def _execute(original: Any) -> Any:
-    @functools.wraps(original)
-    async def execute_tool_call(self: Any, validated: Any, *a: Any, **k: Any) -> Any:
-        if getattr(validated, "validation_error", None) is not None or _is_output(
-            self, validated.call
-        ):
-            return await original(self, validated, *a, **k)  # reported when it was refused
-        with Call(lambda: _seen(self, validated.call), refused=_raised) as opened:
-            result = await original(self, validated, *a, **k)
-            opened.ended(functools.partial(_returned, result))
-            return result
-
-    return execute_tool_call
+async def _execute(original: Any, manager: Any, validated: Any, *a: Any, **k: Any) -> Any:
+    is_refused = getattr(validated, "validation_error", None) is not None
+    if is_refused or _is_output(manager, validated.call):
+        return await original(manager, validated, *a, **k)  # reported when it was refused
+    with Call(lambda: _seen(manager, validated.call), refused=_raised) as opened:
+        result = await original(manager, validated, *a, **k)
+        opened.ended(functools.partial(_returned, result))
+        return result
 
 
 def _returned(result: Any, seen: Seen) -> None:
@@ -95,8 +90,8 @@ def _raised(seen: Seen) -> None:
     error = seen.error
     if type(error).__name__ not in _RETRIES:
         return
-    part = _part(error)
-    seen.told = _text(part)
+    part = part_of(error)
+    seen.told = text_of(part)
     if str(getattr(part, "content", "")).startswith("Timed out after"):
         seen.stage, seen.error = "timeout", None
     elif type(error).__name__ == "ToolFailedError":
@@ -109,31 +104,11 @@ def _refused(manager: Any, call: Any, error: Any, part: Any = None) -> Seen:
     seen.stage = "validation" if seen.schema is not None else "unknown"
     seen.error = error.__cause__ or error
     if part is not None:
-        seen.told = part.content if isinstance(part.content, str) else _text(part)
-        seen.told_as = functools.partial(_text_with, part, _text(part))
+        seen.told = part.content if isinstance(part.content, str) else text_of(part)
+        seen.told_as = functools.partial(text_with, part, text_of(part))
         rows = part.content if isinstance(part.content, list) else None
         seen.error = ValidationError(rows) if rows else None
         cause = getattr(getattr(part, "retry", None), "cause", None)
         if cause in ("unknown_tool", "unavailable_tool"):
             seen.stage = "unknown"
     return seen
-
-
-def _part(error: Any) -> Any:
-    """Return the part of the next request that the model reads."""
-    return getattr(error, "tool_retry", None) or getattr(error, "tool_failed", None)
-
-
-def _text(part: Any) -> str:
-    for name in ("model_response", "model_response_str"):
-        method = getattr(part, name, None)
-        if method is not None:
-            return str(method())
-    return ""
-
-
-def _text_with(part: Any, whole: str, content: str) -> str:
-    """Return what the model reads of ``content``, which the framework wraps."""
-    from dataclasses import replace
-
-    return whole if content == whole else _text(replace(part, content=content))
