@@ -13,12 +13,12 @@ from toolfault.errors import (
     ToolInvocationError,
     ToolResult,
     default_adapt_error,
-    did_you_mean,
     exception_text,
     hide,
     is_secret_key,
     is_validation_error,
     secret_values,
+    with_tools,
     without,
 )
 from toolfault.errors._types import has
@@ -341,7 +341,7 @@ def improved(seen: Seen, error: ToolError) -> str | None:
     once, with what was received and hints.
     """
     if seen.stage == "unknown":
-        return _did_you_mean(seen)
+        return _with_tools(seen)
     if seen.stage not in ("parse", "validation") or error.category is not ErrorCategory.PARAMETER:
         return None
     if error.phase not in ("parse", "validation"):
@@ -372,13 +372,9 @@ class _Declared:
         return self
 
 
-def _did_you_mean(seen: Seen) -> str | None:
-    known = [str(name) for name in seen.known_tools]
-    text = seen.told or f"Error: there is no tool {str(seen.tool)[:128]!r}."
-    if known and not any(name in text for name in known):
-        text = f"{text} Available tools: {', '.join(known)}."
-    close = did_you_mean(str(seen.tool), known)
-    text = f"{text} {close}" if close else text
+def _with_tools(seen: Seen) -> str | None:
+    told = seen.told or f"Error: there is no tool {str(seen.tool)[:128]!r}."
+    text = with_tools(told, str(seen.tool), [str(name) for name in seen.known_tools])
     return text if text != seen.told else None
 
 
