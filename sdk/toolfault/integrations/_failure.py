@@ -22,6 +22,7 @@ from toolfault.errors import (
     without,
 )
 from toolfault.errors._types import has
+from toolfault.tools._threads import TIMED_OUT
 
 if TYPE_CHECKING:
     from toolfault.integrations.seen import Seen
@@ -338,10 +339,12 @@ def improved(seen: Seen, error: ToolError) -> str | None:
     """Return a better text than the framework's; None where its words stay.
 
     Only arguments that are wrong and names that do not exist are answered anew: everything at
-    once, with what was received and hints.
+    once, with what was received and hints. To a time-out is added how long the tool had.
     """
     if seen.stage == "unknown":
         return _with_tools(seen)
+    if error.code == "timeout":
+        return _with_limit(seen)
     if seen.stage not in ("parse", "validation") or error.category is not ErrorCategory.PARAMETER:
         return None
     if error.phase not in ("parse", "validation"):
@@ -376,6 +379,15 @@ def _with_tools(seen: Seen) -> str | None:
     told = seen.told or f"Error: there is no tool {str(seen.tool)[:128]!r}."
     text = with_tools(told, str(seen.tool), [str(name) for name in seen.known_tools])
     return text if text != seen.told else None
+
+
+def _with_limit(seen: Seen) -> str | None:
+    """Return the framework's words with the limit of a decorated tool, which most leave out."""
+    said = next((s for s in map(str, causes(seen.error)) if s.startswith(TIMED_OUT)), None)
+    if said is None or not seen.told or said.removeprefix(TIMED_OUT) in seen.told:
+        return None
+    end = "" if seen.told.endswith((".", "!", "?")) else "."
+    return f"{seen.told}{end} {said}."
 
 
 def shown(told: str, arguments: dict[Any, Any] | None) -> str:

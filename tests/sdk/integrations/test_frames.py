@@ -242,6 +242,28 @@ def test_an_unknown_tool_is_answered_with_the_frameworks_list_and_a_close_name()
     )
 
 
+def test_a_time_out_says_how_long() -> None:
+    """The limit of a decorated tool is added to the framework's words, which leave it out."""
+
+    @toolfault.tool(timeout=0.01)
+    async def slow() -> None:
+        await asyncio.Event().wait()
+
+    told = []
+    for words in ("Please try again", "It took more than 0.01s"):
+        with capture_events() as events, Call(lambda: seen(tool="slow")) as call:
+            with pytest.raises(TimeoutError) as raised:
+                asyncio.run(slow())
+
+            def fill(found: Seen, words: str = words, error: Any = raised.value) -> None:
+                found.stage, found.error, found.told = "exec", error, words
+
+            told.append(call.ended(fill, improve=True))
+        (event,) = calls(events)
+        assert event["error"]["renderings"]["llm"] == (told[-1] or words)
+    assert told == ["Please try again. Timed out waiting for tool result after 0.01s.", None]
+
+
 def test_the_ladder_of_conversations() -> None:
     """The host's conversation comes before the framework's; its model is filled in."""
     with capture_events() as events:
