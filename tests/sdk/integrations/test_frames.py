@@ -277,6 +277,29 @@ def test_the_ladder_of_conversations() -> None:
     assert told == [("mine", None, "m"), ("theirs", "framework", None), (None, None, None)]
 
 
+def test_the_ladder_below_the_framework() -> None:
+    """Baggage comes before the protocol's metadata, this before the trace, and a handle is last."""
+    baggage = pytest.importorskip("opentelemetry.baggage")
+    context = pytest.importorskip("opentelemetry.context")
+    tracer = pytest.importorskip("opentelemetry.sdk.trace").TracerProvider().get_tracer("tests")
+    by_meta = {"conversation": "of meta", "rung": "meta", "stage": "cancelled"}
+    by_handle = {"conversation": "of handle", "rung": "handle", "stage": "cancelled"}
+    with capture_events() as events:
+        with tracer.start_as_current_span("turn") as span:
+            token = context.attach(baggage.set_baggage("gen_ai.conversation.id", "carried"))
+            observe(lambda: seen(**by_meta))
+            context.detach(token)
+            observe(lambda: seen(**by_meta))
+            observe(lambda: seen(**by_handle))
+        observe(lambda: seen(**by_handle))
+    assert [(e["session_id"], e["conversation_rung"]) for e in calls(events)] == [
+        ("carried", "baggage"),
+        ("of meta", "meta"),
+        (f"{span.get_span_context().trace_id:032x}", "trace"),
+        ("of handle", "handle"),
+    ]
+
+
 def test_inner_parts_add_to_the_open_call() -> None:
     """The innermost part speaks first, and what it said stays."""
     with capture_events() as events, Call(seen) as call:
