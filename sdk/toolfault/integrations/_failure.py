@@ -49,11 +49,13 @@ _CONTROL_FLOW = {
     "strands": {"InterruptException"},
     "agent_framework": {"MiddlewareTermination", "UserInputRequiredException"},
     "llama_index": {"WaitingForEvent"},
+    "workflows": {"WaitingForEvent"},  # of LlamaIndex, since it is a package of its own
 }
-# Packages that wrap what a body raised into an exception of their own.
+# Packages that wrap what a body raised into an exception of their own; `workflows` does not, and
+# hosts have packages of that name.
 _WRAPPERS = frozenset(
     {*_CONTROL_FLOW, "agents", "crewai", "langchain", "langchain_core", "smolagents", "google"}
-)
+) - {"workflows"}
 _SIDES = ("__cause__", "__context__")
 _INPUT = re.compile(
     r"^(?P<field>\S[^\n]*)\n(?P<said>  [^\n]*?\[type=\w+, input_value=)(?P<value>[^\n]*?)"

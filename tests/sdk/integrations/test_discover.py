@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import toolfault
 
 PACKAGES = {
     "agents/__init__.py": "",
@@ -66,6 +69,26 @@ def test_a_missing_target_is_noted(frameworks: Path) -> None:
         "print(*d.missing['pydantic_ai'])"
     )
     assert ran(program, frameworks) == ["pydantic_ai.tool_manager.ToolManager.execute_tool_call"]
+
+
+def test_the_doctor_names_what_is_hooked_and_what_is_missing(frameworks: Path) -> None:
+    """Of each framework that is installed: its version, every hook, and each missing target."""
+    known = frameworks / "pydantic_ai_slim-9.9.dist-info" / "METADATA"
+    known.parent.mkdir()
+    known.write_text("Metadata-Version: 2.1\nName: pydantic-ai-slim\nVersion: 9.9\n", "utf-8")
+    # Without the packages that are installed here, which take seconds to load.
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "toolfault", "doctor"],
+        env={"PYTHONPATH": f"{Path(toolfault.__file__).parents[1]}{os.pathsep}{frameworks}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    place = "pydantic_ai.tool_manager.ToolManager"
+    assert done.stdout.splitlines()[:2] == [
+        f"FAIL  pydantic_ai  pydantic-ai-slim 9.9: hooked {place}.validate_tool_call",
+        f"      missing in this version: {place}.execute_tool_call",
+    ], done.stderr
 
 
 def test_integrations_can_be_turned_off(frameworks: Path) -> None:

@@ -164,10 +164,24 @@ def test_coerce_and_timeout_hold_where_a_framework_calls() -> None:
     assert found["c2"]["error"]["code"] == "timeout"
 
 
-@pytest.mark.parametrize("package", ["langgraph.errors", "pydantic_ai.exceptions"])
-def test_control_flow_is_no_failure(package: str) -> None:
-    """Interrupts, deferred calls and the like leave no event at all."""
-    name = "GraphInterrupt" if package.startswith("langgraph") else "CallDeferred"
+@pytest.mark.parametrize(
+    ("package", "name"),
+    [
+        ("langgraph.errors", "GraphInterrupt"),
+        ("langgraph.errors", "ParentCommand"),
+        ("pydantic_ai.exceptions", "CallDeferred"),
+        ("pydantic_ai.exceptions", "ApprovalRequired"),
+        ("pydantic_ai.exceptions", "ModelRetry"),
+        ("fastmcp.exceptions", "UrlElicitationRequiredError"),
+        ("mcp.shared.exceptions", "UrlElicitationRequiredError"),
+        ("strands.types.interrupt", "InterruptException"),
+        ("agent_framework._middleware", "MiddlewareTermination"),
+        ("agent_framework.exceptions", "UserInputRequiredException"),
+        ("workflows.runtime.types.results", "WaitingForEvent"),
+    ],
+)
+def test_control_flow_is_no_failure(package: str, name: str) -> None:
+    """Interrupts, hand-offs, deferred calls, approvals and the like leave no event at all."""
     signal = type(name, (Exception,), {"__module__": package})
 
     @toolfault.tool
