@@ -2,7 +2,8 @@
 
 The model begins with three faults (one argument missing, two of a wrong type). Of every answer it
 reads which arguments are named, and repairs those. Counted are the calls after the first one, up
-to the one that succeeds: with the framework's own texts, and with ``improve=True``.
+to the one that succeeds: with the framework's own texts, and with ``improve=True``. Then it makes
+pairs of parallel calls of one tool, of which one fails: that the other succeeded is no recovery.
 
 Run from the root of the repository, where the environments were made::
 
@@ -23,12 +24,21 @@ from typing import Any
 
 from tests.integrations.more import scenes
 from tests.integrations.more.play import QUIET
-from tests.integrations.scenarios import RIGHT, WRONG, Expected, ModelCall, Scenario
+from tests.integrations.scenarios import (
+    RIGHT,
+    SCENARIOS,
+    WRONG,
+    Expected,
+    ModelCall,
+    Scenario,
+)
 
 import toolfault
+from toolfault.testing import capture_events
 
 ROOT = Path(__file__).parents[2]
 MOST = 6  # a model that is told nothing would try for ever
+PAIRS = 30
 
 
 Told = Callable[[dict[str, Any]], str]
@@ -72,8 +82,29 @@ def round_trips(driver: Any, *, improve: bool) -> int | None:
     return None
 
 
+def told_apart(driver: Any) -> int:
+    """Return of how many of ``PAIRS`` pairs of parallel calls none counts as the other's recovery.
+
+    Args:
+        driver: The driver of a framework.
+    """
+    name = "parallel, one failing"
+    of_turn = next(scenario for scenario in SCENARIOS if scenario.name == name)
+    apart = 0
+    for _ in range(PAIRS):
+        with capture_events(integrations=False) as events:
+            if ".more." in driver.__name__:
+                driver.run(scenes.SCENARIOS[name], scenes.Outcome())
+            else:
+                driver.run(of_turn, mode="async")
+        calls = [event for event in events if event["type"] == "tool_call"]
+        failed, other = sorted(calls, key=lambda call: bool(call["success"]))
+        apart += failed["turn"] == other["turn"] and "chain_id" not in other
+    return apart
+
+
 def main() -> None:
-    """Print a table over the newest frameworks, or the two numbers of the one it runs in."""
+    """Print a table over the newest frameworks, or the numbers of the one it runs in."""
     if len(sys.argv) > 1:
         warnings.simplefilter("ignore")
         logging.disable(logging.CRITICAL)
@@ -81,12 +112,14 @@ def main() -> None:
         answers, sys.stdout = sys.stdout, sys.stderr  # frameworks print
         driver = importlib.import_module(f"tests.integrations.{sys.argv[1]}")
         numbers = [round_trips(driver, improve=improve) for improve in (False, True)]
-        print(*("never" if number is None else number for number in numbers), file=answers)
+        told = ("never" if number is None else number for number in numbers)
+        print(*told, told_apart(driver), file=answers)
         answers.flush()
         os._exit(0)  # some leave threads behind
     from tests.integrations.environments import NAMES, driver_of, is_made, python_of
 
-    print("| framework | with its own texts | with improve=True |\n|---|---|---|")
+    print("| framework | with its own texts | with improve=True | pairs told apart |")
+    print("|---|---|---|---|")
     for name in NAMES:
         if not name.endswith("-new") or not is_made(name):
             continue

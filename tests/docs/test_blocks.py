@@ -21,7 +21,6 @@ from tests.factories import failure
 from typer.core import TyperGroup
 
 from toolfault.integrations import fastmcp
-from toolfault.integrations.fastmcp import middleware
 from toolfault_dashboard.cli.app import app
 
 Run = Callable[[Stage, Block], None]
@@ -80,7 +79,7 @@ def _middleware(on: Stage, block: Block) -> None:
     """FastMCP is not installed here (tests/integrations runs it): its names and options exist."""
     compile(block.text, str(block), "exec")
     assert set(re.findall(r"import (\w+)", block.text)) <= set(fastmcp.__all__)
-    assert "improve: bool" in Path(middleware.__file__).read_text("utf-8")
+    assert "improve: bool" in Path(fastmcp.__file__).with_name("middleware.py").read_text("utf-8")
 
 
 def _webhook(on: Stage, block: Block) -> None:

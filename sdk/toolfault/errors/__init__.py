@@ -46,7 +46,7 @@ from toolfault.errors._codes import (
 )
 from toolfault.errors._error import ToolError
 from toolfault.errors._foreign import is_validation_error, wanted_types
-from toolfault.errors._hints import closest, did_you_mean, example_of, listed
+from toolfault.errors._hints import closest, did_you_mean, example_of, listed, with_tools
 from toolfault.errors._invocation import (
     ArgumentsNotObjectError,
     ToolInvocationError,
@@ -106,6 +106,7 @@ __all__ = [
     "type_and_size",
     "type_name",
     "wanted_types",
+    "with_tools",
     "withhold",
     "without",
 ]

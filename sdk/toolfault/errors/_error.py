@@ -141,7 +141,7 @@ class ToolError(ToolfaultError):
     stand_in: str | None = None
     """Type and size of what was received; see `Issue.stand_in`."""
     told: str | None
-    """What a framework told the model in place of our text; the model's rendering is then this."""
+    """What the model was told in place of our text; the model's rendering is then this."""
 
     def __init__(  # noqa: PLR0913 - the attributes of the contract, all but three by name
         self,

@@ -13,11 +13,11 @@ from toolfault.errors._cleaning import is_secret_key, one_line, plain, redact_te
 from toolfault.errors._types import is_a
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from toolfault.errors._issue import Issue
 
-__all__ = ["closest", "did_you_mean", "example_of", "listed"]
+__all__ = ["closest", "did_you_mean", "example_of", "listed", "with_tools"]
 
 _MOST_OPTIONS = 500
 _LONGEST_WORD = 64
@@ -98,6 +98,23 @@ def did_you_mean(word: object, options: Iterable[str]) -> str | None:
         return None
     found = closest(word, options)
     return f"Did you mean '{one_line(plain(found[0], _LONGEST_WORD))}'?" if found else None
+
+
+def with_tools(text: str, called: str, known: Sequence[str]) -> str:
+    """Return *text*, which says that the tool *called* does not exist, with those that do.
+
+    Args:
+        text: One that names some of them already is only told a close one.
+        called: The name as the model wrote it.
+        known: The names of the tools that there are.
+    """
+    said = text.replace(called, "")  # the wrong name may contain a right one
+    named = any(name in said for name in known)
+    more = [] if named or not known else [f"Available tools: {', '.join(known)}."]
+    close = did_you_mean(called, known)
+    more += [close] if close else []
+    end = "." if more and text[-1:] not in (".", "!", "?") else ""
+    return " ".join([f"{text}{end}", *more])
 
 
 def example_of(issue: Issue, *, value: object = None) -> str | None:

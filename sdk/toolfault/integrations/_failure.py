@@ -13,15 +13,16 @@ from toolfault.errors import (
     ToolInvocationError,
     ToolResult,
     default_adapt_error,
-    did_you_mean,
     exception_text,
     hide,
     is_secret_key,
     is_validation_error,
     secret_values,
+    with_tools,
     without,
 )
 from toolfault.errors._types import has
+from toolfault.tools._threads import TIMED_OUT
 
 if TYPE_CHECKING:
     from toolfault.integrations.seen import Seen
@@ -48,11 +49,13 @@ _CONTROL_FLOW = {
     "strands": {"InterruptException"},
     "agent_framework": {"MiddlewareTermination", "UserInputRequiredException"},
     "llama_index": {"WaitingForEvent"},
+    "workflows": {"WaitingForEvent"},  # of LlamaIndex, since it is a package of its own
 }
-# Packages that wrap what a body raised into an exception of their own.
+# Packages that wrap what a body raised into an exception of their own; `workflows` does not, and
+# hosts have packages of that name.
 _WRAPPERS = frozenset(
     {*_CONTROL_FLOW, "agents", "crewai", "langchain", "langchain_core", "smolagents", "google"}
-)
+) - {"workflows"}
 _SIDES = ("__cause__", "__context__")
 _INPUT = re.compile(
     r"^(?P<field>\S[^\n]*)\n(?P<said>  [^\n]*?\[type=\w+, input_value=)(?P<value>[^\n]*?)"
@@ -338,10 +341,12 @@ def improved(seen: Seen, error: ToolError) -> str | None:
     """Return a better text than the framework's; None where its words stay.
 
     Only arguments that are wrong and names that do not exist are answered anew: everything at
-    once, with what was received and hints.
+    once, with what was received and hints. To a time-out is added how long the tool had.
     """
     if seen.stage == "unknown":
-        return _did_you_mean(seen)
+        return _with_tools(seen)
+    if error.code == "timeout":
+        return _with_limit(seen)
     if seen.stage not in ("parse", "validation") or error.category is not ErrorCategory.PARAMETER:
         return None
     if error.phase not in ("parse", "validation"):
@@ -372,14 +377,19 @@ class _Declared:
         return self
 
 
-def _did_you_mean(seen: Seen) -> str | None:
-    known = [str(name) for name in seen.known_tools]
-    text = seen.told or f"Error: there is no tool {str(seen.tool)[:128]!r}."
-    if known and not any(name in text for name in known):
-        text = f"{text} Available tools: {', '.join(known)}."
-    close = did_you_mean(str(seen.tool), known)
-    text = f"{text} {close}" if close else text
+def _with_tools(seen: Seen) -> str | None:
+    told = seen.told or f"Error: there is no tool {str(seen.tool)[:128]!r}."
+    text = with_tools(told, str(seen.tool), [str(name) for name in seen.known_tools])
     return text if text != seen.told else None
+
+
+def _with_limit(seen: Seen) -> str | None:
+    """Return the framework's words with the limit of a decorated tool, which most leave out."""
+    said = next((s for s in map(str, causes(seen.error)) if s.startswith(TIMED_OUT)), None)
+    if said is None or not seen.told or said.removeprefix(TIMED_OUT) in seen.told:
+        return None
+    end = "" if seen.told.endswith((".", "!", "?")) else "."
+    return f"{seen.told}{end} {said}."
 
 
 def shown(told: str, arguments: dict[Any, Any] | None) -> str:

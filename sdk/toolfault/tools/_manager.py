@@ -38,6 +38,8 @@ class ToolManager:
         context: Values for the parameters that tools declare with ``context=``.
         threads: Whether ``await call_tool(...)`` runs synchronous tools in a thread, so that they
             do not block the event loop.
+        known_tools: Whether a model that calls a tool which is not available is told which are,
+            and a close name. By default it is told one sentence, the same whatever the reason.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class ToolManager:
         before_call: Gate | None = None,
         context: Mapping[str, Any] | None = None,
         threads: bool = True,
+        known_tools: bool = False,
     ) -> None:
         if access not in ACCESS_LEVELS:
             raise ConfigError(f"access must be one of {ACCESS_LEVELS}, not {access!r}")
@@ -59,6 +62,7 @@ class ToolManager:
         self.before_call = before_call
         self.context = dict(context or {})
         self.threads = threads
+        self.known_tools = known_tools
         # Sets and dicts are replaced, never changed: other threads read them without a lock.
         self._enabled = None if enabled is None else frozenset(enabled)
         self._disabled: frozenset[str] = frozenset()
@@ -118,6 +122,11 @@ class ToolManager:
             return AvailabilityReason.NO_HANDLER
         return None
 
+    def _told_names(self) -> list[str]:
+        """Return what a model is told that calls a tool which is not available."""
+        names = self.registry.names() if self.known_tools else ()
+        return [name for name in names if self.availability(name) is None]
+
     def as_langchain(self) -> list[Any]:
         """Return the available tools as tools of LangChain; see ``integrations.native``."""
         return self._handed_over("langchain")
@@ -167,7 +176,7 @@ class ToolManager:
         """
         call, tool = self._open(name, arguments, call_id=call_id, turn=turn, context=context)
         if tool is None:
-            return unavailable(call)
+            return unavailable(call, self._told_names())
         answered = self._answered(call, await self._gate(self.policy, call))
         if answered is None:
             answered = self._answered(call, await self._gate(self.before_call, call), hook=True)
@@ -190,7 +199,7 @@ class ToolManager:
         """
         call, tool = self._open(name, arguments, call_id=call_id, turn=turn, context=context)
         if tool is None:
-            return unavailable(call)
+            return unavailable(call, self._told_names())
         answered = self._answered(call, self._gate_sync(self.policy, call))
         if answered is None:
             answered = self._answered(call, self._gate_sync(self.before_call, call), hook=True)

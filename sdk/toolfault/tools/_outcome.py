@@ -8,7 +8,7 @@ carries a value out of the process. Each failure is a line of the local log.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,7 @@ from toolfault.errors import (
     shown_value,
     to_jsonable,
     type_name,
+    with_tools,
 )
 from toolfault.tools._call import Call, Repair, finished
 from toolfault.tools._checks import ABSENT, Finding, Findings, Loc
@@ -518,12 +519,19 @@ _KINDS = {
 }
 
 
-def unavailable(call: Call) -> ToolResult[Any]:
-    """Answer a call to a tool that is not available: one sentence, whatever the reason."""
+def unavailable(call: Call, known: Sequence[str] = ()) -> ToolResult[Any]:
+    """Answer a call to a tool that is not available: one sentence, whatever the reason.
+
+    Args:
+        call: The call.
+        known: Names of the tools that are available, if the model is to be told.
+    """
     reason = call.reason or AvailabilityReason.NOT_REGISTERED
     log_unavailable(call, reason)
     requested = call.tool_requested if call.tool_requested != call.tool else None
     error = ToolError.unavailable(call.tool, reason, tool_requested=requested)
+    if known:
+        error = error.with_(told=with_tools(error.render("llm"), call.tool_requested, known))
     result: ToolResult[Any] = ToolResult.failure(error)
     finished(call, None, error)
     return result

@@ -22,15 +22,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["await_within", "call_in_thread", "call_within", "run_coroutine"]
+__all__ = ["TIMED_OUT", "await_within", "call_in_thread", "call_within", "run_coroutine"]
 
 T = TypeVar("T")
+
+TIMED_OUT = "Timed out waiting for tool result after "
+"""What the exception of a time limit says before the seconds."""
 
 _GRACE = 1.0  # seconds a cancelled coroutine gets to clean up before it is left alone
 
 
 def _overdue(seconds: float) -> TimeoutError:
-    return TimeoutError(f"Timed out waiting for tool result after {seconds:g}s")
+    return TimeoutError(f"{TIMED_OUT}{seconds:g}s")
 
 
 class _Job:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolfault.errors import Issue, closest, did_you_mean, example_of, listed
+from toolfault.errors import Issue, closest, did_you_mean, example_of, listed, with_tools
 
 FIELDS = ["expression", "file_path", "follow_redirects", "port", "user_id"]
 
@@ -68,3 +68,15 @@ def test_choices_are_listed_as_pydantic_lists_them() -> None:
     assert listed(["a"]) == "'a'"
     assert listed([]) == ""
     assert listed(range(50)).endswith("19, …")
+
+
+def test_tools_are_named_unless_the_text_names_them() -> None:
+    """A wrong name that contains a right one names none."""
+    known = ["book", "wait"]
+    text = "Unknown tool: bookk"
+    assert with_tools(text, "bookk", known) == (
+        f"{text}. Available tools: book, wait. Did you mean 'book'?"
+    )
+    text = "Unknown tool: xyz. There are book, wait."
+    assert with_tools(text, "xyz", known) == text
+    assert with_tools("Unknown tool: xyz", "xyz", []) == "Unknown tool: xyz"

@@ -164,10 +164,24 @@ def test_coerce_and_timeout_hold_where_a_framework_calls() -> None:
     assert found["c2"]["error"]["code"] == "timeout"
 
 
-@pytest.mark.parametrize("package", ["langgraph.errors", "pydantic_ai.exceptions"])
-def test_control_flow_is_no_failure(package: str) -> None:
-    """Interrupts, deferred calls and the like leave no event at all."""
-    name = "GraphInterrupt" if package.startswith("langgraph") else "CallDeferred"
+@pytest.mark.parametrize(
+    ("package", "name"),
+    [
+        ("langgraph.errors", "GraphInterrupt"),
+        ("langgraph.errors", "ParentCommand"),
+        ("pydantic_ai.exceptions", "CallDeferred"),
+        ("pydantic_ai.exceptions", "ApprovalRequired"),
+        ("pydantic_ai.exceptions", "ModelRetry"),
+        ("fastmcp.exceptions", "UrlElicitationRequiredError"),
+        ("mcp.shared.exceptions", "UrlElicitationRequiredError"),
+        ("strands.types.interrupt", "InterruptException"),
+        ("agent_framework._middleware", "MiddlewareTermination"),
+        ("agent_framework.exceptions", "UserInputRequiredException"),
+        ("workflows.runtime.types.results", "WaitingForEvent"),
+    ],
+)
+def test_control_flow_is_no_failure(package: str, name: str) -> None:
+    """Interrupts, hand-offs, deferred calls, approvals and the like leave no event at all."""
     signal = type(name, (Exception,), {"__module__": package})
 
     @toolfault.tool
@@ -242,6 +256,28 @@ def test_an_unknown_tool_is_answered_with_the_frameworks_list_and_a_close_name()
     )
 
 
+def test_a_time_out_says_how_long() -> None:
+    """The limit of a decorated tool is added to the framework's words, which leave it out."""
+
+    @toolfault.tool(timeout=0.01)
+    async def slow() -> None:
+        await asyncio.Event().wait()
+
+    told = []
+    for words in ("Please try again", "It took more than 0.01s"):
+        with capture_events() as events, Call(lambda: seen(tool="slow")) as call:
+            with pytest.raises(TimeoutError) as raised:
+                asyncio.run(slow())
+
+            def fill(found: Seen, words: str = words, error: Any = raised.value) -> None:
+                found.stage, found.error, found.told = "exec", error, words
+
+            told.append(call.ended(fill, improve=True))
+        (event,) = calls(events)
+        assert event["error"]["renderings"]["llm"] == (told[-1] or words)
+    assert told == ["Please try again. Timed out waiting for tool result after 0.01s.", None]
+
+
 def test_the_ladder_of_conversations() -> None:
     """The host's conversation comes before the framework's; its model is filled in."""
     with capture_events() as events:
@@ -253,6 +289,29 @@ def test_the_ladder_of_conversations() -> None:
         (e.get("session_id"), e.get("conversation_rung"), e.get("model")) for e in calls(events)
     ]
     assert told == [("mine", None, "m"), ("theirs", "framework", None), (None, None, None)]
+
+
+def test_the_ladder_below_the_framework() -> None:
+    """Baggage comes before the protocol's metadata, this before the trace, and a handle is last."""
+    baggage = pytest.importorskip("opentelemetry.baggage")
+    context = pytest.importorskip("opentelemetry.context")
+    tracer = pytest.importorskip("opentelemetry.sdk.trace").TracerProvider().get_tracer("tests")
+    by_meta = {"conversation": "of meta", "rung": "meta", "stage": "cancelled"}
+    by_handle = {"conversation": "of handle", "rung": "handle", "stage": "cancelled"}
+    with capture_events() as events:
+        with tracer.start_as_current_span("turn") as span:
+            token = context.attach(baggage.set_baggage("gen_ai.conversation.id", "carried"))
+            observe(lambda: seen(**by_meta))
+            context.detach(token)
+            observe(lambda: seen(**by_meta))
+            observe(lambda: seen(**by_handle))
+        observe(lambda: seen(**by_handle))
+    assert [(e["session_id"], e["conversation_rung"]) for e in calls(events)] == [
+        ("carried", "baggage"),
+        ("of meta", "meta"),
+        (f"{span.get_span_context().trace_id:032x}", "trace"),
+        ("of handle", "handle"),
+    ]
 
 
 def test_inner_parts_add_to_the_open_call() -> None:

@@ -146,6 +146,21 @@ def sixty_clients() -> None:
     sys.stdout.write(str([seen[:50] == told[:50], seen[50:60] == [None] * 10, seen[60] == told[0]]))
 
 
+def test_what_a_client_says_of_the_conversation_names_it() -> None:
+    """Its own metadata first, then the session that OpenAI's hosts send; no id of any length."""
+    asked = SimpleNamespace(name="t", arguments={})
+    by_host = {"openai/session": "s-1"}
+    for meta, name in (
+        (by_host, "s-1"),
+        ({**by_host, "toolfault": {"conversation": "c-1"}}, "c-1"),
+        ({"openai/session": "x" * 1_000}, None),
+        ({"openai/session": 7}, None),
+        (None, None),
+    ):
+        found = requested(asked, meta)
+        assert (found.conversation, found.rung) == (name, "meta")
+
+
 def test_a_server_believes_fifty_clients_where_they_report() -> None:
     """Whoever says something else each time makes no endless number of counters."""
     done = _in_own_process(sixty_clients)

@@ -136,12 +136,27 @@ async def test_aliases(records: list[CallRecord]) -> None:
     assert (records[0].tool, records[0].tool_requested) == ("echo", "shout")
 
 
-@pytest.mark.parametrize("name", [None, 7, ["x"], object(), "", "x" * 10_000, "\ud800", "a\nb"])
-async def test_any_name_is_answered(name: Any, records: list[CallRecord]) -> None:
-    """[L-15] Whatever a model writes as a name, the answer is a result."""
-    result = await ToolManager([echo]).call_tool(name, {})
+async def test_known_tools_are_told_where_the_host_allows_it() -> None:
+    """The model reads which tools are available and a close name, nothing of the others."""
+    manager = ToolManager([echo, echo_later, broken], known_tools=True)
+    manager.pause("broken")
+    told = "This tool is not available. Available tools: echo, echo_later."
 
-    assert result.message == "This tool is not available"
+    assert manager.call_tool_sync("echos").content == f"{told} Did you mean 'echo'?"
+    assert (await manager.call_tool("broken")).content == told
+    assert "echo" not in str(ToolManager([echo]).call_tool_sync("echos").content)
+
+
+@pytest.mark.parametrize("name", [None, 7, ["x"], object(), "", "x" * 10_000, "\ud800", "a\nb"])
+@pytest.mark.parametrize("known_tools", [False, True])
+async def test_any_name_is_answered(
+    name: Any, known_tools: bool, records: list[CallRecord]
+) -> None:
+    """[L-15] Whatever a model writes as a name, the answer is a result."""
+    result = await ToolManager([echo], known_tools=known_tools).call_tool(name, {})
+
+    told = ". Available tools: echo." if known_tools else ""
+    assert result.message == f"This tool is not available{told}"
     assert len(records) == 1
     assert result.to_dict()["success"] is False
 
