@@ -530,6 +530,16 @@ BREAKS: Final = (
         found_by=("tests/collector/test_keys.py::test_revoked_key[sqlite]",),
     ),
     Break(
+        name="collector-revoked-key-remembered",
+        promise="A key that was revoked works for a minute in other processes.",
+        file="collector/toolfault_collector/admin/keys.py",
+        old="REMEMBER_SECONDS: Final = 2.0",
+        new="REMEMBER_SECONDS: Final = 60.0",
+        found_by=(
+            "tests/collector/test_keys.py::test_a_revoked_key_is_refused_within_five_seconds[sqlite]",
+        ),
+    ),
+    Break(
         name="collector-ingest-key-reads",
         promise="The key that every agent carries can read all failures.",
         file="collector/toolfault_collector/http/auth.py",

@@ -14,7 +14,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -314,21 +313,21 @@ def test_the_command_serves_pages_that_grow_and_leaves_nothing_behind(
     calls = int(demo.wait_for(r"([\d,]+) calls, [\d,]+ of them failed").group(1).replace(",", ""))
     (database,) = tmp_path.rglob("demo.db")
 
-    assert urllib.request.urlopen(link, timeout=10).status == 200
+    address, _, token = link.partition("/sign-in?token=")
+    with httpx2.Client(base_url=address, trust_env=False, timeout=60) as browser:
+        assert browser.get(link).status_code == 200
+        assert browser.post("/sign-in", data={"token": token}).status_code == 303
+        with browser.stream("GET", "/live/events") as arriving:  # its agents go on
+            assert "event: failure" in arriving.iter_lines()
+    assert run(["summary", "--database-url", f"sqlite:///{database}", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["calls"] > calls
+
     printed = re.search("Another link: +(.+)", "".join(demo.said))
     assert printed
     another = subprocess.run(
         shlex.split(printed[1]), capture_output=True, text=True, check=True
     ).stdout
     assert re.match(r"http://127\.0\.0\.1:\d+/sign-in\?token=", another)
-
-    address, _, token = link.partition("/sign-in?token=")
-    with httpx2.Client(base_url=address, trust_env=False, timeout=60) as browser:
-        assert browser.post("/sign-in", data={"token": token}).status_code == 303
-        with browser.stream("GET", "/live/events") as arriving:  # it goes on
-            assert "event: failure" in arriving.iter_lines()
-    assert run(["summary", "--database-url", f"sqlite:///{database}", "--json"]) == 0
-    assert json.loads(capfd.readouterr().out)["calls"] > calls
 
     assert demo.stop() == 0
     assert list(tmp_path.iterdir()) == []
