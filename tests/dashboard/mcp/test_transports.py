@@ -20,6 +20,7 @@ from tests.live_server import LiveServer, live_server, served
 from tests.running import new_key
 from tests.starting import completed
 
+from toolfault_collector.admin.backup import backup
 from toolfault_collector.admin.projects import find_project
 from toolfault_collector.storage.database.engine import open_engine, read_connection
 from toolfault_dashboard.mcp.http import allowed_callers
@@ -103,9 +104,15 @@ async def test_every_tool_over_stdio(url: str, server: LiveServer, tmp_path: Pat
 async def test_a_second_server_answers_the_next_request(
     url: str, server: LiveServer, tmp_path: Path
 ):
-    """Nothing is kept between two requests: behind a balancer any server answers any of them."""
+    """Nothing is kept between two requests: behind a balancer any server answers any of them.
+
+    The other one has a copy of the database, since an SQLite file takes one server.
+    """
     key = _key(url)
-    with live_server(tmp_path, database_url=url) as second:
+    engine = open_engine(url)
+    made = backup(engine, tmp_path / "copy.db")
+    engine.dispose()
+    with live_server(tmp_path, database_url=f"sqlite:///{made.path}") as second:
         turns = [server.address, second.address]
 
         async def balanced(request: httpx2.Request) -> None:
