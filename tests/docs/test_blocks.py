@@ -79,7 +79,8 @@ def _middleware(on: Stage, block: Block) -> None:
     """FastMCP is not installed here (tests/integrations runs it): its names and options exist."""
     compile(block.text, str(block), "exec")
     assert set(re.findall(r"import (\w+)", block.text)) <= set(fastmcp.__all__)
-    assert "improve: bool" in Path(fastmcp.__file__).with_name("middleware.py").read_text("utf-8")
+    middleware = Path(fastmcp.__file__).with_name("middleware.py")
+    assert "improve: bool" in middleware.read_text("utf-8")
 
 
 def _webhook(on: Stage, block: Block) -> None:
@@ -265,17 +266,13 @@ def test_every_command_in_a_text_exists() -> None:
 
 def test_whatever_a_page_installs_is_here() -> None:
     """Each ``pip install`` names a folder of the repository and extras that it has."""
-    found = {
-        (page, what)
-        for page in pages()
-        for what in re.findall(r"pip install '?([^\s'`]+)", (ROOT / page).read_text("utf-8"))
-    }
-    assert len(found) > 3
-    for page, what in found:
-        path, _, extras = what.partition("[")
-        project = (ROOT / path / "pyproject.toml").read_text("utf-8")
-        for extra in filter(None, extras.rstrip("]").split(",")):
-            assert re.search(rf"^{extra} = \[", project, re.MULTILINE), (page, what)
+    for page in pages():
+        text = (ROOT / page).read_text("utf-8")
+        for what in re.findall(r"pip install '?([^\s'`]+)", text):
+            path, _, extras = what.partition("[")
+            project = (ROOT / path / "pyproject.toml").read_text("utf-8")
+            for extra in filter(None, extras.rstrip("]").split(",")):
+                assert re.search(rf"^{extra} = \[", project, re.MULTILINE), (page, what)
 
 
 def _knows(line: str) -> None:
