@@ -29,7 +29,7 @@ test-quick: $(VENV)/.dev ## the fast tests: no browser, no PostgreSQL
 	$(PYTEST) -m "not long and not slow and not browser and not postgres" $(PYTEST_ARGS)
 
 test-long: $(VENV)/.dev chromium ## only the long ones: full matrices, kills, disks, outages; frameworks are below
-	$(PYTEST) -m "long" --ignore tests/integrations --timeout 3600 --durations 20 $(PYTEST_ARGS)
+	$(PYTEST) --dist worksteal -m "long" --ignore tests/integrations --timeout 3600 --durations 20 $(PYTEST_ARGS)
 
 test-integrations: $(VENV)/.dev ## every agent framework, newest and oldest version; makes their environments
 	$(BIN)/python -m tests.integrations.environments

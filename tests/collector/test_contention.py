@@ -94,7 +94,7 @@ def test_who_got_no_processor_is_not_refused(
     [
         ("sqlite", 2),
         pytest.param("sqlite", 200, marks=LONG),
-        pytest.param("postgresql", 40, marks=[*LONG, pytest.mark.postgres]),
+        pytest.param("postgresql", 8, marks=[*LONG, pytest.mark.postgres]),
     ],
     indirect=["database_url"],
 )
