@@ -24,17 +24,18 @@ from toolfault.testing import MemoryTransport
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
 
-def example(name: str) -> dict[str, Any]:
+def example(name: str, model: Any = None) -> dict[str, Any]:
     """Return what ``docs/examples/<name>.py`` returned, and its events.
 
     Args:
         name: A framework; its driver has the model, if the example takes one.
+        model: The model, where there is no driver.
     """
     transport = MemoryTransport()
     init = toolfault.init
     toolfault.init = functools.partial(init, transport=transport, successes="all")
     try:
-        returned = _run(name)
+        returned = _run(name, model)
         toolfault.flush()
     finally:
         toolfault.close()
@@ -43,13 +44,13 @@ def example(name: str) -> dict[str, Any]:
     return {"returned": str(returned), "events": calls}
 
 
-def _run(name: str) -> Any:
+def _run(name: str, model: Any) -> Any:
     spec = spec_from_file_location(f"example_of_{name}", EXAMPLES / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    given = [_model(name)] if "model" in inspect.signature(module.run).parameters else []
+    given = [model or _model(name)] if "model" in inspect.signature(module.run).parameters else []
     returned = module.run(*given)
     return asyncio.run(_awaited(returned)) if inspect.isawaitable(returned) else returned
 
