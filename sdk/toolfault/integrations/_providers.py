@@ -9,6 +9,7 @@ __all__ = ["PROVIDERS", "Part", "latest_run"]
 
 Part = dict[str, Any]
 """A call (its id, tool and arguments) or its answer (id, content and failed)."""
+_LATEST = 200  # messages: what a request costs does not grow with its history
 _OF_HOST = frozenset({"user", "tool", "system", "developer"})
 
 
@@ -64,15 +65,17 @@ PROVIDERS = {"openai": _openai, "anthropic": _anthropic, "openai_responses": _op
 def latest_run(read: Callable[[Any], Iterator[Part]], messages: Sequence[Any]) -> int:
     """Return the index of the message with which the latest run of the agent began.
 
-    It is the latest of the user that follows a word of the model. What stands before was in
-    earlier requests, maybe of another process.
+    It is the latest of the user that follows a word of the model, or one of the latest 200: a
+    request answers no more calls. What stands before was in earlier requests, maybe of another
+    process.
     """
-    for index in range(len(messages) - 1, 0, -1):
+    oldest = max(0, len(messages) - _LATEST)
+    for index in range(len(messages) - 1, oldest, -1):
         message, before = messages[index], messages[index - 1]
         is_told = _get(message, "role") == "user" and _get(before, "role") not in _OF_HOST
         if is_told and not _is_answer(read, message) and not _is_answer(read, before):
             return index
-    return 0
+    return oldest
 
 
 def _is_answer(read: Callable[[Any], Iterator[Part]], message: Any) -> bool:
