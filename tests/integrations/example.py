@@ -22,6 +22,7 @@ import toolfault
 from toolfault.testing import MemoryTransport
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+STAND_IN = Path(__file__).with_name("claude_stand_in.py")
 
 
 def example(name: str, model: Any = None) -> dict[str, Any]:
@@ -50,6 +51,8 @@ def _run(name: str, model: Any) -> Any:
     assert spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
+    if name == "claude_agent_sdk":  # its model is behind a program
+        module.options.cli_path = STAND_IN
     given = [model or _model(name)] if "model" in inspect.signature(module.run).parameters else []
     returned = module.run(*given)
     return asyncio.run(_awaited(returned)) if inspect.isawaitable(returned) else returned
