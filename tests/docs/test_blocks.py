@@ -192,13 +192,14 @@ def _tour(on: Stage, block: Block) -> None:
 EXAMPLES = "tests/docs/test_examples.py"
 PAGES_RUN = "tests/docs/test_pages_run.py"
 OPERATIONS = "tests/docs/test_operations.py"
+FRAMEWORKS = "tests/integrations/test_integrations.py"
 QUICKSTART = "tests/docs/test_quickstart.py"
 DIALECTS = "tests/integrations/exporters/arrived.py"  # writes the page from programs that it runs
 
 # One entry for each block of a page, in their order: a function that runs it here, the test that
 # runs it, or why nothing does.
 BLOCKS: dict[str, Sequence[Run | str]] = {
-    "README.md": [_commands, _program, EXAMPLES, EXAMPLES, _server, _commands],
+    "README.md": [_commands, *3 * [FRAMEWORKS], EXAMPLES, EXAMPLES, _server, _commands],
     "sdk/README.md": [_commands, EXAMPLES, EXAMPLES],
     "docs/alerts.md": [_commands, "a drawing", _webhook],
     "docs/clickhouse.md": [
