@@ -2783,4 +2783,14 @@ BREAKS: Final = (
             "tests/sdk/integrations/test_clients.py::test_tools_that_report_themselves_are_left_out",
         ),
     ),
+    Break(
+        name="integrations-hints-of-a-decorator-lost",
+        promise="Inside a framework the model is not told the hints of a decorated tool.",
+        file="sdk/toolfault/integrations/_failure.py",
+        old="error = advised(error, arguments, _tool_of(seen), ours=ours)",
+        new="error = advised(error, arguments, None, ours=ours)",
+        found_by=(
+            "tests/sdk/integrations/test_frames.py::test_hints_hold_where_a_framework_refuses",
+        ),
+    ),
 )
