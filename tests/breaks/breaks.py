@@ -2793,4 +2793,14 @@ BREAKS: Final = (
             "tests/sdk/integrations/test_frames.py::test_hints_hold_where_a_framework_refuses",
         ),
     ),
+    Break(
+        name="mcp-handle-unasked-for",
+        promise="A server of MCP adds a handle to its results though nobody wants it.",
+        file="sdk/toolfault/integrations/mcp/server.py",
+        old="""not gives_handles("mcp") or""",
+        new="",
+        found_by=(
+            "tests/sdk/integrations/test_mcp_marks.py::test_a_handle_that_is_sent_back_names_the_conversation",
+        ),
+    ),
 )
