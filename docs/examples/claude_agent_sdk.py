@@ -5,11 +5,10 @@ from claude_agent_sdk import ClaudeAgentOptions, query
 import toolfault
 from toolfault.integrations.claude_agent_sdk import hooks
 
-toolfault.init(agent="reviewer")
+toolfault.init(agent="travel")
 options = ClaudeAgentOptions(hooks=hooks())
 
 
-async def run(question: str) -> None:
-    """Ask, and print what comes back."""
-    async for message in query(prompt=question, options=options):
-        print(message)  # noqa: T201
+async def run() -> list[object]:
+    """Ask Claude Code, and return what comes back."""
+    return [message async for message in query(prompt="Book a table for four.", options=options)]

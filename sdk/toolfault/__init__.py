@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from toolfault.formatting import format_validation_errors
     from toolfault.integrations._discover import instrument
+    from toolfault.integrations.clients import wrap_anthropic, wrap_openai
     from toolfault.integrations.messages import capture_messages
     from toolfault.telemetry import (
         Client,
@@ -90,6 +91,8 @@ __all__ = [
     "tools",
     "validators",
     "variant",
+    "wrap_anthropic",
+    "wrap_openai",
 ]
 
 _HOMES = {
@@ -108,6 +111,7 @@ _HOMES = {
     ),
     "toolfault.formatting": ("format_validation_errors",),
     "toolfault.integrations._discover": ("instrument",),
+    "toolfault.integrations.clients": ("wrap_anthropic", "wrap_openai"),
     "toolfault.integrations.messages": ("capture_messages",),
     "toolfault.telemetry": (
         "Client",

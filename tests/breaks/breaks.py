@@ -2753,4 +2753,54 @@ BREAKS: Final = (
         new="if False:",
         found_by=("tests/dashboard/pages/test_clickhouse.py",),
     ),
+    Break(
+        name="client-loop-mixes-chats",
+        promise="A call of one chat hides that of another whose model numbers its calls alike.",
+        file="sdk/toolfault/integrations/messages.py",
+        old="""str(call["id"]), call["tool"], str(call["arguments"]))""",
+        new="""str(call["id"]), call["tool"])""",
+        found_by=(
+            "tests/sdk/integrations/test_clients.py::test_chats_without_a_name_are_not_made_one",
+        ),
+    ),
+    Break(
+        name="client-loop-counts-history-again",
+        promise="Each process that goes on with a chat counts the calls of its history again.",
+        file="sdk/toolfault/integrations/clients.py",
+        old="first = latest_run(read, messages)",
+        new="first = 0",
+        found_by=(
+            "tests/sdk/integrations/test_clients.py::test_what_an_earlier_run_called_is_left_to_its_process",
+        ),
+    ),
+    Break(
+        name="client-loop-counts-own-tools-twice",
+        promise="A decorated tool is counted a second time where its client is wrapped.",
+        file="sdk/toolfault/integrations/clients.py",
+        old="_own.add(record.tool)",
+        new="pass",
+        found_by=(
+            "tests/sdk/integrations/test_clients.py::test_tools_that_report_themselves_are_left_out",
+        ),
+    ),
+    Break(
+        name="integrations-hints-of-a-decorator-lost",
+        promise="Inside a framework the model is not told the hints of a decorated tool.",
+        file="sdk/toolfault/integrations/_failure.py",
+        old="error = advised(error, arguments, _tool_of(seen), ours=ours)",
+        new="error = advised(error, arguments, None, ours=ours)",
+        found_by=(
+            "tests/sdk/integrations/test_frames.py::test_hints_hold_where_a_framework_refuses",
+        ),
+    ),
+    Break(
+        name="mcp-handle-unasked-for",
+        promise="A server of MCP adds a handle to its results though nobody wants it.",
+        file="sdk/toolfault/integrations/mcp/server.py",
+        old="""not gives_handles("mcp") or""",
+        new="",
+        found_by=(
+            "tests/sdk/integrations/test_mcp_marks.py::test_a_handle_that_is_sent_back_names_the_conversation",
+        ),
+    ),
 )

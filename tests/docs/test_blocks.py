@@ -56,6 +56,18 @@ def _program(on: Stage, block: Block) -> None:
     on.program(block.text)
 
 
+def _wrapped(on: Stage, block: Block) -> None:
+    """OpenAI's client is not installed here (tests/integrations runs it): one of its form is."""
+    call = {"id": "a", "function": {"name": "wrapped", "arguments": "{"}}
+    history = [{"tool_calls": [call]}, {"role": "tool", "tool_call_id": "a", "content": "no"}]
+    on.program(
+        "import toolfault\nfrom types import SimpleNamespace as Of\ntoolfault.init()\n"
+        "OpenAI = lambda: Of(chat=Of(completions=Of(create=lambda messages: None)))\n"
+        f"{block.text}\nclient.chat.completions.create(messages={history!r})"
+    )
+    assert on.found("tool:wrapped") == 1
+
+
 def _reported_messages(on: Stage, block: Block) -> None:
     """Run it with the history of a chat that has a failure; this arrives."""
     history = [
@@ -181,13 +193,14 @@ def _tour(on: Stage, block: Block) -> None:
 EXAMPLES = "tests/docs/test_examples.py"
 PAGES_RUN = "tests/docs/test_pages_run.py"
 OPERATIONS = "tests/docs/test_operations.py"
+FRAMEWORKS = "tests/integrations/test_integrations.py"
 QUICKSTART = "tests/docs/test_quickstart.py"
 DIALECTS = "tests/integrations/exporters/arrived.py"  # writes the page from programs that it runs
 
 # One entry for each block of a page, in their order: a function that runs it here, the test that
 # runs it, or why nothing does.
 BLOCKS: dict[str, Sequence[Run | str]] = {
-    "README.md": [_commands, _program, EXAMPLES, EXAMPLES, _server, _commands],
+    "README.md": [_commands, *3 * [FRAMEWORKS], EXAMPLES, EXAMPLES, _server, _commands],
     "sdk/README.md": [_commands, EXAMPLES, EXAMPLES],
     "docs/alerts.md": [_commands, "a drawing", _webhook],
     "docs/clickhouse.md": [
@@ -201,7 +214,7 @@ BLOCKS: dict[str, Sequence[Run | str]] = {
     ],
     "docs/dialects.md": 15 * [DIALECTS],
     "docs/errors-for-llms.md": 26 * [PAGES_RUN],
-    "docs/frameworks.md": [_reported_messages, _middleware],
+    "docs/frameworks.md": [_wrapped, _reported_messages, _middleware],
     "docs/importing.md": [_commands, _recognised],
     "docs/install.md": [_commands],
     "docs/kinds.md": [_commands],

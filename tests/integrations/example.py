@@ -13,28 +13,66 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+from tests.docs.pages import blocks
+
 import toolfault
 from toolfault.testing import MemoryTransport
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+OF_README = ("langchain", "openai_agents", "pydantic_ai")
+STAND_IN = Path(__file__).with_name("claude_stand_in.py")
 
 
-def example(name: str) -> dict[str, Any]:
+def example(name: str, model: Any = None) -> dict[str, Any]:
     """Return what ``docs/examples/<name>.py`` returned, and its events.
 
     Args:
         name: A framework; its driver has the model, if the example takes one.
+        model: The model, where there is no driver.
     """
+
+    def run() -> Any:
+        module = _module(name)
+        if name == "claude_agent_sdk":  # its model is behind a program
+            module.options.cli_path = STAND_IN
+        takes_model = "model" in inspect.signature(module.run).parameters
+        return module.run(model or _model(name)) if takes_model else module.run()
+
+    return _reported(run)
+
+
+def of_readme(name: str) -> dict[str, Any]:
+    """Return what the block of the README for a framework left in ``result``, and its events.
+
+    Args:
+        name: A framework; the block gets the agent's parts from ``docs/examples/<name>.py``.
+    """
+    (block,) = (each for each in blocks("README.md") if f'("{name}", ' in each.text)
+
+    def run() -> Any:
+        given = {"model": _model(name), "question": "Book a table for four."}
+        names = {**vars(_module(name)), **given}
+        exec(compile(block.text, str(block), "exec"), names)
+        return names["result"]
+
+    return _reported(run)
+
+
+def _reported(run: Callable[[], Any]) -> dict[str, Any]:
+    """Run with what ``toolfault.init`` sends kept here."""
     transport = MemoryTransport()
     init = toolfault.init
     toolfault.init = functools.partial(init, transport=transport, successes="all")
     try:
-        returned = _run(name)
+        returned = run()
+        if inspect.isawaitable(returned):
+            returned = asyncio.run(_awaited(returned))
         toolfault.flush()
     finally:
         toolfault.close()
@@ -43,15 +81,13 @@ def example(name: str) -> dict[str, Any]:
     return {"returned": str(returned), "events": calls}
 
 
-def _run(name: str) -> Any:
+def _module(name: str) -> Any:
     spec = spec_from_file_location(f"example_of_{name}", EXAMPLES / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    given = [_model(name)] if "model" in inspect.signature(module.run).parameters else []
-    returned = module.run(*given)
-    return asyncio.run(_awaited(returned)) if inspect.isawaitable(returned) else returned
+    return module
 
 
 def _model(name: str) -> Any:

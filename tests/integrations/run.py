@@ -15,7 +15,7 @@ import sys
 import warnings
 from typing import Any
 
-from tests.integrations.example import example
+from tests.integrations.example import OF_README, example, of_readme
 from tests.integrations.native import handed_over
 from tests.integrations.scenarios import SCENARIOS, Expected, Scenario
 
@@ -52,6 +52,7 @@ def main() -> None:
     answer: dict[str, Any] = {"runs": told, "lacks": driver.LACKS, "handed_over": handed}
     if given.example:
         answer["example"] = example(given.driver)
+        answer["readme"] = of_readme(given.driver) if given.driver in OF_README else None
     sys.stdout.write(json.dumps(answer, default=str))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.integrations.answers import ROOT, answer
 from tests.integrations.environments import NAMES, QUICK, driver_of
+from tests.integrations.example import OF_README
 from tests.integrations.scenarios import AGENT, CONVERSATION, MODEL, SCENARIOS
 
 DRIVERS = {path.stem for path in (Path(__file__).parent / "drivers").glob("*.py")}
@@ -157,6 +158,12 @@ def _check_example(ran: dict[str, Any]) -> None:
 def test_the_example_of_the_documentation_reports_its_failed_call(name: str) -> None:
     """Each example runs as it stands, and the call that it gets wrong is one failed event."""
     _check_example(_ran(name)["example"])
+
+
+@pytest.mark.parametrize("name", [f"{name.replace('_', '-')}-new" for name in OF_README])
+def test_the_first_lines_of_the_readme_report_a_failed_call(name: str) -> None:
+    """README.md has a block for each of three frameworks, which runs around an agent of it."""
+    _check_example(_ran(name)["readme"])
 
 
 @each_environment

@@ -14,7 +14,7 @@ NAMES = """
     ToolfaultError __version__ capture_failure capture_messages client close coerce conversation
     errors flush format_validation_errors formatting init instrument integrations record_change
     report_validation_error
-    set_tags stats testing tool tools validators variant
+    set_tags stats testing tool tools validators variant wrap_anthropic wrap_openai
 """
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "Found",
     "around",
     "examine",
+    "gives_handles",
     "hook",
     "hooked",
     "improves",
@@ -73,6 +74,7 @@ FRAMEWORKS: dict[str, tuple[str, ...]] = {
 
 _wanted: dict[str, str] = {}  # module -> integration
 _improve: set[str] = set()
+_handles: set[str] = set()
 hooked: dict[str, list[str]] = {}
 """What is hooked, by integration: ``module.Class.method``."""
 missing: dict[str, list[str]] = {}
@@ -91,7 +93,7 @@ def start(wanted: Sequence[str]) -> None:
         debug("integrations could not be installed")
 
 
-def instrument(*frameworks: str, improve: bool | None = None) -> None:
+def instrument(*frameworks: str, improve: bool | None = None, handles: bool | None = None) -> None:
     """Hook agent frameworks, so that each of their tool calls leaves exactly one event.
 
     ``init`` does so by default for all of them. Call it to choose, or to have the models told
@@ -103,17 +105,25 @@ def instrument(*frameworks: str, improve: bool | None = None) -> None:
         frameworks: Names of frameworks (``"langchain"``); all of them by default. An unknown
             name is reported like a wrong setting of ``init`` and left out.
         improve: Whether the models are told more; None leaves it as it is.
+        handles: Whether servers of MCP ask clients that name no conversation to send a handle
+            back, off by default; None leaves it as it is.
     """
     names = list(frameworks) or list(FRAMEWORKS)
-    if improve is not None:
-        _improve.difference_update(names)
-        _improve.update(names if improve else ())
+    for chosen, wanted in ((_improve, improve), (_handles, handles)):
+        if wanted is not None:
+            chosen.difference_update(names)
+            chosen.update(names if wanted else ())
     start(names)
 
 
 def improves(framework: str) -> bool:
     """Whether ``instrument(framework, improve=True)`` was asked for."""
     return framework in _improve
+
+
+def gives_handles(framework: str) -> bool:
+    """Whether ``instrument(framework, handles=True)`` was asked for."""
+    return framework in _handles
 
 
 class Found(NamedTuple):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["PROVIDERS", "Part"]
+__all__ = ["PROVIDERS", "Part", "latest_run"]
 
 Part = dict[str, Any]
-"""A call (its id, turn, tool and arguments) or its answer (id, content and failed)."""
+"""A call (its id, tool and arguments) or its answer (id, content and failed)."""
+_LATEST = 200  # messages: what a request costs does not grow with its history
+_OF_HOST = frozenset({"user", "tool", "system", "developer"})
 
 
-def _openai(message: Any, index: int) -> Iterator[Part]:
+def _openai(message: Any) -> Iterator[Part]:
     if _get(message, "role") == "tool":
         content = _text(_get(message, "content"))
         yield {"id": _get(message, "tool_call_id"), "content": content, "failed": False}
@@ -20,20 +22,18 @@ def _openai(message: Any, index: int) -> Iterator[Part]:
         function = _get(call, "function")
         yield {
             "id": _get(call, "id"),
-            "turn": f"m{index}",
             "tool": str(_get(function, "name")),
             "arguments": _get(function, "arguments"),
         }
 
 
-def _anthropic(message: Any, index: int) -> Iterator[Part]:
+def _anthropic(message: Any) -> Iterator[Part]:
     content = _get(message, "content")
     for block in content if isinstance(content, (list, tuple)) else ():
         kind = _get(block, "type")
         if kind == "tool_use":
             yield {
                 "id": _get(block, "id"),
-                "turn": f"m{index}",
                 "tool": str(_get(block, "name")),
                 "arguments": _get(block, "input"),
             }
@@ -45,8 +45,41 @@ def _anthropic(message: Any, index: int) -> Iterator[Part]:
             }
 
 
-PROVIDERS = {"openai": _openai, "anthropic": _anthropic}
-"""Reads the calls and answers of the message with an index: Chat Completions, Messages."""
+def _openai_responses(item: Any) -> Iterator[Part]:
+    kind = _get(item, "type")
+    if kind == "function_call":
+        yield {
+            "id": _get(item, "call_id"),
+            "tool": str(_get(item, "name")),
+            "arguments": _get(item, "arguments"),
+        }
+    elif kind == "function_call_output":
+        content = _text(_get(item, "output"))
+        yield {"id": _get(item, "call_id"), "content": content, "failed": False}
+
+
+PROVIDERS = {"openai": _openai, "anthropic": _anthropic, "openai_responses": _openai_responses}
+"""Reads the calls and answers of a message: Chat Completions, Messages, an item of Responses."""
+
+
+def latest_run(read: Callable[[Any], Iterator[Part]], messages: Sequence[Any]) -> int:
+    """Return the index of the message with which the latest run of the agent began.
+
+    It is the latest of the user that follows a word of the model, or one of the latest 200: a
+    request answers no more calls. What stands before was in earlier requests, maybe of another
+    process.
+    """
+    oldest = max(0, len(messages) - _LATEST)
+    for index in range(len(messages) - 1, oldest, -1):
+        message, before = messages[index], messages[index - 1]
+        is_told = _get(message, "role") == "user" and _get(before, "role") not in _OF_HOST
+        if is_told and not _is_answer(read, message) and not _is_answer(read, before):
+            return index
+    return oldest
+
+
+def _is_answer(read: Callable[[Any], Iterator[Part]], message: Any) -> bool:
+    return any("tool" not in part for part in read(message))
 
 
 def _get(thing: Any, name: str) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from toolfault.errors import ConfigError
@@ -13,15 +15,19 @@ from toolfault.integrations._conversation import conversation_of
 from toolfault.integrations._providers import PROVIDERS, Part
 from toolfault.integrations.seen import Seen, observe
 
-__all__ = ["capture_messages"]
+__all__ = ["answered", "capture_messages", "report_answered"]
 
 _REMEMBERED = 4_096  # calls of which a second look at the same messages is recognised
-_captured: OrderedDict[tuple[str | None, str], None] = OrderedDict()
+_captured: OrderedDict[int, None] = OrderedDict()  # by hash: arguments may be long
 _lock = threading.Lock()
 
 
 def capture_messages(
-    messages: Iterable[Any], *, provider: str = "openai", conversation: str | None = None
+    messages: Iterable[Any],
+    *,
+    provider: str = "openai",
+    conversation: str | None = None,
+    model: str | None = None,
 ) -> int:
     """Report the tool calls of *messages* that have an answer and were not reported before.
 
@@ -33,8 +39,10 @@ def capture_messages(
 
     Args:
         messages: The history, oldest first.
-        provider: ``openai`` (Chat Completions) or ``anthropic`` (Messages).
+        provider: ``openai`` (Chat Completions), ``anthropic`` (Messages) or ``openai_responses``
+            (the items of ``input``).
         conversation: Id of the conversation, where no ``toolfault.conversation`` is open.
+        model: Name of the model, where the conversation has none.
 
     Returns:
         How many calls were reported. Never raises for what stands in the messages.
@@ -45,43 +53,66 @@ def capture_messages(
     read = PROVIDERS.get(provider)
     if read is None:
         raise ConfigError(f"capture_messages() knows {', '.join(PROVIDERS)}; not {provider!r}")
+    template = Seen("messages", "", conversation=conversation, model=model)
     try:
-        pairs = list(_answered(read, messages))
+        return report_answered(answered(read, messages), template)
     except Exception:  # noqa: BLE001 - the promise to the host
         return 0
-    reported = 0
-    for call, answer in pairs:
-        seen = _seen(call, answer, conversation)
-        if _is_new(seen):
-            observe(lambda seen=seen: seen)  # type: ignore[misc] # a default binds it now
-            reported += 1
-    return reported
 
 
-def _answered(read: Any, messages: Iterable[Any]) -> Iterator[tuple[Part, Part]]:
-    """Yield each call with its answer, in the order of the answers."""
+def answered(
+    read: Callable[[Any], Iterator[Part]], messages: Iterable[Any], first: int = 0
+) -> list[tuple[Part, Part]]:
+    """Return each call, with its turn, and its answer, in the order of the answers.
+
+    Calls of which none was answered before the next are those of one turn.
+
+    Args:
+        read: One of ``PROVIDERS``.
+        messages: The history, or its end.
+        first: Index of the first of them in the history.
+    """
+    pairs: list[tuple[Part, Part]] = []
     open_calls: dict[str, Part] = {}
-    for index, message in enumerate(messages):
-        for part in read(message, index):
+    turn: str | None = None
+    for index, message in enumerate(messages, first):
+        for part in read(message):
             if "tool" in part:
-                open_calls[part["id"]] = part
-            elif part["id"] in open_calls:
-                yield open_calls.pop(part["id"]), part
+                turn = turn or f"m{index} {part['id']}"
+                open_calls[part["id"]] = {**part, "turn": turn}
+            else:
+                turn = None
+                if part["id"] in open_calls:
+                    pairs.append((open_calls.pop(part["id"]), part))
+    return pairs
 
 
-def _seen(call: Part, answer: Part, conversation: str | None) -> Seen:
+def report_answered(pairs: Iterable[tuple[Part, Part]], template: Seen) -> int:
+    """Report the calls that were not reported before; return how many.
+
+    Args:
+        pairs: Calls and their answers.
+        template: What is known of all of them: conversation and model.
+    """
+    named = conversation_of(template)
+    new = [pair for pair in pairs if _is_new(pair[0], None if named is None else named.id)]
+    for call, answer in new:
+        observe(functools.partial(_seen, call, answer, template))
+    return len(new)
+
+
+def _seen(call: Part, answer: Part, template: Seen) -> Seen:
     content = answer["content"]
     result = _json(content)
     failed = answer["failed"] or _says_so(result)
     arguments = call["arguments"]
     unreadable = isinstance(arguments, str) and bool(arguments.strip()) and _json(arguments) is None
     stage = "parse" if unreadable else "returned" if failed else "ok"
-    return Seen(
-        "messages",
-        call["tool"],
+    return replace(
+        template,
+        tool=call["tool"],
         call_id=call["id"],
         turn=call["turn"],
-        conversation=conversation,
         arguments=arguments,
         stage=stage,
         result=result if isinstance(result, dict) else None,
@@ -103,15 +134,16 @@ def _json(text: str) -> Any:
         return None
 
 
-def _is_new(seen: Seen) -> bool:
-    if seen.call_id is None:
+def _is_new(call: Part, conversation: str | None) -> bool:
+    if call["id"] is None:
         return True
-    present = conversation_of(seen)
-    key = (present.id if present is not None else None, str(seen.call_id))
+    # Some models number their calls anew in every chat or turn.
+    key = (conversation, str(call["id"]), call["tool"], str(call["arguments"]))
+    hashed = hash(key)
     with _lock:
-        if key in _captured:
+        if hashed in _captured:
             return False
-        _captured[key] = None
+        _captured[hashed] = None
         if len(_captured) > _REMEMBERED:
             _captured.popitem(last=False)
     return True

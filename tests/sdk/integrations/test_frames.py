@@ -164,6 +164,24 @@ def test_coerce_and_timeout_hold_where_a_framework_calls() -> None:
     assert found["c2"]["error"]["code"] == "timeout"
 
 
+def test_hints_hold_where_a_framework_refuses() -> None:
+    """What the decorator says of an argument is told, though the tool itself never ran."""
+
+    @toolfault.tool(hints={"people": "Count children, too."})
+    def book(people: int, when: str) -> None: ...
+
+    def refused() -> Seen:
+        arguments = {"people": "four", "when": "now"}
+        return seen(stage="validation", arguments=arguments, schema=SCHEMA, fn=book)
+
+    with capture_events() as events:
+        text = observe(refused, improve=True)
+    (event,) = calls(events)
+    assert text is not None
+    assert "Count children, too." in text
+    assert event["error"]["retry_hint"] == "Count children, too."
+
+
 @pytest.mark.parametrize(
     ("package", "name"),
     [

@@ -15,10 +15,10 @@ from typing import Any
 import mcp
 import pytest
 from mcp.server.mcpserver import MCPServer
-from mcp_types import ToolAnnotations
+from mcp_types import CallToolResult, TextContent, ToolAnnotations
 
 import toolfault
-from toolfault.integrations.mcp.server import requested
+from toolfault.integrations.mcp.server import requested, served
 from toolfault.integrations.mcp.tools import idempotent
 from toolfault.integrations.seen import Call, Seen
 from toolfault.testing import MemoryTransport
@@ -159,6 +159,42 @@ def test_what_a_client_says_of_the_conversation_names_it() -> None:
     ):
         found = requested(asked, meta)
         assert (found.conversation, found.rung) == (name, "meta")
+
+
+def handles_sent_back() -> None:
+    """Answer three requests, of which the latter two send back what came with the one before."""
+    transport = MemoryTransport()
+    toolfault.init(transport=transport, successes="all", integrations=False)
+    asked = SimpleNamespace(name="look", arguments={})
+    answers: list[Any] = []
+
+    async def look() -> CallToolResult:
+        return CallToolResult(content=[TextContent(text="no")], is_error=True)
+
+    async def talk(*metas: Any) -> None:
+        for meta in metas:
+            given = answers[-1] if meta == "back" else meta
+            result = await served(partial(requested, asked, given), look)
+            answers.append(result.meta)
+
+    asyncio.run(talk(None))
+    toolfault.instrument("mcp", handles=True)
+    asyncio.run(talk(None, "back", "back", {"openai/session": "s-1"}))
+    toolfault.flush()
+    failed = [each for each in transport.events if each["type"] == "tool_call"]
+    first = answers[1]["toolfault"]["handle"]
+    named = [each.get("session_id") == first for each in failed]
+    rungs = [each.get("conversation_rung") for each in failed]
+    kept = answers[2] == answers[3] == answers[1]
+    sys.stdout.write(str([answers[0], kept, named, rungs, answers[4]]))
+
+
+def test_a_handle_that_is_sent_back_names_the_conversation() -> None:
+    """Only where it is wanted, and not where the client names one; the first call has no name."""
+    done = _in_own_process(handles_sent_back)
+    named = [False, False, True, True, False]
+    rungs = [None, None, "handle", "handle", "meta"]
+    assert done.stdout == str([None, True, named, rungs, None]), done.stderr
 
 
 def test_a_server_believes_fifty_clients_where_they_report() -> None:

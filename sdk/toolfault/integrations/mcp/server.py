@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from toolfault.integrations._discover import improves
+from toolfault.integrations._discover import gives_handles, improves
 from toolfault.integrations.mcp.meta import KEY, PARTS, mapping, sink
 from toolfault.integrations.mcp.results import answered, refused, with_parts
 from toolfault.integrations.seen import Call, Seen
@@ -27,7 +27,8 @@ def requested(params: Any, meta: Any) -> Seen:
     ours = sink()
     theirs = _sink_of(join.get("sink"))
     own = ours is not None and theirs == ours
-    session = join.get("conversation") or carried.get("openai/session")
+    session = _id(join.get("conversation") or carried.get("openai/session"))
+    handle = _id(join.get("handle")) if session is None else None
     return Seen(
         "mcp",
         params.name,
@@ -35,8 +36,8 @@ def requested(params: Any, meta: Any) -> Seen:
         # Ids of requests begin anew with each client; of our own sink, the client has reported.
         call_id=None if own else _id(join.get("call")) or secrets.token_hex(8),
         turn=_id(join.get("turn")),
-        conversation=_id(session),
-        rung="meta",
+        conversation=session or handle,
+        rung="meta" if handle is None else "handle",
         arguments=params.arguments or {},
         counted_by=theirs,
         reports=not own,
@@ -49,16 +50,29 @@ async def served(build: Callable[[], Seen], run: Callable[[], Awaitable[Any]]) -
         result = await run()
         answer = getattr(result, "root", result)  # 1.x wraps what it answers in a ServerResult
         text = call.ended(lambda seen: answered(seen, answer), improve=improves("mcp"))
-        better = with_parts(answer, text, _description(call, improved=text is not None))
+        described = {**_description(call, improved=text is not None), **_handle(call)}
+        better = with_parts(answer, text, described)
     if better is answer:
         return result
     return better if answer is result else type(result)(better)
 
 
-def _description(call: Call, *, improved: bool) -> dict[str, Any] | None:
+def _handle(call: Call) -> dict[str, str]:
+    """Return what a client that names no conversation may send back with its next request.
+
+    The call that it begins with stays without a name: a client that sends nothing back would leave
+    a conversation of one call each time.
+    """
+    seen = call.seen
+    if seen is None or not gives_handles("mcp") or (seen.conversation and seen.rung == "meta"):
+        return {}
+    return {"handle": seen.conversation or secrets.token_hex(8)}
+
+
+def _description(call: Call, *, improved: bool) -> dict[str, Any]:
     """Return what a client of the same sink needs to know of a failure: no values."""
     if call.error is None or call.seen is None or call.seen.reports:
-        return None
+        return {}
     issues = [
         {part: str(value) for part in PARTS if (value := getattr(issue, part))}
         for issue in call.error.issues
