@@ -1,7 +1,8 @@
-"""LlamaIndex, 0.12.40 up to 0.14: the tool calls of function agents, ReAct agents and workflows.
+"""LlamaIndex, 0.14.8 up to 0.14.25: the tool calls of function agents, ReAct agents and workflows.
 
 LlamaIndex validates nothing: a missing or an unknown argument is a ``TypeError`` that names one of
-them, and a value of the wrong type reaches the tool.
+them, and a value of the wrong type reaches the tool. Versions before 0.14.8 keep no exception, so
+that wrong arguments are one failure without issues there.
 """
 
 from __future__ import annotations

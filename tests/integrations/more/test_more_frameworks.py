@@ -25,12 +25,17 @@ PLAYED = [
     ("fastmcp_hooked", "fastmcp-new"),
     ("fastmcp_hooked", "fastmcp-old"),
     ("smolagents", "smolagents-new"),
+    ("smolagents", "smolagents-old"),
     ("crewai", "crewai-new"),
+    ("crewai", "crewai-old"),
     ("llama_index", "llama-index-new"),
+    ("llama_index", "llama-index-old"),
     ("google_adk", "google-adk-new"),
     ("google_adk", "google-adk-old"),
     ("strands", "strands-new"),
+    ("strands", "strands-old"),
     ("agent_framework", "agent-framework-new"),
+    ("agent_framework", "agent-framework-old"),
 ]
 # What a driver lacks, and what is special about it, is said in its file; the file needs its
 # framework, so it is read and not imported here.
