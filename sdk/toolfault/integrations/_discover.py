@@ -57,6 +57,7 @@ FRAMEWORKS: dict[str, tuple[str, ...]] = {
     "llama_index": (
         "llama_index.core.agent.workflow.base_agent",
         "llama_index.core.agent.workflow.multi_agent_workflow",
+        "llama_index.core.tools.function_tool",
     ),
     "google_adk": (
         "google.adk.flows.llm_flows.tools._caller",
