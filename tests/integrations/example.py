@@ -26,7 +26,6 @@ from toolfault.testing import MemoryTransport
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 OF_README = ("langchain", "openai_agents", "pydantic_ai")
-STAND_IN = Path(__file__).with_name("claude_stand_in.py")
 
 
 def example(name: str, model: Any = None) -> dict[str, Any]:
@@ -39,8 +38,6 @@ def example(name: str, model: Any = None) -> dict[str, Any]:
 
     def run() -> Any:
         module = _module(name)
-        if name == "claude_agent_sdk":  # its model is behind a program
-            module.options.cli_path = STAND_IN
         takes_model = "model" in inspect.signature(module.run).parameters
         return module.run(model or _model(name)) if takes_model else module.run()
 

@@ -54,10 +54,11 @@ FRAMEWORKS: dict[str, tuple[str, ...]] = {
     ),
     "fastmcp": ("fastmcp.server.server",),
     "smolagents": ("smolagents.agents",),
-    "crewai": ("crewai.agents.agent_executor",),
+    "crewai": ("crewai.agents.agent_executor", "crewai.experimental.agent_executor"),
     "llama_index": (
         "llama_index.core.agent.workflow.base_agent",
         "llama_index.core.agent.workflow.multi_agent_workflow",
+        "llama_index.core.tools.function_tool",
     ),
     "google_adk": (
         "google.adk.flows.llm_flows.tools._caller",

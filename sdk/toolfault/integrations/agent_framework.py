@@ -1,4 +1,7 @@
-"""Microsoft Agent Framework, 1.x: the tool calls that its chat clients run for a model."""
+"""Microsoft Agent Framework, 1.19 up to 1.23: the tool calls that its chat clients run for a model.
+
+Older versions say nowhere which calls failed: none of theirs is reported, and the doctor says so.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,12 @@ _run: ContextVar[Thread | None] = ContextVar("toolfault_agent_framework_run", de
 
 def install(module: Any) -> None:
     """Hook ``agent_framework._tools``."""
-    hook("agent_framework", module, "_auto_invoke_function", _invokes)
-    hook("agent_framework", module, "_execute_function_calls", _executes)
     for name, stage in (("argument_validation", "validation"), ("execution", "exec")):
         explains = functools.partial(_explains, stage)
-        hook("agent_framework", module, f"_function_{name}_error_result", explains)
+        if not hook("agent_framework", module, f"_function_{name}_error_result", explains):
+            return  # a failure would count as a success
+    hook("agent_framework", module, "_auto_invoke_function", _invokes)
+    hook("agent_framework", module, "_execute_function_calls", _executes)
 
 
 async def _executes(original: Any, *args: Any, **kwargs: Any) -> Any:
@@ -59,7 +63,9 @@ async def _invokes(original: Any, function_call_content: Any, *args: Any, **kwar
     with Call(lambda: _seen(function_call_content, kwargs)) as call:
         result = await original(function_call_content, *args, **kwargs)
         text = call.ended(lambda seen: _answered(seen, result, kwargs))
-        return result if text is None else _with(result, text)
+        if text is not None:
+            result.result, result.items = text, [type(result).from_text(text)]
+        return result
 
 
 def _seen(content: Any, given: dict[str, Any]) -> Seen:
@@ -92,13 +98,3 @@ def _answered(seen: Seen, content: Any, given: dict[str, Any]) -> None:
         parameters = tool.parameters
         seen.schema = parameters() if callable(parameters) else parameters
         seen.told, seen.fn = told, getattr(tool, "func", None)
-
-
-def _with(content: Any, text: str) -> Any:
-    return type(content).from_function_result(
-        call_id=content.call_id,
-        id=content.id,
-        result=text,
-        exception=content.exception,
-        additional_properties=content.additional_properties,
-    )

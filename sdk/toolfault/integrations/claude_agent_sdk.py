@@ -1,4 +1,4 @@
-"""Claude Agent SDK, 0.1.30 and later: its hooks, in the form that its options take.
+"""Claude Agent SDK, 0.1.33 up to 0.2.189: its hooks, in the form that its options take.
 
 ::
 

@@ -1,4 +1,4 @@
-"""CrewAI 1.15: the native tool calls of every agent.
+"""CrewAI, 1.15.9 up to 1.15.30: the native tool calls of every agent.
 
 Not seen are calls that a model without native tool calls writes as text (ReAct), and calls in the
 steps of a plan: CrewAI keeps nothing of them but texts.
@@ -21,7 +21,7 @@ _BLOCKED = "Tool execution blocked by hook"
 
 
 def install(module: Any) -> None:
-    """Hook ``crewai.agents.agent_executor``."""
+    """Hook ``crewai.agents.agent_executor``, which was in ``crewai.experimental`` up to 1.15.28."""
     executes = functools.partial(_executes, module.extract_tool_call_info)
     hook("crewai", module.AgentExecutor, "_execute_single_native_tool_call", executes)
     hook("crewai", module, "failure_from_exception", functools.partial(_keeps, "error"))

@@ -1,11 +1,14 @@
-"""LlamaIndex, 0.12.40 up to 0.14: the tool calls of function agents, ReAct agents and workflows.
+"""LlamaIndex, 0.14.8 up to 0.14.25: the tool calls of function agents, ReAct agents and workflows.
 
 LlamaIndex validates nothing: a missing or an unknown argument is a ``TypeError`` that names one of
-them, and a value of the wrong type reaches the tool.
+them, and a value of the wrong type reaches the tool. Versions before 0.14.8 keep no exception, so
+that wrong arguments are one failure without issues there.
 """
 
 from __future__ import annotations
 
+import functools
+from contextvars import copy_context
 from typing import Any
 
 from toolfault.integrations._discover import hook
@@ -17,10 +20,25 @@ __all__ = ["install"]
 
 def install(module: Any) -> None:
     """Hook the agent of ``base_agent`` or ``multi_agent_workflow``; both have the same steps."""
+    if module.__name__.endswith(".function_tool"):
+        hook("llama_index", module, "sync_to_async", _threads)
+        return
     agent = getattr(module, "AgentWorkflow", None) or module.BaseWorkflowAgent
     hook("llama_index", agent, "parse_agent_output", _parses)
     hook("llama_index", agent, "call_tool", _calls)
     hook("llama_index", agent, "_call_tool", _runs)
+
+
+def _threads(original: Any, fn: Any) -> Any:
+    """Take the context into a tool's thread, by which a decorated one joins its call.
+
+    LlamaIndex does so itself since 0.14.23.
+    """
+
+    async def run(*args: Any, **kwargs: Any) -> Any:
+        return await original(functools.partial(copy_context().run, fn))(*args, **kwargs)
+
+    return run
 
 
 async def _parses(original: Any, agent: Any, ctx: Any, ev: Any) -> Any:

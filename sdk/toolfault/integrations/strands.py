@@ -1,7 +1,9 @@
-"""Strands Agents, 1.10 up to 1.62: the tool calls of every agent.
+"""Strands Agents, 1.30 up to 1.62: the tool calls of every agent.
 
 Strands replaces arguments that are no JSON by ``{}`` before anybody can see them; such a call is
-refused for missing arguments, and that is what the model reads and what is reported.
+refused for missing arguments, and that is what the model reads and what is reported. Before 1.30
+what a tool returns has become a text that is no JSON: ``{"success": False}`` of a tool that is not
+decorated counts as a success there.
 """
 
 from __future__ import annotations

@@ -25,12 +25,17 @@ PLAYED = [
     ("fastmcp_hooked", "fastmcp-new"),
     ("fastmcp_hooked", "fastmcp-old"),
     ("smolagents", "smolagents-new"),
+    ("smolagents", "smolagents-old"),
     ("crewai", "crewai-new"),
+    ("crewai", "crewai-old"),
     ("llama_index", "llama-index-new"),
+    ("llama_index", "llama-index-old"),
     ("google_adk", "google-adk-new"),
     ("google_adk", "google-adk-old"),
     ("strands", "strands-new"),
+    ("strands", "strands-old"),
     ("agent_framework", "agent-framework-new"),
+    ("agent_framework", "agent-framework-old"),
 ]
 # What a driver lacks, and what is special about it, is said in its file; the file needs its
 # framework, so it is read and not imported here.
@@ -68,15 +73,15 @@ def _played(
 ) -> Run:
     asked = {"scenarios": list(SCENARIOS), "hooked": hooked}
     stdin = json.dumps({**asked, "improve": improve, "decorated": decorated})
-    return Run(_python(environment, driver, stdin=stdin))
+    return Run(_python(environment, "play", driver, stdin=stdin))
 
 
-def _python(environment: str, *arguments: str, stdin: str = "") -> str:
-    """Return what ``tests.integrations.more.play`` writes in an environment."""
+def _python(environment: str, program: str, *arguments: str, stdin: str = "") -> str:
+    """Return what a program of this folder writes in an environment."""
     if not is_made(environment):
         pytest.skip(f"{environment} is not made: python -m tests.integrations.environments")
     done = subprocess.run(
-        [python_of(environment), "-m", "tests.integrations.more.play", *arguments],
+        [python_of(environment), "-m", f"tests.integrations.more.{program}", *arguments],
         input=stdin,
         env={**os.environ, "PYTHONPATH": str(ROOT / "sdk"), "PYTHONWARNINGS": "ignore"},
         cwd=ROOT,
@@ -204,3 +209,29 @@ def test_secrets_stay_where_they_are(
 
     assert run.events[name]
     assert SECRET not in json.dumps(run.events[name])
+
+
+@pytest.mark.parametrize(("driver", "environment", "name"), _cases(list(SCENARIOS)))
+def test_better_texts_change_no_outcome(driver: str, environment: str, name: str) -> None:
+    """With ``improve=True`` the host gets the same, and a text of ours tells no secret."""
+    better = _run(driver, environment, name, improve=True).outcomes[name]
+    plain = _run(driver, environment, name, hooked=False).outcomes[name]
+
+    assert (better["output"], better["error"]) == (plain["output"], plain["error"])
+    assert len(better["told"]) == len(plain["told"])
+    if name == "secret":
+        assert SECRET not in json.dumps(better["told"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("environment", ["claude-agent-sdk-new", "claude-agent-sdk-old"])
+def test_the_client_of_claude_code_calls_the_hooks(environment: str) -> None:
+    """The example's options make the SDK report each call that Claude Code says has ended."""
+    ran = json.loads(_python(environment, "claude_code"))
+
+    assert ran["results"] == ["done"]
+    assert [_summary(event) for event in ran["events"]] == [
+        Expected("Read"),
+        Expected("bookk", "not_available"),
+    ]
+    assert {event["session_id"] for event in ran["events"]} == {"s1"}

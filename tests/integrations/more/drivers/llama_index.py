@@ -42,7 +42,15 @@ def _scripted(scenario: Scenario, read: list[Any]) -> Any:
     methods["metadata"] = property(
         lambda self: LLMMetadata(is_function_calling_model=True, model_name=MODEL)
     )
+
+    async def astream_chat_with_tools(self: Any, *args: Any, **kwargs: Any) -> Any:
+        async def parts() -> Any:
+            yield await achat_with_tools(self, *args, **kwargs)
+
+        return parts()
+
     methods["achat_with_tools"] = achat_with_tools
+    methods["astream_chat_with_tools"] = astream_chat_with_tools
     methods["get_tool_calls_from_response"] = lambda self, response, *_, **__: (
         response.additional_kwargs["calls"]
     )
