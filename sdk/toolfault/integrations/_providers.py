@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["PROVIDERS", "Part", "latest_run"]
+__all__ = ["PROVIDERS", "Part", "answered", "latest_run"]
 
 Part = dict[str, Any]
 """A call (its id, tool and arguments) or its answer (id, content and failed)."""
@@ -60,6 +60,33 @@ def _openai_responses(item: Any) -> Iterator[Part]:
 
 PROVIDERS = {"openai": _openai, "anthropic": _anthropic, "openai_responses": _openai_responses}
 """Reads the calls and answers of a message: Chat Completions, Messages, an item of Responses."""
+
+
+def answered(
+    read: Callable[[Any], Iterator[Part]], messages: Iterable[Any], first: int = 0
+) -> list[tuple[Part, Part]]:
+    """Return each call, with its turn, and its answer, in the order of the answers.
+
+    Calls of which none was answered before the next are those of one turn.
+
+    Args:
+        read: One of ``PROVIDERS``.
+        messages: The history, or its end.
+        first: Index of the first of them in the history.
+    """
+    pairs: list[tuple[Part, Part]] = []
+    open_calls: dict[str, Part] = {}
+    turn: str | None = None
+    for index, message in enumerate(messages, first):
+        for part in read(message):
+            if "tool" in part:
+                turn = turn or f"m{index} {part['id']}"
+                open_calls[part["id"]] = {**part, "turn": turn}
+            else:
+                turn = None
+                if part["id"] in open_calls:
+                    pairs.append((open_calls.pop(part["id"]), part))
+    return pairs
 
 
 def latest_run(read: Callable[[Any], Iterator[Part]], messages: Sequence[Any]) -> int:

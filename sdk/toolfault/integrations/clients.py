@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from toolfault.integrations._discover import around
-from toolfault.integrations._providers import PROVIDERS, latest_run
-from toolfault.integrations.messages import answered, report_answered
+from toolfault.integrations._providers import PROVIDERS, answered, latest_run
+from toolfault.integrations.messages import report_answered
 from toolfault.integrations.seen import Seen
 from toolfault.telemetry import conversation as open_conversation
 from toolfault.telemetry._guard import debug, warn

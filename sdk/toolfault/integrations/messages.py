@@ -6,16 +6,16 @@ import functools
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from toolfault.errors import ConfigError
 from toolfault.integrations._conversation import conversation_of
-from toolfault.integrations._providers import PROVIDERS, Part
+from toolfault.integrations._providers import PROVIDERS, Part, answered
 from toolfault.integrations.seen import Seen, observe
 
-__all__ = ["answered", "capture_messages", "report_answered"]
+__all__ = ["capture_messages", "report_answered"]
 
 _REMEMBERED = 4_096  # calls of which a second look at the same messages is recognised
 _captured: OrderedDict[int, None] = OrderedDict()  # by hash: arguments may be long
@@ -60,33 +60,6 @@ def capture_messages(
         return 0
 
 
-def answered(
-    read: Callable[[Any], Iterator[Part]], messages: Iterable[Any], first: int = 0
-) -> list[tuple[Part, Part]]:
-    """Return each call, with its turn, and its answer, in the order of the answers.
-
-    Calls of which none was answered before the next are those of one turn.
-
-    Args:
-        read: One of ``PROVIDERS``.
-        messages: The history, or its end.
-        first: Index of the first of them in the history.
-    """
-    pairs: list[tuple[Part, Part]] = []
-    open_calls: dict[str, Part] = {}
-    turn: str | None = None
-    for index, message in enumerate(messages, first):
-        for part in read(message):
-            if "tool" in part:
-                turn = turn or f"m{index} {part['id']}"
-                open_calls[part["id"]] = {**part, "turn": turn}
-            else:
-                turn = None
-                if part["id"] in open_calls:
-                    pairs.append((open_calls.pop(part["id"]), part))
-    return pairs
-
-
 def report_answered(pairs: Iterable[tuple[Part, Part]], template: Seen) -> int:
     """Report the calls that were not reported before; return how many.
 
@@ -104,10 +77,9 @@ def report_answered(pairs: Iterable[tuple[Part, Part]], template: Seen) -> int:
 def _seen(call: Part, answer: Part, template: Seen) -> Seen:
     content = answer["content"]
     result = _json(content)
-    failed = answer["failed"] or _says_so(result)
     arguments = call["arguments"]
     unreadable = isinstance(arguments, str) and bool(arguments.strip()) and _json(arguments) is None
-    stage = "parse" if unreadable else "returned" if failed else "ok"
+    stage = "parse" if unreadable else "returned" if answer["failed"] or _says_so(result) else "ok"
     return replace(
         template,
         tool=call["tool"],
@@ -138,8 +110,7 @@ def _is_new(call: Part, conversation: str | None) -> bool:
     if call["id"] is None:
         return True
     # Some models number their calls anew in every chat or turn.
-    key = (conversation, str(call["id"]), call["tool"], str(call["arguments"]))
-    hashed = hash(key)
+    hashed = hash((conversation, str(call["id"]), call["tool"], str(call["arguments"])))
     with _lock:
         if hashed in _captured:
             return False

@@ -13,6 +13,7 @@ from typing import Any
 
 from toolfault.integrations._discover import hook
 from toolfault.integrations._threads import Thread, thread_of
+from toolfault.integrations.llama_index.answers import answered
 from toolfault.integrations.seen import Call, Seen, note
 
 __all__ = ["install"]
@@ -54,7 +55,7 @@ async def _calls(original: Any, agent: Any, ctx: Any, ev: Any) -> Any:
     thread, owner = await _thread(ctx), await _owner(agent, ctx)
     with Call(lambda: _seen(owner, ev, thread)) as call:
         result = await original(agent, ctx, ev)
-        text = call.ended(lambda seen: _answered(owner, seen, result.tool_output))
+        text = call.ended(lambda seen: answered(owner, seen, result.tool_output))
         if text is not None:
             result.tool_output.content = text
         return result
@@ -79,32 +80,6 @@ def _seen(agent: Any, ev: Any, thread: Thread | None) -> Seen:
     )
 
 
-def _answered(agent: Any, seen: Seen, output: Any) -> None:
-    tool, seen.fn = seen.fn, getattr(seen.fn, "fn", None)
-    if not output.is_error:
-        seen.result = output.raw_output
-        return
-    seen.error, seen.told = getattr(output, "exception", None), str(output.content)
-    seen.known_tools = _names(agent)
-    model = None if tool is None else tool.metadata.fn_schema
-    if model is not None:
-        seen.schema = {**model.model_json_schema(), "additionalProperties": False}
-    if tool is None:
-        seen.stage = "unknown"
-    elif seen.error is None:
-        seen.stage = "returned"
-    else:
-        seen.stage = "validation" if _is_misbound(seen) else "exec"
-
-
-def _is_misbound(seen: Seen) -> bool:
-    """Whether Python refused the arguments: LlamaIndex calls the function with them as they are."""
-    if not isinstance(seen.error, TypeError) or seen.schema is None:
-        return False
-    given, names = set(seen.arguments), set(seen.schema.get("properties", ()))
-    return bool(given - names or set(seen.schema.get("required", ())) - given)
-
-
 async def _thread(ctx: Any) -> Thread | None:
     """Return the conversation: the memory of the agent holds its messages."""
     try:
@@ -119,11 +94,6 @@ async def _owner(agent: Any, ctx: Any) -> Any:
         return agent.agents[await ctx.store.get("current_agent_name")]
     except Exception:  # noqa: BLE001
         return agent
-
-
-def _names(agent: Any) -> tuple[str, ...]:
-    tools = getattr(agent, "tools", None) or ()
-    return tuple(tool.metadata.name for tool in tools if hasattr(tool, "metadata"))
 
 
 def _model(agent: Any) -> str | None:
