@@ -45,13 +45,18 @@ _SHOWN = re.compile(
 def measured(driver: str) -> dict[str, dict[str, list[str]]]:
     """Return what each observer records of each scenario, one line per call.
 
+    Of a scenario that the framework does not have, the reason, under ``lacks``.
+
     Args:
         driver: A key of ``OBSERVERS``, whose environment was made.
     """
     found: dict[str, dict[str, list[str]]] = {}
     for observer in ("toolfault", *OBSERVERS[driver]):
-        for scenario, seen in _ran(driver, observer).items():
+        answer = _ran(driver, observer)
+        for scenario, seen in answer["scenarios"].items():
             found.setdefault(scenario, {})[observer] = judged(seen)
+        for scenario, reason in answer["lacks"].items():
+            found[scenario] = {"lacks": [reason]}
     return found
 
 
@@ -65,8 +70,8 @@ def _ran(driver: str, observer: str) -> dict[str, Any]:
         timeout=120,
         check=True,
     )
-    scenarios: dict[str, Any] = json.loads(done.stdout)["scenarios"]
-    return scenarios
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
 
 
 def _environment(driver: str) -> str:
@@ -97,8 +102,11 @@ def _table(driver: str, found: dict[str, dict[str, list[str]]]) -> str:
         f"|---|{'---|' * len(observers)}",
     ]
     for scenario in SCENARIOS:
-        if scenario.name in found:
-            cells = (" / ".join(found[scenario.name][each]) for each in observers)
+        of = found.get(scenario.name, {})
+        if of:
+            cells = [" / ".join(of.get(each, ["-"])) for each in observers]
+            if "lacks" in of:
+                cells[0] = f"- ({of['lacks'][0]})"
             lines.append(f"| {scenario.name} | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
 

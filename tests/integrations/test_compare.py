@@ -8,6 +8,7 @@ import pytest
 from tests.integrations.compare import COMPARED, PAGE, measured, written
 from tests.integrations.environments import is_made
 from tests.integrations.observe import OBSERVERS
+from tests.integrations.scenarios import SCENARIOS
 
 STORED = json.loads(COMPARED.read_text(encoding="utf-8"))
 
@@ -21,13 +22,22 @@ def test_the_page_says_what_was_measured() -> None:
 
 
 @pytest.mark.parametrize("driver", OBSERVERS)
+def test_no_scenario_is_left_out_in_silence(driver: str) -> None:
+    """Every scenario is compared, or the reason is given why the framework does not have it."""
+    rows = {scenario.name for scenario in SCENARIOS if not scenario.decorated}
+
+    assert STORED[driver].keys() == rows
+    assert all("toolfault" in seen or seen["lacks"] for seen in STORED[driver].values())
+
+
+@pytest.mark.parametrize("driver", OBSERVERS)
 def test_no_call_is_recorded_wrongly(driver: str) -> None:
     """In every scenario toolfault has one record per call, with the right outcome and all faults.
 
     What is wrong would be in bold.
     """
     for scenario, seen in STORED[driver].items():
-        for line in seen["toolfault"]:
+        for line in seen.get("toolfault", ()):
             assert "**" not in line, scenario
             faults = [part.split() for part in line.split(", ") if part.endswith("faults")]
             assert all(named == of for named, _, of, _ in faults), scenario

@@ -326,6 +326,12 @@ def _failure(
     known = inner.error if inner is not None else None
     if known is None or seen.stage in ("parse", "timeout", "cancelled"):
         return failure_of(seen, arguments)
+    if (
+        seen.stage == "validation"
+        and known.category is not ErrorCategory.PARAMETER
+        and isinstance(known.cause, TypeError)
+    ):  # the decorated function takes any arguments, for another one that does not
+        return failure_of(seen, arguments)
     if seen.error is None or any(cause in (known, known.cause) for cause in causes(seen.error)):
         return known.with_(tool=str(seen.tool), tool_requested=None, event_id=None)
     return failure_of(seen, arguments)

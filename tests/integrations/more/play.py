@@ -1,20 +1,31 @@
-"""``python -m tests.integrations.more.play DRIVER``: play what stdin asks for with one framework.
+"""``python -m tests.integrations.more.play DRIVER``: play the whole table with one framework.
 
-Stdin is one JSON object: ``scenarios`` (names), ``hooked``, ``improve`` and ``decorated``. Stdout
-gets one line of JSON about the driver and one for each scenario: name, outcome and events.
+Each scenario runs in each mode of the framework and in four ways (``WAYS``). Stdout gets one line
+of JSON about the driver and one for each run: way, scenario, mode, outcome and events.
+``--only NAME`` plays one scenario.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import logging
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from importlib import import_module
+from typing import Any
 
-from tests.integrations.more.scenes import SCENARIOS, Outcome
+from tests.integrations.more.scenes import SCENARIOS, Outcome, entered, released
 
+WAYS: dict[str, dict[str, bool]] = {
+    "plain": {},
+    "hooked": {"observed": True},
+    "decorated": {"observed": True, "decorated": True},
+    "improve": {"observed": True, "improve": True},
+}
+"""Without toolfault, with it, with it and decorated tools, and with better texts."""
 # Where frameworks would call home.
 QUIET = {
     "CREWAI_DISABLE_TELEMETRY": "true",
@@ -24,41 +35,64 @@ QUIET = {
 }
 
 
-def main(driver: str) -> None:
-    """Play scenarios with one driver."""
+def main() -> None:
+    """Play the table with the driver that the command line names."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("driver")
+    parser.add_argument("--only", choices=SCENARIOS)
+    given = parser.parse_args()
     os.environ.update(QUIET)
-    asked = json.load(sys.stdin)
     answers, sys.stdout = sys.stdout, sys.stderr  # frameworks print
     logging.disable(logging.CRITICAL)
     import toolfault
-    from toolfault.testing import capture_events
 
-    module = import_module(f"tests.integrations.more.drivers.{driver}")
-    if asked["hooked"] and module.FRAMEWORKS:
-        toolfault.instrument(*module.FRAMEWORKS, improve=asked["improve"])
+    driver = import_module(f"tests.integrations.more.drivers.{given.driver}")
     facts = {
-        "lacks": module.LACKS,
-        "side": getattr(module, "SIDE", "agent"),
-        "joined": getattr(module, "JOINED", False),
-        "names_agent": getattr(module, "NAMES_AGENT", True),
-        "own_ids": getattr(module, "OWN_IDS", False),
-        "idempotent": getattr(module, "IDEMPOTENT", {}),
+        "modes": driver.MODES,
+        "lacks": driver.LACKS,
+        "expected": getattr(driver, "EXPECTED", {}),
+        "decorated": getattr(driver, "DECORATED", {}),
+        "side": getattr(driver, "SIDE", "agent"),
+        "joined": getattr(driver, "JOINED", False),
+        "names_agent": getattr(driver, "NAMES_AGENT", True),
+        "idempotent": getattr(driver, "IDEMPOTENT", {}),
     }
-    answers.write(json.dumps([None, facts, []]) + "\n")
-    for name in asked["scenarios"]:
-        if name in module.LACKS:
-            continue
-        scenario = replace(SCENARIOS[name], decorated=asked["decorated"], improve=asked["improve"])
-        outcome = Outcome()
-        with capture_events(agent="process", integrations=False) as events:
-            try:
-                module.run(scenario, outcome)
-            except Exception as error:
-                outcome.error = f"{type(error).__name__}: {error}"
-        calls = [event for event in events if event["type"] != "conversation_end"]
-        answers.write(json.dumps([name, asdict(outcome), calls]) + "\n")
+    answers.write(json.dumps(facts) + "\n")
+    names = [given.only] if given.only else list(SCENARIOS)
+    for way, how in WAYS.items():
+        if how and driver.FRAMEWORKS:
+            toolfault.instrument(*driver.FRAMEWORKS, improve=how.get("improve", False))
+        for run in _played(driver, way, names):
+            answers.write(json.dumps(run) + "\n")
+            answers.flush()
     answers.flush()
 
 
+def _played(driver: Any, way: str, names: list[str]) -> Iterator[list[Any]]:
+    for name in names:
+        scenario = replace(SCENARIOS[name], **WAYS[way])
+        if scenario.own_limit is not None and way == "plain":
+            continue
+        for mode in driver.MODES:
+            if driver.LACKS.keys().isdisjoint((name, f"{name}, {mode}")):
+                yield [way, name, mode, *_run(driver, scenario, mode)]
+
+
+def _run(driver: Any, scenario: Any, mode: str) -> tuple[dict[str, Any], list[Any]]:
+    from toolfault.testing import capture_events
+
+    outcome = Outcome()
+    entered.clear()
+    released.clear()
+    with capture_events(agent="process", integrations=False) as events:
+        try:
+            driver.run(scenario, outcome, mode=mode)
+        except BaseException as error:  # a run may be cancelled
+            outcome.error = f"{type(error).__name__}: {error}"
+        finally:
+            released.set()
+    return asdict(outcome), [event for event in events if event["type"] != "conversation_end"]
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()

@@ -1,4 +1,4 @@
-"""The scenarios that the drivers of this folder play, and the tools in them.
+"""The scenarios that the drivers of this folder play, their tools, and how a run is cancelled.
 
 Imported by the tests and, inside the environment of a framework, by its driver: nothing but the
 standard library and ``toolfault``.
@@ -6,10 +6,14 @@ standard library and ``toolfault``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+MODES = ("sync", "async", "stream")
+"""In which ways a host may run an agent; a driver names those that its framework has."""
 AGENT, MODEL, CONVERSATION = "stub", "scripted", "conv-1"
 SECRET = "hunter2-correct-horse"
 
@@ -29,11 +33,13 @@ class Expected(NamedTuple):
         tool: The tool's name, as the model wrote it.
         code: Code of the failure; None for a success.
         issues: Field and code of each issue.
+        phantoms: Arguments that the framework drops without a word.
     """
 
     tool: str
     code: str | None = None
     issues: tuple[tuple[str, str], ...] = ()
+    phantoms: tuple[str, ...] = ()
 
 
 @dataclass
@@ -42,14 +48,27 @@ class Scenario:
 
     Attributes:
         turns: The calls of each turn; after the last one the model says that it is done.
-        expected: The events, in the order of the calls.
+        expected: The events, in the order of the calls; none for a call that has not ended.
+        handled: Whether the framework is told to answer exceptions itself, where it can be told.
+        limit: The framework's time limit of the tool, seconds.
+        own_limit: That of the decorator: the tools are decorated, and there is no run without
+            toolfault to compare with.
+        cancelled: Whether the host cancels the run while the body runs.
+        interrupts: Whether a tool ``ask`` interrupts the run in the framework's way.
         decorated: Whether the tools are decorated with ``toolfault.tool``.
+        observed: Whether toolfault is there.
         improve: Whether the models are to be told more.
     """
 
     turns: list[list[ModelCall]]
     expected: list[Expected]
+    handled: bool = False
+    limit: float | None = None
+    own_limit: float | None = None
+    cancelled: bool = False
+    interrupts: bool = False
     decorated: bool = False
+    observed: bool = False
     improve: bool = False
 
 
@@ -87,6 +106,8 @@ def lookup(key: str) -> Any:
     """
     if key == "boom":
         raise RuntimeError(f"cannot reach db with password={SECRET}")
+    if key == "late":
+        raise TimeoutError("no answer from the database within 3 seconds")
     if key == "err":
         return {"success": False, "error": "quota exceeded for today"}
     return f"value of {key}"
@@ -100,16 +121,98 @@ def login(user: str, password: str, tries: int) -> str:
         password: the password
         tries: how often
     """
+    if user == "eve":
+        raise RuntimeError(f"eve is locked: {password} was tried {tries} times")
     return f"{user} after {tries} and {len(password)}"
 
 
-def tools_of(scenario: Scenario) -> list[Callable[..., Any]]:
-    """Return the functions that a user would hand to the framework."""
-    if not scenario.decorated:
-        return [book, lookup, login]
+entered = threading.Event()
+"""Set by ``wait`` when its body runs."""
+released = threading.Event()
+"""Set by the harness: what still waits is let go."""
+
+
+def wait(key: str) -> str:
+    """Wait for ever.
+
+    Args:
+        key: the key
+    """
+    entered.set()
+    released.wait()
+    return key
+
+
+def interrupted(key: str) -> str:
+    raise KeyboardInterrupt  # as when the person at the keyboard stops the host
+
+
+async def await_(key: str) -> str:
+    entered.set()
+    await asyncio.Event().wait()
+    return key
+
+
+async def abook(restaurant: str, people: int, outside: bool = False) -> str:
+    return book(restaurant, people, outside)
+
+
+async def alookup(key: str) -> Any:
+    return lookup(key)
+
+
+async def alogin(user: str, password: str, tries: int) -> str:
+    return login(user, password, tries)
+
+
+# The model knows each by one name and one text.
+for _made, _fn in (
+    (abook, book),
+    (alookup, lookup),
+    (alogin, login),
+    (await_, wait),
+    (interrupted, wait),
+):
+    _made.__name__ = _made.__qualname__ = _fn.__name__
+    _made.__doc__ = _fn.__doc__
+
+
+def tools_of(scenario: Scenario, *, asynchronous: bool = False) -> list[Callable[..., Any]]:
+    """Return the functions that a user would hand to the framework.
+
+    Args:
+        scenario: Decorates them and limits their time as it says.
+        asynchronous: Whether they are coroutine functions.
+    """
+    waits = await_ if asynchronous else interrupted if scenario.cancelled else wait
+    named = (abook, alookup, alogin) if asynchronous else (book, lookup, login)
+    tools: list[Callable[..., Any]] = [*named, waits]
+    if not scenario.decorated and scenario.own_limit is None:
+        return tools
     import toolfault
 
-    return [toolfault.tool(book), toolfault.tool(lookup), toolfault.tool(login)]
+    return [toolfault.tool(timeout=scenario.own_limit)(fn) for fn in tools]
+
+
+async def played(scenario: Scenario, run: Coroutine[Any, Any, Any]) -> Any:
+    """Await a run, or cancel it as soon as the body of ``wait`` runs.
+
+    Args:
+        scenario: Says whether it is cancelled.
+        run: The framework's run.
+    """
+    if not scenario.cancelled:
+        return await run
+    task = asyncio.ensure_future(run)
+    await until_entered(task)
+    task.cancel()
+    return await task
+
+
+async def until_entered(task: asyncio.Future[Any]) -> None:
+    """Return when the body of ``wait`` runs, or the run has ended without it."""
+    while not entered.is_set() and not task.done():  # noqa: ASYNC110
+        await asyncio.sleep(0)  # the body may run in another loop: no asyncio.Event
 
 
 _WRONG = {"people": "four", "outside": "maybe"}
@@ -140,12 +243,25 @@ SCENARIOS: dict[str, Scenario] = {
     "raise": Scenario(
         [[ModelCall("lookup", {"key": "boom"})]], [Expected("lookup", "internal_error")]
     ),
+    "raise handled by the framework": Scenario(
+        [[ModelCall("lookup", {"key": "boom"})]],
+        [Expected("lookup", "internal_error")],
+        handled=True,
+    ),
     "returned error": Scenario(
         [[ModelCall("lookup", {"key": "err"})]], [Expected("lookup", "internal_error")]
     ),
-    "secret": Scenario(
-        [[ModelCall("login", {"user": "ann", "password": SECRET, "tries": "many"})]],
-        [Expected("login", "wrong_type", (("tries", "wrong_type"),))],
+    "time-out": Scenario(
+        [[ModelCall("wait", {"key": "a"})]], [Expected("wait", "timeout")], limit=0.05
+    ),
+    "time-out in the body": Scenario(
+        [[ModelCall("lookup", {"key": "late"})]], [Expected("lookup", "timeout")]
+    ),
+    "time-out of the decorator": Scenario(
+        [[ModelCall("wait", {"key": "a"})]], [Expected("wait", "timeout")], own_limit=0.05
+    ),
+    "cancelled": Scenario(
+        [[ModelCall("wait", {"key": "a"})]], [Expected("wait", "cancelled")], cancelled=True
     ),
     "parallel, one failing": Scenario(
         [[ModelCall("book", _WRONG, "p1"), ModelCall("lookup", {"key": "a"}, "p2")]],
@@ -154,5 +270,14 @@ SCENARIOS: dict[str, Scenario] = {
     "retry until success": Scenario(
         [[ModelCall("book", _WRONG, "r1")], [ModelCall("book", _RIGHT, "r2")]],
         [_THREE, Expected("book")],
+    ),
+    "interrupt": Scenario([[ModelCall("ask", {"question": "sure?"})]], [], interrupts=True),
+    "secret in arguments": Scenario(
+        [[ModelCall("login", {"user": "ann", "password": SECRET, "tries": "many"})]],
+        [Expected("login", "wrong_type", (("tries", "wrong_type"),))],
+    ),
+    "secret in the exception": Scenario(
+        [[ModelCall("login", {"user": "eve", "password": SECRET, "tries": 3})]],
+        [Expected("login", "internal_error")],
     ),
 }

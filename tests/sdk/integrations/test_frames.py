@@ -57,6 +57,30 @@ def test_a_decorated_tool_joins_its_framework() -> None:
     assert event["error"]["code"] == "not_found"
 
 
+def test_a_wrapper_that_takes_any_arguments_does_not_hide_that_they_are_wrong() -> None:
+    """What a framework says of wrong arguments counts where a wrapped body only raised."""
+
+    def book(people: int, when: str) -> None: ...
+
+    @toolfault.tool(name="book")
+    def wrapper(*args: Any, **kwargs: Any) -> None:
+        book(*args, **kwargs)
+
+    with (
+        capture_events() as events,
+        Call(lambda: seen(arguments={"people": 4}, schema=SCHEMA)) as call,
+    ):
+        with pytest.raises(TypeError) as raised:
+            wrapper(people=4)
+
+        def refused(found: Seen) -> None:
+            found.error, found.stage, found.told = raised.value, "validation", "refused"
+
+        call.ended(refused)
+    (event,) = calls(events)
+    assert [issue["field"] for issue in event["error"]["issues"]] == ["when"]
+
+
 def test_a_framework_calls_a_tool_by_its_mark() -> None:
     """Whether a tool is idempotent its decorator says, or else the framework."""
 

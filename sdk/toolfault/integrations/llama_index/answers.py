@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from toolfault.integrations._schemas import of_model
 from toolfault.integrations.seen import Seen
 
 __all__ = ["answered"]
@@ -17,9 +18,9 @@ def answered(agent: Any, seen: Seen, output: Any) -> None:
         return
     seen.error, seen.told = getattr(output, "exception", None), str(output.content)
     seen.known_tools = _names(agent)
-    model = None if tool is None else tool.metadata.fn_schema
-    if model is not None:
-        seen.schema = {**model.model_json_schema(), "additionalProperties": False}
+    schema = None if tool is None else of_model(tool.metadata.fn_schema)
+    if schema is not None:
+        seen.schema = {**schema, "additionalProperties": False}
     if tool is None:
         seen.stage = "unknown"
     elif seen.error is None:

@@ -11,16 +11,35 @@ from agent_framework import (
     BaseChatClient,
     ChatMiddlewareLayer,
     ChatResponse,
+    ChatResponseUpdate,
     Content,
     FunctionInvocationLayer,
     Message,
     tool,
 )
-from tests.integrations.more.scenes import AGENT, ModelCall, Outcome, Scenario, tools_of
+from tests.integrations.more.scenes import (
+    AGENT,
+    Expected,
+    ModelCall,
+    Outcome,
+    Scenario,
+    played,
+    tools_of,
+)
 
 FRAMEWORKS = ("agent_framework",)
 NAMES_AGENT = False  # what runs a tool is not told for whom
-LACKS = {"unknown argument": "the framework drops it without a word"}
+MODES = ("async", "stream")
+LACKS = {
+    "sync": "the framework is asynchronous",
+    "time-out": "the framework has no time limit for tools",
+}
+EXPECTED = {"unknown argument": [Expected("book")]}  # dropped without a word
+
+
+def ask(question: str) -> str:
+    """Ask a person, who has to approve of it."""
+    return question
 
 
 def _content(call: ModelCall) -> Any:
@@ -35,13 +54,20 @@ class _Scripted(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):  
         self.waiting = [[_content(call) for call in turn] for turn in scenario.turns]
         self.read: list[Any] = []
 
-    def _inner_get_response(self, *, messages: Any, **_: Any) -> Any:
-        async def answer() -> Any:
-            self.read = list(messages)
-            said = self.waiting.pop(0) if self.waiting else ["done"]
-            return ChatResponse(messages=[Message("assistant", said)], response_id="r")
+    def _said(self, messages: Any) -> Any:
+        self.read = list(messages)
+        return self.waiting.pop(0) if self.waiting else [Content.from_text(text="done")]
 
-        return answer()
+    def _inner_get_response(self, *, messages: Any, stream: bool = False, **_: Any) -> Any:
+        async def answer() -> Any:
+            said = [Message("assistant", self._said(messages))]
+            return ChatResponse(messages=said, response_id="r")
+
+        async def parts() -> Any:
+            said = self._said(messages)
+            yield ChatResponseUpdate(contents=said, role="assistant", response_id="r")
+
+        return self._build_response_stream(parts()) if stream else answer()
 
 
 def model_of(scenario: Scenario) -> Any:
@@ -49,11 +75,27 @@ def model_of(scenario: Scenario) -> Any:
     return _Scripted(scenario)
 
 
-async def _run(scenario: Scenario, outcome: Outcome) -> None:
+async def _call(agent: Any) -> Any:
+    return await agent.run("go")
+
+
+async def _stream(agent: Any) -> Any:
+    stream = agent.run("go", stream=True)
+    async for _ in stream:
+        pass
+    return await stream.get_final_response()
+
+
+async def _run(scenario: Scenario, outcome: Outcome, mode: str) -> None:
     model = _Scripted(scenario)
-    tools = [tool(fn, approval_mode="never_require") for fn in tools_of(scenario)]
+    if scenario.handled:
+        model.function_invocation_configuration["include_detailed_errors"] = True
+    made = tools_of(scenario, asynchronous=mode == "stream" or scenario.cancelled)
+    tools = [tool(fn, approval_mode="never_require") for fn in made]
+    tools.append(tool(ask, approval_mode="always_require"))
     agent = Agent(client=model, name=AGENT, tools=tools)
-    outcome.output = str(await agent.run("go"))
+    run = _stream(agent) if mode == "stream" else _call(agent)
+    outcome.output = str(await played(scenario, run))
     outcome.told = [
         content.result
         for message in model.read
@@ -62,6 +104,6 @@ async def _run(scenario: Scenario, outcome: Outcome) -> None:
     ]
 
 
-def run(scenario: Scenario, outcome: Outcome) -> None:
+def run(scenario: Scenario, outcome: Outcome, *, mode: str = "async") -> None:
     """Run an agent whose model makes the calls of each turn, then says that it is done."""
-    asyncio.run(_run(scenario, outcome))
+    asyncio.run(_run(scenario, outcome, mode))

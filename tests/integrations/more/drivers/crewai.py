@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 from crewai import Agent, BaseLLM, Crew, Task
 from crewai.tools import tool
-from tests.integrations.more.scenes import AGENT, MODEL, ModelCall, Outcome, Scenario, tools_of
+from tests.integrations.more.scenes import (
+    AGENT,
+    MODEL,
+    MODES,
+    Expected,
+    ModelCall,
+    Outcome,
+    Scenario,
+    tools_of,
+)
+
+__all__ = ["EXPECTED", "FRAMEWORKS", "LACKS", "MODES", "model_of", "run"]
 
 FRAMEWORKS = ("crewai",)
-LACKS = {"unknown argument": "CrewAI drops it without a word"}
+LACKS = {
+    "time-out": "CrewAI limits the time of a task, not that of a tool",
+    "cancelled": "tools run in threads, whose calls go on when the run is cancelled",
+    "interrupt": "CrewAI asks a person between tasks, not in a tool",
+}
+EXPECTED = {"unknown argument": [Expected("book", phantoms=("terrace",))]}
 
 
 def _native(call: ModelCall) -> dict[str, Any]:
@@ -31,6 +48,9 @@ class _Scripted(BaseLLM):  # type: ignore[misc]
         self.read[:] = [dict(message) for message in messages]
         return self.waiting.pop(0) if self.waiting else "Final Answer: done"
 
+    async def acall(self, *args: Any, **kwargs: Any) -> Any:
+        return self.call(*args, **kwargs)
+
 
 def model_of(scenario: Scenario) -> Any:
     """Return a model that makes the calls of each turn, then says that it is done."""
@@ -38,11 +58,22 @@ def model_of(scenario: Scenario) -> Any:
     return _Scripted(model=MODEL, waiting=turns, read=[])
 
 
-def run(scenario: Scenario, outcome: Outcome) -> None:
+def _streamed(crew: Any) -> Any:
+    streaming = crew.kickoff()
+    for _ in streaming:
+        pass
+    return streaming.result
+
+
+def run(scenario: Scenario, outcome: Outcome, *, mode: str = "sync") -> None:
     """Run a crew whose model makes the calls of each turn, then says that it is done."""
     model = model_of(scenario)
-    tools = [tool(fn) for fn in tools_of(scenario)]
+    tools = [tool(fn) for fn in tools_of(scenario, asynchronous=mode == "async")]
     agent = Agent(role=AGENT, goal="g", backstory="b", llm=model, tools=tools)
-    crew = Crew(agents=[agent], tasks=[Task(description="d", expected_output="e", agent=agent)])
-    outcome.output = str(crew.kickoff())
+    tasks = [Task(description="d", expected_output="e", agent=agent)]
+    crew = Crew(agents=[agent], tasks=tasks, stream=mode == "stream")
+    if mode == "async":
+        outcome.output = str(asyncio.run(crew.akickoff()))
+    else:
+        outcome.output = str(_streamed(crew) if mode == "stream" else crew.kickoff())
     outcome.told = [each["content"] for each in model.read if each.get("role") == "tool"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from inspect import iscoroutinefunction
 from typing import Any
 
 from llama_index.core.agent.workflow import FunctionAgent
@@ -10,14 +11,39 @@ from llama_index.core.llms import ChatMessage, ChatResponse, LLMMetadata
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
 from llama_index.core.tools import FunctionTool
-from tests.integrations.more.scenes import AGENT, MODEL, Outcome, Scenario, tools_of
+from llama_index.core.workflow import Context, HumanResponseEvent, InputRequiredEvent
+from tests.integrations.more.scenes import (
+    AGENT,
+    MODEL,
+    Expected,
+    Outcome,
+    Scenario,
+    tools_of,
+    until_entered,
+)
 
 FRAMEWORKS = ("llama_index",)
+MODES = ("async", "stream")
 LACKS = {
+    "sync": "a workflow is asynchronous",
     "unparsable JSON": "the class of the model parses the arguments",
-    "wrong type": "LlamaIndex hands it to the tool, which succeeds",
-    "secret": "LlamaIndex hands it to the tool, which succeeds",
+    "time-out": "LlamaIndex limits the time of a run, not that of a tool",
 }
+EXPECTED = {
+    "wrong type": [Expected("book")],  # handed to the tool, as it is
+    "secret in arguments": [Expected("login")],
+    "interrupt": [Expected("ask")],  # the person answers, and the tool is run again
+}
+
+
+async def ask(ctx: Context, question: str) -> str:
+    """Ask a person."""
+    asks = InputRequiredEvent(prefix=question)
+    answer = await ctx.wait_for_event(HumanResponseEvent, waiter_event=asks)
+    return str(answer.response)
+
+
+ask.__annotations__.update(ctx=Context, question=str)  # LlamaIndex reads no annotations in texts
 
 
 def _scripted(scenario: Scenario, read: list[Any]) -> Any:
@@ -62,18 +88,32 @@ def model_of(scenario: Scenario) -> Any:
     return _scripted(scenario, [])
 
 
-async def _run(scenario: Scenario, outcome: Outcome) -> None:
+def _tool(fn: Any) -> Any:
+    return FunctionTool.from_defaults(**{"async_fn" if iscoroutinefunction(fn) else "fn": fn})
+
+
+async def _run(scenario: Scenario, outcome: Outcome, mode: str) -> None:
     read: list[Any] = []
+    asynchronous = mode == "stream" or scenario.cancelled
+    made = [*tools_of(scenario, asynchronous=asynchronous), ask]
     agent = FunctionAgent(
         name=AGENT,
-        tools=[FunctionTool.from_defaults(fn) for fn in tools_of(scenario)],
+        tools=[_tool(fn) for fn in made],
         llm=_scripted(scenario, read),
-        streaming=False,
+        streaming=mode == "stream",
     )
-    outcome.output = str(await agent.run("go"))
+    handler = agent.run("go")
+    if scenario.cancelled:
+        await until_entered(handler)
+        await handler.cancel_run()
+    elif mode == "stream" or scenario.interrupts:
+        async for event in handler.stream_events():
+            if isinstance(event, InputRequiredEvent):
+                handler.ctx.send_event(HumanResponseEvent(response="yes"))
+    outcome.output = str(await handler)
     outcome.told = [message.content for message in read if message.role.value == "tool"]
 
 
-def run(scenario: Scenario, outcome: Outcome) -> None:
+def run(scenario: Scenario, outcome: Outcome, *, mode: str = "async") -> None:
     """Run an agent whose model makes the calls of each turn, then says that it is done."""
-    asyncio.run(_run(scenario, outcome))
+    asyncio.run(_run(scenario, outcome, mode))

@@ -10,8 +10,12 @@ from smolagents.monitoring import LogLevel
 from tests.integrations.more.scenes import AGENT, MODEL, ModelCall, Outcome, Scenario, tools_of
 
 FRAMEWORKS = ("smolagents",)
-QUOTES = True  # the model reads the text within other words, and of parallel failures only one
-LACKS: dict[str, str] = {}
+MODES = ("sync", "stream")
+LACKS = {
+    "async": "smolagents is synchronous",
+    "time-out": "smolagents limits the time of code, not that of a tool",
+    "interrupt": "smolagents has no interrupts",
+}
 
 
 class _Scripted(Model):  # type: ignore[misc]
@@ -38,7 +42,7 @@ def model_of(scenario: Scenario) -> Any:
     return _Scripted(scenario)
 
 
-def run(scenario: Scenario, outcome: Outcome) -> None:
+def run(scenario: Scenario, outcome: Outcome, *, mode: str = "sync") -> None:
     """Run an agent whose model makes the calls of each turn, then says that it is done."""
     model = _Scripted(scenario)
     agent = ToolCallingAgent(
@@ -48,6 +52,9 @@ def run(scenario: Scenario, outcome: Outcome) -> None:
         max_steps=4,
         verbosity_level=LogLevel.OFF,
     )
-    outcome.output = str(agent.run("go"))
+    if mode == "stream":
+        outcome.output = str([*agent.run("go", stream=True)][-1].output)
+    else:
+        outcome.output = str(agent.run("go"))
     answers = [message for message in model.read if message.role == MessageRole.TOOL_RESPONSE]
     outcome.told = [block["text"] for answer in answers for block in answer.content]

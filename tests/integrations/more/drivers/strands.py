@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 from strands import Agent, tool
 from strands.models import Model
-from tests.integrations.more.scenes import AGENT, MODEL, ModelCall, Outcome, Scenario, tools_of
+from tests.integrations.more.scenes import (
+    AGENT,
+    MODEL,
+    MODES,
+    SCENARIOS,
+    Expected,
+    ModelCall,
+    Outcome,
+    Scenario,
+    played,
+    tools_of,
+)
+
+__all__ = ["EXPECTED", "FRAMEWORKS", "LACKS", "MODES", "model_of", "run"]
 
 FRAMEWORKS = ("strands",)
 LACKS = {
-    "unparsable JSON": "Strands replaces it by an object without arguments",
-    "unknown argument": "Strands drops it without a word",
+    "time-out": "Strands has no time limit for tools",
+    "cancelled, sync": "the run is in a thread of its own, which the host cannot cancel",
 }
+EXPECTED = {
+    "unparsable JSON": SCENARIOS["missing"].expected,  # it has become an empty object
+    "unknown argument": [Expected("book", phantoms=("terrace",))],
+}
+
+
+@tool(context=True)  # type: ignore[untyped-decorator]
+def ask(question: str, tool_context: Any) -> str:
+    """Ask a person."""
+    return str(tool_context.interrupt("asked", reason=question))
 
 
 def _text(call: ModelCall) -> str:
@@ -61,10 +85,18 @@ def model_of(scenario: Scenario) -> Any:
     return _Scripted(scenario)
 
 
-def run(scenario: Scenario, outcome: Outcome) -> None:
+async def _stream(agent: Any) -> Any:
+    return [event async for event in agent.stream_async("go")][-1]["result"]
+
+
+def run(scenario: Scenario, outcome: Outcome, *, mode: str = "sync") -> None:
     """Run an agent whose model makes the calls of each turn, then says that it is done."""
     model = _Scripted(scenario)
-    tools = [tool(fn) for fn in tools_of(scenario)]
+    tools = [*(tool(fn) for fn in tools_of(scenario, asynchronous=mode != "sync")), ask]
     agent = Agent(model=model, tools=tools, name=AGENT, callback_handler=None)
-    outcome.output = str(agent("go"))
+    if mode == "sync":
+        outcome.output = str(agent("go"))
+    else:
+        run = _stream(agent) if mode == "stream" else agent.invoke_async("go")
+        outcome.output = str(asyncio.run(played(scenario, run)))
     outcome.told = model.told
