@@ -2,7 +2,7 @@
 
 Each scenario runs in each mode of the framework and in four ways (``WAYS``). Stdout gets one line
 of JSON about the driver and one for each run: way, scenario, mode, outcome and events.
-``--only NAME`` plays one scenario.
+``--only NAME`` plays one scenario, or several where it is given again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from tests.integrations.more.scenes import SCENARIOS, Outcome, entered, released
 
-WAYS: dict[str, dict[str, bool]] = {
+WAYS: dict[str, dict[str, Any]] = {
     "plain": {},
     "hooked": {"observed": True},
     "decorated": {"observed": True, "decorated": True},
@@ -39,7 +39,7 @@ def main() -> None:
     """Play the table with the driver that the command line names."""
     parser = argparse.ArgumentParser()
     parser.add_argument("driver")
-    parser.add_argument("--only", choices=SCENARIOS)
+    parser.add_argument("--only", choices=SCENARIOS, action="append")
     given = parser.parse_args()
     os.environ.update(QUIET)
     answers, sys.stdout = sys.stdout, sys.stderr  # frameworks print
@@ -58,7 +58,7 @@ def main() -> None:
         "idempotent": getattr(driver, "IDEMPOTENT", {}),
     }
     answers.write(json.dumps(facts) + "\n")
-    names = [given.only] if given.only else list(SCENARIOS)
+    names = given.only or list(SCENARIOS)
     for way, how in WAYS.items():
         if how and driver.FRAMEWORKS:
             toolfault.instrument(*driver.FRAMEWORKS, improve=how.get("improve", False))

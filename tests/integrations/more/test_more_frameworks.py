@@ -23,6 +23,7 @@ from tests.integrations.more.scenes import (
     Expected,
     Scenario,
 )
+from tests.integrations.more.table import COLUMNS, RECORDED, recorded
 
 ROOT = Path(__file__).parents[3]
 # Driver and environment.
@@ -82,8 +83,13 @@ class Runs(NamedTuple):
 
 
 @functools.cache
-def _played(driver: str, environment: str) -> Runs:
-    first, *lines = _python(environment, "play", driver).splitlines()
+def _printed(driver: str, environment: str, *options: str) -> str:
+    return _python(environment, "play", driver, *options)
+
+
+@functools.cache
+def _played(driver: str, environment: str, *options: str) -> Runs:
+    first, *lines = _printed(driver, environment, *options).splitlines()
     runs: dict[tuple[str, str], list[Played]] = {}
     for way, name, *run in map(json.loads, lines):
         runs.setdefault((way, name), []).append(Played(*run))
@@ -238,7 +244,8 @@ def test_improve_names_all_faults_at_once(driver: str, environment: str, name: s
 )
 def test_a_server_says_which_of_its_tools_are_idempotent(driver: str, environment: str) -> None:
     """Each call has the mark that its tool declares, none where it declares nothing."""
-    played = _played(driver, environment)
+    few = ("--only=success", "--only=missing", "--only=secret in arguments")
+    played = _played(driver, environment, *few)
     declared = played.facts["idempotent"]
     hooked = [runs for (way, _), runs in played.runs.items() if way == "hooked"]
     events = [event for runs in hooked for run in runs for event in run.events]
@@ -285,6 +292,15 @@ def test_what_a_framework_lacks_is_a_row_or_a_mode(driver: str, environment: str
     assert facts["expected"].keys() <= SCENARIOS.keys()
     assert {*facts["modes"], *(facts["lacks"].keys() & set(MODES))} == set(MODES)
     assert all(facts["lacks"].values())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("driver", COLUMNS)
+def test_the_documentation_says_what_a_run_records(driver: str) -> None:
+    """What is stored for the table of docs/frameworks.md is what the newest version records."""
+    stored = json.loads(RECORDED.read_text(encoding="utf-8"))
+
+    assert recorded(_printed(driver, COLUMNS[driver][1])) == stored[driver]
 
 
 @pytest.mark.long

@@ -29,7 +29,7 @@ __all__ = ["EXPECTED", "FRAMEWORKS", "LACKS", "MODES", "model_of", "run"]
 FRAMEWORKS = ("google_adk",)
 LACKS = {
     "unparsable JSON": "the class of the model parses the arguments",
-    "time-out": "ADK has no time limit for tools",
+    "time-out": "ADK has no time limit for functions",
     "cancelled, sync": "the run is in a thread of its own, which the host cannot cancel",
 }
 EXPECTED = {

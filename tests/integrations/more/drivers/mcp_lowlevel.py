@@ -33,7 +33,7 @@ MODES = ("sync", "async")  # what the tools are; requests are asynchronous
 LACKS = {
     "stream": "a request has one result",
     "unparsable JSON": "the host parses the arguments before it makes a request",
-    "time-out": "a server limits no time; that of a client is in ../drivers/mcp.py",
+    "time-out": "a server limits no time; the limit of a client is among the rows of the MCP SDK",
     "interrupt": "a server that has to ask a person has not answered yet",
     "cancelled, sync": "the body holds up the loop, so that nobody can cancel",
 }

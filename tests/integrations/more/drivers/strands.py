@@ -34,7 +34,7 @@ EXPECTED = {
 }
 
 
-@tool(context=True)  # type: ignore[untyped-decorator]
+@tool(context=True)
 def ask(question: str, tool_context: Any) -> str:
     """Ask a person."""
     return str(tool_context.interrupt("asked", reason=question))
