@@ -14,7 +14,7 @@ from typing import Any
 
 from toolfault.integrations._discover import hook
 from toolfault.integrations._threads import latest_answer, thread_of
-from toolfault.integrations.seen import Call, Seen
+from toolfault.integrations.seen import Call, Seen, current_call
 
 __all__ = ["install"]
 
@@ -26,6 +26,17 @@ _PAUSE = "ToolInterruptEvent"
 def install(module: Any) -> None:
     """Hook ``ToolExecutor._stream``, through which every call of an agent runs."""
     hook("strands", module.ToolExecutor, "_stream", _streams)
+    # Older versions leave the exception out of the result, and give it to hooks of the host alone.
+    name = "_invoke_after_tool_call_hook"
+    hook("strands", module.ToolExecutor, name, _after, optional=True)
+
+
+async def _after(original: Any, *args: Any, **kwargs: Any) -> Any:
+    """Keep what a tool raised last: it may be tried again."""
+    call = current_call()
+    if call is not None and call.seen is not None:
+        call.seen.error = kwargs.get("exception")
+    return await original(*args, **kwargs)
 
 
 async def _streams(
@@ -82,10 +93,11 @@ def _answered(seen: Seen, *, agent: Any, event: Any) -> None:
     tool = tools.get(seen.tool)
     if tool is not None:
         seen.schema = tool.tool_spec["inputSchema"].get("json")
+    error, seen.error = getattr(event, "exception", None) or seen.error, None
     if result.get("status") != "error":
         seen.result = blocks[0]["json"] if len(blocks) == 1 and "json" in blocks[0] else text
         return
-    seen.error, seen.told = getattr(event, "exception", None), text
+    seen.error, seen.told = error, text
     seen.known_tools = tuple(tools)
     if tool is None:
         seen.stage = "unknown"

@@ -19,8 +19,8 @@ from toolfault.testing import capture_events
 class ToolResultEvent:
     """As ``strands.types._events`` has it."""
 
-    def __init__(self, text: str, exception: Exception | None) -> None:
-        self.tool_result = {"status": "error", "content": [{"text": text}]}
+    def __init__(self, text: str, exception: Exception | None, status: str = "error") -> None:
+        self.tool_result = {"status": status, "content": [{"text": text}]}
         self.exception = exception
 
 
@@ -43,19 +43,25 @@ def _recorded(text: str, raised: Exception) -> dict[str, Any]:
         async def _stream(agent: Any, tool_use: Any, results: list[Any]) -> AsyncIterator[Any]:
             yield ToolResultEvent(text, raised)
 
+    install(SimpleNamespace(ToolExecutor=ToolExecutor))
+    error: dict[str, Any] = _event_of(ToolExecutor)["error"]
+    return error
+
+
+def _event_of(executor: Any) -> dict[str, Any]:
+    """Return the one event of a call that an executor makes."""
+
     async def call() -> None:
         tool = SimpleNamespace(tool_spec={"inputSchema": {"json": {"type": "object"}}})
         agent = Agent(SimpleNamespace(registry={"pay": tool}))
         use = {"name": "pay", "toolUseId": "c1", "input": {"euros": 5}}
-        async for _ in ToolExecutor._stream(agent, use, []):
+        async for _ in executor._stream(agent, use, []):
             pass
 
-    install(SimpleNamespace(ToolExecutor=ToolExecutor))
     with capture_events(agent="process", integrations=False) as events:
         asyncio.run(call())
     (event,) = [each for each in events if each["type"] == "tool_call"]
-    error: dict[str, Any] = event["error"]
-    return error
+    return event
 
 
 @pytest.mark.parametrize(
@@ -75,6 +81,27 @@ def test_words_of_an_exception_are_kept_and_are_the_tools_failure(
     assert (error["code"], error["phase"]) == ("internal_error", "handler")
     assert error["renderings"]["llm"] == text
     assert str(raised) in error["renderings"]["system"]
+
+
+def test_an_older_version_gives_the_exception_to_hooks_alone() -> None:
+    """What the tool raised last counts, and nothing that it raised before it succeeded."""
+
+    class ToolExecutor:
+        @staticmethod
+        async def _invoke_after_tool_call_hook(*_: Any, exception: Exception | None) -> None: ...
+
+        @staticmethod
+        async def _stream(agent: Any, tool_use: Any, results: list[Any]) -> AsyncIterator[Any]:
+            after = ToolExecutor._invoke_after_tool_call_hook
+            await after(agent, exception=RuntimeError("not yet"))
+            await after(agent, exception=raised)
+            yield ToolResultEvent("Error: late", None, "error" if raised else "success")
+
+    install(SimpleNamespace(ToolExecutor=ToolExecutor))
+    raised: Exception | None = TimeoutError("late")
+    assert _event_of(ToolExecutor)["error"]["code"] == "timeout"
+    raised = None
+    assert _event_of(ToolExecutor)["success"]
 
 
 def test_an_exception_without_words_is_known_by_its_type() -> None:
