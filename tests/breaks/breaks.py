@@ -35,6 +35,14 @@ class Break:
 
 BREAKS: Final = (
     Break(
+        name="demo-live-fleet-hurries",
+        promise="The demo's agents work faster than in its history, and bury it.",
+        file="dashboard/toolfault_dashboard/demo/fleet.py",
+        old="after += rng.expovariate(2 * post.per_day / DAY)",
+        new="after += rng.expovariate(3 * post.per_day / DAY)",
+        found_by=("tests/e2e/test_demo.py::test_the_agents_go_on_at_the_pace_of_the_history",),
+    ),
+    Break(
         name="search-code-hides-issues",
         promise="Looking for a code leaves out failures that have it in one of their issues.",
         file="dashboard/toolfault_dashboard/search/where.py",

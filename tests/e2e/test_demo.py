@@ -11,10 +11,12 @@ import select
 import shlex
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -29,10 +31,11 @@ from tests.live_server import served
 from tests.starting import completed
 
 from toolfault_dashboard.cli.app import run
-from toolfault_dashboard.demo.chance import SimulatedPace
-from toolfault_dashboard.demo.fleet import FLEET, Assignment, assignments
+from toolfault_dashboard.demo.chance import DAY, SimulatedPace, StoppedError
+from toolfault_dashboard.demo.fleet import FLEET, Assignment, Deployment, assignments
 from toolfault_dashboard.demo.history import converse, live_through
 from toolfault_dashboard.demo.ledger import Ledger
+from toolfault_dashboard.demo.live import go_on
 from toolfault_dashboard.demo.problems import (
     ARMS,
     CHANGES,
@@ -223,6 +226,39 @@ def test_the_predicted_saving_comes_true(said: Said, last_monday: float):
     saved = sum(row["saved_since"] for row in rows)
     reach = math.sqrt(sum((row["saved_since_high"] - row["saved_since"]) ** 2 for row in rows))
     assert saved - reach < truth < saved + reach
+
+
+class Fortnight(SimulatedPace):
+    """Two weeks of simulated time, after which agents are told to stop."""
+
+    def __init__(self, start: float) -> None:
+        super().__init__(start)
+        self._end = start + 14 * DAY
+
+    def move_to(self, moment: float) -> None:
+        """Move the clock, unless the two weeks are over by then."""
+        if moment >= self._end:
+            raise StoppedError
+        super().move_to(moment)
+
+
+def test_the_agents_go_on_at_the_pace_of_the_history(last_monday: float):
+    """In two weeks the live fleet makes as many calls as in the history, within three errors."""
+    by_day = [0] * 14
+    for (_, day), calls in lived(seed=SEED, until=last_monday, days=14).calls_by_day.items():
+        by_day[day] += calls
+    kinds = ([*by_day[:5], *by_day[7:12]], [*by_day[5:7], *by_day[12:]])  # workdays and weekends
+    error = math.sqrt(sum(len(kind) * statistics.variance(kind) for kind in kinds))
+
+    ledger = Ledger()
+    for post in FLEET:
+        deployment = Deployment(post.agent, "prod", post.releases[-1][1])
+        pace = Fortnight(last_monday - 14 * DAY)
+        with suppress(StoppedError):
+            asyncio.run(go_on(post, deployment, pace, seed=SEED, ledger=ledger))
+
+    assert abs(ledger.calls.total() - sum(by_day)) < 3 * math.sqrt(2) * error
+    assert error < sum(by_day) / 20  # so a pace that is wrong by a quarter is seen
 
 
 def _environ(folder: Path) -> dict[str, str]:

@@ -29,6 +29,9 @@ class Pace(Protocol):
     def now(self) -> float:
         """Return the time in seconds since the epoch; the clock handed to the SDK."""
 
+    def move_to(self, moment: float) -> None:
+        """Let time pass until ``moment``, between two conversations."""
+
     async def think(self, seconds: float) -> None:
         """Let ``seconds`` pass between two turns of an agent."""
 
@@ -71,35 +74,40 @@ class StoppedError(Exception):
 
 
 class WallPace:
-    """Real time, with all waits shortened so that somebody who watches sees something happen.
+    """Real time.
 
     Args:
-        speed: How much shorter waits are.
-        stop: Says whether to stop; asked before every turn.
+        stop: Waits so many seconds at most, and says whether to stop: then it returns at once.
     """
 
-    def __init__(self, speed: float, *, stop: Callable[[], bool]) -> None:
-        self._speed = speed
+    def __init__(self, stop: Callable[[float], bool]) -> None:
         self._stop = stop
 
     def now(self) -> float:
         """Return the time of day."""
         return time.time()
 
-    async def think(self, seconds: float) -> None:
-        """Wait between two turns.
+    def move_to(self, moment: float) -> None:
+        """Wait until ``moment``.
 
         Raises:
             StoppedError: Everything was told to stop.
         """
-        if self._stop():
+        if self._stop(max(0.0, moment - self.now())):
             raise StoppedError
-        await asyncio.sleep(seconds / self._speed)
+
+    async def think(self, seconds: float) -> None:
+        """Wait between two turns, in which nothing else goes on.
+
+        Raises:
+            StoppedError: Everything was told to stop.
+        """
+        self.move_to(self.now() + seconds)
 
     async def spend(self, seconds: float) -> None:
         """Wait without holding up the other calls of the turn."""
-        await asyncio.sleep(seconds / self._speed)
+        await asyncio.sleep(seconds)
 
     def block(self, seconds: float) -> None:
         """Wait."""
-        time.sleep(seconds / self._speed)
+        time.sleep(seconds)

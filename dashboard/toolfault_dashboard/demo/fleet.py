@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -11,7 +11,7 @@ from typing import Final
 from toolfault_dashboard.demo.chance import DAY, HOUR, chances
 from toolfault_dashboard.demo.problems import HISTORY_DAYS
 
-__all__ = ["FLEET", "Assignment", "Deployment", "Post", "assignments", "pick_model"]
+__all__ = ["FLEET", "Assignment", "Deployment", "Post", "assignments", "pick_model", "starts"]
 
 _STAGING_SHARE: Final = 0.15
 _WEEKEND_SHARE: Final = 0.6
@@ -118,6 +118,17 @@ def _one_day(post: Post, day: int, *, seed: int, until: float, days: int) -> lis
         _assign(post, moment, (seed, day, number), after=(moment - until) / DAY + days, days=days)
         for number, moment in enumerate(busy)
     ]
+
+
+def starts(post: Post, after: float, rng: random.Random) -> Iterator[float]:
+    """Yield the moments after ``after`` at which ``post`` begins conversations, without an end.
+
+    They are as dense as those of the history (`_one_day`), by the hour of the day and on weekends.
+    """
+    while True:
+        after += rng.expovariate(2 * post.per_day / DAY)
+        if rng.random() < _business(after):
+            yield after
 
 
 def _business(moment: float) -> float:

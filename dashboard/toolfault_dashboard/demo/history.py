@@ -107,7 +107,6 @@ async def _have_all(
     group: list[Assignment], toolkit: Toolkit, *, seed: int, ledger: Ledger
 ) -> None:
     pace = toolkit.world.pace
-    assert isinstance(pace, SimulatedPace)
     for assignment in group:
         pace.move_to(assignment.starts_at)
         await converse(assignment, toolkit, seed=seed, ledger=ledger)

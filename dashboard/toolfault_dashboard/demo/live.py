@@ -10,28 +10,25 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import Final
 
 import toolfault
-from toolfault_dashboard.demo.chance import StoppedError, WallPace, chances
-from toolfault_dashboard.demo.fleet import FLEET, Assignment, Deployment, Post, pick_model
+from toolfault_dashboard.demo.chance import Pace, StoppedError, WallPace, chances
+from toolfault_dashboard.demo.fleet import FLEET, Assignment, Deployment, Post, pick_model, starts
 from toolfault_dashboard.demo.history import converse
 from toolfault_dashboard.demo.ledger import Ledger
 from toolfault_dashboard.demo.problems import HISTORY_DAYS
 from toolfault_dashboard.demo.toolkit import Toolkit
 from toolfault_dashboard.demo.world import World
 
-__all__ = ["agents_at_work", "quiet_tools"]
+__all__ = ["agents_at_work", "go_on", "quiet_tools"]
 
-# Agents think this much faster than in the history: somebody is watching.
-_SPEED: Final = 8.0
-# Each agent begins with a few conversations, so that Live shows something at once; then one begins
-# every 17 s in the whole fleet. Without a pause the agents would make in 15 minutes what the
-# history has in six days, and bury it: every chart would be one bar, every rate per week absurd.
+# Each agent begins with a few conversations, so that Live shows something at once. Then they begin
+# as often as in the history: a faster fleet buries it within the hour, so that every chart is one
+# bar and every rate per week absurd.
 _AT_ONCE: Final = 3
-_SECONDS_BETWEEN: Final = 17.0 * len(FLEET)
 _STOP_SECONDS: Final = 3.0
 
 
@@ -86,23 +83,36 @@ def _work(dsn: str, post: Post, seed: int, stopped: Connection) -> None:
         release=deployment.release,
         capture_values=True,  # all of it is made up
     )
-    toolkit = Toolkit(World(WallPace(_SPEED, stop=stopped.poll), started_at=None))
-    started = int(time.time())
-    rng = chances(seed, "live", post.agent)
-    ledger = Ledger()
-    try:
-        for number in itertools.count():
-            one = Assignment(
-                time.time(),
-                HISTORY_DAYS,
-                f"{post.agent}-{started:x}-live-{number}",
-                f"{post.agent}/live/{number}",
-                deployment,
-                pick_model(post, rng),
-            )
-            asyncio.run(converse(one, toolkit, seed=seed, ledger=ledger))
-            if number + 1 >= _AT_ONCE and stopped.poll(rng.expovariate(1 / _SECONDS_BETWEEN)):
-                break
-    except StoppedError:
-        pass
+    with suppress(StoppedError):
+        asyncio.run(go_on(post, deployment, WallPace(stopped.poll), seed=seed, ledger=Ledger()))
     toolfault.close()
+
+
+async def go_on(
+    post: Post, deployment: Deployment, pace: Pace, *, seed: int, ledger: Ledger
+) -> None:
+    """Have conversations of one agent: a few at once, then as often as in the history.
+
+    Args:
+        post: Which agent.
+        deployment: What it tells the SDK.
+        pace: How time passes; ends this with a ``StoppedError``.
+        seed: Seed of the demo.
+        ledger: Where they are counted.
+    """
+    toolkit = Toolkit(World(pace, started_at=None))
+    began = pace.now()
+    rng = chances(seed, "live", post.agent)
+    moments = starts(post, began, rng)
+    for number in itertools.count():
+        if number >= _AT_ONCE:
+            pace.move_to(next(moments))
+        one = Assignment(
+            pace.now(),
+            HISTORY_DAYS,
+            f"{post.agent}-{int(began):x}-live-{number}",
+            f"{post.agent}/live/{number}",
+            deployment,
+            pick_model(post, rng),
+        )
+        await converse(one, toolkit, seed=seed, ledger=ledger)
