@@ -50,7 +50,7 @@ DETAILS: Final = {
     "experiment": r"/experiment\?[^\"#]*",
     "alert": r"/alert\?[^\"#]*",
 }
-"""Pages of one thing: the first link to one that any list has."""
+"""Pages of one thing: the first link to one that any other page has."""
 
 CUT: Final = """() => {
   const found = [];
@@ -102,12 +102,14 @@ def addresses(address: str, project: str, cookies: Mapping[str, str]) -> dict[st
     with httpx2.Client(
         base_url=address, cookies=dict(cookies), trust_env=False, timeout=120
     ) as web:
-        for path in list(found.values()):
+        paths = list(found.values())
+        for path in paths:  # which grows: only the page of a failure leads to its conversation
             text = web.get(path).text.replace("&amp;", "&")
             for name, pattern in DETAILS.items():
                 link = re.search(rf'href="({pattern})["#]', text)
                 if link and name not in found:
                     found[name] = link[1]
+                    paths.append(link[1])
     return found
 
 

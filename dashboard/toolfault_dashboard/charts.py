@@ -43,6 +43,8 @@ _SHORT: Final = 8  # letters of a label that fits anywhere
 _NARROW: Final = 3  # letters of numbers, all of which fit on a phone
 _TICKS: Final = ((_NARROW, 13), (_SHORT, 7), (12, 5))
 _FEWEST_TICKS: Final = 4
+_MOST_PARTS: Final = 5
+"""Into how many parts an axis of counts is divided."""
 _TOGETHER: Final = 0.07  # share of the width that the number of a mark takes on a phone
 _RATE_HEIGHT: Final = 56.0  # px between 0 and the end of the axis of rates
 _RATE_TOP: Final = 8.0
@@ -147,24 +149,26 @@ class RateChart:
     is_cut: bool  # an interval goes on beyond the drawing
 
 
-def nice_ceiling(value: float) -> float:
-    """Return the smallest of 1, 2, 5 (times a power of ten) that is at least *value*.
+def _step(value: float) -> float:
+    """Return the smallest of 1, 2, 5, 10 and so on of which at most five reach *value*.
 
-    Whole counts below 1 do not exist, so the result is at least 1.
+    Whole counts below 1 do not exist, so it is at least 1.
     Source: P. S. Heckbert, Nice numbers for graph labels, Graphics Gems (1990) 61-63.
     """
-    if value <= 1:
-        return 1.0
-    power = 10.0 ** math.floor(math.log10(value))
-    for factor in (1, 2, 4, 5, 8, 10):
-        if factor * power >= value * (1 - 1e-9):
-            return factor * power
-    return 10 * power
+    least = max(1.0, value / _MOST_PARTS)
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9))
+
+
+def nice_ceiling(value: float) -> float:
+    """Return where an axis for *value* ends: at a round number that is at least *value*."""
+    step = _step(value)
+    return step * max(1, math.ceil(value / step - 1e-9))
 
 
 def _axis(highest_value: float) -> Axis:
     highest = nice_ceiling(highest_value)
-    parts = 4 if highest % 4 == 0 else (5 if highest % 5 == 0 else (2 if highest % 2 == 0 else 1))
+    parts = round(highest / _step(highest_value))
     ticks = tuple(
         Tick(
             at=PLOT_TOP + PLOT_HEIGHT * (1 - part / parts),

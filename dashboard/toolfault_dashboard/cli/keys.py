@@ -97,7 +97,7 @@ def list_(
         return None if at is None else format_time(at)[:19] + "Z"
 
     print_table(
-        "Keys",
+        "API keys",
         ["id", "project", "kind", "begins with", "label", "created", "last used", "revoked"],
         [
             [

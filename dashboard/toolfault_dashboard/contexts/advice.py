@@ -86,6 +86,7 @@ class MessageLine:
     """One wording."""
 
     row: Doc[MessageRow, "What is known about it."]
+    code: Doc[str, "The code of its failures: several codes may have the same wording."]
     drawn: Doc[Estimate | None, "The interval of its recovery, drawn."]
     mark: Doc[str, "`best`, `worst`, or empty."]
     href: Doc[str, "The failures that carried it; empty if no query can name them."]

@@ -105,13 +105,13 @@ tool:http_request code:wrong_type,missing_field -audience:user since:7d "timed o
 - `-key:value` is the opposite.
 - Numbers and times compare: `duration:>500`, `attempt:2..4`, `since:7d`, `until:2026-11-01`.
 - `has:key` holds where there is a value at all.
-- Words without a key, and texts in quotation marks, are looked for in the message.
+- Words without a query key, and texts in quotation marks, are looked for in the message.
 - `OR`, `NOT` and parentheses are refused, with what to write instead.
 
-A key that only failures have cannot narrow the number of all calls. Every page with a rate names
-such keys.
+A query key that only failures have cannot narrow the number of all calls. Every page with a rate
+names such keys.
 
-| key | meaning | example | narrows | who may ask |
+| query key | meaning | example | narrows | who may ask |
 |---|---|---|---|---|"""
 
 _COMMAND_LINE: Final = """# Command line

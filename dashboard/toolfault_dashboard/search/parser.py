@@ -164,7 +164,7 @@ def _keyed(name: str, values: list[list[_Piece]], negated: bool, column: int) ->
     key = KEYS.get(name)
     if key is None:
         raise QueryError(
-            f"There is no key {name[:64]!r}; put the text in quotation marks to search for it.",
+            f"There is no query key {name[:64]!r}; put the text in quotation marks to look for it.",
             column,
             _nearest(name, KEYS),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import shlex
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from toolfault_collector.storage.database.engine import (
 )
 from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
+from toolfault_dashboard.cli.app import run
 from toolfault_dashboard.formats import plural
 
 FIRST_LOAD = 100_000  # bytes over the wire: the page and all its files
@@ -101,6 +103,31 @@ def test_every_snippet_can_be_copied(browser: Browser, path: str):
     page = browser.page(generated(path)).main
     assert page.snippets
     assert sorted(page.copied) == sorted(page.snippets)
+
+
+@pytest.mark.parametrize(
+    ("page", "query"),
+    [
+        ("/failures?q=-category:parameter&", "-category:parameter"),
+        ("/tool?name=search&", "tool:search"),
+    ],
+)
+def test_the_copied_command_lists_the_failures_of_the_page(
+    own_browser: Browser, capfd: pytest.CaptureFixture[str], page: str, query: str
+):
+    """Of its project and of the tool that it is about; a negated condition is no option."""
+    asked = "project=generated&window=all"
+    snippets = own_browser.page(f"{page}{asked}").main.snippets
+    (command,) = [each for each in snippets if each.startswith("toolfault errors")]
+    url = own_browser.engine.url.render_as_string(hide_password=False)
+    _, name, *rest = shlex.split(command)
+    capfd.readouterr()  # what the requests logged
+    assert run([name, "--database-url", url, *rest]) == 0
+    told = capfd.readouterr().out, own_browser.get(f"/failures.csv?{asked}&q={query}").text
+    listed, shown = (
+        [row["event_id"] for row in csv.DictReader(io.StringIO(text))] for text in told
+    )
+    assert listed == shown != []
 
 
 def test_a_long_message_is_cut_and_opens_in_full(own_browser: Browser):

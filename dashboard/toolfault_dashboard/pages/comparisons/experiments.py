@@ -137,7 +137,7 @@ def experiment(ask: Asked, name: str = "") -> Response:
     pace = _pace(ask, found, drawn)
     first = found.effects[0] if found.effects else None
     context = ExperimentContext(
-        view=ask.view("/experiment", name=name),
+        view=replace(ask.view("/experiment", name=name), copies=narrowed.copies()),
         name=name,
         verdict=first.verdict if first else "not enough data",
         sentence=_sentence(found, first),

@@ -170,7 +170,7 @@ def tool(ask: Asked, name: str = "") -> Response:
     phantoms = queries.phantom_arguments(ask.conn, scope) if _may_fix(ask) else ()
     repeats = queries.repeated_executions(ask.conn, scope)
     context = ToolContext(
-        view=ask.view("/tool", name=tool),
+        view=replace(ask.view("/tool", name=tool), copies=narrowed.copies()),
         tool=tool,
         tiles=overview_tiles(narrowed, found),
         time=time_chart(narrowed, over_time, queries.changes(ask.conn, scope)),

@@ -80,6 +80,7 @@ def message_line(ask: Ask, group: MessageGroup, row: MessageRow) -> MessageLine:
     recovery = row.recovery
     return MessageLine(
         row=row,
+        code=group.code,
         drawn=estimate(recovery.value, recovery.low, recovery.high, scale=1.0),
         mark="best" if row == group.best else "worst" if row == group.worst else "",
         href=rows_behind(ask, row.query),

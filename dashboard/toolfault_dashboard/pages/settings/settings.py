@@ -58,7 +58,7 @@ ROLE_MEANINGS: Final = (
         "changes, states of kinds, Fix next, alert rules",
     ),
     ("operator", "everything, also tracebacks, users and rejected events", "as a developer"),
-    ("admin", "everything", "keys, people and roles, retention and prices, alert channels"),
+    ("admin", "everything", "API keys, people and roles, retention and prices, alert channels"),
 )
 """Role, what it sees, what it may write."""
 

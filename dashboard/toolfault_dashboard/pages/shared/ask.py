@@ -207,7 +207,7 @@ class Ask:
                 Link(label, self.here(refresh=str(seconds or "")), seconds == refresh)
                 for seconds, label in REFRESHES.items()
             ),
-            copies=self._copies(),
+            copies=self.copies(),
         )
 
     def _advice(self, link: Callable[..., str]) -> Link:
@@ -246,7 +246,7 @@ class Ask:
         wanted = self.request.query_params.get("refresh", "")
         return int(wanted) if wanted.isdecimal() and int(wanted) in REFRESHES else 0
 
-    def _copies(self) -> tuple[tuple[str, str, str], ...]:
+    def copies(self) -> tuple[tuple[str, str, str], ...]:
         """Return the same question for other tools: id, label and text."""
         text = str(self.effective)
         url = self.request.url
@@ -255,8 +255,17 @@ class Ask:
             ("copy-query", "Query", text or "everything"),
             ("copy-curl", "curl", curl(address)),
             ("copy-python", "Python", python(address)),
-            ("copy-command", "Shell", f"toolfault errors {shlex.quote(text)} --format csv"),
+            ("copy-command", "Shell", self._command(text)),
         )
+
+    def _command(self, text: str) -> str:
+        """Return the command that lists the failures of *text*, in this project if it has to."""
+        words = ["toolfault", "errors", "--format", "csv"]
+        if self.project is not None and len(self.projects) > 1:
+            words += ["--project", self.project.name]
+        if text.startswith("-"):
+            words.append("--")  # a condition that is negated is no option
+        return shlex.join([*words, *filter(None, [text])])
 
     def render(self, template: str, page: object, *, title: str, status: int = 200) -> HTMLResponse:
         """Render *page*, which must be of the class that belongs to *template*."""

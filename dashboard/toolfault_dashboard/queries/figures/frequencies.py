@@ -57,7 +57,7 @@ Dimension = Literal[
     "signature",
 ]
 
-_ALL: Final = "All calls of the scope."
+_ALL: Final = "All calls of the query and its time window."
 _OWN: Final = {
     "tool": "The calls of the tool.",
     "model": "The calls of the model.",
