@@ -11,14 +11,17 @@ from toolfault_collector.storage.database.engine import open_engine, write_trans
 from toolfault_collector.storage.store import store_events
 
 
-def test_a_repeat_that_succeeds_is_no_warning(sqlite_url: str) -> None:
-    """Read first, then the same edit: no warning. The same search that fails again: a warning."""
+def test_only_a_repeat_that_nothing_came_before_is_a_warning(sqlite_url: str) -> None:
+    """The same edit or patch after a read: none. The same search that fails again at once: one."""
     events = [
         failure("edit", session_id="a", args_fingerprint="same"),
         success("read", session_id="a"),
         success("edit", session_id="a", args_fingerprint="same"),
         failure("search", session_id="b", args_fingerprint="same"),
         failure("search", session_id="b", args_fingerprint="same"),
+        failure("patch", session_id="c", args_fingerprint="same"),
+        success("read", session_id="c"),
+        failure("patch", session_id="c", args_fingerprint="same"),
     ]
     engine = open_engine(sqlite_url)
     with write_transaction(engine) as conn:
@@ -27,5 +30,6 @@ def test_a_repeat_that_succeeds_is_no_warning(sqlite_url: str) -> None:
         rows = browser.page("/round-trips?window=all").table("Remarkable").rows
         said = {row["Tool"].text: row["Remarkable"].text for row in rows}
         assert "same arguments × 1" in said["edit"]
+        assert "same arguments × 1" in said["patch"]
         assert "same again × 1" in said["search"]
     engine.dispose()
