@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toolfault.errors import _types
-from toolfault.errors._cleaning import one_line, safe_repr
+from toolfault.errors._cleaning import known_text, one_line, safe_repr
 from toolfault.errors._codes import ConfigError, ErrorCategory, ToolErrorCode
 
 __all__ = [
@@ -46,8 +46,10 @@ def type_text(exc: BaseException) -> str:
 
 
 def exception_name(exc: BaseException) -> str:
-    """`module.Type` of *exc*, at most 200 characters."""
-    return one_line(f"{_types.module_name(type(exc))}.{_types.class_name(exc)}")[-200:]
+    """`module.Type` of *exc*, at most 200 characters; a class may be made, and named, by data."""
+    return known_text(
+        one_line(f"{_types.module_name(type(exc))}.{_types.class_name(exc)}")[-200:], 200
+    )
 
 
 def seed_code(text: str) -> str | None:

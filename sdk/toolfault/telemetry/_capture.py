@@ -24,6 +24,7 @@ from toolfault.errors import (
     REDACTED,
     Issue,
     ToolError,
+    clean_name,
     exception_name,
     exception_text,
     hide,
@@ -508,11 +509,18 @@ def _issue(issue: Issue) -> dict[str, Any]:
 def _exception(raised: tuple[Raised, ...]) -> dict[str, Any] | None:
     if not raised:
         return None
-    clean = tuple(r._replace(message=_clean(r.message, 2_000) or "") for r in raised)
+    clean = tuple(
+        r._replace(
+            name=clean_name(r.name, 128),
+            module=clean_name(r.module),
+            message=_clean(r.message, 2_000) or "",
+        )
+        for r in raised
+    )
     last = clean[-1]
     return {
-        "type": last.name[:128],
-        "module": last.module[:256],
+        "type": last.name,
+        "module": last.module,
         "message": last.message,
         "traceback": traceback_text(clean),
     }
@@ -800,12 +808,15 @@ def _add_trace(event: dict[str, Any], error: ToolError | None) -> None:
         span.set_attribute("error.type", str(error.code))
 
 
+_KINDS_OF_CHANGE = frozenset({"manual", "release", "schema", "variant"})
+
+
 def _change_members(label: str, *, tool: str | None, kind: str) -> dict[str, Any]:
     """Return what a marker says; an unknown kind is a manual one."""
     return {
         "label": name_of(label, 200) or "change",
         "tool": name_of(tool),
-        "kind": kind if kind in ("manual", "release", "schema", "variant") else "manual",
+        "kind": kind if type(kind) is str and kind in _KINDS_OF_CHANGE else "manual",
     }
 
 

@@ -15,7 +15,7 @@ from toolfault.errors import redact_text, redaction_policy
 
 __all__ = ["Frame", "Raised", "head_and_tail", "raised_chain", "traceback_text", "walk"]
 
-_LINES_KEPT = 2_000
+_FRAMES_KNOWN = 2_000
 _LINE_CHARS = 500
 _FRAMES_KEPT = 100
 _FRAMES_WALKED = 2_000
@@ -93,7 +93,7 @@ def traceback_text(chain: tuple[Raised, ...]) -> str:
     """Return the chain as Python prints it, source lines included, head and tail kept.
 
     Args:
-        chain: Exceptions, oldest first, their messages redacted.
+        chain: Exceptions, oldest first, their names and messages redacted.
     """
     parts: list[str] = []
     for raised in chain:
@@ -103,10 +103,7 @@ def traceback_text(chain: tuple[Raised, ...]) -> str:
         for index, (file, line, function) in enumerate(raised.frames):
             if index == half:
                 parts.append(f"  [... {raised.omitted} frames ...]\n")
-            parts.append(f'  File "{file}", line {line}, in {function}\n')
-            source = _source_line(file, line)
-            if source:
-                parts.append(f"    {source}\n")
+            parts.append(_frame_text(file, line, function))
         builtin = raised.module in ("builtins", "__main__")
         name = raised.name if builtin else f"{raised.module}.{raised.name}"
         parts.append(f"{name}: {raised.message}\n" if raised.message else f"{name}\n")
@@ -124,21 +121,24 @@ def head_and_tail(text: str, limit: int) -> str:
     return text[:head] + marker + text[len(text) - (limit - len(marker) - head) :]
 
 
-_lines: dict[tuple[str, int], tuple[object, str]] = {}
+_texts: dict[Frame, tuple[object, str]] = {}
 
 
-def _source_line(file: str, number: int) -> str:
-    """Return one line of source, redacted, without margins; empty where it cannot be had.
+def _frame_text(file: str, number: int, function: str) -> str:
+    """Return place and source line of a frame, redacted: code that was made may be named by data.
 
     ``linecache`` reads and keeps whole files in the host's memory; here a file is read up to the
-    line asked for, and a bounded number of lines is remembered.
+    line asked for, and a bounded number of texts is remembered.
     """
     policy = redaction_policy()
-    known = _lines.get((file, number))
+    known = _texts.get((file, number, function))
     if known is None or known[0] is not policy:
-        if len(_lines) >= _LINES_KEPT:
-            _lines.clear()
-        known = _lines[(file, number)] = (policy, redact_text(_read(file, number)))
+        if len(_texts) >= _FRAMES_KNOWN:
+            _texts.clear()
+        text = redact_text(f'  File "{file}", line {number}, in {function}') + "\n"
+        source = redact_text(_read(file, number))
+        text += f"    {source}\n" if source else ""
+        known = _texts[(file, number, function)] = (policy, text)
     return known[1]
 
 

@@ -210,6 +210,27 @@ def test_validation_errors_do_not_quote_their_input(make_client: MakeClient) -> 
     assert value not in json.dumps(event)
 
 
+def test_names_of_code_that_was_made_of_a_secret_leave_without_it(make_client: MakeClient) -> None:
+    """A class of exceptions, its module, a file and a function may be named by data."""
+    transport = MemoryTransport()
+    client = make_client(transport=transport)
+    secret = SECRETS["github"]
+    made = type(f"E_{secret}", (Exception,), {"__module__": f"plugins.{secret}"})
+    code = compile("def fail():\n    raise made", f"/srv/{secret}/plugin.py", "exec")
+    space: dict[str, Any] = {"made": made}
+    eval(code, space)
+    fail = space["fail"]
+    fail.__code__ = fail.__code__.replace(co_name=f"fail_{secret}")
+    with pytest.raises(made) as caught:
+        fail()
+    client.capture_failure(ToolError.from_exception("t", caught.value))
+
+    event = the_event(client, transport)
+    assert "plugin.py" in event["error"]["exception"]["traceback"]
+    assert secret not in json.dumps(event)
+    assert secret not in json.dumps(ToolError.from_exception("t", caught.value).renderings())
+
+
 def test_a_number_that_cannot_be_written_costs_no_event(make_client: MakeClient) -> None:
     """Python writes no number of some thousand digits; the failure is sent all the same."""
     transport = MemoryTransport()
