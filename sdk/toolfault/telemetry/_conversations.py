@@ -56,11 +56,10 @@ def name_of(value: object, limit: int = 128) -> str | None:
         return None
     if type(value) is str:
         return value[:limit] or None
-    if type(value) in (int, float, bool):
-        return str(value)[:limit]
     from toolfault.errors import safe_repr, safe_text  # an agent without failures never loads it
 
-    return safe_text(value if isinstance(value, str) else safe_repr(value), limit)
+    # Not isinstance, which asks the value for its class; and not every number can be written.
+    return safe_text(value if issubclass(type(value), str) else safe_repr(value), limit)
 
 
 def tool_name(name: str) -> str:

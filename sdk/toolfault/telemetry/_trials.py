@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from toolfault.telemetry._conversations import current_conversation
+from toolfault.telemetry._conversations import current_conversation, name_of
 from toolfault.telemetry._guard import debug, warn
 
 __all__ = ["sample", "variant"]
@@ -34,19 +34,20 @@ def variant(
         One of ``variants``. A trial that cannot work (no arms, wrong weights) is reported and
         its first arm returned, so that a trial can never stop the host.
     """
-    arms = [str(arm) for arm in variants]
+    trial = name_of(name) or "trial"
+    arms = [name_of(arm) or "" for arm in variants]
     shares = _shares(arms, weights)
     if not arms or shares is None:
-        warn(f"variant({str(name)[:64]!r}) cannot work: give it arms, and one weight per arm")
+        warn(f"variant({trial[:64]!r}) cannot work: give it arms, and one weight per arm")
         return arms[0] if arms else "control"
     conversation = current_conversation()
     if conversation is None:
         debug("variant() was asked outside a conversation")
         return arms[0]
-    lot = sample(conversation.id, f"variant {name}") * sum(shares)
+    lot = sample(conversation.id, f"variant {trial}") * sum(shares)
     bounds = itertools.accumulate(shares)
     arm = next((arm for arm, bound in zip(arms, bounds, strict=True) if lot < bound), arms[-1])
-    conversation.assign(str(name), arm)
+    conversation.assign(trial, arm)
     return arm
 
 

@@ -8,6 +8,7 @@ call carries the error to its one record.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar, Token
 from time import perf_counter, time
@@ -224,10 +225,16 @@ def notify(record: CallRecord) -> None:
     for observer in observers:
         try:
             observer(record)
-        except Exception:  # noqa: PERF203 - a listener must never hurt the host or the others
-            import logging
+        except Exception:  # noqa: BLE001, PERF203 - a listener hurts neither host nor others
+            _say_failed()
 
-            logging.getLogger("toolfault").debug("observer failed", exc_info=True)
+
+def _say_failed() -> None:
+    import logging
+
+    # Handlers and filters are the host's code as well.
+    with contextlib.suppress(Exception):
+        logging.getLogger("toolfault").debug("observer failed", exc_info=True)
 
 
 # The call that runs right now in this context, for logs and for errors a tool reports itself.

@@ -506,7 +506,7 @@ def salvaged_tear(call: Call, broken: Exception) -> None:
 
 
 def _note(call: Call, broken: Exception) -> None:
-    logger().debug("the SDK failed around tool '%s'", call.tool, exc_info=broken)
+    _say("debug", "the SDK failed around tool '%s'", (call.tool,), exc_info=broken)
 
 
 # The ends.

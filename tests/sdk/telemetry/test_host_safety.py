@@ -115,6 +115,10 @@ def test_no_payload_raises_into_the_host(value: Any, error: BaseException, name:
             toolfault.set_tags(odd=value)
             toolfault.variant(name, (name, "b"))
             client.on_call(a_call(error=a_failure(), arguments={"a": value}))
+        with toolfault.conversation(value, model=value, user=value, turn=value, variant=value):
+            toolfault.record_change(value, tool=value, kind=value)
+            toolfault.variant(value, (value, "b"))
+            client.on_call(a_call(error=a_failure()))
         toolfault.flush(20)
     finally:
         toolfault.close()

@@ -10,6 +10,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from toolfault import ToolManager, tool
+from toolfault.tools import CallRecord, observe, unobserve
 
 
 @tool
@@ -105,6 +106,41 @@ def test_an_exception_that_cannot_be_read(caplog: pytest.LogCaptureFixture) -> N
 
     assert not f.call().success
     assert caplog.records[0].getMessage() == "Exception in tool 'f': <unrepresentable Hostile>"
+
+
+def test_a_handler_that_raises_hurts_nobody() -> None:
+    """What the host does with lines of the log is its own code, whoever writes them and why."""
+
+    class Broken(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            raise RuntimeError(record.msg)
+
+    class Unreadable(Exception):
+        @property
+        def __traceback__(self) -> None:  # type: ignore[override]
+            raise RuntimeError("no")
+
+    @tool
+    def f(broken: bool = False) -> str:
+        if broken:
+            raise Unreadable
+        return "done"
+
+    def observer(record: CallRecord) -> None:
+        raise RuntimeError("no")
+
+    log = logging.getLogger("toolfault")
+    handler, level = Broken(), log.level
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)
+    observe(observer)
+    try:
+        assert f.call().value == "done"
+        assert not f.call(broken=True).success
+    finally:
+        unobserve(observer)
+        log.setLevel(level)
+        log.removeHandler(handler)
 
 
 def test_a_host_that_does_not_log_sees_nothing() -> None:
