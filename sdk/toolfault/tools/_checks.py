@@ -14,6 +14,7 @@ from __future__ import annotations
 import collections.abc
 import operator
 import re
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -41,6 +42,7 @@ __all__ = [
     "Loc",
     "ObjectCheck",
     "Plan",
+    "has_tag",
     "hoisted",
     "schema_hash",
     "secret_names",
@@ -1245,17 +1247,20 @@ class Hints:
     """Compiles annotations; remembers the classes it is inside of, so that recursion ends.
 
     Attributes:
-        model_check: Makes the check of a class with its own validation (pydantic, msgspec), or
-            returns None for other classes.
+        model_check: Makes the check of a class with its own validation (pydantic, msgspec), or of
+            a union with tags of pydantic; returns None for others.
     """
 
-    def __init__(self, model_check: Callable[[type], Check | None]) -> None:
+    def __init__(self, model_check: Callable[[Any], Check | None]) -> None:
         self.model_check = model_check
         self._open: dict[Any, LaterCheck] = {}
         self._done: dict[Any, Check] = {}
 
     def compile(self, annotation: Any, constraints: Constraints = ()) -> Check:
         """Return the check of ``annotation`` with ``constraints`` from around it."""
+        tagged = self.model_check(annotation) if has_tag(annotation) else None
+        if tagged is not None:
+            return tagged
         annotation, constraints, coercers = _unwrapped(annotation, constraints)
         check = self._plain(annotation, constraints)
         for coercer in coercers:
@@ -1342,6 +1347,17 @@ class Hints:
         )
         del self._open[kind]
         return self._done[kind]
+
+
+def has_tag(annotation: Any) -> bool:
+    """Whether an annotation is a discriminated union of pydantic 2, which alone knows its tags."""
+    return any(
+        type(item).__module__ in _HOMES_OF_TAGS and getattr(item, "discriminator", None) is not None
+        for item in getattr(annotation, "__metadata__", ())
+    ) and hasattr(sys.modules.get("pydantic"), "TypeAdapter")
+
+
+_HOMES_OF_TAGS = ("pydantic.fields", "pydantic.types")
 
 
 def _unwrapped(

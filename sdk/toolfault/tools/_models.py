@@ -21,6 +21,7 @@ from toolfault.tools._checks import (
     Loc,
     ObjectCheck,
     Plan,
+    has_tag,
     hoisted,
 )
 from toolfault.tools._mending import Outcome, mended
@@ -105,7 +106,7 @@ def validation_of(model: Any) -> Validation | None:
         return Validation(model.model_validate, model.model_json_schema)
     if hasattr(model, "validate_python") and hasattr(model, "json_schema"):  # a TypeAdapter
         return Validation(model.validate_python, model.json_schema)
-    if hasattr(model, "__pydantic_validator__"):  # a pydantic dataclass
+    if hasattr(model, "__pydantic_validator__") or has_tag(model):  # a pydantic dataclass
         adapter = sys.modules["pydantic"].TypeAdapter(model)
         return Validation(adapter.validate_python, adapter.json_schema)
     if hasattr(model, "parse_obj") and hasattr(model, "__fields__"):  # pydantic 1
@@ -149,7 +150,7 @@ class ModelCheck(Check):
     __slots__ = ("_model", "_validation")
     kind = "object"
 
-    def __init__(self, model: type, validation: Validation) -> None:
+    def __init__(self, model: Any, validation: Validation) -> None:
         self._model = model
         self._validation = validation
 
@@ -170,7 +171,9 @@ class ModelCheck(Check):
 
     def schema(self) -> dict[str, Any]:
         """Return the model's own schema, its definitions under names that no other model has."""
-        prefix = "".join(c if c.isalnum() else "_" for c in self._model.__name__)
+        classes = get_args(self._model.__origin__) if has_tag(self._model) else (self._model,)
+        name = "_or_".join(getattr(kind, "__name__", "other") for kind in classes)
+        prefix = "".join(c if c.isalnum() else "_" for c in name)
         document = self._validation.document(ref_template=f"#/$defs/{prefix}.{{model}}")
         parts = {**document.get("definitions", {}), **document.get("$defs", {})}
         rest = {name: part for name, part in document.items() if name not in _DEFINITIONS}
@@ -180,8 +183,8 @@ class ModelCheck(Check):
 _DEFINITIONS = ("$defs", "definitions")
 
 
-def model_check(kind: type) -> Check | None:
-    """Return the check of a class with its own validation; None for other classes."""
+def model_check(kind: Any) -> Check | None:
+    """Return the check of a class, or a tagged union, with validation of its own; else None."""
     validation = validation_of(kind)
     return None if validation is None else ModelCheck(kind, validation)
 

@@ -396,3 +396,39 @@ def test_what_is_no_model(model: Any) -> None:
     """A model that cannot validate anything is refused at the decoration."""
     with pytest.raises(ConfigError, match="model= takes"):
         tool(model=model)(lambda: None)
+
+
+class Cat(BaseModel):
+    """A kind of pet."""
+
+    kind: Literal["cat"]
+    lives: int = 9
+
+
+class Dog(BaseModel):
+    """Another one."""
+
+    kind: Literal["dog"]
+    bark: str = "wuff"
+
+
+def test_a_tagged_union_among_type_hints_is_validated_by_its_tag() -> None:
+    """The model is told all tags, or what is wrong with the branch whose tag it sent."""
+
+    @tool
+    def adopt(
+        pet: Annotated[Cat | Dog, Field(discriminator="kind")],
+        more: list[Annotated[Cat | Dog, Field(discriminator="kind")]] | None = None,
+    ) -> str:
+        return f"{type(pet).__name__} {[type(each).__name__ for each in more or ()]}"
+
+    wrong = adopt.call(pet={"kind": "bird"}, more=[{"kind": "dog", "bark": 1}, {}])
+    assert wrong.error is not None
+    assert [(issue.field, str(issue.code)) for issue in wrong.error.issues] == [
+        ("pet", "invalid_choice"),
+        ("more.0.dog.bark", "wrong_type"),
+        ("more.1.kind", "missing_field"),
+    ]
+    assert "'cat', 'dog'" in str(wrong.content)
+    assert adopt.call(pet={"kind": "cat"}, more=[{"kind": "dog"}]).value == "Cat ['Dog']"
+    assert "Cat_or_Dog.Cat" in adopt.tool.parameters["$defs"]
