@@ -99,55 +99,74 @@ def wrap_generator(tool: Tool) -> Callable[..., Any]:
 
     A generator that its caller stops reading early has done what it was asked for: a success.
     """
-    fn, idempotent = tool.fn, tool.idempotent
-    record = _recorded_async if tool.is_async else _recorded
+    return _async_generator(tool) if tool.is_async else _generator(tool)
+
+
+def _begun(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
+    """Return the call of a generator that starts to run, or None where nobody listens."""
+    if not _call.observers:
+        return None
+    call = Call(tool.name, tool.name)
+    call.phase = "handler"
+    if tool.idempotent is not None:
+        call.idempotent = tool.idempotent
+    call.arguments = _named(tool, args, kwargs)
+    return call
+
+
+def _generator(tool: Tool) -> Callable[..., Any]:
+    fn = tool.fn
 
     @functools.wraps(fn)
-    def direct(*args: Any, **kwargs: Any) -> Any:
-        if not _call.observers:
-            return fn(*args, **kwargs)
-        call = Call(tool.name, tool.name)
-        call.phase = "handler"
-        if idempotent is not None:
-            call.idempotent = idempotent
-        call.arguments = _named(tool, args, kwargs)
+    def direct(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        call = _begun(tool, args, kwargs)
         try:
-            source = fn(*args, **kwargs)
+            value = yield from fn(*args, **kwargs)
+        except GeneratorExit:
+            _note_return(call, None, tool)
+            raise
         except BaseException as exc:
             _note_raise(call, exc, tool, (args, kwargs))
             raise
-        return record(source, call, tool)
+        _note_return(call, None, tool)
+        return value
 
     return direct
 
 
-def _recorded(source: Generator[Any, Any, Any], call: Call, tool: Tool) -> Generator[Any, Any, Any]:
-    try:
-        value = yield from source
-    except GeneratorExit:
-        _note_return(call, None, tool)
-        raise
-    except BaseException as exc:
-        _note_raise(call, exc, tool, ((), {}))
-        raise
-    _note_return(call, None, tool)
-    return value
+def _async_generator(tool: Tool) -> Callable[..., Any]:
+    fn = tool.fn
 
-
-async def _recorded_async(
-    source: AsyncGenerator[Any, Any], call: Call, tool: Tool
-) -> AsyncGenerator[Any, None]:
-    try:
-        async for item in source:
-            yield item
-    except GeneratorExit:
+    @functools.wraps(fn)
+    async def direct(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        call = _begun(tool, args, kwargs)
+        try:
+            # What ``yield from`` would do, which an async generator may not say.
+            source = fn(*args, **kwargs)
+            step = source.__anext__()
+            while True:
+                try:
+                    item = await step
+                except StopAsyncIteration:
+                    break
+                try:
+                    sent = yield item
+                except GeneratorExit:
+                    await source.aclose()
+                    raise
+                except BaseException as thrown:  # noqa: BLE001 - the generator's, to be handled
+                    step = source.athrow(thrown)
+                else:
+                    step = source.asend(sent)
+        except GeneratorExit:
+            _note_return(call, None, tool)
+            raise
+        except BaseException as exc:
+            _note_raise(call, exc, tool, (args, kwargs))
+            raise
         _note_return(call, None, tool)
-        await source.aclose()
-        raise
-    except BaseException as exc:
-        _note_raise(call, exc, tool, ((), {}))
-        raise
-    _note_return(call, None, tool)
+
+    return direct
 
 
 def _mended(
@@ -196,7 +215,9 @@ def _named(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[st
     return {name: value for name, value in named.items() if name not in tool.injected}
 
 
-def _note_return(call: Call, value: Any, tool: Tool) -> None:
+def _note_return(call: Call | None, value: Any, tool: Tool) -> None:
+    if call is None:
+        return
     try:
         kind = type(value)
         if kind is dict or issubclass(kind, ToolResult):
@@ -218,8 +239,13 @@ def _returned_error(call: Call, value: Any) -> ToolError | None:
 
 
 def _note_raise(
-    call: Call, exc: BaseException, tool: Tool, given: tuple[tuple[Any, ...], dict[str, Any]]
+    call: Call | None,
+    exc: BaseException,
+    tool: Tool,
+    given: tuple[tuple[Any, ...], dict[str, Any]],
 ) -> None:
+    if call is None:
+        return
     try:
         if not isinstance(exc, Exception) or isinstance(exc, tool.passthrough):
             torn_off(call, exc, passed_through=isinstance(exc, tool.passthrough))

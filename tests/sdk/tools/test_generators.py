@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Generator
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Generator
 
 import pytest
 
@@ -80,3 +81,35 @@ def test_a_direct_call_of_an_async_generator_is_recorded_like_any_other(
     with pytest.raises(toolfault.ToolError, match="so far"):
         asyncio.run(_read(9, 9))
     assert [record.error is None for record in records] == [True, True, False]
+
+
+def test_frameworks_see_what_they_ask_for() -> None:
+    """Strands and the ADK stream a tool only if it is an async generator function."""
+    assert inspect.isgeneratorfunction(count)
+    assert inspect.isasyncgenfunction(count_later)
+
+
+@toolfault.tool
+async def echo_later() -> AsyncGenerator[str, str]:
+    """Give back what is sent, also what is thrown."""
+    given = "ready"
+    while True:
+        try:
+            given = yield given
+        except KeyError as thrown:
+            given = f"caught {thrown}"
+
+
+@pytest.mark.usefixtures("records")
+def test_an_async_generator_hears_what_is_sent_and_thrown() -> None:
+    """It runs as written, whoever listens."""
+
+    async def talk() -> list[str]:
+        running = echo_later()
+        said = [await anext(running)]
+        said.append(await running.asend("hello"))
+        said.append(await running.athrow(KeyError("no")))
+        await running.aclose()
+        return said
+
+    assert asyncio.run(talk()) == ["ready", "hello", "caught 'no'"]
