@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolfault.errors import safe_text
 from toolfault.tools._call import Call
-from toolfault.tools._outcome import failed, salvaged_failure
+from toolfault.tools._outcome import failed, fallback_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +51,7 @@ def report_validation_error(
         label = context if tool is None else tool.label
         return failed(call, exc, tool, label=label)
     except Exception as broken:  # noqa: BLE001 - the SDK never raises into the host
-        return salvaged_failure(call, exc, broken)
+        return fallback_failure(call, exc, broken)
 
 
 def _tool_of(named: object) -> Tool | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from toolfault.errors import ToolError, ToolResult
 from toolfault.tools import _call
 from toolfault.tools._call import RUNNING, Call, Frame, finished, leave, mark_reported
-from toolfault.tools._outcome import describe, salvaged_tear, torn_off
+from toolfault.tools._outcome import describe, fallback_aborted, record_aborted
 from toolfault.tools._settings import DEFAULTS
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def _note_return(call: Call | None, value: Any, tool: Tool) -> None:
         else:
             finished(call, value, None)
     except Exception as broken:  # noqa: BLE001 - the SDK never raises into the host
-        salvaged_tear(call, broken)
+        fallback_aborted(call, broken)
 
 
 def _returned_error(call: Call, value: Any) -> ToolError | None:
@@ -248,7 +248,7 @@ def _note_raise(
         return
     try:
         if not isinstance(exc, Exception) or isinstance(exc, tool.passthrough):
-            torn_off(call, exc, passed_through=isinstance(exc, tool.passthrough))
+            record_aborted(call, exc, passed_through=isinstance(exc, tool.passthrough))
             return
         mark_reported(exc, tool.name)
         cause: Exception = exc
@@ -257,7 +257,7 @@ def _note_raise(
             cause = tool.compiled.misbound(tool.name, *given) or exc
         finished(call, None, describe(call, cause, tool))
     except Exception as broken:  # noqa: BLE001 - the host's own exception goes on
-        salvaged_tear(call, broken)
+        fallback_aborted(call, broken)
 
 
 def _is_binding_error(exc: BaseException, tool: Tool) -> bool:

@@ -8,7 +8,14 @@ from typing import Any
 from toolfault.errors import AvailabilityReason, ConfigError, ToolResult
 from toolfault.tools._batch import BatchedCall, checked_batch, new_turn, settle
 from toolfault.tools._call import Call
-from toolfault.tools._outcome import blocked, flow, log_undecided, supplied, torn_off, unavailable
+from toolfault.tools._outcome import (
+    blocked,
+    flow,
+    log_undecided,
+    record_aborted,
+    supplied,
+    unavailable,
+)
 from toolfault.tools._registry import ACCESS_LEVELS, RegisteredTool, ToolRegistry
 from toolfault.tools._tool import Tool
 
@@ -286,7 +293,7 @@ class ToolManager:
             log_undecided(call, error)
             return False
         except BaseException as error:
-            torn_off(call, error)
+            record_aborted(call, error)
             raise
 
     def _gate_sync(self, gate: Gate | None, call: Call) -> Any:
@@ -303,7 +310,7 @@ class ToolManager:
             log_undecided(call, error)
             return False
         except BaseException as error:
-            torn_off(call, error)
+            record_aborted(call, error)
             raise
         return answer
 

@@ -55,17 +55,17 @@ __all__ = [
     "blocked",
     "describe",
     "failed",
+    "fallback_aborted",
+    "fallback_failure",
+    "fallback_success",
     "flow",
     "log_undecided",
+    "record_aborted",
     "rejected_by_checks",
     "rejected_by_model",
     "repairs_of",
     "returned",
-    "salvaged_failure",
-    "salvaged_success",
-    "salvaged_tear",
     "supplied",
-    "torn_off",
     "unavailable",
 ]
 
@@ -484,14 +484,14 @@ PASSTHROUGH = PassReason.PASSTHROUGH
 # What is left to do when the SDK itself fails around a call: the host never notices.
 
 
-def salvaged_success(call: Call, value: Any, broken: Exception) -> ToolResult[Any]:
+def fallback_success(call: Call, value: Any, broken: Exception) -> ToolResult[Any]:
     """Return the value of a tool that did its work, although its result could not be built."""
     _note(call, broken)
     finished(call, value, None)
     return ToolResult("OK", value)
 
 
-def salvaged_failure(call: Call, exc: Exception, broken: Exception) -> ToolResult[Any]:
+def fallback_failure(call: Call, exc: Exception, broken: Exception) -> ToolResult[Any]:
     """Return a plain failure where the full one could not be built."""
     _note(call, broken)
     error = ToolError(call.tool, type(exc).__name__, "internal_error")
@@ -499,8 +499,8 @@ def salvaged_failure(call: Call, exc: Exception, broken: Exception) -> ToolResul
     return ToolResult.failure(error)
 
 
-def salvaged_tear(call: Call, broken: Exception) -> None:
-    """Leave a plain record of a call that was torn off."""
+def fallback_aborted(call: Call, broken: Exception) -> None:
+    """Leave a plain record of a call that was aborted."""
     _note(call, broken)
     finished(call, None, ToolError(call.tool, "cancelled", "cancelled"))
 
@@ -550,7 +550,7 @@ def supplied(call: Call, value: object) -> ToolResult[Any]:
     try:
         return returned(call, value)
     except Exception as broken:  # noqa: BLE001 - the SDK never raises into the host
-        return salvaged_success(call, value, broken)
+        return fallback_success(call, value, broken)
 
 
 def returned(call: Call, value: Any, tool: Tool | None = None) -> ToolResult[Any]:
@@ -750,7 +750,7 @@ def _adapted(call: Call, invocation: ToolInvocationError, tool: Tool | None) -> 
     return error
 
 
-def torn_off(call: Call, exc: BaseException, *, passed_through: bool = False) -> None:
+def record_aborted(call: Call, exc: BaseException, *, passed_through: bool = False) -> None:
     """Leave the record of a call whose exception goes on to the caller unchanged.
 
     Cancellation, interrupt and exit have the code ``cancelled``; exception types that a tool lets

@@ -17,15 +17,15 @@ from toolfault.tools._checks import Findings, Hints, HintsPlan, Plan, schema_has
 from toolfault.tools._models import is_validation_error, model_check, plan_of_model
 from toolfault.tools._outcome import (
     failed,
+    fallback_aborted,
+    fallback_failure,
+    fallback_success,
     flow,
+    record_aborted,
     rejected_by_checks,
     rejected_by_model,
     repairs_of,
     returned,
-    salvaged_failure,
-    salvaged_success,
-    salvaged_tear,
-    torn_off,
 )
 from toolfault.tools._settings import DEFAULTS
 from toolfault.tools._signature import (
@@ -473,7 +473,7 @@ class Tool:
         except Exception as exc:  # noqa: BLE001 - the boundary: handlers raise, calls do not
             return self._raised(call, exc)
         except BaseException as exc:
-            self._torn(call, exc)
+            self._aborted(call, exc)
             raise
         return self._returned(call, value)
 
@@ -501,7 +501,7 @@ class Tool:
         except Exception as exc:  # noqa: BLE001 - the boundary: handlers raise, calls do not
             return self._raised(call, exc)
         except BaseException as exc:
-            self._torn(call, exc)
+            self._aborted(call, exc)
             raise
         return self._returned(call, value)
 
@@ -555,24 +555,24 @@ class Tool:
 
     def _raised(self, call: Call, exc: Exception) -> ToolResult[Any]:
         if isinstance(exc, self.passthrough):
-            self._torn(call, exc)
+            self._aborted(call, exc)
             raise exc
         try:
             return failed(call, exc, self)
         except Exception as broken:  # noqa: BLE001 - the SDK never raises into the host
-            return salvaged_failure(call, exc, broken)
+            return fallback_failure(call, exc, broken)
 
-    def _torn(self, call: Call, exc: BaseException) -> None:
+    def _aborted(self, call: Call, exc: BaseException) -> None:
         try:
-            torn_off(call, exc, passed_through=isinstance(exc, self.passthrough))
+            record_aborted(call, exc, passed_through=isinstance(exc, self.passthrough))
         except Exception as broken:  # noqa: BLE001 - the host's own exception goes on
-            salvaged_tear(call, broken)
+            fallback_aborted(call, broken)
 
     def _returned(self, call: Call, value: Any) -> ToolResult[Any]:
         try:
             return returned(call, value, self)
         except Exception as broken:  # noqa: BLE001 - the tool did its work
-            return salvaged_success(call, value, broken)
+            return fallback_success(call, value, broken)
 
     def __repr__(self) -> str:
         return f"<Tool {self.name!r}>"

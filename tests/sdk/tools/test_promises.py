@@ -110,7 +110,7 @@ def test_a_log_filter_that_raises(records: list[CallRecord]) -> None:
 
 
 async def test_cancelled_while_a_policy_decides(records: list[CallRecord]) -> None:
-    """[A24] A call that is torn off before it began leaves its record too."""
+    """[A24] A call that is aborted before it began leaves its record too."""
     asked = asyncio.Event()
 
     async def policy(name: str, arguments: Any) -> bool:
