@@ -93,8 +93,8 @@ def test_who_got_no_processor_is_not_refused(
     ("database_url", "rounds"),
     [
         ("sqlite", 2),
-        pytest.param("sqlite", 200, marks=LONG),
-        pytest.param("postgresql", 8, marks=[*LONG, pytest.mark.postgres]),
+        pytest.param("sqlite", 50, marks=LONG),
+        pytest.param("postgresql", 2, marks=[*LONG, pytest.mark.postgres]),
     ],
     indirect=["database_url"],
 )

@@ -137,13 +137,13 @@ def _naive(drawn: Sequence[dict[str, Any]], look_back: int) -> list[tuple[int | 
         pytest.param(
             "sqlite",
             chains.LOOK_BACK,
-            3_000,
+            600,
             marks=[pytest.mark.long, pytest.mark.timeout(3_600)],
         ),
         pytest.param(
             "postgresql",
             chains.LOOK_BACK,
-            1_000,
+            200,
             marks=[pytest.mark.long, pytest.mark.timeout(3_600), pytest.mark.postgres],
         ),
     ],

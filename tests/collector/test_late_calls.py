@@ -127,10 +127,10 @@ def _batches(
     [
         ("sqlite", 60),
         pytest.param("postgresql", 10, marks=pytest.mark.postgres),
-        pytest.param("sqlite", 10_000, marks=[pytest.mark.long, pytest.mark.timeout(7_200)]),
+        pytest.param("sqlite", 2_000, marks=[pytest.mark.long, pytest.mark.timeout(7_200)]),
         pytest.param(
             "postgresql",
-            1_000,
+            200,
             marks=[pytest.mark.long, pytest.mark.timeout(7_200), pytest.mark.postgres],
         ),
     ],

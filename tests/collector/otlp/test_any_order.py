@@ -207,8 +207,8 @@ def _parts(items: list[Any], generator: random.Random) -> list[list[Any]]:
     [
         ("sqlite", 12),
         pytest.param("postgresql", 4, marks=pytest.mark.postgres),
-        pytest.param("sqlite", 3_000, marks=LONG),
-        pytest.param("postgresql", 200, marks=[*LONG, pytest.mark.postgres]),
+        pytest.param("sqlite", 500, marks=LONG),
+        pytest.param("postgresql", 50, marks=[*LONG, pytest.mark.postgres]),
     ],
     indirect=["database_url"],
 )
