@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
-from itertools import pairwise
+from dataclasses import fields, is_dataclass, replace
+from itertools import islice, pairwise
 from math import isclose
 from typing import Any, Final
 
@@ -40,11 +40,13 @@ from toolfault_dashboard.queries.counting.stored_answers import (
     store_answers,
     stored_versions,
 )
+from toolfault_dashboard.queries.figures.breakdown import breakdown
 from toolfault_dashboard.queries.figures.trends import trends_by_tool
 from toolfault_dashboard.queries.fixes.fix_evidence import evidence
+from toolfault_dashboard.queries.fixes.messages import Wording, wordings
 from toolfault_dashboard.queries.rows import FrequencyTable
 from toolfault_dashboard.queries.windows import between, window
-from toolfault_dashboard.search import parse
+from toolfault_dashboard.search import Clause, Pattern, Query, parse
 
 __all__ = ["MOST_DAYS", "Storing", "alike", "wrong_answers"]
 
@@ -59,6 +61,14 @@ _Ask = Callable[[Connection, Scope], Any]
 
 def _codes_and_fields(conn: Connection, scope: Scope) -> list[FrequencyTable]:
     return [queries.frequency(conn, scope, by, limit=1) for by in ("code", "field")]
+
+
+def _wordings(conn: Connection, scope: Scope) -> list[Wording]:
+    return sorted(wordings(conn, scope))
+
+
+def _by_model(conn: Connection, scope: Scope) -> Any:
+    return breakdown(conn, scope, "model")
 
 
 def _side(conn: Connection, scope: Scope) -> SideData:
@@ -77,7 +87,10 @@ def _fixes(conn: Connection, scope: Scope) -> list[ByFix]:
 _OF_QUARTERS: Final[tuple[_Ask, ...]] = (
     queries.overview,
     queries.round_trips,
+    queries.repeated_executions,
+    queries.phantom_arguments,
     _codes_and_fields,
+    _wordings,
     _fixes,
 )
 _OF_DAYS: Final[tuple[_Ask, ...]] = (*_OF_QUARTERS, trends_by_tool, detected_changes)
@@ -85,8 +98,21 @@ _OF_EACH_DAY: Final[tuple[_Ask, ...]] = (_side,)
 """What has answers that are worth storing, of days and of their quarters; of sides of comparisons
 those of days alone, and one at a time, since each is as large as all others together."""
 
+_OF_A_TOOL: Final[tuple[_Ask, ...]] = (
+    queries.overview,
+    queries.repeated_executions,
+    queries.phantom_arguments,
+    _by_model,
+    _wordings,
+    _fixes,
+)
+"""What the page of a tool asks that takes long."""
+
 MOST_DAYS: Final = 98
 """Of a window of more days none is counted by itself (`queries.counting.parts`)."""
+
+MOST_TOOLS: Final = 20
+"""Tools of which answers are stored, for the two weeks that their pages show first."""
 
 
 class Storing:
@@ -95,10 +121,11 @@ class Storing:
     Args:
         engine: The server's database.
         days: Newest days of which answers are stored.
+        tools: Tools of which answers are stored as well, those with the most failures.
     """
 
-    def __init__(self, engine: Engine, days: int = MOST_DAYS) -> None:
-        self._engine, self._days = engine, days
+    def __init__(self, engine: Engine, days: int = MOST_DAYS, tools: int = MOST_TOOLS) -> None:
+        self._engine, self._days, self._tools = engine, days, tools
         self._done: dict[int, dict[int, int]] = {}
 
     def store(self, now: int, stopping: Callable[[], bool]) -> int:
@@ -128,9 +155,10 @@ class Storing:
             return 0
         changed = _changed(self._done.get(project_id, {}), versions)
         stored = 0
-        for asked, ends in _windows({day for day in changed if day >= oldest}, now):
-            scope = between(Scope(project_id, parse(""), now), *ends)
-            for ask in asked:
+        for asks, scope in self._questions(
+            Scope(project_id, parse(""), now), {day for day in changed if day >= oldest}
+        ):
+            for ask in asks:
                 new, answered = self._ask(scope, ask, oldest, stopping)
                 stored += new
                 if not answered:
@@ -139,6 +167,18 @@ class Storing:
             forget_stored(self._engine, project_id)
         self._done[project_id] = versions
         return stored
+
+    def _questions(self, whole: Scope, changed: Set[int]) -> Iterator[tuple[Sequence[_Ask], Scope]]:
+        """Yield what to ask of the *changed* days, and of which calls of them."""
+        for asks, ends in _windows(changed, whole.now):
+            yield asks, between(whole, *ends)
+        today = whole.now // DAY_US * DAY_US
+        over = {day for day in changed if today - _TWO_WEEKS <= day < today}
+        windows = [*_windows(over, whole.now)]
+        for tool in _tools(self._engine, whole, self._tools) if windows else ():
+            for asks, ends in windows:
+                if asks is not _OF_EACH_DAY:
+                    yield _OF_A_TOOL, between(tool, *ends)
 
     def _ask(
         self, scope: Scope, ask: _Ask, oldest: int, stopping: Callable[[], bool]
@@ -210,6 +250,14 @@ def _windows(changed: Set[int], now: int) -> Iterator[tuple[Sequence[_Ask], tupl
             yield _OF_EACH_DAY, (day, day + DAY_US)
 
 
+def _tools(engine: Engine, whole: Scope, most: int) -> list[Scope]:
+    """Return what narrows *whole* to each of the tools that failed most often of late."""
+    with read_connection(engine) as conn:
+        tools = queries.summary(conn, replace(whole, query=parse(_WINDOW))).tools
+    clauses = (Clause("tool", (Pattern((tool,)),)) for tool in islice(tools, most))
+    return [replace(whole, query=Query((clause,))) for clause in clauses]
+
+
 def wrong_answers(engine: Engine, now: int, *, repair: bool) -> int:
     """Count again what answers are stored of; return of how many stretches of days any is wrong.
 
@@ -227,13 +275,17 @@ def wrong_answers(engine: Engine, now: int, *, repair: bool) -> int:
         days = {start // DAY_US * DAY_US for _, start, _ in stored}
         whole = Scope(project.id, parse(""), now)
         asks = (*_OF_QUARTERS, trends_by_tool, _side_in_rows)
-        checks: list[tuple[Scope, tuple[_Ask, ...]]] = [
+        checks: list[tuple[Scope, Sequence[_Ask]]] = [
             (between(whole, *ends), asks)
             for asked, ends in _windows(days, now)
             if asked is _OF_QUARTERS
         ]
         if days:
             checks.append((whole, (detected_changes,)))
+            # Of tools all days, and the quarters around them.
+            ends = (min(days) - QUARTER_US, max(days) + DAY_US + QUARTER_US)
+            of_tools = (between(tool, *ends) for tool in _tools(engine, whole, MOST_TOOLS))
+            checks.extend((tool, _OF_A_TOOL) for tool in of_tools)
         own = sum(not _is_right(engine, *each) for each in checks)
         if repair and own:
             forget_answers(engine, project.id)

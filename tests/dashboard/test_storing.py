@@ -35,14 +35,14 @@ from toolfault_dashboard.queries.counting.parts import (
     version_of,
     versions_of_quarters,
 )
-from toolfault_dashboard.search import parse
+from toolfault_dashboard.search import Pattern, parse
 from toolfault_dashboard.storing import Storing, wrong_answers
 
 Opened = Callable[[], Engine]
 _DAYS = 8
 
 
-def _overview(engine: Engine) -> tuple[Any, int]:
+def _overview(engine: Engine, query: str = "since:14d") -> tuple[Any, int]:
     """The overview of two weeks, and the statements over calls that it took."""
     seen: list[str] = []
 
@@ -54,7 +54,7 @@ def _overview(engine: Engine) -> tuple[Any, int]:
         project = queries.project_by_name(conn, "generated")
         assert project is not None
         event.listen(engine, "before_cursor_execute", note)
-        found = queries.overview(conn, Scope(project.id, parse("since:14d"), NOW))
+        found = queries.overview(conn, Scope(project.id, parse(query), NOW))
         event.remove(engine, "before_cursor_execute", note)
     return found, len(seen)
 
@@ -70,7 +70,7 @@ def _stored_once(filled_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) 
     shutil.copyfile(filled_sqlite, path)
     engine = open_engine(f"sqlite:///{path}")
     grow(engine, "generated")
-    assert Storing(engine, _DAYS).store(NOW, lambda: False) > 50
+    assert Storing(engine, _DAYS, tools=2).store(NOW, lambda: False) > 50
     engine.dispose()
     return path
 
@@ -90,13 +90,26 @@ def test_a_server_that_starts_counts_fewer_days(opened: Opened, restarted: Opene
     again, statements = _overview(restarted())
     assert again == told
     assert statements < 0.7 * cold
-    assert Storing(restarted(), _DAYS).store(NOW, lambda: False) == 0
+    assert Storing(restarted(), _DAYS, tools=2).store(NOW, lambda: False) == 0
+
+
+def test_pages_of_tools_count_fewer_days_as_well(opened: Opened, restarted: Opened) -> None:
+    """After a start stored days of a tool are not counted again, and no other tool gets them."""
+    tools = [f"tool:{Pattern((tool,))}" for tool in _overview(opened())[0].summary.tools]
+    told = {tool: _overview(opened(), f"since:14d {tool}") for tool in tools[:3]}
+    for tool, (found, cold) in told.items():
+        again, statements = _overview(restarted(), f"{tool} since:14d")
+        assert again == found
+        assert (statements < 0.7 * cold) == (tool in tools[:2])
+    assert len({found.summary.failures for found, _ in told.values()}) > 1
+    others = f"-{tools[0]} since:14d"
+    assert _overview(restarted(), others) == _overview(opened(), others)
 
 
 def test_a_server_that_stops_stores_no_more(opened: Opened) -> None:
     """Nothing is asked once the server is to stop."""
     engine = opened()
-    assert Storing(engine, _DAYS).store(NOW, lambda: True) == _stored(engine) == 0
+    assert Storing(engine, _DAYS, tools=2).store(NOW, lambda: True) == _stored(engine) == 0
 
 
 class _Harmful:
@@ -126,7 +139,9 @@ def test_answers_of_other_code_are_forgotten(restarted: Opened) -> None:
     again, many = _overview(restarted())
     assert again == told
     assert many > few
-    assert Storing(restarted(), _DAYS).store(NOW, lambda: False) == stored == _stored(engine)
+    assert (
+        Storing(restarted(), _DAYS, tools=2).store(NOW, lambda: False) == stored == _stored(engine)
+    )
 
 
 def _late(engine: Engine, days: int) -> int:
@@ -148,8 +163,8 @@ def test_what_another_audience_was_told_does_not_come_back(opened: Opened) -> No
         with read_connection(engine) as conn:
             scope = Scope(project, parse("since:14d"), NOW)
             queries.overview(conn, replace(scope, audience=audience))
-        Storing(engine, most).store(NOW, lambda: False)
-        assert Storing(engine, most).store(NOW, lambda: False) == 0
+        Storing(engine, most, tools=0).store(NOW, lambda: False)
+        assert Storing(engine, most, tools=0).store(NOW, lambda: False) == 0
         with read_connection(engine) as conn:
             versions = versions_of_quarters(conn, project)
             stored = conn.execute(select(stored_answer)).all()
@@ -166,20 +181,22 @@ def test_without_memory_nothing_is_stored_and_the_round_ends(
     keep_at_most(engine, 0)
     monkeypatch.setattr("time.monotonic", count(step=2.0).__next__)  # every part takes too long
     tries = count()
-    assert Storing(engine, 2).store(NOW, lambda: next(tries) >= 100) == _stored(engine) == 0
+    assert (
+        Storing(engine, 2, tools=1).store(NOW, lambda: next(tries) >= 100) == _stored(engine) == 0
+    )
     assert 0 < next(tries) < 100
 
 
 def test_answers_that_are_true_no_more_or_old_go(restarted: Opened) -> None:
     """Also of a project of which nothing has to be asked any more."""
     engine = restarted()
-    assert Storing(restarted(), 4).store(NOW, lambda: False) == 0
+    assert Storing(restarted(), 4, tools=2).store(NOW, lambda: False) == 0
     with read_connection(engine) as conn:
         oldest = conn.execute(select(func.min(stored_answer.c.starts_at))).scalar_one()
     assert oldest >= NOW // DAY_US * DAY_US - 4 * DAY_US
     with write_transaction(engine) as conn:  # as if it were a small one
         conn.execute(update(quarter_version).values(version=1))
-    assert Storing(restarted(), 4).store(NOW, lambda: False) == 0
+    assert Storing(restarted(), 4, tools=2).store(NOW, lambda: False) == 0
     with read_connection(engine) as conn:
         left = conn.execute(select(stored_answer.c.version)).scalars().all()
     assert not any(left)  # of quarters in which nothing was
@@ -223,7 +240,7 @@ def _questions(engine: Engine) -> Sequence[str]:
 def test_the_doctor_finds_answers_that_are_wrong(opened: Opened, length: int) -> None:
     """A stored answer that is not what its rows say is found, and forgotten with a repair."""
     engine, row = opened(), stored_answer.c
-    Storing(engine, days=2).store(NOW, lambda: False)
+    Storing(engine, days=2, tools=1).store(NOW, lambda: False)
     assert wrong_answers(engine, NOW, repair=False) == 0
     whole = row.ends_at - row.starts_at == length
     with write_transaction(engine) as conn:

@@ -55,7 +55,7 @@ from toolfault_dashboard.queries.counting.stored_answers import (
 from toolfault_dashboard.queries.projects import written
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import between, window
-from toolfault_dashboard.search import Moment, is_of_all_days
+from toolfault_dashboard.search import Clause, Moment, Pattern, Query, is_of_all_days
 
 __all__ = [
     "answers_to_store",
@@ -91,10 +91,12 @@ class _Key(NamedTuple):
     Attributes:
         asked: Who counted it, with which arguments, of which project, for whom, and the query.
         whole: The day or quarter that it is about, where it may be stored.
+        question: What it is stored under; None where answers to it are not.
     """
 
     asked: tuple[Any, ...]
     whole: tuple[int, int] | None
+    question: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +132,8 @@ def in_parts(
         many: Calls and minutes of a window from which it is cut, where that is fewer than `MANY`
             since counting costs more.
         stored: Whether answers about days that are over are worth storing where the query asks for
-            nothing but a window: they are small and the same for every audience, *args* are few
-            texts and numbers, and counting them anew takes long.
+            nothing but a window, or for one tool in it: they are small and the same for every
+            audience, *args* are few texts and numbers, and counting them anew takes long.
     """
     least = MANY if many is None else min(many, MANY)
     if is_asked_at_once(conn, scope, many=least):
@@ -142,9 +144,9 @@ def in_parts(
     since, until = window(scope)
     outcomes = outcomes or scope.query.has("chain")
     open_chains = _open_chains(conn, scope.project_id, scope.now) if outcomes else ()
-    known = None
-    if stored and not scope.query.without("since", "until").clauses:
-        question = question_of(read, args)
+    known, question = None, None
+    if stored and (of := _stored_of(scope.query)) is not None:
+        question = question_of(read, args, of)
         known = StoredAnswers(conn, scope.project_id, question, since, until or scope.now)
 
     def kept(part: _Part, ask: Callable[[Scope], _T]) -> _T:
@@ -156,6 +158,7 @@ def in_parts(
         key = _Key(
             (read, args, scope.project_id, scope.audience, str(narrowed.query)),
             whole_of(part.begin, part.end) if may_store else None,
+            question,
         )
         version = _version(versions, open_chains, [(part.begin, part.end)])
         look: Callable[[], _T | None] = partial(_stored, known, key, version)
@@ -187,13 +190,22 @@ def in_parts(
     ]
 
 
+def _stored_of(query: Query) -> str | None:
+    """Return what *query* asks for beside its window; None where no answer to that is stored."""
+    rest = query.without("since", "until")
+    match rest.clauses:
+        case () | (Clause(key="tool", values=(Pattern(exact=str()),), negated=False),):
+            return str(rest)
+    return None
+
+
 def answers_to_store(engine: Engine, project_id: int) -> Iterator[StoredAnswer]:
     """Yield what is remembered about days of a project that are over and would stay as it is."""
     answers = _ANSWERS.get(engine)
     for key, (version, answer) in answers.all_known() if answers is not None else ():
         if _may_be_stored(key, version, project_id):
-            question, (begin, end) = question_of(*key.asked[:2]), key.whole
-            yield StoredAnswer(project_id, question, begin, end, version[0], answer)
+            begin, end = key.whole
+            yield StoredAnswer(project_id, key.question, begin, end, version[0], answer)
 
 
 def forget_stored(engine: Engine, project_id: int) -> None:

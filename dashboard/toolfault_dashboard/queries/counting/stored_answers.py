@@ -77,9 +77,9 @@ def whole_of(begin: int | None, end: int | None) -> tuple[int, int] | None:
     return None if begin % (end - begin) else (begin, end)
 
 
-def question_of(read: Callable[..., Any], args: tuple[Any, ...]) -> str:
-    """Return what names a question: who counts it, and with which arguments."""
-    asked = (read.__module__, read.__qualname__, args)
+def question_of(read: Callable[..., Any], args: tuple[Any, ...], query: str) -> str:
+    """Return what names a question: who counts it, with which arguments, and of which calls."""
+    asked = (read.__module__, read.__qualname__, args, query)
     return sha256(repr(asked).encode()).hexdigest()[:32]
 
 

@@ -129,7 +129,7 @@ def rated_pairs(
         count: Counts a part of them; a function of a module.
         many: See `in_parts`.
     """
-    found = together(in_parts(conn, scope, count, together=together, many=many))
+    found = together(in_parts(conn, scope, count, together=together, many=many, stored=True))
     calls = _by_pair(conn, scope, "model")[0] if found else {}
     for tool, model, what, had in found:
         yield tool, model, what, had.whole, weighed_rate(had, calls.get((tool, model), Amount()))
@@ -152,7 +152,8 @@ def _by_pair(
     """Return calls and failures by tool and value."""
     calls: dict[tuple[str, str], Amount] = {}
     failures: dict[tuple[str, str], Amount] = {}
-    for part in in_parts(conn, scope, _counted, by, together=_together):
+    parts = in_parts(conn, scope, _counted, by, together=_together, stored=by == "model")
+    for part in parts:
         for tool, whole, called, failed in part:
             for name in arms_of(whole) if by == "variant" else (whole,):
                 pair = (tool, name)

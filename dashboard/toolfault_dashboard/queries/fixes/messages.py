@@ -91,8 +91,6 @@ class Wording(NamedTuple):
     tool: str
     code: str
     number: int  # of its message
-    digest: str
-    text: str
     last_at: int | None
     failures: Amount
     asked: Amount
@@ -107,8 +105,6 @@ class Wording(NamedTuple):
             tool=self.tool,
             code=self.code,
             number=self.number,
-            digest=self.digest,
-            text=self.text,
             last_at=max(times, default=None),
             failures=self.failures + other.failures,
             asked=self.asked + other.asked,
@@ -144,9 +140,11 @@ def most_frequent(
     ranked = sorted(
         groups.items(), key=lambda item: (-sum(each.failures.whole for each in item[1]), *item[0])
     )
+    shown = ranked[skip : None if most is None else skip + most]
+    messages = _messages(conn, (each.number for _, found in shown for each in found))
     return tuple(
-        _group(key, [_row(each) for each in found], minimum)
-        for key, found in ranked[skip : None if most is None else skip + most]
+        _group(key, [_row(each, *messages[each.number]) for each in found], minimum)
+        for key, found in shown
     ), len(ranked)
 
 
@@ -160,25 +158,30 @@ def message_efficacy(
 @once
 def wordings(conn: Connection, scope: Scope) -> Sequence[Wording]:
     """Count every wording of the scope, in no order."""
-    parts = in_parts(conn, scope, _counted, outcomes=True, together=_together)
+    parts = in_parts(conn, scope, _counted, outcomes=True, together=_together, stored=True)
     return parts[0] if len(parts) == 1 else _together(parts)
 
 
 def texts_of(conn: Connection, numbers: Iterable[int]) -> dict[int, str]:
     """Return the texts of the messages with these numbers."""
-    wanted, found = sorted(set(numbers)), dict[int, str]()
+    return {number: text for number, (_, text) in _messages(conn, numbers).items()}
+
+
+def _messages(conn: Connection, numbers: Iterable[int]) -> dict[int, tuple[str, str]]:
+    """Return digest and text of the messages with these numbers."""
+    wanted, found = sorted(set(numbers)), dict[int, tuple[str, str]]()
     for at in range(0, len(wanted), _FEW):
         own = message.c.id.in_(wanted[at : at + _FEW])
-        rows = conn.execute(select(message.c.id, message.c.text).where(own))
-        found.update((number, text) for number, text in rows)
+        rows = conn.execute(select(message.c.id, message.c.digest, message.c.text).where(own))
+        found.update((number, (digest, text)) for number, digest, text in rows)
     return found
 
 
 def _together(parts: Sequence[list[Wording]]) -> list[Wording]:
-    found: dict[tuple[str, str, str], Wording] = {}
+    found: dict[tuple[str, str, int], Wording] = {}
     for part in parts:
         for each in part:
-            key = (each.tool, each.code, each.digest)
+            key = (each.tool, each.code, each.number)
             known = found.get(key)
             found[key] = each if known is None else known.and_(each)
     return list(found.values())
@@ -279,8 +282,8 @@ def _counted(conn: Connection, scope: Scope) -> list[Wording]:
         for kind, factor in _factors(each, sampled=sampled)
         for name in ("", *_STEPS)
     ]
-    # Grouped by the message's number: its text is looked up once, not compared with every row.
-    added = (
+    # Grouped by the message's number: its text is looked up where it is shown.
+    rows = conn.execute(
         select(
             each.c.tool,
             func.coalesce(each.c.code, "").label("code"),
@@ -292,16 +295,10 @@ def _counted(conn: Connection, scope: Scope) -> list[Wording]:
         )
         .where(each.c.message_id.is_not(None))
         .group_by(each.c.tool, each.c.code, each.c.message_id)
-        .subquery()
-    )
-    rows = conn.execute(
-        select(message.c.digest, message.c.text, *added.c).select_from(
-            added.join(message, message.c.id == added.c.message_id)
-        )
     )
     return [
-        Wording(tool, code, number, digest, text, last_at, *_amounts(numbers))
-        for digest, text, tool, code, number, last_at, *numbers in rows
+        Wording(tool, code, number, last_at, *_amounts(numbers))
+        for tool, code, number, last_at, *numbers in rows
     ]
 
 
@@ -321,13 +318,13 @@ def _amounts(numbers: Sequence[Any]) -> Iterable[Amount]:
     return map(Amount, rows, numbers[width : 2 * width] or rows, numbers[2 * width :] or rows)
 
 
-def _row(row: Wording) -> MessageRow:
-    clauses = (("tool", row.tool), ("own_code", row.code), ("message", row.digest))
+def _row(row: Wording, digest: str, text: str) -> MessageRow:
+    clauses = (("tool", row.tool), ("own_code", row.code), ("message", digest))
     asked, answered, fixed = row.asked, row.answered, row.fixed
     return MessageRow(
         tool=row.tool,
         code=row.code,
-        message=row.text,
+        message=text,
         query=" ".join(str(Clause(key, (Pattern((value,)),))) for key, value in clauses),
         failures=row.failures.whole,
         asked=asked.whole,
