@@ -1248,11 +1248,14 @@ class Hints:
 
     Attributes:
         model_check: Makes the check of a class with its own validation (pydantic, msgspec), or of
-            a union with tags of pydantic; returns None for others.
+            a union with tags of pydantic; returns None for others. Told that there is no other
+            check, it makes one of any type that pydantic knows.
+        unchecked: Annotations of which nothing is known: any value passes.
     """
 
-    def __init__(self, model_check: Callable[[Any], Check | None]) -> None:
+    def __init__(self, model_check: Callable[..., Check | None]) -> None:
         self.model_check = model_check
+        self.unchecked: list[Any] = []
         self._open: dict[Any, LaterCheck] = {}
         self._done: dict[Any, Check] = {}
 
@@ -1280,6 +1283,10 @@ class Hints:
             return self._generic(origin, typing.get_args(annotation), constraints)
         if isinstance(annotation, type):
             return self._class(annotation, constraints)
+        return self._unknown(annotation)
+
+    def _unknown(self, annotation: Any) -> Check:
+        self.unchecked.append(annotation)
         return ANYTHING
 
     def _generic(self, origin: Any, args: tuple[Any, ...], constraints: Constraints) -> Check:
@@ -1295,7 +1302,9 @@ class Hints:
         if origin in _OBJECTS:
             key, value = (self.compile(arg) for arg in (args or (Any, Any)))
             return DictCheck(key, value, bounds=bounds_from(constraints, kind="object"))
-        return self._class(origin, constraints) if isinstance(origin, type) else ANYTHING
+        if isinstance(origin, type):
+            return self._class(origin, constraints, args)
+        return self._unknown(origin)
 
     def _array(self, origin: Any, item: Check, constraints: Constraints) -> Check:
         bounds = bounds_from(constraints, kind="array")
@@ -1308,7 +1317,7 @@ class Hints:
             return ListCheck(item, bounds=bounds, build=tuple)
         return TupleCheck(tuple(self.compile(arg) for arg in args))
 
-    def _class(self, kind: type, constraints: Constraints) -> Check:
+    def _class(self, kind: type, constraints: Constraints, args: tuple[Any, ...] = ()) -> Check:
         if kind in _ARRAYS:
             return self._array(kind, ANYTHING, constraints)
         if kind is tuple:
@@ -1323,7 +1332,9 @@ class Hints:
         fields = _FIELDS_OF.get(_family(kind))
         if fields is not None:
             return self._object(kind, fields)
-        return python_format(kind) or ANYTHING
+        whole = types.GenericAlias(kind, args) if args else kind
+        own = python_format(kind) or self.model_check(whole, is_last=True)
+        return self._unknown(kind) if own is None else own
 
     def _object(self, kind: type, fields: Callable[[type], _FieldList]) -> Check:
         if kind in self._done:

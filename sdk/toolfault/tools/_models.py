@@ -183,10 +183,27 @@ class ModelCheck(Check):
 _DEFINITIONS = ("$defs", "definitions")
 
 
-def model_check(kind: Any) -> Check | None:
-    """Return the check of a class, or a tagged union, with validation of its own; else None."""
-    validation = validation_of(kind)
+def model_check(kind: Any, *, is_last: bool = False) -> Check | None:
+    """Return the check of a class, or a tagged union, with validation of its own; else None.
+
+    Args:
+        kind: The class.
+        is_last: Whether there is no other check: pydantic is asked, where the host has loaded it.
+    """
+    validation = _by_adapter(kind) if is_last else validation_of(kind)
     return None if validation is None else ModelCheck(kind, validation)
+
+
+def _by_adapter(kind: Any) -> Validation | None:
+    make = getattr(sys.modules.get("pydantic"), "TypeAdapter", None)
+    if make is None:
+        return None
+    try:
+        adapter = make(kind)
+        adapter.json_schema()
+    except Exception:  # noqa: BLE001 - a class that pydantic knows nothing of, or cannot describe
+        return None
+    return Validation(adapter.validate_python, adapter.json_schema)
 
 
 def plan_of_model(model: Any, parameters: Parameters) -> Plan:

@@ -59,6 +59,7 @@ __all__ = [
     "fallback_failure",
     "fallback_success",
     "flow",
+    "log_unchecked",
     "log_undecided",
     "record_aborted",
     "rejected_by_checks",
@@ -106,6 +107,19 @@ def flow(text: str, *args: Any) -> None:
 # The lines of failures.
 
 _MAX_LINE = 2_000
+
+
+def log_unchecked(tool: str, annotations: list[str], parameters: list[str]) -> None:
+    """Log what of a tool's arguments is not checked, once, as its annotations are read.
+
+    Args:
+        tool: The tool.
+        annotations: Those that the SDK knows nothing of.
+        parameters: Names of those whose annotation cannot be resolved.
+    """
+    why = [f"nothing is known of {', '.join(dict.fromkeys(annotations))}"] if annotations else []
+    why += [f"the annotation of '{name}' cannot be resolved" for name in parameters]
+    _say("warning", "Tool '%s' checks only some of its arguments: %s", (tool, "; ".join(why)))
 
 
 def log_unavailable(call: Call, reason: AvailabilityReason) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType
@@ -106,6 +107,7 @@ class Parameters:
         takes_extra: Whether the function takes any keyword.
         extra_annotation: Annotation of the values of those keywords.
         optional_context: Parameters the host fills that have a default.
+        unresolved: Names of those whose annotation names what does not exist.
     """
 
     __slots__ = (
@@ -116,6 +118,7 @@ class Parameters:
         "positional_only",
         "required",
         "takes_extra",
+        "unresolved",
     )
 
     def __init__(self) -> None:
@@ -126,6 +129,7 @@ class Parameters:
         self.takes_extra = False
         self.extra_annotation: Any = Any
         self.optional_context: list[str] = []
+        self.unresolved: list[str] = []
 
 
 def read_parameters(
@@ -163,6 +167,8 @@ def read_parameters(
                 read.optional_context.append(name)
             continue
         read.annotations[name] = annotation
+        if name not in hints and parameter.annotation is not parameter.empty:
+            read.unresolved.append(name)
         if parameter.default is parameter.empty:
             read.required.append(name)
         else:
@@ -195,10 +201,8 @@ def _resolved_singly(target: Any, known: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, annotation in written.items():
         holder = _Holder(name, annotation)
-        try:
+        with contextlib.suppress(Exception):  # this one stays unknown
             found.update(typing.get_type_hints(holder, globalns=known, include_extras=True))
-        except Exception:  # noqa: BLE001 - this one stays unknown
-            found[name] = Any
     return found
 
 

@@ -21,6 +21,7 @@ from toolfault.tools._outcome import (
     fallback_failure,
     fallback_success,
     flow,
+    log_unchecked,
     record_aborted,
     rejected_by_checks,
     rejected_by_model,
@@ -301,7 +302,12 @@ def _plan(tool: Tool, parameters: Parameters) -> Plan:
         from toolfault.tools._schema import SchemaPlan
 
         return SchemaPlan(tool.schema, parameters)
-    return HintsPlan(parameters, Hints(model_check))
+    hints = Hints(model_check)
+    plan = HintsPlan(parameters, hints)
+    unknown = [getattr(each, "__qualname__", None) or str(each) for each in hints.unchecked]
+    if unknown or parameters.unresolved:
+        log_unchecked(tool.name, unknown, parameters.unresolved)
+    return plan
 
 
 # The tool.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+from datetime import timedelta
+from typing import Any
 
 import pytest
 from pydantic import BaseModel, Field
@@ -91,6 +93,30 @@ async def test_the_flow_is_logged_at_debug(caplog: pytest.LogCaptureFixture) -> 
 
     lines = [record.getMessage() for record in caplog.records if record.levelname == "DEBUG"]
     assert lines == ["Calling tool 'uno' (resolved to 'one')", "Executing tool 'one'"]
+
+
+class _Session:
+    """A class of the host."""
+
+
+def test_a_tool_says_once_what_it_cannot_check(caplog: pytest.LogCaptureFixture) -> None:
+    """Annotations that nobody can check, or that name nothing, are named; known ones are not."""
+
+    @tool
+    def run(session: _Session, items: list[Missing], text: Any, at: timedelta) -> str:  # type: ignore[name-defined] # noqa: F821
+        return f"{items} {at.total_seconds():.0f}"
+
+    for _ in range(2):
+        result = run.call({"session": 1, "items": [1], "text": 2, "at": "PT1H"})
+        assert result.value == "[1] 3600"
+    [line] = [each.getMessage() for each in caplog.records]
+    assert line == (
+        "Tool 'run' checks only some of its arguments: nothing is known of _Session; "
+        "the annotation of 'items' cannot be resolved"
+    )
+    wrong = run.call({"session": 1, "items": [], "text": 2, "at": "soon"})
+    assert wrong.error is not None
+    assert [issue.field for issue in wrong.error.issues] == ["at"]
 
 
 def test_an_exception_that_cannot_be_read(caplog: pytest.LogCaptureFixture) -> None:
