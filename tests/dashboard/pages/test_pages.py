@@ -36,7 +36,7 @@ from toolfault_dashboard.formats import plural
 FIRST_LOAD = 100_000  # bytes over the wire: the page and all its files
 MOST = 8
 MOST_OF = {
-    "/tool": 17,
+    "/tool": 18,
     "/fix-next": 14,
     "/failures/": 12,
     "/changes/": 14,
