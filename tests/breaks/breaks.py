@@ -1388,8 +1388,8 @@ BREAKS: Final = (
         name="sdk-variant-changes",
         promise="A conversation changes its arm from call to call or process to process.",
         file="sdk/toolfault/telemetry/_trials.py",
-        old='sample(conversation.id, f"variant {name}")',
-        new='sample(f"{conversation.id}{id(conversation)}", f"variant {name}")',
+        old='sample(conversation.id, f"variant {trial}")',
+        new='sample(f"{conversation.id}{id(conversation)}", f"variant {trial}")',
         found_by=("tests/sdk/telemetry/test_trials.py::test_arm_is_stable_in_every_process",),
     ),
     Break(
