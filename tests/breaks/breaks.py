@@ -246,6 +246,14 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="stored-answers-of-another-tool",
+        promise="A tool's page shows what was stored of another tool.",
+        file="dashboard/toolfault_dashboard/queries/counting/parts.py",
+        old="question = question_of(read, args, of)",
+        new='question = question_of(read, args, "")',
+        found_by=("tests/dashboard/test_storing.py::test_pages_of_tools_count_fewer_days_as_well",),
+    ),
+    Break(
         name="pages-stored-answers-outlive-their-rows",
         promise="A server that starts shows what was counted before late calls came.",
         file="dashboard/toolfault_dashboard/queries/counting/stored_answers.py",

@@ -167,7 +167,7 @@ class _Fleet:
     def check_new_server(self) -> None:
         """Hold what a server tells that has just started to what is counted at once."""
         url = self.engine.url.render_as_string(hide_password=False)
-        for text in ("", "since:20d until:3d"):
+        for text in ("", "since:20d until:3d", "since:10d tool:order"):
             scope = Scope(self.project, parse(text), NOW)
             with write_transaction(self.engine) as conn:
                 whole = [ask(conn, scope) for ask in _PAGES]
@@ -205,6 +205,9 @@ def _change(conn: Connection, scope: Scope) -> Any:
 
 _PAGES: Final[tuple[Callable[[Connection, Scope], Any], ...]] = (
     queries.overview,
+    queries.message_efficacy,
+    queries.repeated_executions,
+    queries.phantom_arguments,
     queries.rates_by_tool,
     queries.rates_by_code,
     queries.round_trips,
@@ -279,7 +282,7 @@ def test_what_is_stored_is_what_the_rows_say(empty: Engine, seed: int) -> None:
     fleet.send(40 if is_long else 25)
 
     def store() -> int:
-        return Storing(empty, days=21 if is_long else 6).store(NOW, lambda: False)
+        return Storing(empty, days=21 if is_long else 6, tools=1).store(NOW, lambda: False)
 
     assert store() > 50
     if is_long:
@@ -303,7 +306,7 @@ def test_a_comparison_reads_no_day_that_is_stored(empty: Engine) -> None:
     """Sides that differ in time alone, also those of a change, are made of what is stored."""
     fleet, seen = _Fleet(empty, 1), list[str]()
     fleet.send(20)
-    Storing(empty, days=6).store(NOW, lambda: False)
+    Storing(empty, days=6, tools=0).store(NOW, lambda: False)
     started = open_engine(empty.url.render_as_string(hide_password=False))
 
     def note(_conn: object, _cursor: object, statement: str, *_: object) -> None:
