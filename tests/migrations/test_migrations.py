@@ -321,6 +321,15 @@ def test_new_database_is_migrated(empty: Engine) -> None:
     assert is_at_head(empty)
 
 
+def test_indexes_of_sqlite_are_made_in_one_order(sqlite_url: str) -> None:
+    """Which of several equally good indexes SQLite takes does not differ from file to file."""
+    with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as file:
+        names = "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
+        made = [name for (name,) in file.execute(f"{names} ORDER BY rowid")]
+    assert len(made) > 30
+    assert made == sorted(made, reverse=True)
+
+
 def test_newer_schema_is_refused(sqlite_url: str) -> None:
     """A schema of a newer version is never touched, and the message says what to do."""
     engine = open_engine(sqlite_url)

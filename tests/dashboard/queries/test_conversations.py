@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, event, select
 from tests.factories import conversation_end, failure, success
 
 from toolfault_collector.admin.projects import ensure_project
@@ -15,6 +15,7 @@ from toolfault_collector.storage.store import store_events
 from toolfault_collector.storage.tables import tool_call
 from toolfault_dashboard import queries
 from toolfault_dashboard.queries import Scope
+from toolfault_dashboard.queries.figures.conversation_counts import count_conversations
 from toolfault_dashboard.queries.rows import Beside, CalledFirst, ConversationCall
 from toolfault_dashboard.search import parse
 
@@ -174,3 +175,22 @@ def test_what_most_chains_called_before_they_recovered(engine: Engine) -> None:
         found = queries.calls_before_recovery(conn, scope, talks)
         assert queries.calls_before_recovery(conn, scope, {"Write"}) == {}
     assert found == {("Edit", "precondition_failed"): CalledFirst("Read", 4, 4)}
+
+
+def test_calls_of_a_conversation_at_the_edge_are_found_by_its_name(empty_sqlite: Engine) -> None:
+    """SQLite does not read all calls of a project for each conversation that goes on beyond."""
+    sent: list[tuple[str, Any]] = []
+
+    def note(_conn: object, _cursor: object, statement: str, given: Any, *_: object) -> None:
+        sent.append((statement, given))
+
+    with read_connection(empty_sqlite) as conn:
+        event.listen(empty_sqlite, "before_cursor_execute", note)
+        count_conversations(conn, Scope(1, parse("since:3d until:1d"), NOW))
+        event.remove(empty_sqlite, "before_cursor_execute", note)
+        statement, given = sent[-1]
+        plan = [
+            row.detail for row in conn.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", given)
+        ]
+    (calls,) = [step for step in plan if step.startswith("SEARCH tool_call")]
+    assert calls.endswith("(project_id=? AND session_id=?)")

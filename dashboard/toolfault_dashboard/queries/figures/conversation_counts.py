@@ -121,14 +121,11 @@ def _with_a_call(scope: Scope, since: int, until: int | None) -> list[ColumnElem
     else:
         found.append(talk.first_at < until)
         has_one = [and_(has_one[0], talk.last_at < until)]
-    # The calls of the others, which are few, are asked for.
+    # The calls of the others, which are few, are asked for. The project is named once: told twice
+    # what it equals, SQLite reads all calls of the project for each of them.
     call = calls_of(scope, of_one_conversation=True)
     other = by_storage(
-        exists().where(
-            call,
-            tool_call.c.project_id == talk.project_id,
-            tool_call.c.session_id == talk.session_id,
-        ),
+        exists().where(call, tool_call.c.session_id == talk.session_id),
         talk.session_id.in_(select(tool_call.c.session_id).where(call).correlate(None)),
     )
     return [*found, or_(*has_one, other)]
