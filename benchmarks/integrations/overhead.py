@@ -7,10 +7,12 @@ processor time of the whole process, background threads included, in microsecond
 keep what they get in memory. The figure of a variant is the median over all blocks of its
 difference to the block without observer, with the quartiles.
 
-The second table is what ``init(integrations="auto")`` costs more than ``integrations=False`` in a
-fresh process that has loaded no framework, in processor time, too.
+The second table is that of the frameworks of ``tests/integrations/more``, beside the tracing that
+each brings itself. The third is what ``init(integrations="auto")`` costs more than
+``integrations=False`` in a fresh process that has loaded no framework, in processor time, too.
 
-Run from the root of the repository, where the environments ``<framework>-observed`` were made::
+Run from the root of the repository, where the environments ``<framework>-observed`` were made, and
+``<framework>-new`` for the second table::
 
     python -m benchmarks.integrations.overhead [--blocks 30] [--runs 20] [DRIVER...]
 """
@@ -18,6 +20,7 @@ Run from the root of the repository, where the environments ``<framework>-observ
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import logging
 import os
@@ -26,14 +29,18 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.integrations.environments import is_made, python_of
-from tests.integrations.observe import OBSERVERS, started
+from tests.integrations.more import scenes
+from tests.integrations.more.play import QUIET
+from tests.integrations.observe import ITS_OWN, OBSERVERS, OWN, WITHOUT, started
 from tests.integrations.scenarios import SCENARIOS
 
 ROOT = Path(__file__).parents[2]
 NOTHING = "nothing"
+MORE = {**OWN, **WITHOUT}
 _INIT = """
 import time
 import toolfault
@@ -45,44 +52,63 @@ print((time.process_time() - began) * 1e3)
 """
 
 
+def _player(driver_name: str) -> Callable[[], object]:
+    """Return what runs an agent that makes one successful call."""
+    if driver_name not in MORE:
+        driver = importlib.import_module(f"tests.integrations.drivers.{driver_name}")
+        scenario = next(each for each in SCENARIOS if each.name == "success")
+        return lambda: driver.run(scenario, mode="async")
+    driver = importlib.import_module(f"tests.integrations.more.drivers.{driver_name}")
+    mode = "async" if "async" in driver.MODES else "sync"
+    of_more = scenes.SCENARIOS["success"]
+    return lambda: driver.run(of_more, scenes.Outcome(), mode=mode)
+
+
 def serve(driver_name: str, observer: str, runs: int) -> None:
     """Run a block for every line of stdin and print its processor time per run, microseconds."""
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
-    driver = importlib.import_module(f"tests.integrations.drivers.{driver_name}")
-    scenario = next(each for each in SCENARIOS if each.name == "success")
+    answers, sys.stdout = sys.stdout, sys.stderr  # frameworks print
+    play = _player(driver_name)
     observed = started(driver_name, observer) if observer != NOTHING else None
+    warm = False
     for _ in sys.stdin:
         began = time.process_time()
         for _ in range(runs):
             if observed is None:
-                driver.run(scenario, mode="async")
+                play()
             else:
                 with observed.around():
-                    driver.run(scenario, mode="async")
+                    play()
         took = time.process_time() - began
-        if observed is not None:
-            observed.read()
-        sys.stdout.write(f"{took / runs * 1e6}\n")
-        sys.stdout.flush()
+        if observed is not None and not observed.read() and observer == ITS_OWN:
+            raise AssertionError("nothing was traced")
+        if not warm:  # a collection of all that was loaded would fall on blocks at random
+            gc.collect()
+            gc.freeze()
+            warm = True
+        answers.write(f"{took / runs * 1e6}\n")
+        answers.flush()
+    os._exit(0)  # some leave threads behind
 
 
 def measured(driver: str, blocks: int, runs: int) -> dict[str, list[float]]:
     """Return microseconds per run by variant, one figure for each block.
 
     Args:
-        driver: Name of a driver of ``tests/integrations``.
+        driver: Name of a driver of ``tests/integrations`` or of ``tests/integrations/more``.
         blocks: How often each variant takes its turn.
         runs: Runs in a block.
     """
-    python = python_of(f"{driver.replace('_', '-')}-observed")
-    variants = (NOTHING, "toolfault", *OBSERVERS[driver])
-    module = [str(python), "-m", "benchmarks.integrations.overhead", "--runs", str(runs)]
+    variants = (NOTHING, "toolfault", *_others(driver))
+    module = [str(python_of(_environment(driver))), "-m", "benchmarks.integrations.overhead"]
+    quiet = {name: value for name, value in QUIET.items() if name != "OTEL_SDK_DISABLED"}
+    quiet |= {"PYTHONPATH": str(ROOT / "sdk"), "OPENAI_API_KEY": "none"}
     children = {
         each: subprocess.Popen(
-            [*module, "--serve", each, driver],
+            [*module, "--runs", str(runs), "--serve", each, driver],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT / "sdk"), "OPENAI_API_KEY": "none"},
+            env={**os.environ, **quiet},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -102,6 +128,14 @@ def measured(driver: str, blocks: int, runs: int) -> dict[str, list[float]]:
     for child in children.values():
         child.communicate()
     return took
+
+
+def _environment(driver: str) -> str:
+    return f"{driver.replace('_', '-')}-{'new' if driver in MORE else 'observed'}"
+
+
+def _others(driver: str) -> tuple[str, ...]:
+    return OBSERVERS.get(driver) or ((ITS_OWN,) if driver in OWN else ())
 
 
 def _added(took: dict[str, list[float]], variant: str) -> str:
@@ -124,10 +158,27 @@ def _init_costs(times: int) -> str:
     return f"init: {auto:.2f} ms with auto, {without:.2f} ms without; {auto - without:.2f} ms more"
 
 
+def _table(others: tuple[str, ...], drivers: list[str], blocks: int, runs: int) -> None:
+    """Print a row for each of the drivers whose environment was made."""
+    columns = ("a run without", "toolfault", *others)
+    print(f"| framework | {' | '.join(columns)} |\n|---{'|---' * len(columns)}|")
+    for driver in drivers:
+        if not is_made(_environment(driver)):
+            continue
+        took = measured(driver, blocks, runs)
+        cells = [_added(took, each) if each in took else "" for each in columns[1:]]
+        if driver in MORE:
+            cells[-1] += f" {MORE[driver]}"
+        alone = statistics.median(took[NOTHING])
+        print(f"| {driver} | {alone:.0f} | {' | '.join(cells)} |", flush=True)
+    print()
+
+
 def main() -> None:
-    """Print both tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("drivers", nargs="*", metavar="DRIVER", help=", ".join(OBSERVERS))
+    all_ = [*OBSERVERS, *MORE]
+    parser.add_argument("drivers", nargs="*", metavar="DRIVER", help=", ".join(all_))
     parser.add_argument("--blocks", type=int, default=30)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--serve", help=argparse.SUPPRESS)
@@ -135,15 +186,13 @@ def main() -> None:
     if given.serve:
         serve(given.drivers[0], given.serve, given.runs)
         return
-    others = ("OpenTelemetry", "OpenInference", "Logfire", "Sentry")
-    print(f"| framework | a run without | toolfault | {' | '.join(others)} |\n|---{'|---' * 6}|")
-    for driver in given.drivers or OBSERVERS:
-        if not is_made(f"{driver.replace('_', '-')}-observed"):
-            continue
-        took = measured(driver, given.blocks, given.runs)
-        cells = [_added(took, each) if each in took else "" for each in ("toolfault", *others)]
-        print(f"| {driver} | {statistics.median(took[NOTHING]):.0f} | {' | '.join(cells)} |")
-    print(f"\n{_init_costs(given.blocks)}")
+    drivers = given.drivers or all_
+    foreign = ("OpenTelemetry", "OpenInference", "Logfire", "Sentry")
+    for others, rows in ((foreign, OBSERVERS), ((ITS_OWN,), MORE)):
+        asked = [driver for driver in drivers if driver in rows]
+        if asked:
+            _table(others, asked, given.blocks, given.runs)
+    print(_init_costs(given.blocks))
 
 
 if __name__ == "__main__":

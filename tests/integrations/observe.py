@@ -46,6 +46,19 @@ OBSERVERS = {
     "fastmcp": ("OpenTelemetry", "Sentry"),
 }
 """What is run beside toolfault, by driver."""
+ITS_OWN = "its own tracing"
+OWN = {
+    "crewai": "spans of `crewai.telemetry.tracing`, a session for each run",
+    "google_adk": "OpenTelemetry spans",
+    "llama_index": "`SimpleSpanHandler` and events",
+    "strands": "OpenTelemetry spans",
+}
+"""The tracing that frameworks of ``more`` bring themselves, by driver."""
+WITHOUT = {
+    "agent_framework": "not measured: OpenTelemetry spans, whose SDK it does not bring",
+    "smolagents": "has none",
+}
+"""Those of ``more`` that bring none, with the reason."""
 _PACKAGES = {
     ("langchain", "OpenTelemetry"): "opentelemetry.instrumentation.genai.langchain",
     ("openai_agents", "OpenTelemetry"): "opentelemetry.instrumentation.genai.openai_agents",
@@ -86,12 +99,14 @@ def started(driver: str, observer: str, *, everything: bool = False) -> Observer
 
     Args:
         driver: Name of the driver, which is imported already.
-        observer: ``toolfault`` or one of ``OBSERVERS``.
+        observer: ``toolfault``, one of ``OBSERVERS``, or ``ITS_OWN`` for those in ``OWN``.
         everything: Whether it is told to keep arguments and messages; else it does as by default.
     """
     if everything:
         os.environ.update(_CONTENT)
     start = {"Sentry": _sentry, "toolfault": _toolfault}.get(observer, _spans)
+    if observer == ITS_OWN:
+        start = {"crewai": _sessions, "llama_index": _handlers}.get(driver, _spans)
     return start(driver, observer, everything)
 
 
@@ -173,12 +188,58 @@ def _translators(driver: str, observer: str) -> list[Any]:
 
 
 def _instrument(driver: str, observer: str, provider: Any) -> None:
-    """Start what makes spans of the framework's calls; MCP and FastMCP make their own."""
+    """Start what makes spans of the framework's calls; others than these make their own."""
     package = _PACKAGES.get((driver, observer))
     if package is not None:
         name = "LangChainInstrumentor" if driver == "langchain" else "OpenAIAgentsInstrumentor"
         instrumentor = getattr(importlib.import_module(package), name)
         instrumentor().instrument(tracer_provider=provider)
+
+
+def _sessions(driver: str, observer: str, everything: bool) -> Observer:
+    """Start CrewAI's tracing, which has a provider and exporters for each run."""
+    from crewai.telemetry.tracing import telemetry_session
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exporters: list[InMemorySpanExporter] = []
+
+    def around() -> AbstractContextManager[object]:
+        exporters.append(InMemorySpanExporter())
+        session: AbstractContextManager[object] = telemetry_session("run", "crew", exporters[-1:])
+        return session
+
+    def read() -> list[Record]:
+        spans = [span for exporter in exporters for span in exporter.get_finished_spans()]
+        exporters.clear()
+        return _records(spans)
+
+    return Observer(read, around)
+
+
+def _handlers(driver: str, observer: str, everything: bool) -> Observer:
+    """Start LlamaIndex' tracing, which hands spans and events to handlers."""
+    from llama_index.core.instrumentation import get_dispatcher
+    from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+    from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
+
+    events: list[Any] = []
+
+    class Kept(BaseEventHandler):  # type: ignore[misc]
+        def handle(self, event: Any, **_: Any) -> None:
+            events.append(event)
+
+    handler = SimpleSpanHandler()
+    get_dispatcher().add_span_handler(handler)
+    get_dispatcher().add_event_handler(Kept())
+
+    def read() -> list[Record]:
+        spans = [*handler.completed_spans, *handler.dropped_spans]
+        handler.completed_spans.clear()
+        handler.dropped_spans.clear()
+        events.clear()
+        return [Record(None, False, span.id_) for span in spans if ".call_tool" in span.id_]
+
+    return Observer(read)
 
 
 def _records(spans: list[Any]) -> list[Record]:

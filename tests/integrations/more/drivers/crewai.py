@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from crewai import Agent, BaseLLM, Crew, Task
+from crewai.events.types.llm_events import LLMCallType
 from crewai.tools import tool
 from tests.integrations.more.scenes import (
     AGENT,
@@ -44,9 +45,14 @@ class _Scripted(BaseLLM):  # type: ignore[misc]
     def supports_function_calling(self) -> bool:
         return True
 
-    def call(self, messages: Any, *_: Any, **__: Any) -> Any:
+    def call(self, messages: Any, *_: Any, **given: Any) -> Any:
         self.read[:] = [dict(message) for message in messages]
-        return self.waiting.pop(0) if self.waiting else "Final Answer: done"
+        of = {name: given.get(name) for name in ("from_task", "from_agent")}
+        # As CrewAI's own models do; without the second its tracing waits five seconds for it.
+        self._emit_call_started_event(messages, **of)
+        answer = self.waiting.pop(0) if self.waiting else "Final Answer: done"
+        self._emit_call_completed_event(answer, LLMCallType.LLM_CALL, **of)
+        return answer
 
     async def acall(self, *args: Any, **kwargs: Any) -> Any:
         return self.call(*args, **kwargs)
