@@ -111,6 +111,8 @@ def run(scenario: Scenario, outcome: Outcome, *, mode: str = "async") -> None:
         if mode == "sync":
             for event in runner.run(**asked):
                 _said(outcome, event)
+            if outcome.output is None:  # ADK 1.18 keeps the exception in its own thread
+                outcome.error = "the run ended without a word"
         else:
             asyncio.run(played(scenario, _run(runner, outcome, asked)))
     finally:
