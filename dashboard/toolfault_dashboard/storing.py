@@ -112,7 +112,8 @@ MOST_DAYS: Final = 98
 """Of a window of more days none is counted by itself (`queries.counting.parts`)."""
 
 MOST_TOOLS: Final = 20
-"""Tools of which answers are stored, for the two weeks that their pages show first."""
+"""Tools of which answers are stored, for the two weeks that their pages show first and the two
+weeks before, which they compare them with."""
 
 
 class Storing:
@@ -173,7 +174,7 @@ class Storing:
         for asks, ends in _windows(changed, whole.now):
             yield asks, between(whole, *ends)
         today = whole.now // DAY_US * DAY_US
-        over = {day for day in changed if today - _TWO_WEEKS <= day < today}
+        over = {day for day in changed if today - 2 * _TWO_WEEKS <= day < today}
         windows = [*_windows(over, whole.now)]
         for tool in _tools(self._engine, whole, self._tools) if windows else ():
             for asks, ends in windows:
