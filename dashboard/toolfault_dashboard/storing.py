@@ -173,9 +173,7 @@ class Storing:
         """Yield what to ask of the *changed* days, and of which calls of them."""
         for asks, ends in _windows(changed, whole.now):
             yield asks, between(whole, *ends)
-        today = whole.now // DAY_US * DAY_US
-        over = {day for day in changed if today - 2 * _TWO_WEEKS <= day < today}
-        windows = [*_windows(over, whole.now)]
+        windows = [*_windows(_shown(changed, whole.now), whole.now)]
         for tool in _tools(self._engine, whole, self._tools) if windows else ():
             for asks, ends in windows:
                 if asks is not _OF_EACH_DAY:
@@ -251,6 +249,12 @@ def _windows(changed: Set[int], now: int) -> Iterator[tuple[Sequence[_Ask], tupl
             yield _OF_EACH_DAY, (day, day + DAY_US)
 
 
+def _shown(days: Set[int], now: int) -> Set[int]:
+    """Return those of *days* that are over and that pages of tools show, or compare with."""
+    today = now // DAY_US * DAY_US
+    return {day for day in days if today - 2 * _TWO_WEEKS <= day < today}
+
+
 def _tools(engine: Engine, whole: Scope, most: int) -> list[Scope]:
     """Return what narrows *whole* to each of the tools that failed most often of late."""
     with read_connection(engine) as conn:
@@ -283,8 +287,8 @@ def wrong_answers(engine: Engine, now: int, *, repair: bool) -> int:
         ]
         if days:
             checks.append((whole, (detected_changes,)))
-            # Of tools all days, and the quarters around them.
-            ends = (min(days) - QUARTER_US, max(days) + DAY_US + QUARTER_US)
+        if shown := _shown(days, now):  # of tools all days, and the quarters around them
+            ends = (min(shown) - QUARTER_US, max(shown) + DAY_US + QUARTER_US)
             of_tools = (between(tool, *ends) for tool in _tools(engine, whole, MOST_TOOLS))
             checks.extend((tool, _OF_A_TOOL) for tool in of_tools)
         own = sum(not _is_right(engine, *each) for each in checks)

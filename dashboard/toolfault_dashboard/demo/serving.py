@@ -118,7 +118,7 @@ def _tell_history(console: Console, dsn: str, *, seed: int, days: int) -> None:
         f"  {ledger.calls.total():,} calls, {ledger.failures.total():,} of them failed, in "
         f"{ledger.conversations:,} conversations of {days} days, sent in "
         f"{time.monotonic() - started:.0f} seconds.\n"
-        "  The agents go on at this pace: the pages grow until you press Ctrl-C.\n"
+        "  The agents go on as often as in these days: the pages grow until you press Ctrl-C.\n"
     )
 
 

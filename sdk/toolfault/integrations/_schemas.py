@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["of_google", "of_model", "of_smolagents"]
+__all__ = ["of_google", "of_smolagents"]
 
 
 def of_google(tool: Any) -> Any:
@@ -28,17 +28,6 @@ def _in_lower_case(schema: Any) -> Any:
         name: part.lower() if name == "type" and isinstance(part, str) else _in_lower_case(part)
         for name, part in schema.items()
     }
-
-
-def of_model(model: Any) -> dict[str, Any] | None:
-    """Return the schema of a pydantic class; None without a class, and where pydantic makes none.
-
-    A parameter that the framework fills in itself may be of a class that no schema describes.
-    """
-    try:
-        return None if model is None else dict(model.model_json_schema())
-    except Exception:  # noqa: BLE001 - the call is reported, with what else is known
-        return None
 
 
 def of_smolagents(inputs: Mapping[str, Any]) -> dict[str, Any]:

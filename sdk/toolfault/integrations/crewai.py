@@ -11,9 +11,8 @@ from typing import Any
 
 from toolfault.errors import ToolError
 from toolfault.integrations._discover import hook
-from toolfault.integrations._schemas import of_model
 from toolfault.integrations._threads import latest_answer
-from toolfault.integrations.seen import Call, Seen, note
+from toolfault.integrations.seen import Call, Seen, note, schema_of
 
 __all__ = ["install"]
 
@@ -86,7 +85,7 @@ def _answered(executor: Any, seen: Seen, answer: Any) -> None:
     seen.told = told
     tools = _tools(executor)
     seen.known_tools = tuple(tools)
-    seen.schema = of_model(getattr(tools.get(seen.tool), "args_schema", None))
+    seen.schema = schema_of(getattr(tools.get(seen.tool), "args_schema", None))
 
 
 def _tools(executor: Any) -> dict[str, Any]:

@@ -40,7 +40,16 @@ from toolfault.tools import CallRecord, mark_reported, notify
 from toolfault.tools._call import RUNNING, Frame, RunningCall, leave
 from toolfault.tools._phantoms import dropped, undeclared
 
-__all__ = ["Call", "Seen", "current_call", "note", "note_answer", "observe", "open_call"]
+__all__ = [
+    "Call",
+    "Seen",
+    "current_call",
+    "note",
+    "note_answer",
+    "observe",
+    "open_call",
+    "schema_of",
+]
 
 _PASSED = ("ok", "exec", "returned")  # how calls end whose arguments nobody refused
 # Their schema is made for failures alone, of which a share would say nothing.
@@ -411,6 +420,18 @@ def _record(
     record.framework, record.side = seen.framework, seen.side
     record.counted_by = seen.counted_by
     return record
+
+
+def schema_of(model: Any) -> dict[str, Any] | None:
+    """Return the schema of a pydantic class; None without a class, and where pydantic makes none.
+
+    A parameter that the framework fills in itself may be of a class that no schema describes: the
+    call is reported with what else is known.
+    """
+    try:
+        return None if model is None else dict(model.model_json_schema())
+    except Exception:  # noqa: BLE001 - the class is the host's
+        return None
 
 
 def _phantoms(seen: Seen, arguments: dict[Any, Any]) -> tuple[str, ...]:

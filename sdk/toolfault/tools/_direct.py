@@ -7,8 +7,9 @@ caller: there ``coerce`` and ``timeout`` of the tool hold.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -102,16 +103,26 @@ def wrap_generator(tool: Tool) -> Callable[..., Any]:
     return _async_generator(tool) if tool.is_async else _generator(tool)
 
 
-def _begun(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """Return the call of a generator that starts to run, or None where nobody listens."""
+@contextlib.contextmanager
+def _recorded(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[None]:
+    """Leave the record of a generator once it has ended, or its caller reads no further."""
     if not _call.observers:
-        return None
+        yield
+        return
     call = Call(tool.name, tool.name)
     call.phase = "handler"
     if tool.idempotent is not None:
         call.idempotent = tool.idempotent
     call.arguments = _named(tool, args, kwargs)
-    return call
+    try:
+        yield
+    except GeneratorExit:
+        _note_return(call, None, tool)
+        raise
+    except BaseException as exc:
+        _note_raise(call, exc, tool, (args, kwargs))
+        raise
+    _note_return(call, None, tool)
 
 
 def _generator(tool: Tool) -> Callable[..., Any]:
@@ -119,17 +130,8 @@ def _generator(tool: Tool) -> Callable[..., Any]:
 
     @functools.wraps(fn)
     def direct(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        call = _begun(tool, args, kwargs)
-        try:
-            value = yield from fn(*args, **kwargs)
-        except GeneratorExit:
-            _note_return(call, None, tool)
-            raise
-        except BaseException as exc:
-            _note_raise(call, exc, tool, (args, kwargs))
-            raise
-        _note_return(call, None, tool)
-        return value
+        with _recorded(tool, args, kwargs):
+            return (yield from fn(*args, **kwargs))
 
     return direct
 
@@ -139,8 +141,7 @@ def _async_generator(tool: Tool) -> Callable[..., Any]:
 
     @functools.wraps(fn)
     async def direct(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-        call = _begun(tool, args, kwargs)
-        try:
+        with _recorded(tool, args, kwargs):
             # What ``yield from`` would do, which an async generator may not say.
             source = fn(*args, **kwargs)
             step = source.__anext__()
@@ -148,7 +149,7 @@ def _async_generator(tool: Tool) -> Callable[..., Any]:
                 try:
                     item = await step
                 except StopAsyncIteration:
-                    break
+                    return
                 try:
                     sent = yield item
                 except GeneratorExit:
@@ -158,13 +159,6 @@ def _async_generator(tool: Tool) -> Callable[..., Any]:
                     step = source.athrow(thrown)
                 else:
                     step = source.asend(sent)
-        except GeneratorExit:
-            _note_return(call, None, tool)
-            raise
-        except BaseException as exc:
-            _note_raise(call, exc, tool, (args, kwargs))
-            raise
-        _note_return(call, None, tool)
 
     return direct
 
@@ -215,9 +209,7 @@ def _named(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[st
     return {name: value for name, value in named.items() if name not in tool.injected}
 
 
-def _note_return(call: Call | None, value: Any, tool: Tool) -> None:
-    if call is None:
-        return
+def _note_return(call: Call, value: Any, tool: Tool) -> None:
     try:
         kind = type(value)
         if kind is dict or issubclass(kind, ToolResult):
@@ -239,13 +231,8 @@ def _returned_error(call: Call, value: Any) -> ToolError | None:
 
 
 def _note_raise(
-    call: Call | None,
-    exc: BaseException,
-    tool: Tool,
-    given: tuple[tuple[Any, ...], dict[str, Any]],
+    call: Call, exc: BaseException, tool: Tool, given: tuple[tuple[Any, ...], dict[str, Any]]
 ) -> None:
-    if call is None:
-        return
     try:
         if not isinstance(exc, Exception) or isinstance(exc, tool.passthrough):
             record_aborted(call, exc, passed_through=isinstance(exc, tool.passthrough))

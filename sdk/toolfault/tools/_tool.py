@@ -6,7 +6,14 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from types import FunctionType
 from typing import Any
 
-from toolfault.errors import ConfigError, Issue, ToolError, ToolInvocationError, ToolResult
+from toolfault.errors import (
+    ConfigError,
+    Issue,
+    ToolError,
+    ToolInvocationError,
+    ToolResult,
+    safe_repr,
+)
 from toolfault.tools import (
     _call,
     _fork,  # noqa: F401 - forks wait for what this module loads late
@@ -304,7 +311,10 @@ def _plan(tool: Tool, parameters: Parameters) -> Plan:
         return SchemaPlan(tool.schema, parameters)
     hints = Hints(model_check)
     plan = HintsPlan(parameters, hints)
-    unknown = [getattr(each, "__qualname__", None) or str(each) for each in hints.unchecked]
+    unknown = [
+        each.__qualname__ if isinstance(each, type) else safe_repr(each, 64)
+        for each in hints.unchecked
+    ]
     if unknown or parameters.unresolved:
         log_unchecked(tool.name, unknown, parameters.unresolved)
     return plan

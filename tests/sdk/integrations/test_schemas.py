@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pydantic
 
-from toolfault.integrations._schemas import of_model
+from toolfault.integrations.seen import schema_of
 
 
 class Context:
@@ -26,9 +26,9 @@ class Filled(pydantic.BaseModel, arbitrary_types_allowed=True):
 
 def test_a_class_without_a_schema_costs_the_schema_alone() -> None:
     """A class that pydantic describes has its schema; another one, and none, have none."""
-    described = of_model(Asked)
+    described = schema_of(Asked)
 
     assert described is not None
     assert described["required"] == ["question"]
-    assert of_model(Filled) is None
-    assert of_model(None) is None
+    assert schema_of(Filled) is None
+    assert schema_of(None) is None

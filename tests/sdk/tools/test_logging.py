@@ -119,6 +119,27 @@ def test_a_tool_says_once_what_it_cannot_check(caplog: pytest.LogCaptureFixture)
     assert [issue.field for issue in wrong.error.issues] == ["at"]
 
 
+def test_an_annotation_that_cannot_be_printed_is_named_all_the_same(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Nothing that a host annotates with raises into it."""
+
+    class Hostile:
+        def __call__(self) -> None: ...
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+        __str__ = __repr__
+
+    @tool
+    def run(given: Any) -> Any:
+        return given
+
+    run.__annotations__["given"] = Hostile()
+    assert run.call({"given": 1}).value == 1
+    assert "checks only some of its arguments" in caplog.text
+
+
 def test_an_exception_that_cannot_be_read(caplog: pytest.LogCaptureFixture) -> None:
     """A hostile ``__str__`` spoils neither the call nor the log."""
 

@@ -11,7 +11,7 @@ from toolfault.integrations.langchain.messages import (
     model_of,
     thread_of,
 )
-from toolfault.integrations.seen import Call, Seen, note
+from toolfault.integrations.seen import Call, Seen, note, schema_of
 
 __all__ = ["arun_one", "notes", "run_one"]
 
@@ -91,4 +91,4 @@ def _answered(opened: Call, answer: Any, tool: Any) -> Any:
 def _schema(tool: Any) -> Any:
     """Return the JSON schema that the model was shown; made for failures alone."""
     shown = tool.tool_call_schema
-    return shown if isinstance(shown, dict) else shown.model_json_schema()
+    return shown if isinstance(shown, dict) else schema_of(shown)

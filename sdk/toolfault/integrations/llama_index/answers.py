@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolfault.integrations._schemas import of_model
-from toolfault.integrations.seen import Seen
+from toolfault.integrations.seen import Seen, schema_of
 
 __all__ = ["answered"]
 
@@ -18,7 +17,7 @@ def answered(agent: Any, seen: Seen, output: Any) -> None:
         return
     seen.error, seen.told = getattr(output, "exception", None), str(output.content)
     seen.known_tools = _names(agent)
-    schema = None if tool is None else of_model(tool.metadata.fn_schema)
+    schema = None if tool is None else schema_of(tool.metadata.fn_schema)
     if schema is not None:
         seen.schema = {**schema, "additionalProperties": False}
     if tool is None:
