@@ -282,7 +282,7 @@ def test_what_is_stored_is_what_the_rows_say(empty: Engine, seed: int) -> None:
     fleet.send(40 if is_long else 25)
 
     def store() -> int:
-        return Storing(empty, days=21 if is_long else 6, tools=1).store(NOW, lambda: False)
+        return Storing(empty, days=21 if is_long else 3, tools=1).store(NOW, lambda: False)
 
     assert store() > 50
     if is_long:
