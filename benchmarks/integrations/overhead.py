@@ -11,8 +11,8 @@ The second table is that of the frameworks of ``tests/integrations/more``, besid
 each brings itself. The third is what ``init(integrations="auto")`` costs more than
 ``integrations=False`` in a fresh process that has loaded no framework, in processor time, too.
 
-Run from the root of the repository, where the environments ``<framework>-observed`` were made, and
-``<framework>-new`` for the second table::
+Run from the root of the repository, where the environments ``<framework>-observed`` were made, or
+``<framework>-new`` of a framework that has none::
 
     python -m benchmarks.integrations.overhead [--blocks 30] [--runs 20] [DRIVER...]
 """
@@ -32,7 +32,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.integrations.environments import is_made, python_of
+from tests.integrations.environments import NAMES, is_made, python_of
 from tests.integrations.more import scenes
 from tests.integrations.more.play import QUIET
 from tests.integrations.observe import ITS_OWN, OBSERVERS, OWN, WITHOUT, started
@@ -131,7 +131,9 @@ def measured(driver: str, blocks: int, runs: int) -> dict[str, list[float]]:
 
 
 def _environment(driver: str) -> str:
-    return f"{driver.replace('_', '-')}-{'new' if driver in MORE else 'observed'}"
+    framework = driver.replace("_", "-")
+    observed = f"{framework}-observed"
+    return observed if observed in NAMES else f"{framework}-new"
 
 
 def _others(driver: str) -> tuple[str, ...]:

@@ -48,6 +48,7 @@ OBSERVERS = {
 """What is run beside toolfault, by driver."""
 ITS_OWN = "its own tracing"
 OWN = {
+    "agent_framework": "OpenTelemetry spans",
     "crewai": "spans of `crewai.telemetry.tracing`, a session for each run",
     "google_adk": "OpenTelemetry spans",
     "llama_index": "`SimpleSpanHandler` and events",
@@ -55,7 +56,6 @@ OWN = {
 }
 """The tracing that frameworks of ``more`` bring themselves, by driver."""
 WITHOUT = {
-    "agent_framework": "not measured: OpenTelemetry spans, whose SDK it does not bring",
     "smolagents": "has none",
 }
 """Those of ``more`` that bring none, with the reason."""

@@ -461,6 +461,24 @@ def test_a_better_wording_is_counted_in_failures_chains_and_conversations(
     assert f"All of its 12 failures also stand under number {other.number}: do not add" in text
 
 
+def test_less_than_a_day_says_nothing_of_a_week(empty_sqlite: Engine) -> None:
+    """A window of hours, and a project that began hours ago, have calls but no calls a week."""
+    with write_transaction(empty_sqlite) as conn:
+        project = ensure_project(conn, "p")
+        sent = _talk(0, "AAB", random.Random(1))
+        store_events(conn, project, sent, received_at=NOW, time_policy="import")
+    begun = NOW - DAY_US
+    with read_connection(empty_sqlite) as conn:
+        for text, now in (("", begun + 60 * SECOND_US), ("since:23h", begun + 7 * DAY_US // 8)):
+            found = queries.fix_next(conn, Scope(project, parse(text), now))
+            assert found.rows, text
+            assert found.weeks is None
+            assert {each.cost_per_week for each in found.rows} == {None}
+            assert {each.saved_per_week for each in found.rows} == {None}
+        assert queries.fix_next(conn, Scope(project, parse(""), NOW)).weeks == pytest.approx(1 / 7)
+
+
+
 def test_tools_that_fail_with_one_text_are_one_thing_to_mend(empty_sqlite: Engine) -> None:
     """Same code and same text: one line of the sum; another text, or a second one: its own."""
     said = {

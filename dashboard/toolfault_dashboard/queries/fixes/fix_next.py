@@ -317,9 +317,10 @@ def _from(scope: Scope, at: int) -> Scope:
 
 
 def _weeks(conn: Connection, scope: Scope, first_at: int | None) -> float | None:
-    """Return the length of the window as far as the project has data of it.
+    """Return the length of the window as far as the project has data of it; None below a day.
 
-    A project that began two days ago has two days of a window of two weeks.
+    A project that began two days ago has two days of a window of two weeks. Less than a day says
+    nothing of a week: the same hour does not come again 168 times.
     """
     since, until = window(scope)
     began = [at for at in (first_at, first_call(conn, scope)) if at is not None]
@@ -327,10 +328,7 @@ def _weeks(conn: Connection, scope: Scope, first_at: int | None) -> float | None
         return None
     begin = max(min(began), since if since is not None else 0)
     end = min(until if until is not None else scope.now, scope.now)
-    if end <= begin:
-        return None
-    # What happened within hours says little about a week.
-    return max((end - begin) / WEEK, 1 / 7)
+    return (end - begin) / WEEK if end - begin >= DAY_US else None
 
 
 def _rank(
