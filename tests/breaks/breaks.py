@@ -284,6 +284,14 @@ BREAKS: Final = (
         ),
     ),
     Break(
+        name="writer-holds-what-it-refused",
+        promise="During an outage refused batches stay in memory until Python looks for cycles.",
+        file="collector/toolfault_collector/pipeline/writer.py",
+        old="            let_frames_go(error)\n            return self._settle_failure(group, error)\n",
+        new="            return self._settle_failure(group, error)\n",
+        found_by=("tests/collector/test_writer.py::test_what_is_refused_is_let_go",),
+    ),
+    Break(
         name="storing-asks-for-ever",
         promise="A server whose memory is too small counts the same day without end.",
         file="dashboard/toolfault_dashboard/storing.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 import sqlite3
@@ -9,6 +10,9 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -519,6 +523,28 @@ def test_locked_database_is_said_and_passes(sqlite_url: str) -> None:
     assert refused.value.kind == "unavailable"
     assert collector.writer.store(submission).accepted == 1
     collector.stop()
+
+
+def test_what_is_refused_is_let_go(sqlite_url: str) -> None:
+    """Nothing holds a batch that could not be stored, also while Python looks for no cycles."""
+    collector = Collector(Settings(database_url=sqlite_url, busy_seconds=0.01))
+    collector.start()
+    submission = submission_of(collector.engine, failure())
+    before = sys.getrefcount(submission.records)
+    gc.disable()
+    with closing(sqlite3.connect(sqlite_path(collector.engine))) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        results: SimpleQueue[list[tuple[Ticket, Result]]] = SimpleQueue()
+        for _ in range(5):
+            ticket = Ticket(partial(replace, submission), results.put)
+            collector.writer.submit(ticket, project_id=submission.project_id, events=1, size=0)
+            assert isinstance(results.get(timeout=60)[0][1], StoreUnavailable)
+        other.rollback()
+    collector.stop()
+    held = sys.getrefcount(submission.records)
+    gc.enable()
+
+    assert held == before
 
 
 def test_statements_do_not_grow_with_the_batch(collector: Collector) -> None:

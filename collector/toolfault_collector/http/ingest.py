@@ -27,6 +27,7 @@ from toolfault_collector.protocol.decode import BadBatch
 from toolfault_collector.protocol.receipt import Receipt
 from toolfault_collector.protocol.steps import Steps, in_slices
 from toolfault_collector.protocol.submission import Submission, read_batch
+from toolfault_collector.storage.database.errors import let_frames_go
 
 if TYPE_CHECKING:
     from toolfault_collector.runtime import Collector
@@ -66,6 +67,7 @@ class IngestEndpoint:
         try:
             key = await admit(self._collector.keys, scope, headers, kind="ingest")
         except SQLAlchemyError as error:
+            let_frames_go(error)
             raise unavailable() from error
         if self._collector.writer.is_full(key.project_id):
             # Before its body is unpacked, which is most of what it costs; and not at once: who does

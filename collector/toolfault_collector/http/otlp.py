@@ -40,6 +40,7 @@ from toolfault_collector.otlp.submission import Signal, TraceSubmission
 from toolfault_collector.protocol.receipt import Receipt
 from toolfault_collector.protocol.repair import clean_text
 from toolfault_collector.protocol.steps import Steps, in_slices
+from toolfault_collector.storage.database.errors import let_frames_go
 
 if TYPE_CHECKING:
     from toolfault_collector.runtime import Collector
@@ -115,6 +116,7 @@ class OtlpEndpoint:
         try:
             key = await admit(self._collector.keys, scope, headers, kind="ingest")
         except SQLAlchemyError as error:
+            let_frames_go(error)
             raise unavailable() from error
         if self._collector.writer.is_full(key.project_id):
             await asyncio.sleep(REFUSAL_SECONDS)  # as in `ingest`

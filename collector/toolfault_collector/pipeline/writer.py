@@ -41,7 +41,7 @@ from toolfault_collector.storage.database.engine import (
     sqlite_path,
     writer_connection,
 )
-from toolfault_collector.storage.database.errors import classify
+from toolfault_collector.storage.database.errors import classify, let_frames_go
 from toolfault_collector.storage.database.statistics import FirstEvents
 from toolfault_collector.storage.database.wal import WriteAheadLog
 from toolfault_collector.storage.drops import count_drops
@@ -350,6 +350,7 @@ class Writer:
         try:
             return self._attempt(group)
         except Exception as error:  # noqa: BLE001 - whatever it is, the waiting must be answered
+            let_frames_go(error)
             return self._settle_failure(group, error)
 
     def _settle_failure(self, group: list[Submission], error: Exception) -> Sequence[Result]:
@@ -380,6 +381,7 @@ class Writer:
                 self._disconnect(reopen=must_reopen(error))
                 if attempt == MAX_ATTEMPTS or not _worth_another(error, attempt):
                     raise
+                let_frames_go(error)
                 continue
             self._quota.shared(spent, committed=True)
             self._keys_noted.update(used)

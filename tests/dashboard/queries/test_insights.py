@@ -478,7 +478,6 @@ def test_less_than_a_day_says_nothing_of_a_week(empty_sqlite: Engine) -> None:
         assert queries.fix_next(conn, Scope(project, parse(""), NOW)).weeks == pytest.approx(1 / 7)
 
 
-
 def test_tools_that_fail_with_one_text_are_one_thing_to_mend(empty_sqlite: Engine) -> None:
     """Same code and same text: one line of the sum; another text, or a second one: its own."""
     said = {

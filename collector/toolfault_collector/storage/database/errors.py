@@ -11,7 +11,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from toolfault_collector.errors import DatabaseReplaced, SchemaError
 
-__all__ = ["FaultKind", "classify"]
+__all__ = ["FaultKind", "classify", "let_frames_go"]
 
 FaultKind = Literal["full", "unavailable", "again", "taken", "data", "bug"]
 """``full``: no space. ``unavailable``: busy, gone, broken or of another schema; try later.
@@ -59,6 +59,21 @@ def classify(error: Exception) -> FaultKind:
     if isinstance(original, sqlite3.Error):
         return _classify_sqlite(original)
     return _classify_postgres(original) if isinstance(original, psycopg.Error) else "bug"
+
+
+def let_frames_go(error: BaseException) -> None:
+    """Drop the tracebacks of *error* and of all it came from, once it was dealt with.
+
+    SQLAlchemy and drivers raise errors from variables: error, traceback, frame and variable hold
+    each other, and the frame holds those that called it, down to the batch that was to be stored.
+    Only a search for cycles would free it all, and those are rare (``http.server``).
+    """
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        each = waiting.pop()
+        if each is not None and each.__traceback__ is not None:
+            each.__traceback__ = None
+            waiting += [each.__cause__, each.__context__]
 
 
 def _classify_sqlite(error: sqlite3.Error) -> FaultKind:
