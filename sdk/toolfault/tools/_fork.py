@@ -70,7 +70,7 @@ def _locks() -> dict[str, Any]:
 
 
 def _after_fork_in_child() -> None:
-    """Forget what a thread that the child has not was loading for us, with all it had begun."""
+    """Forget what another thread was loading for us; the child does not have that thread."""
     held = _held_by_others()
     gone = {owner for name, owner in held if _is_ours(name)}
     for name, owner in held:
