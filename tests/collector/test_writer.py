@@ -531,18 +531,20 @@ def test_what_is_refused_is_let_go(sqlite_url: str) -> None:
     collector.start()
     submission = submission_of(collector.engine, failure())
     before = sys.getrefcount(submission.records)
+    results: SimpleQueue[list[tuple[Ticket, Result]]] = SimpleQueue()
     gc.disable()
-    with closing(sqlite3.connect(sqlite_path(collector.engine))) as other:
-        other.execute("BEGIN EXCLUSIVE")
-        results: SimpleQueue[list[tuple[Ticket, Result]]] = SimpleQueue()
-        for _ in range(5):
-            ticket = Ticket(partial(replace, submission), results.put)
-            collector.writer.submit(ticket, project_id=submission.project_id, events=1, size=0)
-            assert isinstance(results.get(timeout=60)[0][1], StoreUnavailable)
-        other.rollback()
-    collector.stop()
-    held = sys.getrefcount(submission.records)
-    gc.enable()
+    try:
+        with closing(sqlite3.connect(sqlite_path(collector.engine))) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            for _ in range(5):
+                ticket = Ticket(partial(replace, submission), results.put)
+                collector.writer.submit(ticket, project_id=submission.project_id, events=1, size=0)
+                assert isinstance(results.get(timeout=60)[0][1], StoreUnavailable)
+            other.rollback()
+        collector.stop()
+        held = sys.getrefcount(submission.records)
+    finally:
+        gc.enable()
 
     assert held == before
 
