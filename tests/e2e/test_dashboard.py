@@ -144,6 +144,11 @@ def test_names_as_long_as_they_may_be_fit_a_phone(scripted: Visit):
     scripted.page.set_viewport_size(PHONE)
     paths = ("/", "/failures", "/failures?group=kind", "/codes", "/tools", "/messages", "/fix-next")
     beyond = {path: _beyond(scripted.go(path, own)) for path in (*paths, "/round-trips")}
+    scripted.go("/tools", own)
+    for one in ("/tool?", "/failures/", "/chains/", "/conversation?"):  # each leads to the next
+        link = scripted.page.locator(f'a[href^="{one}"]').first.get_attribute("href")
+        assert link is not None
+        beyond[one] = _beyond(scripted.go(link, own))
     scripted.page.set_viewport_size(WIDE)
     assert {path: wide for path, wide in beyond.items() if wide} == {}
 
