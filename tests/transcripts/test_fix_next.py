@@ -25,7 +25,7 @@ def test_markdown_says_what_the_page_says(
     import_paths(sqlite_engine, project, [shared_data / "tau_bench_airline"])
     assert run(["fix-next", "--format", "markdown", "--database-url", sqlite_url]) == 0
     said = capfd.readouterr().out
-    assert "The problems listed here account for 69 of 69 calls spent." in said
+    assert "problems listed here account for 69 of 69 calls spent." in said
     first, second, third = said.split("\n## ")[1:4]
     assert "> Error: payment amount does not add up, total price is \\<n\\>, but paid" in first
     assert "In 8 of 8 chains that recovered, the model called think before" in first

@@ -91,6 +91,7 @@ class View:
     windows: Doc[tuple[Link, ...], "The time windows to choose from."]
     window_text: Doc[str, "The window in words, to end a sentence: `in the last 14 days`."]
     everything: Doc[bool, "Whether neither the query nor the window leaves anything out."]
+    no_calls: Doc[bool, "Whether no call of the project has arrived yet."]
     chips: Doc[tuple[Chip, ...], "The conditions of the query."]
     save: Doc[str, "Where this view can be saved; empty if it cannot."]
     reset: Doc[str, "The view without any condition."]

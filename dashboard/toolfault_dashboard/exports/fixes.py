@@ -81,7 +81,11 @@ def covered(found: FixList) -> str:
         return ""
     listed, total = (round(sum(row.cost or 0 for row in found.rows)), round(found.cost))
     spent = f"{plural(total, 'call')} spent"
-    return f"The problems listed here account for {count(listed)} of {spent}."
+    if len(found.rows) == 1:
+        return f"The problem listed here accounts for {count(listed)} of {spent}."
+    return (
+        f"The {count(len(found.rows))} problems listed here account for {count(listed)} of {spent}."
+    )
 
 
 def also_under(row: FixRow) -> str:

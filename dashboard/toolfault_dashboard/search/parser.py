@@ -86,7 +86,7 @@ def _syntax_error(text: str, error: UnexpectedInput) -> QueryError:
     before = re.search(r"(\S+)$", text[:column].rstrip())
     word = before[1] if before is not None else ""
     if word.endswith(":"):
-        return QueryError(f"Give {word} a value, for example {word}x.", column)
+        return QueryError(f"{word} needs a value, for example {word}x.", column)
     if "," in word:
         return QueryError("Remove the comma that no value follows or precedes.", column)
     return QueryError("Put this text in quotation marks.", column)

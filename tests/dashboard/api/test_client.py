@@ -133,7 +133,8 @@ def test_other_tables(reader: Reader, conn: Connection, seen: Scope) -> None:
 
 def test_comparisons(reader: Reader, conn: Connection, seen: Scope) -> None:
     """Both ways of naming sides give what the server compares."""
-    expected = queries.comparison(conn, seen.narrowed("until:10d"), seen.narrowed("since:10d"))
+    sides = (queries.side(seen, text) for text in ("until:10d", "since:10d"))
+    expected = queries.comparison(conn, *sides)
     found = reader.compare("until:10d", "since:10d")
     assert found.verdict == expected.effect.verdict
     assert [row["difference"] for row in found] == pytest.approx(

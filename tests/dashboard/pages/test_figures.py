@@ -112,8 +112,11 @@ def is_headline(page: Page, found: Overview) -> None:
     assert figures["Calls"].split(" in ")[0] == count(counted.calls)
     assert f"in {plural(counted.conversations, 'conversation')}" in figures["Calls"]
     assert figures["Failures"].split(" ")[0] == count(counted.failures)
+    others = counted.calls_spent - counted.round_trips
+    more = f" and {plural(others, 'call')} of other tools" if others else ""
     assert figures["Calls spent"] == (
-        f"{count(counted.calls_spent)} {plural(counted.round_trips, 'round trip')};"
+        f"{count(counted.calls_spent)} {plural(counted.round_trips, 'round trip')}"
+        f"{more};"
         f" {count(counted.abandoned)} abandoned"
     )
     is_tile(figures["Failure rate"], found.failure_rate)
@@ -303,7 +306,7 @@ def test_maps_say_what_they_leave_out(empty_browser: Browser):
         calls = [failure(f"tool{n % 2}", code=f"code{n // 4}", field=None) for n in range(34)]
         store_events(conn, project, calls, received_at=now_us())
     section = empty_browser.page("/codes").section("Tool by code")
-    assert "2 failures are not shown here" in section.text
+    assert "2 more of these counts are of other tools or codes" in section.text
     (table,) = section.tables
     assert len(table.headings) == 2 + 8
 
@@ -635,7 +638,8 @@ def test_fix_next(read: Reads, conn: Connection, scope: Scope):
     ranked = [row for row in found.rows if row.mended_by is None]
     listed = f"{plural(round(found.cost), 'call')} spent"
     covered = count(round(sum(row.cost or 0 for row in found.rows)))
-    assert f"The problems listed here account for {covered} of {listed}." in page.lead
+    problems = f"The {len(found.rows)} problems listed here"
+    assert f"{problems} account for {covered} of {listed}." in page.lead
     often = [row for row in ranked if row.failures >= 3]
     rare = [row.title.replace("\u200b", "") for row in ranked if row.failures < 3]
     if rare:  # they come last, and fifty lines are shown
@@ -699,7 +703,9 @@ def before_and_after(effect: Effect) -> list[tuple[MetricName, Side, Side, str]]
 def test_a_comparison(read: Reads, conn: Connection, scope: Scope):
     """Metrics and codes of both sides are those of the query."""
     page = read("/compare?before=until:10d&after=since:10d")
-    found = queries.comparison(conn, scope.narrowed("until:10d"), scope.narrowed("since:10d"))
+    found = queries.comparison(
+        conn, *(queries.side(scope, text) for text in ("until:10d", "since:10d"))
+    )
     (table,) = page.section("Before and after").tables
     are_metrics(table.rows, ("Before", "After"), before_and_after(found.effect))
     row, metric = table.rows[0], found.effect.metrics[0]

@@ -152,6 +152,21 @@ def test_fixes_lead_to_their_evidence(conn: Connection, asked: Scope, stored: Ta
             assert row.saved_per_week_low <= row.saved_per_week <= row.saved_per_week_high
 
 
+def test_sides_that_name_a_time_are_of_calls_that_have_one(
+    conn: Connection, scope: Scope, stored: Tables
+) -> None:
+    """Calls without a time are on no side that names one, and it is said how many failed."""
+    before, after = (queries.side(scope, text) for text in ("until:7d", "since:7d"))
+    found = queries.comparison(conn, before, after).effect
+    failures = stored.failures(scope.query, NOW)
+    timed = [row for row in failures if row["time_source"] != "none"]
+    assert found.before.failures + found.after.failures == len(timed)
+    assert found.excluded_untimed == len(failures) - len(timed) > 0
+    without = queries.side(scope, "time:none since:30d")
+    found = queries.comparison(conn, before, without).effect
+    assert found.after.failures == len(stored.failures(parse("time:none since:30d"), NOW)) > 0
+
+
 def test_effect_of_a_change_is_that_of_its_rows(
     conn: Connection, scope: Scope, stored: Tables
 ) -> None:

@@ -176,7 +176,7 @@ def certainty(effect: Effect) -> str:
         f"{points(rate.low)} to {points(rate.high)}."
     )
     if effect.verdict == "no detectable change" and not rate.low <= 0 <= rate.high:
-        return f"{text} Among all that is asked here, such a difference may be chance."
+        return f"{text} It is not significant among all that this page compares at once."
     if effect.verdict == "not enough data":
         return f"{text} {_too_little(rate).capitalize()}."
     if effect.verdict == "no detectable change" and rate.smallest_detectable:
@@ -187,6 +187,9 @@ def certainty(effect: Effect) -> str:
 
 def _nothing_to_compare(effect: Effect) -> str:
     empty = [not side.calls for side in (effect.before, effect.after)]
+    if all(empty) and effect.excluded_untimed:
+        without = plural(effect.excluded_untimed, "failure")
+        return f"Neither side has a call with a time; {without} without one cannot be placed."
     if all(empty):
         return "Neither side has a call."
     if any(empty):

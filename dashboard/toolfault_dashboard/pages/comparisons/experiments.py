@@ -228,7 +228,7 @@ def _sentence(found: Experiment, first: ArmEffect | None) -> str:
     if first.verdict == "worse":
         return f"{first.arm} makes it worse: the failure rate is {sides}."
     if first.verdict == "no detectable change":
-        return f"Not decided yet: the failure rate is {sides}."
+        return f"No detectable change so far: the failure rate is {sides}."
     return f"Not enough data yet: the failure rate is {sides}."
 
 

@@ -1,4 +1,4 @@
-"""Received: what was made of the last requests of OTLP, for who misses a failure."""
+"""OpenTelemetry: what was made of the last requests of OTLP, for who misses a failure."""
 
 from __future__ import annotations
 
@@ -35,4 +35,4 @@ def received(ask: Asked) -> Response:
         csv=ask.link("/received.csv", "", window=""),
         pages={"newer": to(page.previous_cursor), "older": to(page.next_cursor)},
     )
-    return ask.render("received.html", context, title="Received")
+    return ask.render("received.html", context, title="OpenTelemetry")

@@ -31,6 +31,7 @@ from toolfault_dashboard.pages.shared.shell import clock_of, shell_of
 from toolfault_dashboard.pages.shared.waits import Waits
 from toolfault_dashboard.queries.counting.deadline import deadline
 from toolfault_dashboard.queries.counting.patience import StillCounting, patience
+from toolfault_dashboard.queries.projects import written
 from toolfault_dashboard.queries.reading import reading
 from toolfault_dashboard.queries.rows import ProjectRow
 from toolfault_dashboard.queries.scope import Scope
@@ -192,6 +193,7 @@ class Ask:
             ),
             window_text=WINDOWS[window][1] if window in WINDOWS else "in the time of the query",
             everything=not query.clauses and window == "all",
+            no_calls=self.has_no_calls,
             chips=tuple(
                 Chip(str(clause), link(Query(_others(query, index))))
                 for index, clause in enumerate(query.clauses)
@@ -215,6 +217,9 @@ class Ask:
 
         Where all data is older than the window, as imported transcripts often are, its last week.
         """
+        send = Link("Send data", self.link("/start", "", window=""), current=False)
+        if self.has_no_calls:
+            return send
         newest = self.project.last_failure_at if self.project else None
         if newest is not None and not self.query.clauses and self.window != "all":
             days = 1 if self.window == "24h" else int(self.window.removesuffix("d"))
@@ -225,7 +230,7 @@ class Ask:
             return Link("Look at all time", everything, current=False)
         if self.query.clauses:
             return Link("Remove the filter", link(""), current=False)
-        return Link("Send data", self.link("/start", "", window=""), current=False)
+        return send
 
     def _last_week(self, newest: int, link: Callable[..., str]) -> Link:
         """Return the link to the seven days that end with the day of the *newest* failure."""
@@ -234,6 +239,11 @@ class Ask:
         week = parse(f"since:{begin} until:{until}")
         day = when(newest).partition(",")[0]
         return Link(f"Look at the week until {day}", link(week, window=""), current=False)
+
+    @property
+    def has_no_calls(self) -> bool:
+        """Whether no call of the project has arrived yet."""
+        return self.project is None or not written(self.conn, self.project.id)
 
     @property
     def sampled(self) -> bool:

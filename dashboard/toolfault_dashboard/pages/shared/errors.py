@@ -169,6 +169,7 @@ def _bare_view(ask: Ask, action: str) -> View:
         windows=(),
         window_text="",
         everything=False,
+        no_calls=False,
         chips=(),
         save="",
         reset=ask.link(action, ""),

@@ -57,7 +57,7 @@ NAVIGATION: Final[tuple[tuple[str, tuple[_Entry, ...]], ...]] = (
     (
         "This server",
         (
-            ("Received", "/received", "received", "i", ()),
+            ("OpenTelemetry", "/received", "received", "i", ()),
             ("Rejected", "/rejected", "rejected", "j", ()),
             ("Settings", "/settings", "settings", "s", ("/settings/",)),
             ("Help", "/help", "help", "h", ("/docs",)),

@@ -124,10 +124,13 @@ def tile(label: str, value: str, *, sub: str = "", href: str = "") -> Tile:
 
 def spent_tile(found: Summary, *, href: str = "") -> Tile:
     """Return the tile of the calls that failures cost; what was given up is never free."""
+    others = found.calls_spent - found.round_trips
+    of_others = f" and {plural(others, 'call')} of other tools" if others else ""
     return count_tile(
         "Calls spent",
         found.calls_spent,
-        sub=f"{plural(found.round_trips, 'round trip')}; {count(found.abandoned)} abandoned",
+        sub=f"{plural(found.round_trips, 'round trip')}{of_others}; "
+        f"{count(found.abandoned)} abandoned",
         href=href,
     )
 

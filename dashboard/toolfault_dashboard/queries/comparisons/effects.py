@@ -21,6 +21,7 @@ from toolfault_dashboard.queries.comparisons.sides import TIMED, side_of, side_w
 from toolfault_dashboard.queries.counting.parts import as_kept, in_parts
 from toolfault_dashboard.queries.failures.failures import count_failures
 from toolfault_dashboard.queries.figures.totals import calls_by
+from toolfault_dashboard.queries.projects import has_untimed
 from toolfault_dashboard.queries.rows import ChangeRow
 from toolfault_dashboard.queries.scope import Scope
 from toolfault_dashboard.queries.windows import window
@@ -91,12 +92,15 @@ def effect(
 def side(scope: Scope, text: str) -> Scope:
     """Return one side of a comparison: *text* within *scope*.
 
-    A key that the text names takes the place of the same key of the scope.
+    A key that the text names takes the place of the same key of the scope. A text that names a time
+    is about calls that have one: those of an import without times would all be of its day.
 
     Raises:
         QueryError: *text* is no valid query.
     """
     own = parse(text)
+    if own.has("since", "until") and not own.has("time"):
+        own = own.and_(Query((TIMED,)))
     common = scope.query.without(*(clause.key for clause in own.clauses))
     return replace(scope, query=common.and_(own))
 
@@ -138,6 +142,12 @@ def comparison(
     )
     arms = None if equal_mix else as_trial(left, right, confidence=confidence)
     overlap = _calls_of_both(conn, before, after)
+    timed = {
+        replace(each, query=each.query.without("time", "since", "until"))
+        for each in (before, after)
+        if TIMED in each.query.clauses
+    }
+    found = replace(found, excluded_untimed=sum(_untimed(conn, each) for each in timed))
     return Comparison(found, codes, control=None, trial=arms, overlap=overlap)
 
 
@@ -298,6 +308,8 @@ def _in_time(scope: Scope, change: ChangeRow, window: int | None) -> tuple[Scope
 
 
 def _untimed(conn: Connection, before: Scope) -> int:
+    if not has_untimed(conn, before.project_id):
+        return 0
     untimed = replace(TIMED, negated=False)
     query = before.query.without("time", "until").and_(Query((untimed,)))
     return count_failures(conn, replace(before, query=query))
