@@ -177,7 +177,8 @@ class ConversationStep:
     number: Doc[int, "Position in the conversation, from 1."]
     href: Doc[str, "The failure; empty for a success."]
     chain_href: Doc[str, "Its chain; empty for a call of none."]
-    after: Doc[str, "Time since the call before it ended; empty if unknown."]
+    started: Doc[int | None, "When it started, microseconds since the epoch."]
+    after: Doc[str, "How long after the end of the call before it; empty if unknown."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +204,8 @@ class Step:
     number: Doc[int, "Position on the timeline, from 1."]
     href: Doc[str, "The failure; empty for a success."]
     here: Doc[bool, "Whether it is the failure being looked at."]
-    after: Doc[str, "Time since the call before it ended; empty if unknown."]
+    started: Doc[int | None, "When it started, microseconds since the epoch."]
+    after: Doc[str, "How long after the end of the call before it; empty if unknown."]
     changes: Doc[tuple[tuple[str, str, str], ...], "Differences of arguments: mark, path, words."]
     between: Doc[tuple[OtherCall, ...], "What else was called since the call before it."]
     more_between: Doc[int, "How many of these are not in `between`."]

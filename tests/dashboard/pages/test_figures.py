@@ -17,7 +17,7 @@ from tests.dashboard.reading import Cell, Page, Row
 from tests.factories import failure, success
 
 from toolfault_collector.admin.projects import ensure_project, find_project
-from toolfault_collector.clock import DAY_US, format_time, now_us
+from toolfault_collector.clock import DAY_US, SECOND_US, format_time, now_us
 from toolfault_collector.storage.database.engine import read_connection, write_transaction
 from toolfault_collector.storage.store import store_events
 from toolfault_dashboard import queries
@@ -900,6 +900,22 @@ def test_one_conversation(browser: Browser):
     for each in found.rows:
         how = "succeeded" if each.success else "failed"
         place = page.text.index(f"{each.tool} {how}", place) + 1
+
+
+def test_calls_of_a_conversation_have_the_time_of_their_start(empty_browser: Browser):
+    """Calls stand in the order of their starts, with its time; one beside another says so."""
+    at = now_us() // DAY_US * DAY_US - DAY_US  # when the first one started: midnight
+    calls = [
+        failure("slow", session_id="c", at=at + 65 * SECOND_US, duration_ms=65_000.0, seq=1),
+        failure("quick", session_id="c", at=at + 62 * SECOND_US, duration_ms=1_000.0, seq=2),
+        success("then", session_id="c", at=at + 68 * SECOND_US, duration_ms=4_000.0, seq=3),
+    ]
+    with write_transaction(empty_browser.engine) as conn:
+        store_events(conn, ensure_project(conn, "demo"), calls, received_at=now_us())
+    text = empty_browser.page("/conversation?name=c").main.text
+    assert re.findall(r"Call (\d), [^,]*, (\d\d:\d\d)(?:, (?!took)([^,]*))?, took", text) == [
+        ("1", "00:00", ""), ("2", "00:01", "before that ended"), ("3", "00:01", "2.0 s later")
+    ]  # fmt: skip
 
 
 def test_whatever_is_zero_is_said_to_be_nothing(browser: Browser):

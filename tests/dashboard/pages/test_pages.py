@@ -490,8 +490,7 @@ def test_every_chart_over_time_carries_the_changes(browser: Browser, path: str):
     chart = page.section(next(each for each in page.headings if each.startswith("Failures ")))
     links = [each for each in chart.links if each.href.startswith("/changes/")]
     bars = next(each for each in chart.tag.find_all("svg") if each.find("line") and each.find("a"))
-    upright = [each for each in bars.find_all("line") if each["x1"] == each["x2"]]
-    assert len(links) == len(upright) > 0
+    assert len(links) == len(bars.find_all("line", class_="marker-line")) > 0
     assert browser.page(links[0].href).heading == links[0].text == "coerce booleans"
 
 

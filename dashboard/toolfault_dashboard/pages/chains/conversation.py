@@ -10,10 +10,10 @@ from starlette.responses import Response
 from toolfault_dashboard import queries
 from toolfault_dashboard.contexts import ConversationContext, ConversationStep, Link
 from toolfault_dashboard.formats import plural
-from toolfault_dashboard.pages.chains.steps import failure_link, gap
+from toolfault_dashboard.pages.chains.steps import after, failure_link, started
 from toolfault_dashboard.pages.shared.ask import Ask, Asked
 from toolfault_dashboard.pages.shared.lines import exactly
-from toolfault_dashboard.queries.rows import ConversationDetail
+from toolfault_dashboard.queries.rows import ConversationCall, ConversationDetail
 from toolfault_dashboard.search import parse
 
 __all__ = ["router"]
@@ -54,7 +54,7 @@ def conversation(
 
 def _steps(ask: Ask, detail: ConversationDetail, page: int) -> tuple[ConversationStep, ...]:
     steps: list[ConversationStep] = []
-    before: int | None = None
+    before: ConversationCall | None = None
     for number, call in enumerate(detail.rows, (page - 1) * queries.CALLS_PER_PAGE + 1):
         steps.append(
             ConversationStep(
@@ -62,10 +62,11 @@ def _steps(ask: Ask, detail: ConversationDetail, page: int) -> tuple[Conversatio
                 number=number,
                 href=failure_link(ask, call),
                 chain_href=ask.link(f"/chains/{call.chain_id}") if call.chain_id else "",
-                after=gap(before, call.occurred_at),
+                started=started(call),
+                after=after(before, call),
             )
         )
-        before = call.occurred_at
+        before = call
     return tuple(steps)
 
 

@@ -12,7 +12,7 @@ from toolfault_dashboard.pages.chains.wording import word_changes
 from toolfault_dashboard.pages.shared.ask import Ask
 from toolfault_dashboard.queries.rows import Attempt, Beside, ChainDetail, ConversationCall
 
-__all__ = ["failure_link", "gap", "outcome_meaning", "steps_of"]
+__all__ = ["after", "failure_link", "outcome_meaning", "started", "steps_of"]
 
 MOST_BETWEEN: Final = 5
 """Calls of others that are shown between two calls of a chain."""
@@ -32,7 +32,7 @@ def steps_of(
         here: Event id of the failure that is being looked at.
         compared: Whether what the model was told is compared word by word.
     """
-    before: int | None = None
+    before: Attempt | None = None
     told = ""
     steps: list[Step] = []
     for number, (attempt, others) in enumerate(
@@ -44,7 +44,8 @@ def steps_of(
                 number=number,
                 href=failure_link(ask, attempt),
                 here=attempt.event_id == here,
-                after=gap(before, attempt.occurred_at),
+                started=started(attempt),
+                after=after(before, attempt),
                 changes=tuple(_difference(each) for each in attempt.args_diff),
                 between=tuple(
                     OtherCall(each, failure_link(ask, each)) for each in others[:MOST_BETWEEN]
@@ -56,7 +57,7 @@ def steps_of(
                 else (),
             )
         )
-        before = attempt.occurred_at
+        before = attempt
         told = told if attempt.success else attempt.text or ""
     return tuple(steps)
 
@@ -73,11 +74,21 @@ def failure_link(ask: Ask, call: Attempt | ConversationCall) -> str:
     return "" if call.success else ask.link(f"/failures/{call.event_id}")
 
 
-def gap(before: int | None, at: int | None) -> str:
-    """Return the time from *before* to *at* in words; empty if it is not known."""
-    if before is None or at is None or at < before:
+def started(call: Attempt | ConversationCall) -> int | None:
+    """Return when *call* started, in microseconds: calls stand in the order of their starts."""
+    if call.occurred_at is None:
+        return None
+    return call.occurred_at - round((call.duration_ms or 0.0) * 1_000)
+
+
+def after(before: Attempt | ConversationCall | None, call: Attempt | ConversationCall) -> str:
+    """Say how long after the end of *before* the *call* started; empty if that is not known."""
+    at = started(call)
+    if before is None or before.occurred_at is None or at is None:
         return ""
-    return duration((at - before) / 1_000)
+    if at < before.occurred_at:
+        return "before that ended"
+    return f"{duration((at - before.occurred_at) / 1_000)} later"
 
 
 def _difference(entry: Mapping[str, Any]) -> tuple[str, str, str]:
