@@ -13,11 +13,15 @@ from tests.integrations.example import OF_README
 from tests.integrations.scenarios import AGENT, CONVERSATION, MODEL, SCENARIOS
 
 DRIVERS = {path.stem for path in (Path(__file__).parent / "drivers").glob("*.py")}
-# The newest versions of five frameworks are in `make test`; the rest is long.
+# In `make test` the newest versions of five frameworks, of whose further modes with few scenarios.
+IN_EVERY_MODE = " in every mode"
 ENVIRONMENTS = [
-    pytest.param(name, marks=[] if name in QUICK else [pytest.mark.long])
-    for name in NAMES
-    if driver_of(name) in DRIVERS
+    *QUICK,
+    *(
+        pytest.param(name + IN_EVERY_MODE * (name in QUICK), marks=pytest.mark.long)
+        for name in NAMES
+        if driver_of(name) in DRIVERS
+    ),
 ]
 CLAUDE = "claude-agent-sdk-new"  # its example needs a scripted Claude Code, see more/claude_code.py
 each_environment = pytest.mark.parametrize("name", ENVIRONMENTS)
@@ -27,8 +31,9 @@ FAULTY = ("wrong type", "missing", "three faults at once", "retry until success"
 
 def _ran(name: str, *options: str) -> dict[str, Any]:
     """Run the table in an environment, once for all tests of this process."""
-    example = ["--example"] if name in QUICK and not options else []
-    return answer(name, "run", driver_of(name), *options, *example)
+    more = ["--few", "--example"] if name in QUICK and not options else []
+    name = name.removesuffix(IN_EVERY_MODE)
+    return answer(name, "run", driver_of(name), *options, *more)
 
 
 def _has_example_of_its_own(name: str) -> bool:
@@ -178,7 +183,7 @@ def test_handed_over_tools_answer_as_the_manager_does(name: str) -> None:
         assert (right["success"], wrong["success"]) == (True, False)
         assert len(wrong["error"]["issues"]) == 3
         assert wrong["error"]["renderings"]["llm"] == told["c2"]
-        if driver_of(name) not in ("fastmcp", "mcp"):  # the protocol has no ids
+        if not name.startswith(("fastmcp", "mcp")):  # the protocol has no ids
             assert (right["call_id"], wrong["call_id"]) == ("c1", "c2")
 
 
