@@ -66,13 +66,12 @@ class LiveServer:
     environment: dict[str, str]
     cwd: Path
     log: Path
-    process: subprocess.Popen[bytes] | Program
+    process: Program
 
     def run(self, *arguments: str) -> str:
         """Run the ``toolfault`` command on the server's database and return its output."""
         environ = {**self.environment, "TOOLFAULT_DATABASE_URL": self.database_url}
-        run = completed if isinstance(self.process, Program) else _run_anew
-        done = run(*self.command, *arguments, environ=environ, folder=self.cwd)
+        done = completed(*self.command, *arguments, environ=environ, folder=self.cwd)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -89,52 +88,28 @@ class LiveServer:
 
 @contextmanager
 def live_server(
-    folder: Path, *, home: Path | None = None, database_url: str | None = None, **settings: str
+    folder: Path, *, database_url: str | None = None, **settings: str
 ) -> Iterator[LiveServer]:
     """Run a server in *folder* while the block lasts.
 
     Args:
         folder: Its working directory, where database and log are written.
-        home: Environment whose ``toolfault`` is run; by default this one's, in a copy of a process
-            that imported it.
         database_url: Its database; a new SQLite file in *folder* by default.
         settings: Further settings, as variables of its environment.
     """
-    bin_folder = Path(sys.executable).parent if home is None else home / "bin"
     url = database_url or f"sqlite:///{folder / 'toolfault.db'}"
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TOOLFAULT_")} | settings
-    command = (str(bin_folder / "toolfault"),)
+    command = (str(Path(sys.executable).parent / "toolfault"),)
     log = folder / "server.log"
     log.touch()
     serve = ("serve", "--port", "0", "--database-url", url)
-    process = (
-        Program(*command, *serve, environ=environment, folder=folder, log=log)
-        if home is None
-        else _anew([*command, *serve], environment, folder, log)
-    )
+    process = Program(*command, *serve, environ=environment, folder=folder, log=log)
     try:
         address = wait_until(is_ready, process, log)
         yield LiveServer(address, url, command, environment, folder, log, process)
     finally:
         process.terminate()
         process.wait(60)  # the server gives itself eight seconds, and the machine may be slow
-
-
-def _run_anew(
-    *command: str, environ: dict[str, str], folder: Path
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, cwd=folder, env=environ, capture_output=True, text=True, timeout=120, check=False
-    )
-
-
-def _anew(
-    command: list[str], environ: dict[str, str], folder: Path, log: Path
-) -> subprocess.Popen[bytes]:
-    with log.open("wb") as output:
-        return subprocess.Popen(
-            command, cwd=folder, env=environ, stdout=output, stderr=subprocess.STDOUT
-        )
 
 
 @contextmanager

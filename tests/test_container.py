@@ -13,6 +13,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -189,7 +190,17 @@ def image_environment(data: Path, **more: str) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_the_container_starts_reports_health_and_stops(installed: Path, tmp_path: Path):
-    """ENTRYPOINT and CMD serve, HEALTHCHECK passes, SIGTERM ends it, data stays on the volume."""
+    """ENTRYPOINT and CMD serve, HEALTHCHECK passes, SIGTERM ends it, data stays on the volume.
+
+    All that it serves comes from its wheel, away from the checkout and without the SDK.
+    """
+    python = str(installed / "bin" / "python")
+    where = "import toolfault_dashboard, sys; print(toolfault_dashboard.__file__)"
+    found = subprocess.run([python, "-c", where], cwd=tmp_path, capture_output=True, text=True)
+    assert found.stdout.startswith(str(installed)), found.stdout + found.stderr
+    without = subprocess.run([python, "-c", "import toolfault"], cwd=tmp_path, capture_output=True)
+    assert without.returncode != 0, "the SDK is not part of the server"
+
     environment = image_environment(tmp_path, TOOLFAULT_PORT="0")  # the free one of `port=0`
     start = exec_form("ENTRYPOINT", installed, port=0) + exec_form("CMD", installed, port=0)
 
@@ -202,13 +213,23 @@ def test_the_container_starts_reports_health_and_stops(installed: Path, tmp_path
             start, cwd=tmp_path, env=environment, stdout=log, stderr=subprocess.STDOUT
         )
         try:
-            wait_until(is_healthy, server, tmp_path / "log")
+            check_pages(wait_until(is_healthy, server, tmp_path / "log"))
         finally:
             server.terminate()
             status = server.wait(60)
 
     assert status == 0
     assert list(tmp_path.rglob("*.db")), "the database is not on the volume"
+
+
+def check_pages(address: str) -> None:
+    """Look at a page, what it links and the documentation."""
+    page = urllib.request.urlopen(f"{address}/sign-in", timeout=10).read().decode()
+    sheets = re.findall(r'(?:href|src)="(/static/[^"]+)"', page)
+    assert sheets
+    documentation = ("/docs/reading", "/docs/api", "/docs/images/overview.png")
+    for path in (*sheets, *documentation):
+        assert urllib.request.urlopen(address + path, timeout=10).status == 200
 
 
 def shell(value: str) -> str:

@@ -10,14 +10,12 @@ import shutil
 import subprocess
 import sys
 import tomllib
-import urllib.request
 import zipfile
 from collections.abc import Iterator, Mapping
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
-from tests.live_server import live_server
 from tests.wheels import build_wheel, install_wheels
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -245,29 +243,6 @@ def test_the_wheels_carry_license_and_description(wheels: dict[str, Path]):
         assert any(name.endswith("licenses/LICENSE") for name in names)
         assert "License-Expression: Apache-2.0" in text
         assert len(text.split("\n\n", 1)[1]) > 200, "the README is missing"
-
-
-@pytest.mark.slow
-def test_the_server_runs_from_its_wheel_alone(wheels: dict[str, Path], tmp_path: Path):
-    """Installed from the wheel, away from the checkout and without the SDK, it serves pages."""
-    home = install_wheels([wheels["toolfault_server"]], tmp_path / "venv")
-    where = "import toolfault_dashboard, sys; print(toolfault_dashboard.__file__)"
-    python = str(home / "bin" / "python")
-    found = subprocess.run([python, "-c", where], cwd=tmp_path, capture_output=True, text=True)
-    assert found.stdout.startswith(str(home)), found.stdout + found.stderr
-    without = subprocess.run([python, "-c", "import toolfault"], cwd=tmp_path, capture_output=True)
-    assert without.returncode != 0, "the SDK is not part of the server"
-
-    folder = tmp_path / "elsewhere"
-    folder.mkdir()
-    with live_server(folder, home=home) as server:
-        page = urllib.request.urlopen(f"{server.address}/sign-in", timeout=10).read().decode()
-        sheets = re.findall(r'(?:href|src)="(/static/[^"]+)"', page)
-        assert sheets
-        documentation = ("/docs/reading", "/docs/api", "/docs/images/overview.png")
-        for path in (*sheets, *documentation):
-            assert urllib.request.urlopen(server.address + path, timeout=10).status == 200
-        server.run("db", "check")
 
 
 @pytest.mark.slow
