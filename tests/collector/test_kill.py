@@ -59,7 +59,6 @@ def _load(collector: RunningCollector) -> Iterator[Load]:
     ("database_url", "kills"),
     [
         ("sqlite", 3),
-        pytest.param("postgresql", 1, marks=pytest.mark.postgres),
         pytest.param("sqlite", 200, marks=LONG),
         pytest.param("postgresql", 200, marks=[*LONG, pytest.mark.postgres]),
     ],

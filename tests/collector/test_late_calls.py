@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, Engine, event, select
 from tests.collector.naive_chains import chains_of
+from tests.engines import POSTGRESQL_IS_LONG
 from tests.factories import failure, success
 
 from toolfault_collector.admin.projects import ensure_project
@@ -205,6 +206,7 @@ LATE: dict[str, tuple[list[dict[str, Any]], list[int]]] = {
 }
 
 
+@POSTGRESQL_IS_LONG
 def test_a_late_call_in_a_long_chain(engine: Engine) -> None:
     """Wherever a call comes late in a long chain, its chains and their calls are the true ones."""
     for name, (late, calls) in LATE.items():
@@ -260,9 +262,9 @@ class Work:
 
 
 def test_a_late_call_costs_a_fixed_number(engine: Engine) -> None:
-    """A late call reads and writes as much in a chain of 2,000 calls as in one of 200."""
+    """A late call reads and writes as much in a chain of 1,000 calls as in one of 200."""
     work: dict[str, list[Work]] = defaultdict(list)
-    for size in (200, 2_000):
+    for size in (200, 1_000):
         session = f"{size:04}"
         with write_transaction(engine) as conn:
             project = ensure_project(conn, session)
@@ -289,6 +291,7 @@ def test_a_late_call_costs_a_fixed_number(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("ok", [False, True], ids=["failure before", "success at the front"])
+@POSTGRESQL_IS_LONG
 def test_another_id_is_written_by_one_statement(engine: Engine, *, ok: bool) -> None:
     """A late call that gives its chain another first failure needs no more statements for it."""
     statements = []

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 from sqlalchemy import Engine, delete, select, update
+from tests.engines import POSTGRESQL_IS_LONG
 from tests.factories import conversation_end, counts, failure, success
 
 from toolfault_collector.admin.projects import ensure_project
@@ -53,6 +54,7 @@ def test_what_ingest_keeps_is_right(engine: Engine) -> None:
     assert found.chains > 10
 
 
+@POSTGRESQL_IS_LONG
 def test_damage_is_found_and_repaired(engine: Engine) -> None:
     """Wrong chains, places, conversations and counts are counted, repaired, and then right."""
     _fill(engine)
@@ -145,6 +147,7 @@ def test_times_before_1970_are_none(engine: Engine) -> None:
     assert recount(engine).right
 
 
+@POSTGRESQL_IS_LONG
 def test_calls_without_a_conversation_row_are_found(engine: Engine) -> None:
     """A conversation that is missing is made, one that has neither calls nor ends goes."""
     _fill(engine)
@@ -184,6 +187,7 @@ def test_recount_beside_writers_finds_nothing(engine: Engine) -> None:
     assert recount(engine).right
 
 
+@POSTGRESQL_IS_LONG
 def test_wrong_calls_alone_are_found(engine: Engine) -> None:
     """Counts of calls are wrong even where the failures beside them are right."""
     with write_transaction(engine) as conn:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select
 from tests.collector.recount import assert_counts_hold
+from tests.engines import POSTGRESQL_IS_LONG
 from tests.factories import conversation_end, event_id, failure, success
 from tests.starting import completed
 
@@ -59,6 +60,7 @@ def _right(engine: Engine) -> bool:
     return recount(engine).right
 
 
+@POSTGRESQL_IS_LONG
 def test_a_conversation_that_goes_on_for_ever_is_cut(engine: Engine) -> None:
     """What is left of it is a day more than the time to keep, round after round."""
     for day in range(30, -1, -1):
@@ -114,6 +116,7 @@ def test_a_success_beside_a_chain_stays_with_it(engine: Engine) -> None:
     assert _right(engine)
 
 
+@POSTGRESQL_IS_LONG
 def test_a_chain_of_very_many_calls_is_cut_once_most_of_it_is_old(engine: Engine) -> None:
     """A broken tool that is asked for ever keeps no more than twice what is to be kept."""
     step = DAY_US // 25
@@ -144,6 +147,7 @@ prune(open_engine(sys.argv[1]), days=10)
 
 
 @pytest.mark.slow
+@POSTGRESQL_IS_LONG
 def test_killed_while_it_cuts(engine: Engine) -> None:
     """Ended before or after the commit of any of its transactions, it leaves every count right."""
     for day in range(40, 0, -1):
@@ -307,7 +311,19 @@ def _random_history(generator: random.Random) -> list[tuple[float, list[dict[str
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 40))]
+    ("database_url", "seed"),
+    [
+        ("sqlite", 0),
+        ("sqlite", 1),
+        pytest.param("postgresql", 0, marks=pytest.mark.postgres),
+        pytest.param("postgresql", 1, marks=[pytest.mark.postgres, pytest.mark.long]),
+        *(
+            pytest.param(engine, seed, marks=[pytest.mark.postgres, pytest.mark.long])
+            for engine in ("sqlite", "postgresql")
+            for seed in range(2, 40)
+        ),
+    ],
+    indirect=["database_url"],
 )
 def test_whatever_came_is_cut_right(engine: Engine, seed: int) -> None:
     """Over random histories: counts stay right, what is young stays, and little that is old."""

@@ -16,6 +16,7 @@ import msgspec
 import pytest
 from sqlalchemy import JSON, Engine, delete, select, text, update
 from tests.clickhouse import empty_clickhouse
+from tests.engines import POSTGRESQL_IS_LONG
 from tests.factories import change, conversation_end, counts, failure, success
 
 from toolfault_collector.admin.projects import ensure_project
@@ -228,6 +229,7 @@ def test_without_the_outbox_nothing_is_noted(engine: Engine) -> None:
         assert conn.execute(text(left)).scalar_one() == 0
 
 
+@POSTGRESQL_IS_LONG
 def test_the_comparison_finds_what_differs_and_repairs_it(engine: Engine, events: Engine) -> None:
     """A row that is another, one that is missing and one too many: each is found, and mended."""
     with write_transaction(engine) as conn:
@@ -298,6 +300,7 @@ def test_of_two_shipments_the_older_settles_nothing(engine: Engine) -> None:
         assert outbox.count(conn) == 0
 
 
+@POSTGRESQL_IS_LONG
 def test_tables_that_were_made_anew_are_watched_again(engine: Engine, events: Engine) -> None:
     """After the schema was taken back and made again, only what is stored then is there."""
     with write_transaction(engine) as conn:
@@ -318,6 +321,7 @@ def test_tables_that_were_made_anew_are_watched_again(engine: Engine, events: En
     assert _shipped(events) == _stored(engine)
 
 
+@POSTGRESQL_IS_LONG
 def test_while_history_is_copied_no_moment_is_whole(engine: Engine, events: Engine) -> None:
     """Between two blocks nothing waits, and still readers are told that older events come."""
     with write_transaction(engine) as conn:
@@ -334,6 +338,7 @@ def test_while_history_is_copied_no_moment_is_whole(engine: Engine, events: Engi
         assert outbox.shipped_until(conn) is None
 
 
+@POSTGRESQL_IS_LONG
 def test_beyond_its_bound_the_outbox_is_forgotten_and_all_is_copied_anew(
     engine: Engine, events: Engine
 ) -> None:

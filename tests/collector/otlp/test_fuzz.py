@@ -60,7 +60,7 @@ def _explore(server: RunningCollector, count: int) -> None:
     ("database_url", "count"),
     [
         ("sqlite", 200),
-        pytest.param("postgresql", 50, marks=pytest.mark.postgres),
+        pytest.param("postgresql", 20, marks=pytest.mark.postgres),
         pytest.param("sqlite", 50_000, marks=[pytest.mark.long, pytest.mark.timeout(7_200)]),
     ],
     indirect=["database_url"],

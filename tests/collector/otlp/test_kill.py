@@ -8,15 +8,12 @@ import httpx2
 import pytest
 from tests.collector.otlp.spans import as_json, send, span
 from tests.collector.otlp.test_receiver import calls_in, tool_span
+from tests.engines import POSTGRESQL_IS_LONG
 from tests.running import RunningCollector
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "database_url",
-    ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)],
-    indirect=True,
-)
+@POSTGRESQL_IS_LONG
 def test_killed_between_the_spans_of_a_trace(database_url: str, tmp_path: Path) -> None:
     """Spans that were acknowledged are there after a kill -9; the rest of their trace finds them.
 

@@ -446,7 +446,7 @@ for error, text in zip(errors, texts):
 toolfault.flush(0.5)
 start = rss()
 total = int(sys.argv[1])
-between = max(300, total // 1_000)  # a megabyte costs as much as many
+between = max(600, total // 1_000)  # a megabyte costs as much as many
 for number in range(total):
     kind = number % between
     kind = kind if kind < 10 else 0
