@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +16,7 @@ from sqlalchemy import JSON, Engine, delete, select, text, update
 from tests.clickhouse import empty_clickhouse
 from tests.engines import POSTGRESQL_IS_LONG
 from tests.factories import change, conversation_end, counts, failure, success
+from tests.starting import completed
 
 from toolfault_collector.admin.projects import ensure_project
 from toolfault_collector.clickhouse import outbox
@@ -101,7 +100,17 @@ def _batch(draw: random.Random, sent: list[dict[str, Any]]) -> list[dict[str, An
 
 
 @pytest.mark.parametrize(
-    "seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 30))]
+    ("database_url", "seed"),
+    [
+        ("sqlite", 1),
+        pytest.param("postgresql", 0, marks=pytest.mark.postgres),
+        *(
+            pytest.param(engine, seed, marks=[pytest.mark.postgres, pytest.mark.long])
+            for engine in ("sqlite", "postgresql")
+            for seed in range(2, 30)
+        ),
+    ],
+    indirect=["database_url"],
 )
 def test_what_is_stored_arrives(engine: Engine, events: Engine, seed: int) -> None:
     """Both sides have the same rows: old, new, changed, repaired, none that was removed."""
@@ -157,8 +166,7 @@ assert _shipped(events) == _stored(engine)
 
 def _run(url: str, folder: Path, failpoint: str) -> int:
     environment = {**os.environ, "TOOLFAULT_FAILPOINT": failpoint, "PYTHONPATH": str(Path.cwd())}
-    command = [sys.executable, "-c", _PROGRAM, url, str(folder)]
-    return subprocess.run(command, env=environment, check=False, timeout=120).returncode
+    return completed("-c", _PROGRAM, url, str(folder), environ=environment).returncode
 
 
 @pytest.mark.parametrize(
