@@ -43,7 +43,11 @@ def test_other(request):
     )
 
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+            # By the name of its entry point, without all that is installed here beside it.
+            *("--disable-plugin-autoload", "-p", "toolfault", str(tmp_path)),
+        ],
         cwd=tmp_path,
         capture_output=True,
         text=True,
