@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import subprocess
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -55,12 +58,45 @@ def test_hints_are_read_with_the_defaults_of_the_specification(
     assert idempotent(SimpleNamespace(annotations=old)) is mark
 
 
-def _in_own_process(run: Callable[[], None]) -> subprocess.CompletedProcess[str]:
-    """Run what would leave its hooks, or what it was told, in this process."""
-    program = f"from {__name__} import {run.__name__}; {run.__name__}()"
-    return subprocess.run(
+@cache
+def _printed() -> tuple[dict[str, str], str]:
+    """What functions print that would leave their hooks, or what they were told, in this process.
+
+    Each runs in a process of its own, a copy of one that has loaded MCP; and what these said else.
+    """
+    program = f"from {__name__} import print_of_each; print_of_each()"
+    done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), done.stderr
+
+
+def print_of_each() -> None:
+    """Run each function in a fork of this process and print what each printed."""
+    printed = {}
+    for run in (marked_calls, calls_inside_others, handles_sent_back, sixty_clients):
+        reading, writing = os.pipe()
+        if os.fork() == 0:
+            os.dup2(writing, 1)
+            try:
+                run()
+                sys.stdout.flush()
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading) as said:
+            printed[run.__name__] = said.read()
+        os.wait()
+    sys.stdout.write(json.dumps(printed))
+
+
+def _in_own_process(run: Callable[[], None]) -> tuple[str, str]:
+    """What *run* printed, and what was said of any fault."""
+    printed, errors = _printed()
+    return printed[run.__name__].strip(), errors
 
 
 def marked_calls() -> None:
@@ -92,8 +128,8 @@ def marked_calls() -> None:
 
 def test_repeats_of_a_server_that_declares_its_tools_are_counted() -> None:
     """Of the one that is not idempotent, also where a framework calls it for the model."""
-    done = _in_own_process(marked_calls)
-    assert done.stdout.strip() == "{'pay': 2, 'look': None, 'other': None}", done.stderr
+    printed, errors = _in_own_process(marked_calls)
+    assert printed == "{'pay': 2, 'look': None, 'other': None}", errors
 
 
 def calls_inside_others() -> None:
@@ -133,9 +169,9 @@ def calls_inside_others() -> None:
 
 def test_a_request_inside_another_call_is_reported_by_somebody() -> None:
     """By the server where the call around is another tool, and also if a framework tries again."""
-    done = _in_own_process(calls_inside_others)
+    printed, errors = _in_own_process(calls_inside_others)
     expected = {("look", False): 2, ("look", True): 1, ("plan", True): 1, ("stub_look", False): 1}
-    assert done.stdout.strip() == str(sorted(expected.items())), done.stderr
+    assert printed == str(sorted(expected.items())), errors
 
 
 def sixty_clients() -> None:
@@ -191,13 +227,13 @@ def handles_sent_back() -> None:
 
 def test_a_handle_that_is_sent_back_names_the_conversation() -> None:
     """Only where it is wanted, and not where the client names one; the first call has no name."""
-    done = _in_own_process(handles_sent_back)
+    printed, errors = _in_own_process(handles_sent_back)
     named = [False, False, True, True, False]
     rungs = [None, None, "handle", "handle", "meta"]
-    assert done.stdout == str([None, True, named, rungs, None]), done.stderr
+    assert printed == str([None, True, named, rungs, None]), errors
 
 
 def test_a_server_believes_fifty_clients_where_they_report() -> None:
     """Whoever says something else each time makes no endless number of counters."""
-    done = _in_own_process(sixty_clients)
-    assert done.stdout == "[True, True, True]", done.stderr
+    printed, errors = _in_own_process(sixty_clients)
+    assert printed == "[True, True, True]", errors
