@@ -133,7 +133,6 @@ def _naive(drawn: Sequence[dict[str, Any]], look_back: int) -> list[tuple[int | 
     [
         ("sqlite", chains.LOOK_BACK, 10),
         ("sqlite", 1, 4),
-        pytest.param("postgresql", chains.LOOK_BACK, 3, marks=pytest.mark.postgres),
         pytest.param(
             "sqlite",
             chains.LOOK_BACK,

@@ -42,6 +42,7 @@ def _fill(engine: Engine) -> None:
         store_events(conn, project_id, [conversation_end("c1")], received_at=now_us())
 
 
+@POSTGRESQL_IS_LONG
 def test_what_ingest_keeps_is_right(engine: Engine) -> None:
     """After shuffled batches a recount finds nothing wrong, and says how many calls it read."""
     _fill(engine)

@@ -206,7 +206,6 @@ def _parts(items: list[Any], generator: random.Random) -> list[list[Any]]:
     ("database_url", "examples"),
     [
         ("sqlite", 12),
-        pytest.param("postgresql", 4, marks=pytest.mark.postgres),
         pytest.param("sqlite", 500, marks=LONG),
         pytest.param("postgresql", 50, marks=[*LONG, pytest.mark.postgres]),
     ],
