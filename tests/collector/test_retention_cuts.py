@@ -317,9 +317,9 @@ def _random_history(generator: random.Random) -> list[tuple[float, list[dict[str
         ("sqlite", 1),
         pytest.param("postgresql", 0, marks=pytest.mark.postgres),
         pytest.param("postgresql", 1, marks=[pytest.mark.postgres, pytest.mark.long]),
+        *(pytest.param("sqlite", seed, marks=pytest.mark.long) for seed in range(2, 40)),
         *(
-            pytest.param(engine, seed, marks=[pytest.mark.postgres, pytest.mark.long])
-            for engine in ("sqlite", "postgresql")
+            pytest.param("postgresql", seed, marks=[pytest.mark.postgres, pytest.mark.long])
             for seed in range(2, 40)
         ),
     ],
